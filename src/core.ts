@@ -236,6 +236,14 @@ export {
   delegationStatus,
   MAX_DELEGATION_MS,
 } from "./domain/delegations.ts";
+export {
+  HOUR_MS,
+  MAX_MEASURED,
+  type RequestRate,
+  throttleLimit,
+  throttlePeriod,
+  type ThrottleSettings,
+} from "./domain/throttle.ts";
 export type { BreakGlassUse, BreakGlassUses } from "./domain/break-glass.ts";
 export { type Role, ROLE_NAMES, scopesOfRoles } from "./domain/roles.ts";
 export {

@@ -133,6 +133,7 @@ export {
   NotifierError,
   type ApprovalMessage,
   type ClosedMessage,
+  type ThrottleMessage,
   type Delivered,
   type Feed,
   type Message,

@@ -103,6 +103,7 @@ export function submissionRoutes(host: CoreHost, tag: string, expiry: Expiry, wa
         "ACTION_ERASED",
         "RECORD_ALTERED",
         "TOO_MANY_PENDING",
+        "AGENT_THROTTLED",
       ],
       async handle(context) {
         const { body, credential, headers, query } = context;
@@ -149,6 +150,7 @@ export function submissionRoutes(host: CoreHost, tag: string, expiry: Expiry, wa
         "ACTION_ERASED",
         "RECORD_ALTERED",
         "TOO_MANY_PENDING",
+        "AGENT_THROTTLED",
       ],
       async handle({ body, credential, headers, query }) {
         const request = requestFromBody(body);

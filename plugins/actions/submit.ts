@@ -38,6 +38,7 @@ import { findGrantedDecision } from "./grant-use.ts";
 import { findActiveRejection } from "./rejection.ts";
 import { assertNotErased, rereadAction } from "./visible-action.ts";
 import { newSalt } from "./salt.ts";
+import { checkRequestRate, recordThrottling } from "./throttle.ts";
 import type { SubmittedAction } from "./self-approval.ts";
 import type { ActionBody } from "./schemas.ts";
 
@@ -182,7 +183,9 @@ export async function decideSubmission(
   const evaluation = new Evaluation(compiled, request, baseFacts, tx.now);
   const uses = await readUses(tx, evaluation, baseFacts);
   const { decision, facts } = await applyVotes(host, tx, credential, sealed.hash, evaluation, uses.facts);
+  const throttling = decision.effect === "require_approval" ? await checkRequestRate(host, tx, credential) : null;
   const row = recordDecision(host, tx, credential, { ...submission, ...commitFacts(facts, newSalt), decision });
+  if (throttling !== null) recordThrottling(host, tx, credential, row, throttling);
   const grantUse = facts.grant === undefined ? null : findGrantUse(facts.grant, evaluation);
   const counted = selectCountedLimits(decision, uses.needs);
   await writeUses(tx, grantUse === null ? counted : [...counted, grantUse], id);

@@ -19,6 +19,7 @@ const Kind = Type.Union(
       "approval_closed",
       "outcome_unknown",
       "break_glass",
+      "agent_throttled",
       "stop",
       "event",
     ] as const

@@ -71,7 +71,7 @@ export async function createNotifier(options: EmailOptions): Promise<Notifier> {
     if (message.kind === "event") throw new NotifierError("notify-email has no feeds", { permanent: true });
     const messageId = `<${message.id}@${from.address.slice(from.address.lastIndexOf("@") + 1)}>`;
     const thread =
-      message.kind !== "stop" && isMessageId(message.reference)
+      "reference" in message && isMessageId(message.reference)
         ? { inReplyTo: message.reference, references: [message.reference] }
         : {};
     try {

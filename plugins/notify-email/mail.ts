@@ -10,6 +10,7 @@ import {
   messageTitle,
   requestSections,
   type StopMessage,
+  type ThrottleMessage,
   stopMessageFacts,
   stopMessageTitle,
 } from "../../src/plugin.ts";
@@ -23,7 +24,7 @@ interface Mail {
   html: string;
 }
 
-export function renderMail(message: ApprovalMessage | ClosedMessage | StopMessage): Mail {
+export function renderMail(message: ApprovalMessage | ClosedMessage | ThrottleMessage | StopMessage): Mail {
   if (message.kind === "stop")
     return mailOf({
       title: stopMessageTitle(message),
@@ -43,7 +44,7 @@ export function renderMail(message: ApprovalMessage | ClosedMessage | StopMessag
   const asks = "link" in message;
   const opening = asks
     ? "An agent asks for your decision. It waits until somebody decides or the request expires."
-    : describeOutcome(action);
+    : describeOutcome(message);
   const link = asks ? message.link : null;
   const about = !asks
     ? null

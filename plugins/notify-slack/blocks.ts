@@ -13,6 +13,7 @@ import {
   messageTitle,
   requestSections,
   type StopMessage,
+  type ThrottleMessage,
   stopMessageFacts,
   stopMessageTitle,
 } from "../../src/plugin.ts";
@@ -32,10 +33,13 @@ export interface Shown {
 }
 
 /** Renders a message. With `brief`, the request itself is only on the approval page. */
-export function renderBlocks(message: ApprovalMessage | ClosedMessage, { brief = false } = {}): Shown {
+export function renderBlocks(
+  message: ApprovalMessage | ClosedMessage | ThrottleMessage,
+  { brief = false } = {},
+): Shown {
   const title = messageTitle(message);
   const blocks: object[] = [{ type: "header", text: plain(title, MAX_HEADER) }];
-  if (!("link" in message)) blocks.push({ type: "section", text: plain(describeOutcome(message.action), MAX_TEXT) });
+  if (!("link" in message)) blocks.push({ type: "section", text: plain(describeOutcome(message), MAX_TEXT) });
   const fields = messageFacts(message.action).map(([name, value]) => plain(`${name}\n${value}`, MAX_FIELD));
   for (let i = 0; i < fields.length; i += MAX_FIELDS)
     blocks.push({ type: "section", fields: fields.slice(i, i + MAX_FIELDS) });
@@ -96,7 +100,7 @@ function grantOffers({ action }: ApprovalMessage): object[] {
   return [{ type: "section", text: plain(text, MAX_TEXT) }];
 }
 
-function code(message: ApprovalMessage | ClosedMessage): object[] {
+function code(message: ApprovalMessage | ClosedMessage | ThrottleMessage): object[] {
   const blocks: object[] = [];
   let cut = false;
   for (const [name, lines] of requestSections(message.action)) {

@@ -59,6 +59,7 @@ export function createNotifier({ token, api_url = "https://slack.com/api" }: Sla
   async function deliver(message: Message, signal: AbortSignal): Promise<Delivered> {
     if (message.kind === "event") throw new NotifierError("notify-slack has no feeds", { permanent: true });
     if (message.kind === "stop") return post(message.to, renderStop(message), signal);
+    if (message.kind === "agent_throttled") return withoutRefusal(message, (shown) => post(message.to, shown, signal));
     const before = readReference(message.reference);
     return withoutRefusal(message, async (shown) => {
       if (before === null) return post(message.to, shown, signal);

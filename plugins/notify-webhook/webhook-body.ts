@@ -21,10 +21,11 @@ export function buildWebhookBody(message: Message, max = MAX_BODY): string {
   }
   const { action, kind, channel, person } = message;
   const link = "link" in message ? { link: message.link } : {};
+  const throttle = message.kind === "agent_throttled" ? { throttle: message.throttle } : {};
   const whole = (about: object): object => ({
     type: kind,
     timestamp: message.at,
-    data: { channel, person, ...link, action: about },
+    data: { channel, person, ...link, ...throttle, action: about },
   });
   const shown = { ...action, text: textOf(action) };
   const withoutParams = { ...shown, truncated: true, params: null, params_digest: digest(action.params) };

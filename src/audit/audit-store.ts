@@ -18,6 +18,7 @@ import { createKeysAudit } from "./log-keys.ts";
 import { PoliciesAudit } from "./policies.ts";
 import { createFaultCollector, retryWhileFaulty, type AuditedStore, type EntryBody } from "./report.ts";
 import { auditRows } from "./audit-rows.ts";
+import { createThrottlesAudit } from "./throttles.ts";
 import { createExceptionalVotesAudit } from "./exceptional-votes.ts";
 import { createGrantsAudit } from "./grants.ts";
 import { createStopsAudit } from "./stops.ts";
@@ -68,6 +69,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   const exceptional = createExceptionalVotesAudit(users.users);
   const coverage = createCoverageAudit();
   const credentials = createCredentialsAudit();
+  const throttles = createThrottlesAudit();
   const signing = createKeysAudit(store, options.vkey ?? null, options.verify);
   const totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, unread: 0, latest: 0 };
   let changes = 0;
@@ -95,6 +97,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       suggested.fold(body);
       coverage.fold(body);
       credentials.fold(body);
+      throttles.fold(body);
       signing.fold(row, body);
     } catch (error) {
       entryFault(

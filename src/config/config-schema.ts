@@ -169,6 +169,24 @@ export const ConfigSchema = Type.Object(
           maximum: 1_000_000,
           description: "Maximum number of pending actions of one key; further ones get 429.",
         }),
+        throttle: Type.Object(
+          {
+            times: Type.Integer({
+              default: 10,
+              minimum: 0,
+              maximum: 1000,
+              description:
+                "How many times its usual hourly number of requests for approval a key may make in one hour; further ones get 429. 0: no throttling.",
+            }),
+            minimum: Type.Integer({
+              default: 60,
+              minimum: 1,
+              maximum: 10_000,
+              description: "Requests for approval in one hour that are never throttled.",
+            }),
+          },
+          { default: {}, additionalProperties: false, description: "Throttling of unusually many requests." },
+        ),
         rejection_holds_seconds: Type.Integer({
           default: DEFAULT_REJECTION_HOLDS_MS / 1000,
           minimum: 0,

@@ -103,6 +103,23 @@ export interface ClosedMessage extends MessageBase {
   reference: string | null;
 }
 
+/** Reports to the person behind an agent that it requests approval far more often than usual, and is throttled. */
+export interface ThrottleMessage extends MessageBase {
+  kind: "agent_throttled";
+  channel: string;
+  person: string;
+  /** The last request that was accepted. */
+  action: MessageAction;
+  throttle: {
+    /** Requests for approval in this hour. */
+    requests: number;
+    /** Requests in the seven days before, and the number of hours in which they were made. */
+    usual: { requests: number; hours: number };
+    /** When further requests are accepted. */
+    until: string;
+  };
+}
+
 /** Reports that a stop was placed or lifted, or that someone asked to lift it. */
 export interface StopMessage extends MessageBase {
   kind: "stop";
@@ -137,7 +154,7 @@ export interface EventMessage extends MessageBase {
   event: { seq: number; hash: string; type: string; entry: JsonObject };
 }
 
-export type Message = ApprovalMessage | ClosedMessage | StopMessage | EventMessage;
+export type Message = ApprovalMessage | ClosedMessage | ThrottleMessage | StopMessage | EventMessage;
 
 /** How long delivery is retried before the message is dead. Milliseconds. */
 export const DELIVERY_RETRY_MS = 3 * 86_400_000;

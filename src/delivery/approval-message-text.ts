@@ -2,7 +2,7 @@
  * Renders messages about an action as plain text. Text of the agent cannot hide, add lines or reorder the text around it. The
  * caller escapes markup.
  */
-import type { ApprovalMessage, ClosedMessage, MessageAction } from "../contract/notifier.ts";
+import type { ApprovalMessage, ClosedMessage, MessageAction, ThrottleMessage } from "../contract/notifier.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { outlineLines } from "../domain/outline.ts";
 import { clipText } from "../domain/text.ts";
@@ -19,7 +19,8 @@ const MAX_OPERATION = 80;
  * @example
  * messageTitle(message); // "Approval needed: stripe refund (high risk)"
  */
-export function messageTitle({ kind, action }: ApprovalMessage | ClosedMessage): string {
+export function messageTitle({ kind, action }: ApprovalMessage | ClosedMessage | ThrottleMessage): string {
+  if (kind === "agent_throttled") return `Agent throttled: ${renderText(action.agent_id, MAX_OPERATION)}`;
   if (kind === "break_glass") return `Emergency approval by one person: ${operationOf(action)}`;
   if (kind === "outcome_unknown") return `Outcome unknown: ${operationOf(action)}`;
   if (kind === "approval_closed") return `${capital(closedOutcome(action))}: ${operationOf(action)}`;
@@ -40,11 +41,14 @@ function closedOutcome({ status }: MessageAction): ClosedOutcome {
 }
 
 /**
- * Returns one or two sentences that say how the action was closed, by whom, when and why, or that its outcome is unknown.
+ * Returns one or two sentences that say how the action was closed, by whom, when and why, that its outcome is unknown, or
+ * why its agent is throttled.
  * @example
- * if (!("link" in message)) describeOutcome(message.action); // "Approved by ada at 2026-01-31 12:00:00 UTC."
+ * if (!("link" in message)) describeOutcome(message); // "Approved by ada at 2026-01-31 12:00:00 UTC."
  */
-export function describeOutcome(action: MessageAction): string {
+export function describeOutcome(message: ClosedMessage | ThrottleMessage): string {
+  if (message.kind === "agent_throttled") return describeThrottling(message);
+  const { action } = message;
   if (action.status === "unknown")
     return "The action was started, and no result was reported in time. Find out whether it had its effect, and settle it.";
   const outcome = closedOutcome(action);
@@ -60,6 +64,11 @@ export function describeOutcome(action: MessageAction): string {
     ? " Another person must review it (/v1/break-glass)."
     : "";
   return `${capital(outcome)}${who.length === 0 ? "" : ` by ${who.join(", ")}`}.${review}`;
+}
+
+function describeThrottling({ throttle: { requests, usual, until } }: ThrottleMessage): string {
+  const rate = Math.round(usual.requests / usual.hours);
+  return `Your agent made ${requests} requests for approval in this hour. It usually makes ${rate}. Further ones are refused until ${formatTime(until)}. This was its last request:`;
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Builds the message for a notifier from a row of the outbox: the current state of the action, and a link for this person. */
-import type { Message, MessageAction, MessageBase } from "../contract/notifier.ts";
+import type { Message, MessageAction, MessageBase, ThrottleMessage } from "../contract/notifier.ts";
 import {
   type ActionRow,
   type ApprovalRow,
@@ -8,7 +8,13 @@ import {
   type Storage,
 } from "../contract/storage.ts";
 import type { ActionRequest } from "../domain/actions.ts";
-import { type DecisionEntry, decodeEntry, type RedecisionEntry, type StopEntry } from "../domain/entries.ts";
+import {
+  type DecisionEntry,
+  decodeEntry,
+  type RedecisionEntry,
+  type StopEntry,
+  type ThrottleEntry,
+} from "../domain/entries.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { presentRequest } from "../domain/policy/decide/shown-first.ts";
 import { decodeEdit, effectiveHash, effectiveRequest } from "../domain/edited-request.ts";
@@ -72,6 +78,7 @@ export function createMessageBuilder({ storage, clock, mac, policies, publicUrl 
       if (action.status !== "unknown") return { obsoleteReason: "the outcome is known by now" };
       return { ...common, kind: row.kind, reference: null };
     }
+    if (row.kind === "agent_throttled") return throttled(row, common);
     if (row.kind === "break_glass") return { ...common, kind: row.kind, reference: null };
     const request = await earlierRequest(row, action.id);
     if (row.kind === "approval_closed") {
@@ -115,6 +122,17 @@ export function createMessageBuilder({ storage, clock, mac, policies, publicUrl 
         (other) => isApprovalRequest(other) && other.destination === row.destination && other.person === row.person,
       )
       .at(-1);
+  }
+
+  async function throttled(
+    row: DeliveryRow,
+    common: Omit<ThrottleMessage, "kind" | "person" | "throttle">,
+  ): Promise<Message | ObsoleteMessage> {
+    const [stored] = await storage.entries(row.seq, row.seq + 1);
+    if (stored === undefined) return { obsoleteReason: "the entry does not exist" };
+    const { requests, usual, until } = decodeEntry<ThrottleEntry>(stored.bytes);
+    if (Date.parse(until) <= clock()) return { obsoleteReason: "the throttling is over" };
+    return { ...common, person: row.person ?? "", kind: "agent_throttled", throttle: { requests, usual, until } };
   }
 
   async function stop(row: DeliveryRow, base: Omit<MessageBase, "kind">): Promise<Message | ObsoleteMessage> {

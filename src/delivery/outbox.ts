@@ -67,6 +67,15 @@ export function createOutbox(options: OutboxOptions): Outbox {
         if (body.type === "stop") for (const notice of stopNotices(options, at)) await tx.insertDelivery(notice);
         if (body.type === "break_glass" && body.change === "used")
           for (const notice of await breakGlassNotices(options, tx, body, at)) await tx.insertDelivery(notice);
+        if (body.type === "throttle")
+          for (const notice of noticesToPerson(
+            options,
+            "agent_throttled",
+            body.submitted_by.owner,
+            at,
+            body.related_action,
+          ))
+            await tx.insertDelivery(notice);
         if (body.type === "execution" && body.status === "unknown")
           for (const notice of await unknownOutcomeNotices(options, tx, body, at)) await tx.insertDelivery(notice);
         if (body.type === "review" && body.status === "pending_approval")
@@ -161,7 +170,6 @@ function noticesTo(
   return [...notices.values()];
 }
 
-/** Returns one notice for each address of the person behind the action, in any channel. */
 async function unknownOutcomeNotices(
   options: OutboxOptions,
   tx: StorageTransaction,
@@ -169,6 +177,17 @@ async function unknownOutcomeNotices(
   cause: Cause,
 ): Promise<NewDelivery[]> {
   const owner = (await tx.action(action_id))?.submitted_owner ?? null;
+  return noticesToPerson(options, "outcome_unknown", owner, cause, action_id);
+}
+
+/** Returns one notice for each address of the person behind the action, in any channel. */
+function noticesToPerson(
+  options: OutboxOptions,
+  kind: DeliveryKind,
+  owner: string | null,
+  cause: Cause,
+  action_id: string,
+): NewDelivery[] {
   if (owner === null) return [];
   const notices = new Map<string, NewDelivery>();
   for (const channel of options.channels.values())
@@ -177,10 +196,7 @@ async function unknownOutcomeNotices(
       if (person === null || ownerIdentity(person) !== ownerIdentity(owner)) continue;
       const key = recipientKey(recipient.notifier, recipient.to, person);
       if (!notices.has(key))
-        notices.set(
-          key,
-          newDelivery(options, "outcome_unknown", cause, recipient, { action_id, channel: channel.name }),
-        );
+        notices.set(key, newDelivery(options, kind, cause, recipient, { action_id, channel: channel.name }));
     }
   return [...notices.values()];
 }

@@ -27,6 +27,7 @@ import type {
   PolicySetEntry,
   StopEntry,
   SuggestedRuleEntry,
+  ThrottleEntry,
   UserEntry,
 } from "./entries/service.ts";
 
@@ -68,6 +69,7 @@ type CoreEntry =
   | DelegationEntry
   | BreakGlassEntry
   | SuggestedRuleEntry
+  | ThrottleEntry
   | PermitKeyEntry
   | LogKeyEntry;
 export type EntryBody = CoreEntry | PluginEntry;
@@ -90,6 +92,7 @@ export const ENTRY_TYPES = [
   "delegation",
   "break_glass",
   "suggested_rule",
+  "throttle",
   "permit_key",
   "log_key",
 ] as const satisfies readonly CoreEntry["type"][];

@@ -89,6 +89,7 @@ describe("query plans", () => {
       const given = "SCAN json_each VIRTUAL TABLE INDEX 1:";
       const few: Record<string, string[]> = {
         approvals: ["USE TEMP B-TREE FOR ORDER BY"],
+        approvalRequests: ["CO-ROUTINE newest", "SCAN newest", "USE TEMP B-TREE FOR count(DISTINCT)"],
         actionsById: [given],
         idempotencies: [given],
         limitsUsed: [given, ...COMPOUND, "USE TEMP B-TREE FOR GROUP BY"],
@@ -100,6 +101,13 @@ describe("query plans", () => {
         assert.ok(/^(SEARCH|CORRELATED SCALAR SUBQUERY) /.test(step) || sorts.includes(step), step);
     });
   }
+
+  it("requests for approval are counted in an index that holds only them", () => {
+    assert.ok(
+      planOf(reads.approvalRequests).some((step) => step.includes("USING COVERING INDEX actions_asked")),
+      planOf(reads.approvalRequests).join("; "),
+    );
+  });
 
   it("what was used of a limit is read from totals, and from the uses before and after them", () => {
     const steps = planOf(reads.limitsUsed).filter((step) => /limit_|^SEARCH t /.test(step));

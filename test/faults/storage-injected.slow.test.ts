@@ -56,6 +56,7 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.approvedActions({ approved_until: 0, decision_seq: 0 }, 1);
   await reader.openActionsOf({ agent_id: "agent-1" }, 0, 1);
   await reader.pendingCount({ all: true }, 0);
+  await reader.approvalRequests("a", 0, 1, 1);
   await reader.oldestPending(0);
   await reader.nextExpiry();
   await reader.approvals("a");

@@ -197,6 +197,16 @@ export interface ActionReads {
   openActionsOf(owner: ActionOwner, now: number, limit: number): Promise<ActionRow[]>;
   /** Returns the number of pending actions with `expires_at > now`. */
   pendingCount(visibility: StoredVisibility, now: number): Promise<number>;
+  /**
+   * Counts the newest actions of a key, at most `most`, that required approval when they were submitted, with
+   * `since <= created_at < until`, and the hours (UTC) in which they were submitted.
+   */
+  approvalRequests(
+    keyId: string,
+    since: number,
+    until: number,
+    most: number,
+  ): Promise<{ requests: number; hours: number }>;
   /** Returns the creation time of the oldest pending action with `expires_at > now`; null if there is none. */
   oldestPending(now: number): Promise<number | null>;
   /** Returns the smallest `expires_at` of a pending action. */

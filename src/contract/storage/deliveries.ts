@@ -10,6 +10,7 @@ export type DeliveryKind =
   | "approval_closed"
   | "outcome_unknown"
   | "break_glass"
+  | "agent_throttled"
   | "stop"
   | "event";
 

@@ -29,6 +29,7 @@ export const READER_METHODS = namesOf<StorageReader>({
   approvedActions: true,
   openActionsOf: true,
   pendingCount: true,
+  approvalRequests: true,
   oldestPending: true,
   nextExpiry: true,
   approvals: true,

@@ -249,6 +249,31 @@ export interface SuggestedRuleEntry {
   by: Actor | null;
 }
 
+/**
+ * A key made the last request for approval that it may make in this hour: many times more than in its usual hour. Further
+ * ones are refused until `until` and leave no entry.
+ */
+export interface ThrottleEntry {
+  type: "throttle";
+  v: 1;
+  at: string;
+  /** The agent of the last request. */
+  agent_id: string;
+  /** The action of the last request. Its decision is the entry before this one. */
+  related_action: string;
+  /** Requests in this hour, including the last one. */
+  requests: number;
+  /** Requests in the seven days before, and the number of hours in which they were made. */
+  usual: { requests: number; hours: number };
+  /** The settings: the factor, and the number of requests that is never throttled. */
+  times: number;
+  minimum: number;
+  /** End of the hour. */
+  until: string;
+  /** The key. */
+  submitted_by: Actor;
+}
+
 /** A new key signs permits from this entry on. No entry records the store's first permit key. */
 export interface PermitKeyEntry {
   type: "permit_key";

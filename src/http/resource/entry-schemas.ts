@@ -4,6 +4,7 @@ import type {
   AgentEntry,
   ApprovalEntry,
   BreakGlassEntry,
+  ThrottleEntry,
   DecisionEntry,
   DelegationEntry,
   ENTRY_TYPES,
@@ -417,6 +418,20 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     related_stop: orNull(text("The stop that reverted the rule.")),
     comment: orNull(text("Comment of the person who flagged a use or restored the rule.")),
     by: orNull(Actor),
+  }),
+  throttle: entry<ThrottleEntry>("ThrottleEntry", "throttle", {
+    at: time("When."),
+    agent_id: text("The agent of the last request."),
+    related_action: text("The action of the last request."),
+    requests: count("Requests for approval in this hour."),
+    usual: Type.Object(
+      { requests: count("Requests."), hours: count("Hours in which they were made.") },
+      { description: "Requests for approval in the seven days before.", ...closed },
+    ),
+    times: count("Factor that throttles."),
+    minimum: count("Requests in one hour that are never throttled."),
+    until: time("End of the hour."),
+    submitted_by: Actor,
   }),
   permit_key: entry<PermitKeyEntry>("PermitKeyEntry", "permit_key", {
     at: time("Time of the entry."),

@@ -62,6 +62,7 @@ function readsOf({ tx, entries, prefetched }: JobTransactionOptions): JobReads {
     approvedActions: (...args) => tx.approvedActions(...args),
     openActionsOf: (...args) => tx.openActionsOf(...args),
     pendingCount: (...args) => tx.pendingCount(...args),
+    approvalRequests: (...args) => tx.approvalRequests(...args),
     oldestPending: (...args) => tx.oldestPending(...args),
     nextExpiry: (...args) => tx.nextExpiry(...args),
     approvals: (...args) => tx.approvals(...args),

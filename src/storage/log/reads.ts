@@ -156,6 +156,18 @@ export function createReads(t: Tables): Methods & { [Name in keyof StorageReader
         .slice(0, limit),
     pendingCount: (visibility: StoredVisibility, now: number) =>
       pending().filter((row) => (row.expires_at ?? 0) > now && canSee(visibility, row)).length,
+    approvalRequests(keyId: string, since: number, until: number, most: number) {
+      const rows = all(
+        t.actions,
+        ({ submitted_by, decision, created_at }) =>
+          submitted_by === keyId && decision === "require_approval" && created_at >= since && created_at < until,
+        (a, b) => b.created_at - a.created_at,
+      ).slice(0, most);
+      return {
+        requests: rows.length,
+        hours: new Set(rows.map(({ created_at }) => Math.floor(created_at / 3_600_000))).size,
+      };
+    },
     oldestPending: (now: number) =>
       pending()
         .filter((row) => (row.expires_at ?? 0) > now)

@@ -260,3 +260,21 @@ export function prepareRejectedAction(db: Kysely<Tables>): Statement {
       .limit(sql.lit(1)),
   );
 }
+
+/** Prepares the count of the newest requests for approval of a key. The index holds everything that it reads. */
+export function prepareApprovalRequests(db: Kysely<schema.Tables>): Statement {
+  const newest = db
+    .selectFrom("actions")
+    .select(sql<number>`created_at / 3600000`.as("hour"))
+    .where("submitted_by", "=", param("key_id", "uuid"))
+    .where(sql<boolean>`decision = 'require_approval'`)
+    .where("created_at", ">=", param("since"))
+    .where("created_at", "<", param("until"))
+    .orderBy("created_at", "desc")
+    .limit(param("limit"));
+  return prepare(
+    db
+      .selectFrom(newest.as("newest"))
+      .select((eb) => [eb.fn.countAll<number>().as("requests"), eb.fn.count<number>("hour").distinct().as("hours")]),
+  );
+}

@@ -34,6 +34,7 @@ import {
   prepareRejectedAction,
   isPendingCondition,
   preparePendingLists,
+  prepareApprovalRequests,
   prepareApprovedList,
   type StoredDecision,
 } from "./lists.ts";
@@ -101,6 +102,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
     approvedActions: prepareApprovedList(db),
     openActionsOf: prepareOpenActions(db),
     agentNames: prepareAgentNames(db),
+    approvalRequests: prepareApprovalRequests(db),
     oldestPending: prepare(
       db
         .selectFrom("actions")
@@ -221,6 +223,15 @@ export function createReader(reads: Reads, db: Readable, bundles: Bundles): Stor
       Number(
         (await one<{ count: number }>(pendingOf(reads, visibility).count, { now, ...visibleTo(visibility) }))?.count,
       ),
+    async approvalRequests(key_id, since, until, most) {
+      const row = await one<{ requests: number; hours: number }>(reads.approvalRequests, {
+        key_id,
+        since,
+        until,
+        limit: most,
+      });
+      return { requests: Number(row?.requests ?? 0), hours: Number(row?.hours ?? 0) };
+    },
     oldestPending: async (now) => (await one<{ at: number | null }>(reads.oldestPending, { now }))?.at ?? null,
     nextExpiry: async () => (await one<{ at: number | null }>(reads.nextExpiry, {}))?.at ?? null,
     analytics: (query) =>

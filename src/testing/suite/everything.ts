@@ -25,7 +25,9 @@ export async function writeEverything(tx: StorageTransaction): Promise<void> {
   await appendEntries(tx, 1);
   await tx.append([], [tileRow(0, 0)], headRow(2, { policy_set: policySetRow(1).digest, epoch: 1 }));
   await tx.putCheckpoint(2, "note");
-  await tx.insertAction(actionRow(1, { status: "pending_approval", expires_at: T0, waited_ms: 5 }));
+  await tx.insertAction(
+    actionRow(1, { status: "pending_approval", decision: "require_approval", expires_at: T0, waited_ms: 5 }),
+  );
   await tx.insertAction(actionRow(0, { approved_until: T0 }));
   await tx.insertAction(actionRow(2, { status: "approved", approved_until: T0 + 9 }));
   await tx.insertAction(actionRow(3, { status: "denied", rejection_until: T0 + 9 }));
@@ -72,6 +74,7 @@ export async function readEverything(reader: StorageReader): Promise<Everything>
     approvedActions: await reader.approvedActions({ approved_until: 0, decision_seq: 0 }, 10),
     openActionsOf: await reader.openActionsOf({ agent_id: "agent-1" }, 0, 10),
     pendingCount: await reader.pendingCount({ all: true }, 0),
+    approvalRequests: await reader.approvalRequests("key-1", 0, T0 + 99, 10),
     oldestPending: await reader.oldestPending(0),
     nextExpiry: await reader.nextExpiry(),
     approvals: await reader.approvals("action-1"),
@@ -132,6 +135,7 @@ export const NOTHING: Everything = {
   approvedActions: [],
   openActionsOf: [],
   pendingCount: 0,
+  approvalRequests: { requests: 0, hours: 0 },
   oldestPending: null,
   nextExpiry: null,
   approvals: [],

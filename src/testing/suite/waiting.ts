@@ -109,6 +109,29 @@ export function waitingCases(test: Case): void {
     assert.equal(await storage.oldestPending(Number.MAX_SAFE_INTEGER), null);
   });
 
+  test("requests for approval are counted for one key and time, the newest first, with their hours", async ({
+    storage,
+  }) => {
+    const HOUR = 3_600_000;
+    const from = Math.ceil(T0 / HOUR) * HOUR;
+    await storage.write(async (tx) => {
+      const asked = { decision: "require_approval", submitted_by: "key-9" } as const;
+      await tx.insertAction(actionRow(1, { ...asked, created_at: from }));
+      await tx.insertAction(actionRow(2, { ...asked, created_at: from + HOUR - 1 }));
+      await tx.insertAction(actionRow(3, { ...asked, created_at: from + HOUR }));
+      await tx.insertAction(actionRow(4, { ...asked, status: "denied", created_at: from + 3 * HOUR }));
+      await tx.insertAction(actionRow(5, { ...asked, submitted_by: "key-8", created_at: from }));
+      await tx.insertAction(actionRow(6, { submitted_by: "key-9", created_at: from }));
+    });
+    const count = (since: number, until: number, most: number): Promise<unknown> =>
+      storage.approvalRequests("key-9", since, until, most);
+    assert.deepEqual(await count(from, from + 4 * HOUR, 9), { requests: 4, hours: 3 });
+    assert.deepEqual(await count(from, from + 3 * HOUR, 9), { requests: 3, hours: 2 });
+    assert.deepEqual(await count(from + 1, from + HOUR, 9), { requests: 1, hours: 1 });
+    assert.deepEqual(await count(from, from + 4 * HOUR, 2), { requests: 2, hours: 2 });
+    assert.deepEqual(await count(from, from, 9), { requests: 0, hours: 0 });
+  });
+
   test("the next expiry moves with what is pending", async ({ storage }) => {
     assert.equal(await storage.nextExpiry(), null);
     const pending = { status: "pending_approval", decision: "require_approval" } as const;

@@ -23,7 +23,7 @@ import { fillStore } from "../../support/every-row.ts";
 import { judgeOf } from "../../support/openapi.ts";
 import { invite } from "../../support/people.ts";
 import { ROOT } from "../../support/process.ts";
-import type { Service } from "../../support/service.ts";
+import { type Answer, makeKey, type Service } from "../../support/service.ts";
 
 const PAGE = readFileSync(join(ROOT, "docs", "record.md"), "utf8");
 
@@ -151,6 +151,7 @@ test("the schemas of the document accept every real entry, and each only its own
       const { id } = (await service.call("POST", "/v1/actions", { body })).body;
       assert.equal((await service.call("POST", `/v1/actions/${id}/permit`)).status, 200, "decided again");
       await recordPeople(service);
+      await recordThrottling(service);
       await service.runtime.rotatePermitKey({ key: null, overlap: 60 });
       await service.runtime.rotateLogKey({ overlap: 60_000, again: false });
       const judge = judgeOf((await service.call("GET", "/openapi.json", { key: null })).body);
@@ -191,4 +192,21 @@ async function recordPeople(service: Service): Promise<void> {
   const open = await service.call("GET", "/v1/break-glass?status=open", { key: service.admin });
   const [{ id: opened }] = open.body.break_glass;
   assert.equal((await rex.call("POST", `/v1/break-glass/${opened}/review`, { comment: "it was" })).status, 200);
+}
+
+/** Records a key that requests approval 60 times in an hour, after one request in each of three hours. */
+async function recordThrottling(service: Service): Promise<void> {
+  const { key } = await makeKey(service, { name: "many", preset: "agent", agent_id: "many" });
+  let n = 0;
+  const submit = (): Promise<Answer> =>
+    service.call("POST", "/v1/actions", {
+      key,
+      body: { agent_id: "many", tool: "two", operation: "do", params: { amount: 2, customer: `c${++n}` } },
+    });
+  for (const requests of [1, 1, 1, 60]) {
+    service.clock.now += 3_600_000 - ((Date.now() + service.clock.now) % 3_600_000);
+    const answers = await Promise.all(Array.from({ length: requests }, submit));
+    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([202]));
+  }
+  assert.equal((await submit()).body.code, "AGENT_THROTTLED");
 }

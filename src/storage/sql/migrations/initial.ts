@@ -133,6 +133,7 @@ const ACTIONS: Readonly<Record<string, Table>> = {
         "status, submitted_by, request_hash, expires_at, decision_seq",
         "status = 'pending_approval'",
       ],
+      actions_asked: ["submitted_by, created_at", "decision = 'require_approval'"],
       actions_approved: ["status, approved_until, decision_seq", "status = 'approved'"],
       actions_startable: [
         "submitted_by, request_hash, approved_until, decision_seq",

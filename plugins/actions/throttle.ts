@@ -1,0 +1,70 @@
+/** Throttles a key that requests approval many times more often than it usually does. */
+import {
+  type CoreHost,
+  type LedgerTransaction,
+  HOUR_MS,
+  MAX_MEASURED,
+  type RequestRate,
+  throttleLimit,
+  throttlePeriod,
+  toActor,
+} from "../../src/core.ts";
+import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+
+/** The last request of a key that is accepted in this hour. */
+export interface Throttling {
+  requests: number;
+  usual: RequestRate;
+}
+
+/**
+ * Throws AGENT_THROTTLED if the key has made all the requests for approval that it may make in this hour. Returns the
+ * throttling that begins if this one is the last of them; else null. Runs under the ledger's lock, so the number is exact.
+ */
+export async function checkRequestRate(
+  { config }: Pick<CoreHost, "config">,
+  tx: LedgerTransaction,
+  { key }: Credential,
+): Promise<Throttling | null> {
+  const settings = config.approvals.throttle;
+  const { hour, since } = throttlePeriod(tx.now);
+  // Most keys are below the minimum, and then nothing else is read.
+  const first = await tx.approvalRequests(key.id, hour, hour + HOUR_MS, settings.minimum);
+  if (settings.times === 0 || first.requests + 1 < settings.minimum) return null;
+  const usual = await tx.approvalRequests(key.id, since, hour, MAX_MEASURED);
+  const limit = throttleLimit(usual, settings);
+  if (limit === null) return null;
+  const { requests } = await tx.approvalRequests(key.id, hour, hour + HOUR_MS, limit);
+  if (requests >= limit)
+    throw new Refusal(
+      "AGENT_THROTTLED",
+      `the key "${key.name}" made ${requests} requests for approval in this hour; it usually makes ${Math.round(usual.requests / usual.hours)}. Wait until ${toRfc3339(hour + HOUR_MS)}; actions that need no approval are still decided`,
+      { headers: { "Retry-After": String(Math.ceil((hour + HOUR_MS - tx.now) / 1000)) } },
+    );
+  return requests + 1 === limit ? { requests: limit, usual } : null;
+}
+
+/** Records that the key is throttled until the end of the hour. The entry before is the decision of its last request. */
+export function recordThrottling(
+  { config }: Pick<CoreHost, "config">,
+  tx: LedgerTransaction,
+  { key, principal }: Credential,
+  { id, agent_id }: Pick<ActionRow, "id" | "agent_id">,
+  { requests, usual }: Throttling,
+): void {
+  const { times, minimum } = config.approvals.throttle;
+  tx.record({
+    type: "throttle",
+    v: 1,
+    at: toRfc3339(tx.now),
+    agent_id,
+    related_action: id,
+    requests,
+    usual,
+    times,
+    minimum,
+    until: toRfc3339(throttlePeriod(tx.now).hour + HOUR_MS),
+    submitted_by: toActor(key, principal),
+  });
+}
