@@ -15,6 +15,7 @@ import type { MatchedLimit } from "../domain/policy/decide/limit-facts.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
 import type { JsonValue } from "../domain/json.ts";
 import { commitDigest, commitResult, encodeRequest } from "../domain/request.ts";
+import type { ExceptionalVotesAudit } from "./exceptional-votes.ts";
 import type { GrantsAudit } from "./grants.ts";
 import {
   withSubject,
@@ -47,6 +48,7 @@ interface ActionsAudit {
   /** Returns null if the store does not have the set. The policy audit reports that. */
   compiled(digest: string | null): Promise<CompiledPolicySet | null>;
   grants: GrantsAudit;
+  exceptional: ExceptionalVotesAudit;
   progress(done: number): void;
   fault: ReportFault;
 }
@@ -111,6 +113,7 @@ async function auditAction(
   }
   history.faults.forEach(fault);
   checkSignedDecisions(own, fault);
+  checkDelegatedVotes(audit, own.map(entryOf), fault);
   reportDifferences(history.action, row, fault);
   for (const { seq, submitted_by } of rows)
     if (submitted_by !== history.action.submitted_by) fault(`entry ${seq} is stored with a different submitter`);
@@ -153,6 +156,16 @@ function checkSignedDecisions(rows: readonly EntryRow[], fault: ReportFault): vo
     if ((entry.type === "decision" || entry.type === "redecision") && entry.status === "pending_approval")
       requests.push(toHex(row.leaf_hash));
     previous = entry;
+  }
+}
+
+/** A vote in the place of another user is on an agent and a tool that the delegation covers. */
+function checkDelegatedVotes({ exceptional }: ActionsAudit, entries: readonly ActionEntry[], fault: ReportFault): void {
+  const [decision] = entries;
+  if (decision?.type !== "decision") return;
+  for (const entry of entries) {
+    const uncovered = entry.type === "approval" ? exceptional.findUncovered(entry, decision) : null;
+    if (uncovered !== null) fault(`the vote of entry ${entry.seq} ${uncovered}`);
   }
 }
 

@@ -142,6 +142,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       totals,
       compiled: (digest) => policies.compiled(digest),
       grants,
+      exceptional,
       progress: (done) => options.progress?.("actions", done, totals.decisions),
       fault: actionFault,
     });

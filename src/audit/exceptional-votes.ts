@@ -4,8 +4,9 @@
  */
 import { parseEntryTime } from "../domain/action-history.ts";
 import { applyBreakGlassEntry, NO_BREAK_GLASS } from "../domain/break-glass.ts";
-import { applyDelegationEntry, delegationStatus, NO_DELEGATIONS } from "../domain/delegations.ts";
+import { applyDelegationEntry, delegationStatus, limitsOfDelegation, NO_DELEGATIONS } from "../domain/delegations.ts";
 import type { ApprovalEntry, BreakGlassEntry, DelegationEntry, KeyEntry } from "../domain/entries.ts";
+import { isWithinLimits } from "../domain/groups.ts";
 import { principalOfUser } from "../domain/owner.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope, type Scope } from "../domain/scopes.ts";
@@ -13,9 +14,11 @@ import { listKeyMakers, principalsOfKeys, type RecordedKey } from "../domain/sta
 import { userAsKey, type Users } from "../domain/users.ts";
 import type { EntryBody } from "./report.ts";
 
-interface ExceptionalVotesAudit {
+export interface ExceptionalVotesAudit {
   /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
+  /** Returns what is wrong with the delegation that a vote on this agent and tool used, as of the last entry; else null. */
+  findUncovered(vote: ApprovalEntry, subject: { agent_id: string; tool: string }): string | null;
 }
 
 /** @param users returns the users as of the entry before */
@@ -86,6 +89,13 @@ export function createExceptionalVotesAudit(users: () => Users): ExceptionalVote
   }
 
   return {
+    // The tool is in the entry of the decision, and an action can return to the approvers long after it.
+    findUncovered({ delegation: used }, subject) {
+      const delegation = used === null ? undefined : delegations.get(used.id);
+      const limits = delegation === undefined ? null : limitsOfDelegation(delegation);
+      if (limits === null || isWithinLimits(limits, subject)) return null;
+      return `uses the delegation ${used?.id}, which does not cover ${subject.tool} of ${subject.agent_id}`;
+    },
     fold(body) {
       const type = body["type"];
       const vote = expected;

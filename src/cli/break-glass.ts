@@ -1,6 +1,6 @@
 /** `assent break-glass` lists emergency approvals and closes their reviews. */
 import { EXIT, parse, safe, usage, type Command, type Output } from "./command.ts";
-import { client, privilegedClient, withServiceErrors } from "./remote.ts";
+import { client, privilegedClient, readAllPages, withServiceErrors } from "./remote.ts";
 
 interface UseView {
   id: string;
@@ -50,11 +50,11 @@ examples:
       return EXIT.ok;
     }
     const service = await client();
-    const path = `/v1/break-glass?limit=100${all ? "" : "&status=open"}`;
-    const page = await withServiceErrors(() => service.call<{ break_glass: UseView[] }>("GET", path));
-    if (json) io.out(JSON.stringify(page));
-    else if (page.break_glass.length === 0) io.out(all ? "nobody broke the glass" : "no review is open");
-    else for (const use of page.break_glass) showUse(io, use, false);
+    const path = `/v1/break-glass?limit=50${all ? "" : "&status=open"}`;
+    const listed = await readAllPages<UseView>(service, path, "break_glass");
+    if (json) io.out(JSON.stringify({ break_glass: listed }));
+    else if (listed.length === 0) io.out(all ? "there are no emergency approvals" : "no review is open");
+    else for (const use of listed) showUse(io, use, false);
     return EXIT.ok;
   },
 };

@@ -1,6 +1,6 @@
 /** `assent delegations` lists and revokes delegations. */
 import { EXIT, parse, safe, usage, type Command, type Output } from "./command.ts";
-import { privilegedClient, withServiceErrors } from "./remote.ts";
+import { privilegedClient, readAllPages, withServiceErrors } from "./remote.ts";
 
 interface DelegationView {
   id: string;
@@ -52,12 +52,11 @@ examples:
       show(io, await withServiceErrors(() => service.call<DelegationView>("POST", path, body)), json);
       return EXIT.ok;
     }
-    const query = new URLSearchParams({ limit: "100", ...(user === undefined ? {} : { user_id: user }) });
-    const page = await withServiceErrors(() =>
-      service.call<{ delegations: DelegationView[] }>("GET", `/v1/delegations?${query.toString()}`),
-    );
-    const listed = page.delegations.filter(({ status }) => all || status !== "ended");
-    if (json) io.out(JSON.stringify({ ...page, delegations: listed }));
+    const query = new URLSearchParams({ limit: "50", ...(user === undefined ? {} : { user_id: user }) });
+    const path = `/v1/delegations?${query.toString()}`;
+    const every = await readAllPages<DelegationView>(service, path, "delegations");
+    const listed = every.filter(({ status }) => all || status !== "ended");
+    if (json) io.out(JSON.stringify({ delegations: listed }));
     else if (listed.length === 0) io.out(all ? "there are no delegations" : "no delegation is active or scheduled");
     else for (const delegation of listed) show(io, delegation, false);
     return EXIT.ok;

@@ -1,7 +1,7 @@
 import { createRuntime } from "../runtime/runtime.ts";
 import { PRESETS, SCOPES } from "../domain/scopes.ts";
 import { CommandError, EXIT, parse, safe, table, usage, type Command, type Output } from "./command.ts";
-import { privilegedClient, withServiceErrors } from "./remote.ts";
+import { privilegedClient, readAllPages, withServiceErrors } from "./remote.ts";
 import { rotateLog } from "./rotate-log.ts";
 import { rotatePermit } from "./rotate-permit.ts";
 import { configFrom, startRuntime } from "./serve.ts";
@@ -116,15 +116,7 @@ async function createLocalAdminKey(name: string, file: string | undefined): Prom
 async function list(args: string[], io: Output): Promise<number> {
   const { values } = parse(args, { json: { type: "boolean" } });
   const service = await privilegedClient();
-  const api_keys: KeyView[] = [];
-  for (let cursor: string | null = ""; cursor !== null;) {
-    const after = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
-    const page: { api_keys: KeyView[]; next_cursor: string | null } = await withServiceErrors(() =>
-      service.call("GET", `/v1/api-keys?limit=1000${after}`),
-    );
-    api_keys.push(...page.api_keys);
-    cursor = page.next_cursor;
-  }
+  const api_keys = await readAllPages<KeyView>(service, "/v1/api-keys?limit=1000", "api_keys");
   if (values.json === true) io.out(JSON.stringify(api_keys));
   else {
     const state = (key: KeyView): string => (key.revoked_at === null ? (key.expires_at ?? "live") : "revoked");

@@ -42,6 +42,22 @@ export async function withServiceErrors<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
+/**
+ * Reads a list to its end, page by page.
+ * @param path with a query, such as `/v1/break-glass?status=open`
+ * @param member name of the list in the response
+ */
+export async function readAllPages<T>(service: Assent, path: string, member: string): Promise<T[]> {
+  const rows: T[] = [];
+  for (let cursor: string | null = ""; cursor !== null;) {
+    const after: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+    const page: Record<string, unknown> = await withServiceErrors(() => service.call("GET", `${path}${after}`));
+    rows.push(...(page[member] as T[]));
+    cursor = page["next_cursor"] as string | null;
+  }
+  return rows;
+}
+
 export function actionExitCode(action: ActionRecord): number {
   if (action.status === "pending_approval") return EXIT.pending;
   return ["denied", "expired", "cancelled", "failed"].includes(action.status) ? EXIT.denied : EXIT.ok;

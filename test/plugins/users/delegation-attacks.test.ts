@@ -112,3 +112,66 @@ test("the body names neither the delegator nor the delegation", async () => {
 test("the audit finds nothing wrong afterwards", async () => {
   assert.deepEqual((await auditStore(service.storage)).faults, []);
 });
+
+test("the audit finds a vote that was forged with a delegation that does not cover the action", async () => {
+  const forging = await startPeople({ policy: POLICY, broken: true });
+  try {
+    const from = await invite(forging, { name: "Ann", roles: ["approver"], groups: ["finance"] });
+    const to = await invite(forging, { name: "Ben", roles: ["approver"] });
+    const until = new Date(forging.runtime.host.clock() + 3_600_000).toISOString();
+    const delegateFor = async (more: object): Promise<string> =>
+      (await from.call("POST", `/v1/users/${from.id}/delegations`, { to: to.id, until, ...more })).body.id;
+    const request = (): object => ({ agent_id: "bot", tool: "finance", operation: "x", params: { n: ++n } });
+    const ask = async (): Promise<string> => (await forging.call("POST", "/v1/actions", { body: request() })).body.id;
+    const entriesOf = async (id: string): Promise<any[]> =>
+      (await forging.call("GET", `/v1/actions/${id}/events`, { key: forging.admin })).body.events;
+    const covering = await delegateFor({ agents: ["bot*"], tools: ["FIN*"] });
+    const genuine = await ask();
+    const { approval_token } = (await to.call("GET", `/v1/actions/${genuine}`)).body;
+    const voted = await to.call("POST", `/v1/actions/${genuine}/approval`, { token: approval_token, approve: true });
+    assert.equal(voted.status, 200, JSON.stringify(voted.body));
+    const [, { entry }] = await entriesOf(genuine);
+    assert.equal(entry.delegation.id, covering);
+
+    // A process that holds the log's key, and does not check what a delegation covers.
+    const forge = async (delegation: string): Promise<[string, number]> => {
+      const id = await ask();
+      const [{ entry: decision }] = await entriesOf(id);
+      const { commitment } = decision;
+      const seq = await forging.runtime.host.ledger.transact(async (tx) => {
+        const row = (await tx.action(id)) ?? assert.fail("there is no action");
+        const at = new Date(tx.now).toISOString();
+        const used = { id: delegation, from: `user:${from.id}` };
+        const vote = { ...entry, action_id: id, at, commitment, delegation: used };
+        const recorded = tx.record(vote, row.submitted_by);
+        await tx.insertApproval({
+          action_id: id,
+          principal: vote.by.principal,
+          key_id: vote.by.key_id,
+          approve: true,
+          reason: null,
+          self_approval: false,
+          on_behalf_of: used.from,
+          break_glass: false,
+          seq: recorded.seq,
+          created_at: tx.now,
+        });
+        await tx.updateAction(id, { status: "pending_approval" }, { status: "pending_approval", updated_at: tx.now });
+        return recorded.seq;
+      });
+      return [id, seq];
+    };
+    await forge(covering);
+    assert.deepEqual((await auditStore(forging.storage)).faults, [], "the forged entries are otherwise genuine");
+    const expected: string[] = [];
+    for (const limit of [{ tools: ["crm"] }, { agents: ["other"] }]) {
+      const delegation = await delegateFor(limit);
+      const [id, seq] = await forge(delegation);
+      const what = `the vote of entry ${seq} uses the delegation ${delegation}, which does not cover finance of bot`;
+      expected.push(`action ${id}: ${what}`);
+    }
+    assert.deepEqual((await auditStore(forging.storage)).faults.sort(), expected.sort());
+  } finally {
+    await forging.close();
+  }
+});
