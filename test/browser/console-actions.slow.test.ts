@@ -134,7 +134,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Replay" }).click();
     await page.getByText("The same decision, field by field.").waitFor();
     assert.ok((await page.getByRole("region", { name: "Fields" }).locator("tbody tr").count()) > 5);
-    await page.getByText("As then.").waitFor();
+    await page.getByText("Today's policies decide the same.").waitFor();
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 

@@ -1,7 +1,7 @@
 /** The browser's verifier with responses of a real service: it follows pinned keys and opens commitments. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { openUnderPin, verifyAnswer, verifyProof } from "../../../plugins/console/app/verify.js";
+import { openUnderPin, verifyAnswer, verifyProof } from "../../../plugins/console/app/verify.ts";
 import { fromHex } from "../../../src/domain/hash.ts";
 import { ALLOWED, startService, type Service } from "../../support/service.ts";
 import { signerOf } from "../../support/signer.ts";

@@ -13,7 +13,7 @@ import {
   rootFromInclusion,
   verifyConsistency,
   verifyProof,
-} from "../../../plugins/console/app/verify.js";
+} from "../../../plugins/console/app/verify.ts";
 import { canonicalText as canonicalOfService } from "../../../src/domain/canonical.ts";
 import { signCheckpoint } from "../../../src/domain/checkpoint.ts";
 import { toHex, utf8 } from "../../../src/domain/hash.ts";

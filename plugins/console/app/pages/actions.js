@@ -1,7 +1,7 @@
 /** Every action: a list that follows the ledger, and one action with its history, its proof and its replay. */
 import { at, call, url } from "../core/api.ts";
 import { follow } from "../core/live.ts";
-import { ActionDetail } from "./action.js";
+import { ActionDetail } from "./action.tsx";
 import { findHeadlineMember } from "../ui/params.tsx";
 import { What } from "../ui/request.tsx";
 import {

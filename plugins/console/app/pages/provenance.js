@@ -1,7 +1,7 @@
 /** The ledger for people: its size, its signature, and the check of a proof, all computed here. */
 import { at, call, url } from "../core/api.ts";
-import { Proof, Verified, pin, pinned, verifyEntry } from "../proof.js";
-import { canVerify, fromHex, openUnderPin, toHex, verifyConsistency, verifyProof } from "../verify.js";
+import { Proof, Verified, pin, pinned, verifyEntry } from "../ui/proof.tsx";
+import { canVerify, fromHex, openUnderPin, toHex, verifyConsistency, verifyProof } from "../verify.ts";
 import {
   Badge,
   Copy,

@@ -1,33 +1,44 @@
 /**
- * What the browser checks by itself, instead of believing the service: that a request has its hash,
- * and that an entry stands in the ledger under a signed checkpoint. RFC 8785, RFC 6962, C2SP
- * signed-note, tlog-checkpoint and tlog-proof; SHA-256 and Ed25519 are the browser's own (WebCrypto).
+ * Verifies in the browser, without trusting the service, that a request has its hash and that the ledger contains an
+ * entry under a signed checkpoint. RFC 8785, RFC 6962, C2SP signed-note, tlog-checkpoint and tlog-proof; SHA-256 and
+ * Ed25519 are the browser's own (WebCrypto).
  */
 
 const encoder = new TextEncoder();
 
-/** Browsers give WebCrypto to pages of https and localhost alone. */
-export const canVerify = globalThis.crypto?.subtle !== undefined;
-
-/** @param {Uint8Array} bytes */
-export async function sha256(bytes) {
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", /** @type {BufferSource} */ (bytes)));
+export interface Checkpoint {
+  origin: string;
+  size: number;
+  root: Uint8Array;
 }
 
-/** @param {Uint8Array} bytes */
-export function toHex(bytes) {
+/** A change of the log's key: the bytes of its entry (base64), its index, and its path to the checkpoint (hex). */
+export interface KeyChange {
+  leaf: string;
+  index: number;
+  path: readonly string[];
+}
+
+/** Browsers give WebCrypto only to pages of https and localhost. */
+export const canVerify: boolean = globalThis.crypto?.subtle !== undefined;
+
+export async function sha256(bytes: Uint8Array): Promise<Uint8Array> {
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes as BufferSource));
+}
+
+export function toHex(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** @param {string} text lowercase hex */
-export function fromHex(text) {
+/** @param text lowercase hex */
+export function fromHex(text: string): Uint8Array {
   if (text.length % 2 !== 0 || !/^[0-9a-f]*$/.test(text))
     throw new Error(`"${text.slice(0, 80)}" is not lowercase hex`);
   return Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
 }
 
-/** Standard, padded and canonical, as the specifications demand. @param {string} text */
-export function fromBase64(text) {
+/** Decodes base64: standard, padded and canonical, as the specifications require. */
+export function fromBase64(text: string): Uint8Array {
   if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(text))
     throw new Error(`"${text.slice(0, 80)}" is not padded base64`);
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -35,23 +46,28 @@ export function fromBase64(text) {
   return bytes;
 }
 
-/** Canonical JSON (RFC 8785) of what `JSON.parse` gave. @param {unknown} value @returns {string} */
-export function canonicalText(value) {
+/** Returns the canonical JSON (RFC 8785) of a parsed value. */
+export function canonicalText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalText).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   return `{${Object.keys(value)
     .sort()
-    .map((name) => `${JSON.stringify(name)}:${canonicalText(value[name])}`)
+    .map((name) => `${JSON.stringify(name)}:${canonicalText((value as Record<string, unknown>)[name])}`)
     .join(",")}}`;
 }
 
-/** The `request_hash` of an action as it is shown here. @param {Record<string, unknown>} action */
-export async function requestHash({ agent_id, tool, operation, params, context }) {
+/** Returns the `request_hash` of an action as the page shows it. */
+export async function requestHash({
+  agent_id,
+  tool,
+  operation,
+  params,
+  context,
+}: Record<string, unknown>): Promise<string> {
   return toHex(await sha256(encoder.encode(canonicalText({ agent_id, context, operation, params, tool }))));
 }
 
-/** @param {...Uint8Array} parts */
-function concat(...parts) {
+function concat(...parts: Uint8Array[]): Uint8Array {
   const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
   for (const part of parts) {
@@ -61,29 +77,30 @@ function concat(...parts) {
   return whole;
 }
 
-/** @param {Uint8Array} a @param {Uint8Array} b */
-function equal(a, b) {
+function equal(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }
 
-/** RFC 6962 section 2.1. @param {Uint8Array} entry */
-export function hashLeaf(entry) {
+/** Returns the leaf hash of an entry's bytes (RFC 6962 section 2.1). */
+export function hashLeaf(entry: Uint8Array): Promise<Uint8Array> {
   return sha256(concat(Uint8Array.of(0), entry));
 }
 
-/** @param {Uint8Array} left @param {Uint8Array} right */
-function hashNode(left, right) {
+function hashNode(left: Uint8Array, right: Uint8Array): Promise<Uint8Array> {
   return sha256(concat(Uint8Array.of(1), left, right));
 }
 
-/**
- * The root that a leaf and its path lead to (RFC 9162 section 2.1.3.2); null when the path does not fit.
- * @param {number} index @param {number} size @param {Uint8Array} leaf @param {Uint8Array[]} path
- */
-export async function rootFromInclusion(index, size, leaf, path) {
+/** Returns the root that a leaf and its path lead to (RFC 9162 section 2.1.3.2); null if the path does not fit. */
+export async function rootFromInclusion(
+  index: number,
+  size: number,
+  leaf: Uint8Array,
+  path: readonly Uint8Array[],
+): Promise<Uint8Array | null> {
   if (!Number.isSafeInteger(size) || !Number.isSafeInteger(index) || index < 0 || index >= size || leaf.length !== 32)
     return null;
-  let [f, s, root] = [index, size - 1, leaf];
+  let [f, s] = [index, size - 1];
+  let root = leaf;
   for (const sibling of path) {
     if (s === 0 || sibling.length !== 32) return null;
     if (f % 2 === 1 || f === s) {
@@ -97,10 +114,16 @@ export async function rootFromInclusion(index, size, leaf, path) {
   return s === 0 ? root : null;
 }
 
-/** A verifier key, `<name>+<hex key id>+<base64>`. @param {string} text */
-export async function parseVkey(text) {
+interface VerifierKey {
+  name: string;
+  id: Uint8Array;
+  publicKey: Uint8Array;
+}
+
+/** Parses a verifier key, `<name>+<hex key id>+<base64>`. Throws an Error that names the fault. */
+export async function parseVkey(text: string): Promise<VerifierKey> {
   const [name = "", hex = "", ...rest] = text.trim().split("+");
-  const bad = (why) => new Error(`"${text.slice(0, 200)}" is not a verifier key: ${why}`);
+  const bad = (why: string): Error => new Error(`"${text.slice(0, 200)}" is not a verifier key: ${why}`);
   if (name === "" || /\s/.test(name) || !/^[0-9a-f]{8}$/.test(hex))
     throw bad("expected <name>+<8 hex digits>+<base64>");
   const key = fromBase64(rest.join("+"));
@@ -111,10 +134,10 @@ export async function parseVkey(text) {
 }
 
 /**
- * The checkpoint in a note that the pinned key signed. Other signatures are passed over; a bad one by the pinned key rejects the note.
- * @param {string} note @param {string} vkey
+ * Returns the checkpoint in a note that the pinned key signed. Ignores other signatures; throws an Error if there is none
+ * of the pinned key, or a wrong one.
  */
-export async function openCheckpoint(note, vkey) {
+export async function openCheckpoint(note: string, vkey: string): Promise<Checkpoint> {
   const key = await parseVkey(vkey);
   const split = note.lastIndexOf("\n\n");
   // eslint-disable-next-line no-control-regex -- a note has no control characters but line feeds
@@ -127,13 +150,13 @@ export async function openCheckpoint(note, vkey) {
   for (const line of lines) {
     const match = /^\u2014 (\S+) (\S+)$/.exec(line);
     if (match === null) throw new Error("a line behind the checkpoint's last blank line is not a signature");
-    const bytes = fromBase64(/** @type {string} */ (match[2]));
+    const bytes = fromBase64(match[2] ?? "");
     if (bytes.length < 5) throw new Error(`the signature of ${match[1]} is too short`);
     if (match[1] !== key.name || !equal(bytes.slice(0, 4), key.id)) continue;
-    const publicKey = await crypto.subtle.importKey("raw", key.publicKey, { name: "Ed25519" }, false, ["verify"]);
+    const publicKey = await crypto.subtle.importKey("raw", key.publicKey as BufferSource, { name: "Ed25519" }, false, ["verify"]);
     if (
       bytes.length !== 68 ||
-      !(await crypto.subtle.verify({ name: "Ed25519" }, publicKey, bytes.slice(4), encoder.encode(text)))
+      !(await crypto.subtle.verify({ name: "Ed25519" }, publicKey, bytes.slice(4) as BufferSource, encoder.encode(text)))
     )
       throw new Error(`the signature of ${key.name} does not fit the checkpoint`);
     verified = true;
@@ -153,15 +176,22 @@ export async function openCheckpoint(note, vkey) {
   return { origin, size: Number(decimal), root: bytes };
 }
 
-/** C2SP tlog-proof. @param {string} text */
-export function parseProof(text) {
+interface ParsedProof {
+  index: number;
+  path: Uint8Array[];
+  extra: Uint8Array | null;
+  checkpoint: string;
+}
+
+/** Parses a C2SP tlog-proof. */
+export function parseProof(text: string): ParsedProof {
   const split = text.indexOf("\n\n");
   const lines = text.slice(0, Math.max(split, 0)).split("\n");
   if (split < 0 || lines.shift() !== "c2sp.org/tlog-proof@v1")
     throw new Error(
       'this is not a proof: it does not start with "c2sp.org/tlog-proof@v1", or has no blank line before its checkpoint',
     );
-  const extra = lines[0]?.startsWith("extra ") ? fromBase64(/** @type {string} */ (lines.shift()).slice(6)) : null;
+  const extra = lines[0]?.startsWith("extra ") ? fromBase64((lines.shift() ?? "").slice(6)) : null;
   const index = /^index (0|[1-9]\d{0,15})$/.exec(lines.shift() ?? "")?.[1];
   if (index === undefined || !Number.isSafeInteger(Number(index)))
     throw new Error('the proof has no line "index <number>"');
@@ -171,22 +201,33 @@ export function parseProof(text) {
   return { index: Number(index), path, extra, checkpoint: text.slice(split + 2) };
 }
 
+/** The members of a `log_key` entry that are compared. */
+interface KeyChangeEntry {
+  type: string;
+  seq: number;
+  previous: string;
+  vkey: string;
+  handover: string;
+}
+
 /**
- * The checkpoint in a note, for somebody who pinned a key that was the log's once: each `log_key` entry that leads on from
- * it was signed by the key that it ends and by the one that it names, and stands in the log that the last one signed.
- * @param {string} note
- * @param {string} pin
- * @param {{ leaf: string, index: number, path: string[] }[]} changes in order; those before the pinned key are passed over
+ * Opens the checkpoint in a note for a reader who pinned an earlier key of the log. Each `log_key` entry after that key
+ * must be signed by the key that it ends and by the key that it names, and be in the log that the last key signed.
+ * @param changes in order; those before the pinned key are ignored
  */
-export async function openUnderPin(note, pin, changes) {
+export async function openUnderPin(
+  note: string,
+  pin: string,
+  changes: readonly KeyChange[],
+): Promise<{ checkpoint: Checkpoint; vkey: string }> {
   const keys = [pin.trim()];
   const steps = [];
   for (const { leaf, index, path } of changes) {
     const bytes = fromBase64(leaf);
-    const entry = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    const entry = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as KeyChangeEntry;
     if (entry.type !== "log_key" || entry.seq !== index)
       throw new Error(`what stands at ${index} is no change of the log's key`);
-    const key = /** @type {string} */ (keys.at(-1));
+    const key = keys.at(-1) ?? "";
     if (keys.length === 1 && entry.previous !== key) continue;
     if (entry.previous !== key || keys.includes(entry.vkey))
       throw new Error(`the change of the log's key at ${index} does not follow the one before`);
@@ -198,74 +239,103 @@ export async function openUnderPin(note, pin, changes) {
     keys.push(entry.vkey);
     steps.push({ index, leaf: await hashLeaf(bytes), path: path.map(fromHex) });
   }
-  const vkey = /** @type {string} */ (keys.at(-1));
+  const vkey = keys.at(-1) ?? "";
   const checkpoint = await openCheckpoint(note, vkey);
   for (const step of steps) await assertIncluded(step, checkpoint);
   return { checkpoint, vkey };
 }
 
-/**
- * @param {{ index: number, leaf: Uint8Array, path: Uint8Array[] }} place
- * @param {{ size: number, root: Uint8Array }} checkpoint
- */
-async function assertIncluded({ index, leaf, path }, { size, root }) {
+async function assertIncluded(
+  { index, leaf, path }: { index: number; leaf: Uint8Array; path: readonly Uint8Array[] },
+  { size, root }: Pick<Checkpoint, "size" | "root">,
+): Promise<void> {
   const led = await rootFromInclusion(index, size, leaf, path);
   if (led === null) throw new Error(`the path does not fit index ${index} of a log of size ${size}`);
   if (!equal(led, root)) throw new Error("the path does not lead from this entry to the checkpoint's root");
 }
 
-/** What a proof file brings of the log's keys. Other logs put there what they like. @param {Uint8Array | null} extra */
-function changesIn(extra) {
+/** Returns the changes of the log's key in a proof file. Other logs can put anything there. */
+function changesIn(extra: Uint8Array | null): KeyChange[] {
   try {
-    const { log_keys } = JSON.parse(new TextDecoder().decode(extra ?? new Uint8Array()));
-    return Array.isArray(log_keys) ? log_keys : [];
+    const { log_keys } = JSON.parse(new TextDecoder().decode(extra ?? new Uint8Array())) as { log_keys?: unknown };
+    return Array.isArray(log_keys) ? (log_keys as KeyChange[]) : [];
   } catch {
     return [];
   }
 }
 
 /**
- * Throws an Error that says what does not fit.
- * @param {string} text the .tlog-proof file
- * @param {Uint8Array} leaf hash of the entry
- * @param {string} pin the pinned key
+ * Verifies a `.tlog-proof` file. Throws an Error that names what does not fit.
+ * @param leaf hash of the entry
+ * @param pin the pinned key
  */
-export async function verifyProof(text, leaf, pin) {
+export async function verifyProof(
+  text: string,
+  leaf: Uint8Array,
+  pin: string,
+): Promise<{ index: number; checkpoint: Checkpoint; vkey: string }> {
   const { index, path, checkpoint: note, extra } = parseProof(text);
   const { checkpoint, vkey } = await openUnderPin(note, pin, changesIn(extra));
   await assertIncluded({ index, leaf, path }, checkpoint);
   return { index, checkpoint, vkey };
 }
 
+/** A proof as the service returns it, with what opens the entry's commitment. */
+export interface ProofAnswer {
+  leaf: string;
+  index: number;
+  path: readonly string[];
+  checkpoint: string;
+  log_keys?: readonly KeyChange[];
+  opening?: { salt: string | null; request: string | null } | null;
+}
+
+export interface VerifiedEntry {
+  index: number;
+  checkpoint: Checkpoint;
+  /** The key that signed the checkpoint: the pinned one, or one that followed it. */
+  vkey: string;
+  entry: Record<string, unknown>;
+  /** What the entry commits to; null if the proof does not contain it. */
+  request: unknown;
+}
+
 /**
- * The same of a proof as the service answers with it, with what opens the entry's commitment where it brings that.
- * `request` is what the entry commits to; null where the proof does not tell it.
- * @param {{ leaf: string, index: number, path: string[], checkpoint: string, log_keys?: any[], opening?: { salt: string | null, request: string | null } | null }} proof
- * @param {string} hash of the entry's leaf, hex
- * @param {string} pin the pinned key
+ * Verifies a proof that the service returned. Throws an Error that names what does not fit.
+ * @param hash of the entry's leaf, hex
+ * @param pin the pinned key
  */
-export async function verifyAnswer(proof, hash, pin) {
+export async function verifyAnswer(proof: ProofAnswer, hash: string, pin: string): Promise<VerifiedEntry> {
   const bytes = fromBase64(proof.leaf);
   const leaf = await hashLeaf(bytes);
   if (toHex(leaf) !== hash) throw new Error(`the entry's bytes have the hash ${toHex(leaf)}, not ${hash}`);
   const { index } = proof;
   const { checkpoint, vkey } = await openUnderPin(proof.checkpoint, pin, proof.log_keys ?? []);
   await assertIncluded({ index, leaf, path: proof.path.map(fromHex) }, checkpoint);
-  const entry = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
-  if (entry.seq !== index) throw new Error(`the entry says that its index is ${entry.seq}, the proof says ${index}`);
+  const entry = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as Record<string, unknown>;
+  if (entry["seq"] !== index) throw new Error(`the entry says that its index is ${String(entry["seq"])}, the proof says ${index}`);
   const { salt = null, request = null } = proof.opening ?? {};
   if (salt === null || request === null) return { index, checkpoint, vkey, entry, request: null };
   const digest = await sha256(encoder.encode(canonicalText(JSON.parse(request))));
-  if (toHex(await sha256(concat(fromHex(salt), digest))) !== entry.commitment)
+  if (toHex(await sha256(concat(fromHex(salt), digest))) !== entry["commitment"])
     throw new Error("the request in the proof is not the one that the entry commits to");
   return { index, checkpoint, vkey, entry, request: JSON.parse(request) };
 }
 
-/**
- * RFC 9162 section 2.1.4.2: whether the log of `second` entries begins with the one of `first`.
- * @param {{ first: number, second: number, firstRoot: Uint8Array, secondRoot: Uint8Array, path: Uint8Array[] }} claim
- */
-export async function verifyConsistency({ first, second, firstRoot, secondRoot, path }) {
+/** Returns whether the log of `second` entries begins with the log of `first` entries (RFC 9162 section 2.1.4.2). */
+export async function verifyConsistency({
+  first,
+  second,
+  firstRoot,
+  secondRoot,
+  path,
+}: {
+  first: number;
+  second: number;
+  firstRoot: Uint8Array;
+  secondRoot: Uint8Array;
+  path: readonly Uint8Array[];
+}): Promise<boolean> {
   if (!Number.isSafeInteger(first) || !Number.isSafeInteger(second) || first <= 0 || first > second) return false;
   if ([firstRoot, secondRoot, ...path].some((hash) => hash.length !== 32)) return false;
   if (first === second) return path.length === 0 && equal(firstRoot, secondRoot);

@@ -1,0 +1,281 @@
+/** One action: its request, the decision and its reasons, what happened since, and its proof. */
+import { useEffect, useState } from "preact/hooks";
+import type { Action, Api } from "../core/api-types.ts";
+import { at, request } from "../core/api.ts";
+import { follow } from "../core/live.ts";
+import { outcomeOf } from "../inbox/outcome.tsx";
+import { Votes, Waiting } from "../inbox/pane.tsx";
+import { Rejection } from "../inbox/rejection.tsx";
+import { findVoteAvailability } from "../inbox/vote-availability.ts";
+import { VoteBar } from "../inbox/vote-bar.tsx";
+import { castVote, type VoteResult } from "../inbox/vote.ts";
+import { ActionHistory, type ActionEvent } from "../ui/action-history.tsx";
+import { Badge, Data, Facts, Hash, Live, Notice, Problem, Table, Text, Time, TimeLeft } from "../ui/elements.tsx";
+import { useLoad } from "../ui/hooks.ts";
+import { LoadedPage } from "../ui/loaded-page.tsx";
+import { Proof } from "../ui/proof.tsx";
+import { Request } from "../ui/request.tsx";
+
+const TEXTS = {
+  title: "Action",
+  all: "All actions",
+  inInbox: "Open it in the inbox",
+  history: "History",
+  result: "Result",
+  decision: "Decision as recorded",
+  noPolicySet: "none was active",
+  shadow: "What shadow policies would have decided",
+  entry: "Entry, with the facts that it was decided from",
+  proofHelp: "Leaf hash of the decision in the ledger:",
+  erased: "The request was erased, so the decision cannot be made again. Its proof remains valid.",
+  replayHelp:
+    "Decides again with the recorded policies, facts and clock, and compares every field; then with today's policies.",
+  lifted: "The rejection is lifted.",
+  votes: {
+    recorded: "Your approval is recorded; it needs more approvals.",
+    none: "Your vote was not recorded.",
+  },
+  equal: "The same decision, field by field.",
+  equalWithLater: (count: number) =>
+    `The same decision, field by field, and so are the ${count} later decisions on this action.`,
+  different: "Replay made another decision. The fields that differ are marked.",
+} as const;
+
+export function ActionDetail({ id }: { id: string }) {
+  const [live, setLive] = useState({ state: "starting", why: "" });
+  const loaded = useLoad(
+    async (signal) => {
+      const [action, { events }] = await Promise.all([
+        request("GET /v1/actions/{id}", { path: [id], signal }),
+        request("GET /v1/actions/{id}/events", { path: [id], signal }),
+      ]);
+      return { action, events };
+    },
+    [id],
+  );
+  const { data, reload } = loaded;
+  useEffect(() => {
+    const over = new AbortController();
+    follow({
+      filters: /^[0-9a-f-]{36}$/.test(id) ? { action_id: id } : {},
+      signal: over.signal,
+      onEvent: reload,
+      onState(state, why) {
+        setLive({ state, why });
+        // Neither the first read nor the stream has what happened between them.
+        if (state === "live") reload();
+      },
+    });
+    return () => over.abort();
+  }, [id]);
+  const title = data === null ? TEXTS.title : `${data.action.tool} ${data.action.operation}`;
+  return (
+    <LoadedPage title={title} what="the action" loaded={loaded} side={data === null ? null : <Live {...live} />}>
+      {({ action, events }) => <Detail action={action} events={events} reload={reload} />}
+    </LoadedPage>
+  );
+}
+
+interface DetailProps {
+  action: Action;
+  events: readonly ActionEvent[];
+  reload(): void;
+}
+
+function Detail({ action, events, reload }: DetailProps) {
+  const [message, setMessage] = useState("");
+  const [refused, setRefused] = useState<unknown>(null);
+  const availability = findVoteAvailability({ action, outcome: outcomeOf(action), isFull: true, error: null });
+  const isPending = action.status === "pending_approval";
+  const vote = async (approve: boolean, reason: string): Promise<boolean> => {
+    const result = await castVote(action, approve, reason);
+    setRefused(result.kind === "failed" ? result.error : null);
+    setMessage(describeVote(result));
+    reload();
+    return result.kind === "settled" || result.kind === "recorded";
+  };
+  return (
+    <>
+      <p>
+        <a href="#/actions">{TEXTS.all}</a>
+      </p>
+      <p class="row">
+        <Badge value={action.status} />
+        {availability === "settled" || action.expires_at === null ? null : <TimeLeft at={action.expires_at} />}
+        {(action.status === "allowed" || action.status === "approved") && action.approved_until !== null ? (
+          <span class="quiet">
+            may start until <Time at={action.approved_until} />
+          </span>
+        ) : null}
+        {isPending ? <a href={`#/approvals/${at(action.id)}`}>{TEXTS.inInbox}</a> : null}
+      </p>
+      <div role="status">{message === "" ? null : <Notice>{message}</Notice>}</div>
+      <Problem error={refused} />
+      <Rejection
+        action={action}
+        onRefused={setRefused}
+        onLifted={() => {
+          setMessage(TEXTS.lifted);
+          reload();
+        }}
+      />
+      <section class="card" aria-labelledby="request">
+        <h2 id="request">Request</h2>
+        <Request action={action} />
+        <p class="quiet">
+          Action <Hash value={action.id} />
+        </p>
+        {isPending ? (
+          <>
+            <p>
+              <Waiting action={action} />
+            </p>
+            <Votes action={action} />
+            {availability === "open" ? <VoteBar subject={action.id} cast={vote} /> : null}
+          </>
+        ) : null}
+      </section>
+      <section class="card" aria-labelledby="timeline">
+        <h2 id="timeline">{TEXTS.history}</h2>
+        <ActionHistory events={events} />
+      </section>
+      <Result result={action.result} />
+      <Decision entry={events.find(({ type }) => type === "decision")?.entry} />
+      <section class="card" aria-labelledby="proof">
+        <h2 id="proof">Proof</h2>
+        <p>{TEXTS.proofHelp}</p>
+        <Proof hash={action.decision_hash} />
+      </section>
+      <section class="card" aria-labelledby="replay">
+        <h2 id="replay">Replay</h2>
+        {action.erased_at === null ? <Replay id={action.id} /> : <p class="quiet">{TEXTS.erased}</p>}
+      </section>
+    </>
+  );
+}
+
+function describeVote(result: VoteResult): string {
+  if (result.kind === "settled") return result.outcome.text;
+  return result.kind === "recorded" ? TEXTS.votes.recorded : TEXTS.votes.none;
+}
+
+function Result({ result }: { result: Action["result"] }) {
+  if (result === null) return null;
+  const meta = "meta" in result ? result.meta : {};
+  return (
+    <section class="card" aria-labelledby="result">
+      <h2 id="result">{TEXTS.result}</h2>
+      <Badge value={result.success ? "succeeded" : "failed"} />
+      {result.error ? (
+        <p>
+          <Text value={result.error} lines />
+        </p>
+      ) : null}
+      {Object.keys(meta ?? {}).length > 0 ? <Data value={meta} label="Reported metadata" /> : null}
+    </section>
+  );
+}
+
+/** The members of a decision's entry that the page names. */
+interface DecisionEntry {
+  decision: { effect: string; shadow: readonly unknown[] };
+  policy_set: string | null;
+}
+
+function Decision({ entry }: { entry: Record<string, unknown> | undefined }) {
+  if (entry === undefined) return null;
+  const { decision, policy_set } = entry as unknown as DecisionEntry;
+  return (
+    <section class="card" aria-labelledby="trace">
+      <h2 id="trace">{TEXTS.decision}</h2>
+      <Facts
+        rows={[
+          ["Effect", <Badge value={decision.effect} />],
+          ["Policy set", policy_set === null ? TEXTS.noPolicySet : <Hash value={policy_set} />],
+        ]}
+      />
+      {decision.shadow.length === 0 ? null : (
+        <>
+          <h3>{TEXTS.shadow}</h3>
+          <Data value={decision.shadow} label="Shadow decisions" />
+        </>
+      )}
+      <details>
+        <summary>{TEXTS.entry}</summary>
+        <Data value={entry} label="Decision entry" />
+      </details>
+    </section>
+  );
+}
+
+type ReplayResult = Extract<Api["POST /v1/replay"]["response"], { kind: "decision" }>;
+
+function Replay({ id }: { id: string }) {
+  const [result, setResult] = useState<ReplayResult | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const run = async (): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    try {
+      const answer = await request("POST /v1/replay", { body: { action_id: id, policy_set: "current" } });
+      setResult(answer as ReplayResult);
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <>
+      <p>{TEXTS.replayHelp}</p>
+      <button type="button" disabled={isBusy} onClick={() => void run()}>
+        Replay
+      </button>
+      <Problem error={error} />
+      {result === null ? null : <Replayed result={result} />}
+    </>
+  );
+}
+
+function Replayed({ result }: { result: ReplayResult }) {
+  const { equal, redecisions, now } = result;
+  const same = redecisions.length === 0 ? TEXTS.equal : TEXTS.equalWithLater(redecisions.length);
+  const parts = [result, ...redecisions.filter((one) => !one.equal)];
+  return (
+    <>
+      <Notice kind={equal ? "good" : "bad"}>{equal ? same : TEXTS.different}</Notice>
+      <Table label="Fields" head={["Field", "Recorded", "Replayed", ""]}>
+        {parts
+          .flatMap(({ hash, fields }) => fields.map((field) => ({ ...field, key: `${hash} ${field.field}` })))
+          .map((field) => (
+            <tr key={field.key}>
+              <td>{field.field}</td>
+              <td data-label="Recorded">
+                <Text value={JSON.stringify(field.recorded)} />
+              </td>
+              <td data-label="Replayed">
+                <Text value={JSON.stringify(field.replayed)} />
+              </td>
+              <td>{field.equal ? "equal" : <Badge value="failed" label="differs" />}</td>
+            </tr>
+          ))}
+      </Table>
+      {now === undefined || now === null ? null : (
+        <>
+          <h3>Today</h3>
+          <p>
+            <Badge value={String(now.decision["effect"])} />{" "}
+            {now.changed ? (
+              <>
+                Today's policies decide differently: <Text value={String(now.decision["reason"])} />
+              </>
+            ) : (
+              "Today's policies decide the same."
+            )}
+          </p>
+        </>
+      )}
+    </>
+  );
+}

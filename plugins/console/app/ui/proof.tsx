@@ -1,0 +1,115 @@
+/** The verification of one ledger entry, made in the browser with the pinned key. */
+import { useState } from "preact/hooks";
+import { request, text as readText } from "../core/api.ts";
+import { at } from "../core/api.ts";
+import { canVerify, parseVkey, toHex, verifyAnswer, type Checkpoint, type VerifiedEntry } from "../verify.ts";
+import { Data, download, Facts, Hash, Notice, Problem, Text } from "./elements.tsx";
+
+const STORE = "assent.pinned";
+
+/** Returns the verifier key that this browser trusts; null if none is pinned. It is not secret. */
+export function pinned(): string | null {
+  return localStorage.getItem(STORE);
+}
+
+/** Pins a verifier key, or removes it. Throws an Error unless it is a verifier key. */
+export async function pin(vkey: string | null): Promise<void> {
+  if (vkey === null) return localStorage.removeItem(STORE);
+  await parseVkey(vkey);
+  localStorage.setItem(STORE, vkey.trim());
+}
+
+/**
+ * Reads the proof of an entry and verifies it: computes the hash, follows the path, and checks the signature.
+ * @param hash of the entry's leaf, hex
+ */
+export async function verifyEntry(hash: string, vkey: string): Promise<VerifiedEntry> {
+  return verifyAnswer(await request("GET /v1/provenance/{hash}/proof", { path: [hash] }), hash, vkey);
+}
+
+/** @param props.hash of an entry's leaf */
+export function Proof({ hash }: { hash: string }) {
+  const [result, setResult] = useState<VerifiedEntry | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const vkey = pinned();
+  const check = async (): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    try {
+      setResult(await verifyEntry(hash, vkey ?? ""));
+    } catch (problem) {
+      setResult(null);
+      setError(problem);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const save = async (): Promise<void> => {
+    try {
+      download(`${hash.slice(0, 16)}.tlog-proof`, await readText(`/v1/provenance/${at(hash)}/proof.tlog-proof`));
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return (
+    <>
+      <p>
+        <Hash value={hash} />
+      </p>
+      {canVerify ? null : (
+        <Notice kind="busy">
+          Browsers verify only on pages of https and localhost. Save the proof and verify it with{" "}
+          <code>assent verify</code>.
+        </Notice>
+      )}
+      {vkey === null ? (
+        <Notice kind="busy">
+          Nothing can be verified yet, because no key is pinned in this browser:{" "}
+          <a href="#/provenance">pin the ledger's key</a> first.
+        </Notice>
+      ) : null}
+      <div class="row">
+        <button type="button" disabled={isBusy || vkey === null || !canVerify} onClick={() => void check()}>
+          Verify in this browser
+        </button>
+        <button type="button" onClick={() => void save()}>
+          Save the proof
+        </button>
+      </div>
+      <Problem error={error} />
+      {result === null ? null : <Verified {...result} />}
+    </>
+  );
+}
+
+export function Verified({
+  index,
+  checkpoint,
+  vkey,
+  request: committed = null,
+}: {
+  index: number;
+  checkpoint: Checkpoint;
+  vkey: string;
+  request?: unknown;
+}) {
+  const isFollower = vkey !== pinned();
+  return (
+    <Notice kind="good">
+      <p>
+        <strong>Verified in this browser.</strong> The entry is at index {index} of the log{" "}
+        <Text value={checkpoint.origin} />, under a checkpoint that{" "}
+        {isFollower ? "a key signed to which the pinned key handed over." : "the pinned key signed."}
+        {committed === null ? null : " The entry commits to the request below."}
+      </p>
+      <Facts
+        rows={[
+          ["Log size then", checkpoint.size],
+          ["Root", <Hash value={toHex(checkpoint.root)} />],
+        ]}
+      />
+      {committed === null ? null : <Data value={committed} label="Request" />}
+    </Notice>
+  );
+}
