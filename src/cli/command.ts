@@ -60,6 +60,12 @@ export function usage(message: string): CommandError {
   return new CommandError(message, EXIT.usage);
 }
 
+/** Returns the number of a `--port` option. Throws a usage error unless it is 0 to 65535. */
+export function parsePort(text: string): number {
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) throw usage(`--port takes 0 to 65535, not "${text}"`);
+  return Number(text);
+}
+
 /** Returns the value of an option that accepts only `words`, or the first of them if the option is absent. Throws CommandError. */
 export function parseChoice<const T extends string>(
   flag: string,

@@ -15,7 +15,7 @@ import { initializeHere, isUninitialized } from "./init.ts";
 import { listen } from "./listen.ts";
 import { assertStorable } from "./with-store.ts";
 import { unlimitYoungGeneration } from "../serve/young-space.ts";
-import { CommandError, parse, usage, type Command } from "./command.ts";
+import { CommandError, parse, parsePort, type Command } from "./command.ts";
 
 export const serve: Command = {
   summary: "run the service",
@@ -50,8 +50,7 @@ examples:
       "accept-secret": { type: "boolean" },
       "accept-environment": { type: "boolean" },
     });
-    if (values.port !== undefined && !(/^\d{1,5}$/.test(values.port) && Number(values.port) <= 65_535))
-      throw usage(`--port takes 0 to 65535, not "${values.port}"`);
+    if (values.port !== undefined) parsePort(values.port);
     const env = {
       ...process.env,
       ...(values.host === undefined ? {} : { ASSENT_HOST: values.host }),

@@ -50,6 +50,11 @@ describe("imports", () => {
     }
   });
 
+  test("assent/browser exports only pure modules", () => {
+    for (const specifier of importsOf("src/browser.ts"))
+      assert.ok(target("src/browser.ts", specifier)?.startsWith("src/domain/"), `src/browser.ts imports ${specifier}`);
+  });
+
   test("the core imports no plugin, and no plugin imports another", () => {
     for (const file of sources) {
       for (const specifier of importsOf(file)) {
@@ -63,14 +68,21 @@ describe("imports", () => {
   });
 
   /** Entries that `exports` of package.json publishes for plugins. */
-  const ENTRIES = ["src/plugin.ts", "src/core.ts", "src/storage/index.ts", "src/storage/sql/index.ts"];
+  const ENTRIES = [
+    "src/browser.ts",
+    "src/plugin.ts",
+    "src/core.ts",
+    "src/storage/index.ts",
+    "src/storage/sql/index.ts",
+  ];
   test("a bundled plugin imports only the entries that a third party can import", () => {
     for (const file of filesIn("plugins", [".ts", ".tsx"])) {
       for (const specifier of importsOf(file)) {
         const to = target(file, specifier);
         if (to === null || to.startsWith("plugins/")) continue;
-        // The client runs in browsers, and shares only pure modules with the service.
-        if (file.startsWith("plugins/console/app/") && to.startsWith("src/domain/")) continue;
+        // Only this entry runs in browsers.
+        const isBrowserCode = file.startsWith("plugins/console/app/");
+        assert.ok(!isBrowserCode || to === "src/browser.ts", `${file} imports ${specifier}`);
         assert.ok(
           ENTRIES.includes(to),
           `${file} imports ${specifier}: export it from an entry, or take it from the host`,

@@ -44,6 +44,26 @@ rules:
       any
     >;
 
+  it("shows an empty inbox how to submit, sends a test request, and verifies the proof of its vote", async () => {
+    const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/approvals");
+    await page.getByText("No requests are waiting.").waitFor();
+    assert.equal(await page.getByRole("button", { name: "Send a test request" }).isDisabled(), true);
+    await page.getByLabel("Agent key").fill(console_.service.agent);
+    for (const label of ["From a terminal, with curl", "From TypeScript", "From a coding agent (Claude Code)"]) {
+      const lines = (await page.getByRole("region", { name: label }).textContent()) ?? "";
+      assert.ok(lines.includes(console_.service.agent) && lines.includes(console_.server.url), label);
+    }
+    await page.getByRole("button", { name: "Send a test request" }).click();
+    await page.getByRole("button", { name: "Approve", exact: true }).waitFor();
+    await vote(page, "Approve", "it is a test");
+    await page.getByText("Verified in this browser.").waitFor();
+    await page.getByText(/Your vote is entry \d+ of \d+ in the ledger/).waitFor();
+    await page.getByRole("link", { name: "Show the entry" }).click();
+    await page.getByRole("heading", { level: 1, name: "Ledger entry" }).waitFor();
+    assert.deepEqual([complaints, strayed], [[], []]);
+    await page.close();
+  });
+
   it("lists a new request, shows it completely, and approves it with a reason", async () => {
     const { page, complaints, strayed } = await console_.visit(ada, "#/approvals");
     await page.getByText("No requests are waiting.").waitFor();

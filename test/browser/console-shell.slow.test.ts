@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
 import { open, withoutBrowser } from "../support/browser.ts";
+import { ASSENT, startCommand } from "../support/process.ts";
 import { startConsole, type Console } from "../support/console.ts";
 
 describe("the console's shell", { skip: withoutBrowser }, () => {
@@ -66,8 +67,16 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
     const { page, complaints } = await console_.visit(approver, "");
     await page.getByRole("heading", { name: "Approvals" }).waitFor();
     const menu = page.getByRole("navigation").getByRole("link");
-    assert.deepEqual(await menu.allTextContents(), ["Approvals", "Actions", "Policies", "Events", "System", "API"]);
-    for (const name of ["Approvals", "Actions", "Policies", "Events", "System"]) {
+    assert.deepEqual(await menu.allTextContents(), [
+      "Approvals",
+      "Actions",
+      "Grants",
+      "Policies",
+      "Events",
+      "System",
+      "API",
+    ]);
+    for (const name of ["Approvals", "Actions", "Grants", "Policies", "Events", "System"]) {
       await page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
       await page.getByRole("main").getByRole("heading", { name, exact: true }).waitFor();
       assert.equal(await page.getByRole("alert").count(), 0, name);
@@ -80,6 +89,37 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
     const counting = await console_.key("counting", { scopes: ["analytics:read"] });
     const narrow = await console_.visit(counting, "");
     await narrow.page.getByRole("heading", { name: "Analytics", exact: true }).waitFor();
+  });
+
+  it("signs in once with the link of assent demo --serve", async () => {
+    const demo = await startCommand(
+      [process.execPath, [...ASSENT, "demo", "--serve", "--port", "0"]],
+      {},
+      {
+        listening: /(http:\S+\/demo#\S+)/,
+      },
+    );
+    try {
+      const { page, complaints } = await open(console_.browser, demo.url);
+      await page.getByRole("heading", { name: "Approvals" }).waitFor();
+      await page.getByText(/\d+ pending/).waitFor();
+      assert.equal(new URL(page.url()).hash, "#/approvals");
+      assert.match(await page.evaluate(() => sessionStorage.getItem("assent.agent-key") ?? ""), /^assent_/);
+      assert.deepEqual(complaints, []);
+      const later = await open(console_.browser, demo.url);
+      await later.page.getByText("This link was used already.").waitFor();
+      assert.equal(await later.page.evaluate(() => sessionStorage.length), 0);
+      const other = await open(
+        console_.browser,
+        demo.url.replace(/.$/, (last) => (last === "A" ? "B" : "A")),
+      );
+      await other.page.getByText("This is not the link that the demo printed.").waitFor();
+      for (const one of [page, later.page, other.page]) await one.close();
+      demo.child.kill("SIGINT");
+      assert.equal(await demo.ended, 0, demo.output());
+    } finally {
+      demo.child.kill("SIGKILL");
+    }
   });
 
   it("says of an address that is none of its own that nothing is there", async () => {

@@ -27,6 +27,7 @@ const PROMISED: Record<string, string[]> = {
   "./adapters/claude-agent-sdk": ["assentHooks"],
   "./adapters/google-adk": ["assentCallbacks"],
   "./plugin": ["definePlugin", "defineRoute", "Type", "NotifierError", "PolicySourceError", "Refusal"],
+  "./browser": ["clipText", "encodeRequest", "markText", "outline"],
   "./core": ["canonicalText", "foldName"],
   "./storage": ["StorageError"],
   "./storage-sql": [],

@@ -153,10 +153,17 @@ export async function openCheckpoint(note: string, vkey: string): Promise<Checkp
     const bytes = fromBase64(match[2] ?? "");
     if (bytes.length < 5) throw new Error(`the signature of ${match[1]} is too short`);
     if (match[1] !== key.name || !equal(bytes.slice(0, 4), key.id)) continue;
-    const publicKey = await crypto.subtle.importKey("raw", key.publicKey as BufferSource, { name: "Ed25519" }, false, ["verify"]);
+    const publicKey = await crypto.subtle.importKey("raw", key.publicKey as BufferSource, { name: "Ed25519" }, false, [
+      "verify",
+    ]);
     if (
       bytes.length !== 68 ||
-      !(await crypto.subtle.verify({ name: "Ed25519" }, publicKey, bytes.slice(4) as BufferSource, encoder.encode(text)))
+      !(await crypto.subtle.verify(
+        { name: "Ed25519" },
+        publicKey,
+        bytes.slice(4) as BufferSource,
+        encoder.encode(text),
+      ))
     )
       throw new Error(`the signature of ${key.name} does not fit the checkpoint`);
     verified = true;
@@ -313,7 +320,8 @@ export async function verifyAnswer(proof: ProofAnswer, hash: string, pin: string
   const { checkpoint, vkey } = await openUnderPin(proof.checkpoint, pin, proof.log_keys ?? []);
   await assertIncluded({ index, leaf, path: proof.path.map(fromHex) }, checkpoint);
   const entry = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as Record<string, unknown>;
-  if (entry["seq"] !== index) throw new Error(`the entry says that its index is ${String(entry["seq"])}, the proof says ${index}`);
+  if (entry["seq"] !== index)
+    throw new Error(`the entry says that its index is ${String(entry["seq"])}, the proof says ${index}`);
   const { salt = null, request = null } = proof.opening ?? {};
   if (salt === null || request === null) return { index, checkpoint, vkey, entry, request: null };
   const digest = await sha256(encoder.encode(canonicalText(JSON.parse(request))));

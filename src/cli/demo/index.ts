@@ -1,6 +1,7 @@
 /**
  * `assent demo`: plays a day of a support desk against a real service, with decisions, approvals and executions. Then
- * verifies every proof offline and replays every decision. Exits with 1 if a check fails.
+ * verifies every proof offline and replays every decision. Exits with 1 if a check fails. With `--serve` the service then
+ * stays up, with a one-time link that signs in to its console.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,9 +10,11 @@ import { createAssent, type ActionRecord, type ActionRequest, type Assent } from
 import { defaultConfig } from "../../config/index.ts";
 import { createLogger } from "../../serve/log.ts";
 import { createRuntime } from "../../runtime/runtime.ts";
-import { serve, ServerResponse } from "../../serve/index.ts";
-import { colour, EXIT, parse, safe, type Command, type Output } from "../command.ts";
+import { onSignals, serve, ServerResponse } from "../../serve/index.ts";
+import { colour, EXIT, parse, parsePort, safe, usage, type Command, type Output } from "../command.ts";
+import { listen } from "../listen.ts";
 import { verifyProofText } from "../verify.ts";
+import { createSignInLink, type DemoKeys } from "./sign-in-link.ts";
 import day from "./day.json" with { type: "json" };
 
 interface Step {
@@ -26,16 +29,23 @@ const POLICIES = new URL("../../../policies", import.meta.url).pathname;
 
 export const demo: Command = {
   summary: "play a day of a support desk against a new service",
-  help: `usage: assent demo
+  help: `usage: assent demo [--serve] [--port PORT]
 
 Starts the service on an empty temporary store, plays ${day.length} actions of three agents, lets two people
 approve and reject, executes what is allowed, verifies every proof offline and replays every decision.
 
+  --serve      then keep the service running until Ctrl+C, and print a one-time link that signs in to its console.
+               Its data is deleted at the end
+  --port PORT  port with --serve; 0 picks a free one (8000)
+
 examples:
   assent demo
+  assent demo --serve
 `,
   async run(args, io) {
-    parse(args, {});
+    const { values } = parse(args, { serve: { type: "boolean" }, port: { type: "string" } });
+    const port = values.port === undefined ? 8000 : parsePort(values.port);
+    if (values.port !== undefined && values.serve !== true) throw usage("--port needs --serve");
     const folder = mkdtempSync(join(tmpdir(), "assent-demo-"));
     const keys = { admin: "", agent: "" };
     const config = defaultConfig({ data: folder, policies: POLICIES });
@@ -48,10 +58,19 @@ examples:
     });
     try {
       await runtime.start();
-      await runtime.createFirstKeys((first) => Object.assign(keys, first));
-      const { url, stop } = await serve(runtime.fetch, { host: "127.0.0.1", port: 0 });
+      await runtime.createFirstKeys((first) => Object.assign(keys, { admin: first.admin, agent: first.agent }));
+      const link = createSignInLink(keys);
+      const { url, stop } = await listen(
+        serve(async (request, info) => (await link.answer(request)) ?? runtime.fetch(request, info), {
+          host: "127.0.0.1",
+          port: values.serve === true ? port : 0,
+        }),
+        "--port",
+      );
       try {
-        return await play(url, keys, io);
+        const code = await play(url, keys, io);
+        if (values.serve === true && code === EXIT.ok) await stayUp(url, link.path, keys, io);
+        return code;
       } finally {
         runtime.beginStop();
         await stop();
@@ -62,6 +81,26 @@ examples:
     }
   },
 };
+
+/** Prints how to sign in, and resolves when the process is told to stop. */
+async function stayUp(url: string, path: string, keys: DemoKeys, io: Output): Promise<void> {
+  await new Promise<void>((stop) => {
+    // The signal ends the wait; the process ends when the store is closed and deleted.
+    onSignals(() => new Promise(() => stop()));
+    io.out(`
+Open this link once to sign in to the console as its admin:
+
+  ${url}${path}
+
+An agent submits with these:
+
+  export ASSENT_URL=${url}
+  export ASSENT_API_KEY=${keys.agent}
+
+Later sign in with the admin key: ${keys.admin}
+The demo runs until Ctrl+C; then its data is deleted.`);
+  });
+}
 
 async function play(url: string, keys: { admin: string; agent: string }, io: Output): Promise<number> {
   const admin = createAssent({ url, apiKey: keys.admin });

@@ -9,10 +9,11 @@ import { duration } from "../ui/format.ts";
 import { useNow } from "../ui/hooks.ts";
 import { Icon } from "../ui/icons.tsx";
 import { What } from "../ui/request.tsx";
+import { FirstSteps } from "./first-steps.tsx";
 import { addressOf, Filters, readQuery } from "./filters.tsx";
 import { useShortcuts } from "./keyboard.ts";
 import { List } from "./list.tsx";
-import { Batch, EmptyQueue, Overview } from "./overview.tsx";
+import { Batch, Overview } from "./overview.tsx";
 import { Pane } from "./pane.tsx";
 import { isNarrowed, useQueue, type Item, type ListQuery, type Queue } from "./queue.ts";
 import { findVoteAvailability } from "./vote-availability.ts";
@@ -78,7 +79,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
   });
   const isEmpty = !isFiltered && total === 0 && rows.length === 0 && !queue.loading && queue.error === null;
   return (
-    <div class={`inbox ${id === null && !isBatchShown ? "" : "showing"}`}>
+    <div class={`inbox ${isEmpty ? "is-empty" : id === null && !isBatchShown ? "" : "showing"}`}>
       <section class="inbox-list" aria-label="Pending requests">
         <header>
           <div class="inbox-title">
@@ -106,7 +107,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
           <Problem error={queue.error} again={queue.reload} />
         </header>
         {queue.loading && queue.error === null ? <Loading what="requests" /> : null}
-        {isEmpty ? <EmptyQueue /> : null}
+        {isEmpty ? <FirstSteps text={TEXTS.empty} /> : null}
         {rows.length === 0 && !isEmpty && !queue.loading && queue.error === null ? (
           <p class="quiet none">{TEXTS.noMatch}</p>
         ) : null}
@@ -130,7 +131,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
           </footer>
         )}
       </section>
-      {isBatchShown ? (
+      {isEmpty ? null : isBatchShown ? (
         <Batch
           items={selection.chosen}
           onSelect={selection.set}

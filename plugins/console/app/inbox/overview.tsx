@@ -1,8 +1,9 @@
 /** The right side without an open request: what is pending, grouped by shape; or the selection with its vote bar. */
 import { useRef, useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
-import { Empty, Notice } from "../ui/elements.tsx";
+import { Notice } from "../ui/elements.tsx";
 import { Icon } from "../ui/icons.tsx";
+import { FirstSteps } from "./first-steps.tsx";
 import type { Item } from "./queue.ts";
 import { groupByShape, type Group } from "./shape.ts";
 import { findVoteAvailability } from "./vote-availability.ts";
@@ -25,6 +26,7 @@ interface OverviewProps {
 }
 
 export function Overview({ rows, selected, onSelect, canSelect }: OverviewProps) {
+  const [isSubmitting, setSubmitting] = useState(false);
   const open = rows.filter((item) => findVoteAvailability(item) === "open").slice(0, MAX_GROUPED);
   const groups = groupByShape(open.map(({ action }) => action)).filter((group) => group.rows.length > 1);
   return (
@@ -36,6 +38,10 @@ export function Overview({ rows, selected, onSelect, canSelect }: OverviewProps)
         {groups.slice(0, MAX_GROUPS).map((group, i) => (
           <GroupTable key={group.key} position={i + 1} {...{ group, selected, onSelect, canSelect }} />
         ))}
+        <details class="drawer" onToggle={(event) => setSubmitting(event.currentTarget.open)}>
+          <summary>{TEXTS.submit}</summary>
+          {isSubmitting ? <FirstSteps text={TEXTS.submitHelp} /> : null}
+        </details>
       </div>
     </div>
   );
@@ -108,20 +114,4 @@ function useGroups(items: readonly Item[], isVoting: boolean): Group<Action>[] {
   if (!isVoting && last.current.key !== key)
     last.current = { key, groups: groupByShape(items.map(({ action }) => action)) };
   return last.current.groups;
-}
-
-/** An empty queue, with a command that makes the first request appear. */
-export function EmptyQueue() {
-  const command = `curl ${location.origin}/v1/actions \\
-  -H "Authorization: Bearer $ASSENT_API_KEY" -H "Content-Type: application/json" \\
-  -d '{"agent_id":"support-bot","tool":"stripe","operation":"refund","params":{"amount":500,"currency":"USD"}}'`;
-  return (
-    <Empty text={TEXTS.empty}>
-      <p class="quiet">{TEXTS.emptyHelp}</p>
-      <pre class="data">{command}</pre>
-      <p>
-        <a href="#/actions">Show all actions</a>
-      </p>
-    </Empty>
-  );
 }

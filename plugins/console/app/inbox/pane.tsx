@@ -25,6 +25,8 @@ import type { Item } from "./queue.ts";
 import { approvalsGiven, findVoteAvailability, type VoteAvailability, findOwnVote } from "./vote-availability.ts";
 import { Standing } from "./standing.tsx";
 import { TEXTS } from "./strings.ts";
+import { TestProof } from "./test-proof.tsx";
+import { isTestRequest } from "./test-request.ts";
 import { castVote, type VoteResult } from "./vote.ts";
 import type { VoteBarHandle } from "./vote-bar.tsx";
 
@@ -64,6 +66,7 @@ export function Pane({ item, handle, onVoted, onAsked, onLeave }: Props) {
           {availability === "open" || availability === "voted" ? <Waiting action={action} /> : null}
         </p>
         {outcome === null ? null : <Ended outcome={outcome} />}
+        {outcome !== null && isTestRequest(action) ? <TestProof action={action} /> : null}
         {availability === "expired" ? <Notice kind="busy">{TEXTS.expired}</Notice> : null}
         <section class="asked">
           <Edited action={action} />

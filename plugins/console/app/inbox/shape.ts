@@ -1,5 +1,5 @@
 /** Finds requests of the same shape, and the members in which they differ. Pure. */
-import { clipText } from "../../../../src/domain/text.ts";
+import { clipText } from "../../../../src/browser.ts";
 
 /** The part of an action that this module reads. */
 export interface Comparable {

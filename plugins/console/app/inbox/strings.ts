@@ -4,8 +4,6 @@ import { counted } from "../ui/format.ts";
 export const TEXTS = {
   title: "Approvals",
   empty: "No requests are waiting.",
-  emptyHelp:
-    "An agent's request appears here when a policy requires approval. Submit one to try it; replace the key with an agent's key:",
   noMatch: "No pending request matches.",
   tabs: "Which requests",
   search: "Search all pending requests",
@@ -43,6 +41,8 @@ export const TEXTS = {
   reasonHelp: "recorded in the ledger; optional",
   chooseFirst: "Press a or d outside the field, or use a button, to choose the vote.",
   history: "History",
+  submit: "Submit a request",
+  submitHelp: "Try an approval.",
   notSettledYet: "The service has not answered yet.",
 } as const;
 
@@ -72,3 +72,33 @@ export const SHORTCUTS: readonly (readonly [string, string])[] = [
   ["Ctrl + K", "Go to a page or an action"],
   ["?", "Show this list"],
 ];
+
+/** Texts of an empty inbox, and of its test request. */
+export const FIRST_STEPS = {
+  help: "A request appears here when an agent submits an action and a policy requires approval. Three ways to submit one:",
+  allActions: "Show all actions",
+  key: "Agent key",
+  createKey: "Create an agent key",
+  keyHelp:
+    "Stored in this tab and filled in below. An API key cannot approve requests of agents whose keys it created: with an API key, use the agent key that the first start printed.",
+  keyFirst: "To send a test request, enter or create an agent key first.",
+  send: "Send a test request",
+  sending: "Sending…",
+  sendHelp:
+    "It does nothing. You approve it here and see its proof. Sending it adds the policy test-requests if it is missing and you may activate policies.",
+  denied: "The test request was denied, because no policy sends it to an approver:",
+  addPolicy: "Add this policy, and send it again",
+  curl: "From a terminal, with curl",
+  typescript: "From TypeScript",
+  codingAgent: "From a coding agent (Claude Code)",
+  proof: "Proof of your vote",
+  noProof: "The ledger has a proof of your vote. Reading it needs the scope provenance:read.",
+  verified: "Verified in this browser.",
+  entry: (index: number, size: number) =>
+    `Your vote is entry ${index.toLocaleString("en")} of ${size.toLocaleString("en")} in the ledger`,
+  root: "Signed root:",
+  showEntry: "Show the entry",
+  unpinned: "Verified with the key that the service publishes.",
+  pin: "Pin it, to notice if the service ever shows another history.",
+  cannotVerify: "browsers verify only on pages of https and localhost; use assent verify",
+} as const;

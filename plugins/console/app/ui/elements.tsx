@@ -2,7 +2,7 @@
 import { useComputed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { TextPart } from "../../../../src/domain/visible-text.ts";
+import type { TextPart } from "../../../../src/browser.ts";
 import { ApiError, whenReach, type Fault } from "../core/api.ts";
 import { duration, markText, plain, shortDuration, when } from "./format.ts";
 import { second } from "./hooks.ts";

@@ -2,7 +2,7 @@
  * Formats text for people. Text from outside passes `markText`, so that it cannot hide, reorder or imitate the text
  * around it.
  */
-import { markedText, markText } from "../../../../src/domain/visible-text.ts";
+import { markedText, markText } from "../../../../src/browser.ts";
 
 export { markText };
 

@@ -3,7 +3,7 @@
  */
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { formatCount, MAX_LINES, moreLines, outline, type Outline } from "../../../../src/domain/outline.ts";
+import { formatCount, MAX_LINES, moreLines, outline, type Outline } from "../../../../src/browser.ts";
 import { Data, Text } from "./elements.tsx";
 import { plain } from "./format.ts";
 

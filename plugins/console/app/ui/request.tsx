@@ -1,6 +1,6 @@
 /** Renders a request for the person who votes: complete, in an order that its author cannot influence. */
 import { useMemo, useState } from "preact/hooks";
-import { encodeRequest } from "../../../../src/domain/request.ts";
+import { encodeRequest } from "../../../../src/browser.ts";
 import type { Action, LinkedAction } from "../core/api-types.ts";
 import { at, url } from "../core/api.ts";
 import { may } from "../core/me.ts";

@@ -1,0 +1,134 @@
+/** What an empty inbox shows: how to submit the first request, with the address and the key filled in. */
+import { useState } from "preact/hooks";
+import type { Action } from "../core/api-types.ts";
+import { at } from "../core/api.ts";
+import { may } from "../core/me.ts";
+import { Empty, Notice, Problem, Text } from "../ui/elements.tsx";
+import { Snippet } from "../ui/snippet.tsx";
+import { FIRST_STEPS as TEXTS } from "./strings.ts";
+import { createAgentKey, POLICY_YAML, readAgentKey, sendTestRequest, storeAgentKey } from "./test-request.ts";
+
+/** Stands for the key until there is one. */
+const NO_KEY = "YOUR_AGENT_KEY";
+
+export function FirstSteps({ text }: { text: string }) {
+  const [agentKey, setAgentKey] = useState(readAgentKey());
+  return (
+    <div class="first-steps">
+      <Empty text={text}>
+        <p class="quiet">{TEXTS.help}</p>
+        {may("approvals:decide") ? <TestRequest agentKey={agentKey} /> : null}
+      </Empty>
+      <AgentKey value={agentKey} onChange={setAgentKey} />
+      {waysIn(location.origin, agentKey === "" ? NO_KEY : agentKey).map(({ label, lines }) => (
+        <Snippet key={label} label={label} text={lines} />
+      ))}
+      <p>
+        <a href="#/actions">{TEXTS.allActions}</a>
+      </p>
+    </div>
+  );
+}
+
+function AgentKey({ value, onChange }: { value: string; onChange(key: string): void }) {
+  const [error, setError] = useState<unknown>(null);
+  const create = async (): Promise<void> => {
+    try {
+      setError(null);
+      onChange(await createAgentKey());
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return (
+    <div class="row agent-key">
+      <label for="agent-key">{TEXTS.key}</label>
+      <input
+        id="agent-key"
+        autocomplete="off"
+        spellcheck={false}
+        placeholder="assent_…"
+        value={value}
+        onInput={(event) => {
+          const typed = event.currentTarget.value.trim();
+          storeAgentKey(typed);
+          onChange(typed);
+        }}
+      />
+      {may("keys:manage") ? (
+        <button type="button" onClick={() => void create()}>
+          {TEXTS.createKey}
+        </button>
+      ) : null}
+      <span class="quiet">{TEXTS.keyHelp}</span>
+      <Problem error={error} />
+    </div>
+  );
+}
+
+function TestRequest({ agentKey }: { agentKey: string }) {
+  const [error, setError] = useState<unknown>(null);
+  const [denied, setDenied] = useState<Action | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const send = async (): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    setDenied(null);
+    try {
+      const action = await sendTestRequest(agentKey);
+      if (action.status === "pending_approval") location.hash = `#/approvals/${at(action.id)}`;
+      else setDenied(action);
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <>
+      <p>
+        <button type="button" class="primary" disabled={isBusy || agentKey === ""} onClick={() => void send()}>
+          {isBusy ? TEXTS.sending : TEXTS.send}
+        </button>
+      </p>
+      <p class="quiet">{agentKey === "" ? TEXTS.keyFirst : TEXTS.sendHelp}</p>
+      <Problem error={error} />
+      {denied === null ? null : (
+        <>
+          <Notice kind="busy">
+            {TEXTS.denied} <Text value={denied.reason} />
+          </Notice>
+          <Snippet label={TEXTS.addPolicy} text={POLICY_YAML} />
+        </>
+      )}
+    </>
+  );
+}
+
+/** Returns three ways to submit a request that the example policies send to an approver. */
+function waysIn(origin: string, key: string): { label: string; lines: string }[] {
+  const action = { tool: "stripe", operation: "refund", params: { amount: 500, currency: "USD" } };
+  const body = JSON.stringify({ agent_id: "support-bot", ...action });
+  return [
+    {
+      label: TEXTS.curl,
+      lines: `curl ${origin}/v1/actions \\
+  -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" \\
+  -d '${body}'`,
+    },
+    {
+      label: TEXTS.typescript,
+      lines: `import { createAssent } from "assent/client";
+
+const assent = createAssent({ url: "${origin}", apiKey: "${key}" });
+const action = await assent.submit(${JSON.stringify({ agent_id: "support-bot", ...action }, null, 2)});
+console.log(action.status);`,
+    },
+    {
+      label: TEXTS.codingAgent,
+      lines: `export ASSENT_URL=${origin}
+export ASSENT_API_KEY=${key}
+assent hook install --host claude-code`,
+    },
+  ];
+}

@@ -1,0 +1,69 @@
+/** The test request of an empty inbox: it does nothing, and its approval and proof can be seen. */
+import type { Action } from "../core/api-types.ts";
+import { call, request, url } from "../core/api.ts";
+import { may } from "../core/me.ts";
+
+const TOOL = "assent";
+const OPERATION = "test_request";
+const POLICY = "test-requests";
+
+/** Where the tab stores the agent key that the examples show. It ends with the tab and with the sign-out. */
+const KEY_STORE = "assent.agent-key";
+
+/** The policy that makes test requests pending, for services whose policies are files. */
+export const POLICY_YAML = `policy: ${POLICY}
+description: Lets people try approvals. Covers only requests that do nothing.
+rules:
+  - name: test request
+    tool: ${TOOL}
+    operation: ${OPERATION}
+    effect: require_approval
+    risk: low
+    reason: a test of the approval, sent from the console
+    approval: { mode: self_confirm, expires_in: 1h }
+`;
+
+export function isTestRequest({ tool, operation }: Pick<Action, "tool" | "operation">): boolean {
+  return tool === TOOL && operation === OPERATION;
+}
+
+export function readAgentKey(): string {
+  return sessionStorage.getItem(KEY_STORE) ?? "";
+}
+
+export function storeAgentKey(key: string): void {
+  sessionStorage.setItem(KEY_STORE, key);
+}
+
+/** Creates a key with which an agent can submit, and stores it for the examples. Returns it. */
+export async function createAgentKey(): Promise<string> {
+  const name = `first-agent-${crypto.getRandomValues(new Uint32Array(1))[0]?.toString(16)}`;
+  const { key } = await request("POST /v1/api-keys", { body: { name, preset: "agent" } });
+  if (key === null) throw new Error("the service created a key and did not return it; create another");
+  storeAgentKey(key);
+  return key;
+}
+
+/** Returns the agent that the key is bound to; the one of the examples if it is bound to none. */
+export async function readAgentOf(key: string): Promise<string> {
+  return (await request("GET /v1/me", { key })).key.agent_id ?? "support-bot";
+}
+
+/**
+ * Submits the test request with the agent's key, and returns the action, which is pending unless the policies deny it.
+ * Adds the policy for test requests first if it is missing and this credential may activate policies.
+ */
+export async function sendTestRequest(key: string): Promise<Action> {
+  const agent_id = await readAgentOf(key);
+  if (["policies:read", "policies:write", "policies:activate"].every(may)) await ensurePolicy();
+  const params = { message: "Hello from the console", sent_at: new Date().toISOString() };
+  const body = { agent_id, tool: TOOL, operation: OPERATION, params };
+  return (await request("POST /v1/actions", { key, body })) as Action;
+}
+
+async function ensurePolicy(): Promise<void> {
+  // A list, because the browser would report the 404 of a missing policy as an error of the page.
+  const { policies } = await request("GET /v1/policies", { query: { limit: 1000 } });
+  if (policies.some(({ name }) => name === POLICY)) return;
+  await call(url("/v1/policies", { activate: true }), { method: "POST", text: POLICY_YAML, type: "application/yaml" });
+}

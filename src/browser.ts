@@ -1,0 +1,13 @@
+/**
+ * `assent/browser`: pure functions for pages that show requests to people, as the console does. They run in browsers, read
+ * and write nothing, and use no other part of the service.
+ *
+ *   import { encodeRequest, markText, outline } from "assent/browser";
+ *
+ *   const shown = outline(action.params, { root: "/params", first: action.shown_first ?? [] });
+ *   const isUnchanged = encodeRequest(action).hash === action.request_hash;
+ */
+export { formatCount, MAX_LINES, moreLines, outline, type Outline } from "./domain/outline.ts";
+export { encodeRequest } from "./domain/request.ts";
+export { clipText } from "./domain/text.ts";
+export { markedText, markText, type TextPart } from "./domain/visible-text.ts";
