@@ -24,6 +24,7 @@ export const STANDARD = {
   health: () => import("./health/index.ts"),
   metrics: () => import("./metrics/index.ts"),
   opentelemetry: () => import("./opentelemetry/index.ts"),
+  ocsf: () => import("./ocsf/index.ts"),
   deliveries: () => import("./deliveries/index.ts"),
   coverage: () => import("./coverage/index.ts"),
   "notify-webhook": () => import("./notify-webhook/index.ts"),
@@ -64,6 +65,7 @@ export const CORE_PLUGINS: readonly (keyof typeof STANDARD)[] = [
   "well-known",
   "health",
   "metrics",
+  "ocsf",
   "deliveries",
   "coverage",
 ];

@@ -294,6 +294,7 @@ export { parseVkey } from "./domain/checkpoint.ts";
 export { hashLeaf } from "./domain/merkle.ts";
 export { TILE_WIDTH, encodeEntryBundle, parseTilePath } from "./domain/tiles.ts";
 export { formatTlogProof } from "./domain/tlog-proof.ts";
+export { VERSION } from "./version.ts";
 
 // Requests and responses
 export { type AssetFile, createAssets, createDocument } from "./http/resource/assets.ts";

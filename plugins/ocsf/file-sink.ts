@@ -1,0 +1,73 @@
+/** Appends events to a file, one JSON object per line. The file itself says where to continue, so no event is repeated. */
+import { open } from "node:fs/promises";
+import type { ApiActivity } from "./api-activity.ts";
+import type { Sink } from "./sink.ts";
+
+const CHUNK = 65_536;
+const NEWLINE = 0x0a;
+
+/** @param path opened for each batch, so that it can be moved away (logrotate) at any time */
+export function createFileSink(path: string): Sink {
+  return {
+    async resume() {
+      const file = await open(path, "a+", 0o600);
+      try {
+        const end = await endOfLastLine(file);
+        // A crash can leave the beginning of a line.
+        await file.truncate(end);
+        await file.sync();
+        return end === 0 ? null : lastEvent(await readLastLine(file, end), path);
+      } finally {
+        await file.close();
+      }
+    },
+    async write(events: readonly ApiActivity[]) {
+      const file = await open(path, "a", 0o600);
+      try {
+        await file.appendFile(events.map((event) => `${JSON.stringify(event)}\n`).join(""));
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+type File = Awaited<ReturnType<typeof open>>;
+
+/** Returns the offset after the last newline. */
+async function endOfLastLine(file: File): Promise<number> {
+  return (await lastNewline(file, (await file.stat()).size)) + 1;
+}
+
+async function readLastLine(file: File, end: number): Promise<string> {
+  const start = (await lastNewline(file, end - 1)) + 1;
+  return (await readBytes(file, start, end - 1)).toString("utf8");
+}
+
+/** Returns the offset of the last newline before `end`; -1 if there is none. */
+async function lastNewline(file: File, end: number): Promise<number> {
+  for (let to = end; to > 0; to -= CHUNK) {
+    const from = Math.max(0, to - CHUNK);
+    const found = (await readBytes(file, from, to)).lastIndexOf(NEWLINE);
+    if (found >= 0) return from + found;
+  }
+  return -1;
+}
+
+async function readBytes(file: File, from: number, to: number): Promise<Buffer> {
+  const bytes = Buffer.alloc(to - from);
+  const { bytesRead } = await file.read(bytes, 0, bytes.length, from);
+  return bytes.subarray(0, bytesRead);
+}
+
+function lastEvent(line: string, path: string): { sequence: number; uid: string } {
+  try {
+    const { sequence, uid } = (JSON.parse(line) as ApiActivity).metadata;
+    if (Number.isSafeInteger(sequence) && typeof uid === "string") return { sequence, uid };
+  } catch {
+    // Reported below.
+  }
+  throw new Error(`the last line of ${path} is no event of this export; move the file away to start a new one`);
+}

@@ -1,0 +1,25 @@
+/** Posts events to an HTTP collector, as one JSON object per line. */
+import { post, readWebhookTarget } from "../../src/plugin.ts";
+import type { Sink } from "./sink.ts";
+
+export interface HttpSinkOptions {
+  url: string;
+  headers?: Record<string, string>;
+  allow_private?: boolean;
+  tls_ca_file?: string;
+  timeout_seconds?: number;
+}
+
+/** Any 2xx response means that the collector has stored the whole batch. */
+export function createHttpSink(name: string, options: HttpSinkOptions): Sink {
+  const { target, headers } = readWebhookTarget(`export "${name}"`, { ...options, secret: [] });
+  return {
+    resume: () => Promise.resolve(null),
+    async write(events, signal) {
+      const body = events.map((event) => `${JSON.stringify(event)}\n`).join("");
+      const { status } = await post(target, { ...headers, "content-type": "application/x-ndjson" }, body, signal);
+      if (status < 200 || status > 299) throw new Error(`${target.url.host} answered ${status}`);
+    },
+    close: () => Promise.resolve(),
+  };
+}

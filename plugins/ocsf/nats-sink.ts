@@ -1,0 +1,48 @@
+/** Publishes events to a stream of NATS JetStream, which confirms each and drops repeated ones. */
+import { jetstream, type JetStreamClient } from "@nats-io/jetstream";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import type { Sink } from "./sink.ts";
+
+export interface NatsSinkOptions {
+  servers: string[];
+  subject: string;
+  user?: string;
+  password?: string;
+  token?: string;
+}
+
+export function createNatsSink({ servers, subject, user, password, token }: NatsSinkOptions): Sink {
+  let connection: NatsConnection | null = null;
+  let stream: JetStreamClient | null = null;
+
+  async function close(): Promise<void> {
+    const open = connection;
+    connection = null;
+    stream = null;
+    await open?.close();
+  }
+
+  return {
+    async resume() {
+      await close();
+      connection = await connect({
+        servers,
+        name: "assent",
+        // The export repeats a failed batch itself, with a new connection.
+        reconnect: false,
+        timeout: 5000,
+        ...(user === undefined ? {} : { user, pass: password ?? "" }),
+        ...(token === undefined ? {} : { token }),
+      });
+      stream = jetstream(connection);
+      return null;
+    },
+    async write(events) {
+      if (stream === null) throw new Error("the connection to NATS is closed");
+      // One after the other, because a failed message must not be followed by a later one.
+      for (const event of events)
+        await stream.publish(subject, JSON.stringify(event), { msgID: event.metadata.uid, timeout: 5000 });
+    },
+    close,
+  };
+}
