@@ -189,19 +189,27 @@ describe("the export of OCSF events", { skip: withoutNats }, () => {
   test("uses the class API Activity of OCSF 1.9 with its required attributes", () => {
     const decision = inFile().find(
       (event) => (event["metadata"] as Record<string, unknown>)["event_code"] === "decision",
-    );
+    ) as Event;
     // Required by the class, its category or the base event (ocsf-schema, 1.9).
     for (const name of [
-      ...["activity_id", "actor", "api", "category_uid", "class_uid", "metadata", "severity_id"],
-      ...["src_endpoint", "time", "type_uid"],
+      "activity_id",
+      "actor",
+      "api",
+      "category_uid",
+      "class_uid",
+      "metadata",
+      "severity_id",
+      "src_endpoint",
+      "time",
+      "type_uid",
     ])
       for (const event of inFile()) assert.notEqual(event[name], undefined, name);
     assert.deepEqual(
-      [decision?.["class_uid"], decision?.["category_uid"], decision?.["type_uid"], decision?.metadata.version],
+      [decision["class_uid"], decision["category_uid"], decision["type_uid"], decision.metadata.version],
       [6003, 6, 600_301, "1.9.0"],
     );
-    assert.deepEqual([decision?.["action_id"], decision?.["disposition_id"], decision?.["status_id"]], [1, 1, 1]);
-    assert.deepEqual((decision?.["api"] as { service: { name: string } }).service, { name: "tickets" });
-    assert.equal((decision?.["ai_agent"] as { uid: string }).uid, "bot");
+    assert.deepEqual([decision["action_id"], decision["disposition_id"], decision["status_id"]], [1, 1, 1]);
+    assert.deepEqual((decision["api"] as { service: { name: string } }).service, { name: "tickets" });
+    assert.equal((decision["ai_agent"] as { uid: string }).uid, "bot");
   });
 });
