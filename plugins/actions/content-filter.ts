@@ -1,5 +1,5 @@
 /** Selects actions to erase by the content of their request and result. */
-import { decodeEdit, type JsonValue, parseStoredRequest } from "../../src/core.ts";
+import { decodeEdit, decodeMeta, type JsonValue, parseStoredRequest } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
@@ -23,6 +23,41 @@ export function createContentFilter(value: Scalar, pointer?: string): ContentFil
   return (row) => contentsOf(row).some((content) => valueAt(content, path) === value);
 }
 
+/** Shorter texts would match actions of other people. */
+const MIN_SUBJECT_LENGTH = 3;
+
+/**
+ * Returns a filter for actions whose parameters, context, metadata or result mention a person: a text that contains the
+ * identifier as a whole word, in any case, or the number. Throws VALIDATION_FAILED for an identifier that is too short.
+ */
+export function createSubjectFilter(subject: string): ContentFilter {
+  const wanted = subject.trim().toLowerCase();
+  if (wanted.length < MIN_SUBJECT_LENGTH)
+    throw validationError("/subject", `must have at least ${MIN_SUBJECT_LENGTH} characters, such as an e-mail address`);
+  return (row) =>
+    [...contentsOf(row), readMeta(row)].some((content) => someScalar(content, (value) => mentions(value, wanted)));
+}
+
+/** Returns `{}` if someone altered the store: the audit reports that, and one such row must not end the search. */
+function readMeta({ meta }: ActionRow): JsonValue {
+  try {
+    return decodeMeta(meta);
+  } catch {
+    return {};
+  }
+}
+
+/** Letters and digits around the identifier make it another one: "ann@example.org" is not in "joann@example.org". */
+function mentions(value: JsonValue, wanted: string): boolean {
+  if (typeof value !== "string" && typeof value !== "number") return false;
+  const text = String(value).toLowerCase();
+  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + 1)) {
+    const around = `${text.slice(0, at).slice(-1)} ${text.slice(at + wanted.length).slice(0, 1)}`;
+    if (!/[\p{L}\p{N}]/u.test(around)) return true;
+  }
+  return false;
+}
+
 /** Returns the submitted request, and the one that an approver changed it to. */
 function contentsOf(row: ActionRow): JsonValue[] {
   const requests = [parseStoredRequest(row), decodeEdit(row.effective)?.request ?? null];
@@ -32,12 +67,17 @@ function contentsOf(row: ActionRow): JsonValue[] {
   );
 }
 
-/** Iterates instead of recursing, because values may be nested deeply. */
 function containsValue(content: JsonValue, value: Scalar): boolean {
+  return someScalar(content, (one) => one === value);
+}
+
+/** Iterates instead of recursing, because values may be nested deeply. */
+function someScalar(content: JsonValue, test: (value: JsonValue) => boolean): boolean {
   const open: JsonValue[] = [content];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    if (next === value) return true;
-    if (typeof next === "object" && next !== null) open.push(...Object.values(next as Record<string, JsonValue>));
+    if (typeof next !== "object" || next === null) {
+      if (test(next)) return true;
+    } else open.push(...Object.values(next as Record<string, JsonValue>));
   }
   return false;
 }

@@ -82,6 +82,7 @@ interface ErasureRequest {
   until: number | null;
   agent_id: string | null;
   matchesContent: ContentFilter | null;
+  cause: "asked" | "subject";
   /** Cursor: only actions with a smaller sequence number. */
   before: number | null;
 }
@@ -101,7 +102,7 @@ export async function eraseMatching(
   wanted: ErasureRequest,
   signal: AbortSignal,
 ): Promise<ErasureCount> {
-  const { reason, until, agent_id, matchesContent: holds } = wanted;
+  const { reason, until, agent_id, matchesContent: holds, cause } = wanted;
   const count: ErasureCount = { looked_at: 0, matched: 0, open: 0, altered: 0, erased: 0, next: null };
   let before = wanted.before ?? Infinity;
   if (until !== null && wanted.before === null) {
@@ -132,7 +133,7 @@ export async function eraseMatching(
       const ids = closed.map(({ id }) => id);
       const done = await host.ledger.transact(async (tx) => {
         const current = await confirmWithScope(tx, credential, "actions:erase");
-        return eraseActions(host, tx, ids, { cause: "asked", reason, by: toActor(current.key, current.principal) });
+        return eraseActions(host, tx, ids, { cause, reason, by: toActor(current.key, current.principal) });
       });
       count.erased += done.erased;
       count.altered += done.altered;

@@ -5,7 +5,7 @@ import { defineRoute, type Route } from "../../src/plugin.ts";
 import { eraseAction, eraseMatching } from "./erase-actions.ts";
 import { actionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { IdParams } from "./schemas.ts";
-import { createContentFilter, validationError } from "./content-filter.ts";
+import { createContentFilter, createSubjectFilter, validationError } from "./content-filter.ts";
 
 const Reason = Type.String({
   minLength: 1,
@@ -32,6 +32,13 @@ const ErasuresBody = Type.Object(
       Type.String({
         maxLength: 1000,
         description: "JSON pointer (RFC 6901) to the value, e.g. `/params/customer/email`. Default: anywhere.",
+      }),
+    ),
+    subject: Type.Optional(
+      Type.String({
+        maxLength: 1000,
+        description:
+          "A person's identifier, such as an e-mail address: actions that mention it as a whole word, in any case, in `params`, `context`, `meta` or `result`. It is not recorded.",
       }),
     ),
     before: Type.Optional(Type.Integer({ minimum: 0, description: "`next` of an earlier response: continues there." })),
@@ -85,7 +92,7 @@ export function erasureRoutes(host: CoreHost, tag: string): Route[] {
       scope: "actions:erase",
       body: ErasuresBody,
       description:
-        "Send at least one of `until`, `agent_id` and `value`; an action must match all of them. To erase, send `dry_run: false` and a `reason`.",
+        "Send at least one of `until`, `agent_id`, `value` and `subject`; an action must match all of them. To erase, send `dry_run: false` and a `reason`.",
       responses: { 200: { description: "The counts.", schema: ErasuresAnswer } },
       async handle({ credential, body, signal }) {
         const dry_run = body.dry_run ?? true;
@@ -110,14 +117,22 @@ function requireReason({ dry_run = true, reason }: ErasuresBody): string | null 
   return reason;
 }
 
-function erasureFilter({ until, agent_id, value, pointer, before }: ErasuresBody) {
-  if (until === undefined && agent_id === undefined && value === undefined)
-    throw validationError("", "send at least one of `until`, `agent_id` and `value`");
+function erasureFilter({ until, agent_id, value, pointer, subject, before }: ErasuresBody) {
+  if (until === undefined && agent_id === undefined && value === undefined && subject === undefined)
+    throw validationError("", "send at least one of `until`, `agent_id`, `value` and `subject`");
+  if (value !== undefined && subject !== undefined)
+    throw validationError("/subject", "cannot be combined with `value`");
   if (pointer !== undefined && value === undefined) throw validationError("/value", "is required with `pointer`");
   return {
     until: until === undefined ? null : parseRfc3339(until),
     agent_id: agent_id ?? null,
-    matchesContent: value === undefined ? null : createContentFilter(value, pointer),
+    matchesContent:
+      subject !== undefined
+        ? createSubjectFilter(subject)
+        : value === undefined
+          ? null
+          : createContentFilter(value, pointer),
+    cause: subject === undefined ? ("asked" as const) : ("subject" as const),
     before: before ?? null,
   };
 }

@@ -15,6 +15,7 @@ export const erase: Command = {
   help: `usage: assent erase ID --reason TEXT --yes [--json]
        assent erase [--older-than 90d | --until TIME] [--agent AGENT] [--value TEXT | --number N] [--at POINTER]
                     --reason TEXT --yes [--json]
+       assent erase --subject TEXT [--older-than 90d | --until TIME] [--agent AGENT] --reason TEXT --yes [--json]
 
 Removes parameters, context, results and everything derived from them from the store. Decisions, who made them and their
 proofs stay, and an entry records who erased what and why. An erasure cannot be undone; backups made earlier still
@@ -26,6 +27,8 @@ contain the data. Without --yes the command only prints what would be erased.
   --value TEXT       actions that contain exactly this string; use @file, or - for standard input, to keep it out of the shell's history
   --number N         actions that contain exactly this number
   --at POINTER       JSON pointer at which the value must be, such as /params/customer/email; anywhere when absent
+  --subject TEXT     actions that mention this person's identifier, such as an e-mail address, anywhere: as a whole word, in
+                     any case, also in the metadata. Use @file, or - for standard input. It is not recorded
   --reason TEXT      recorded permanently with each erasure: use a ticket number, nothing personal
   --yes              erases
   --json             print the counts, or the action, as JSON
@@ -36,6 +39,7 @@ day) are not erased. The key needs the scope actions:erase.
 examples:
   assent erase 019346a0-0000-7000-8000-000000000000 --reason "request 4711" --yes
   assent erase --value anna@example.org --at /params/email
+  assent erase --subject anna@example.org --reason "request 4711" --yes
   assent erase --older-than 365d --reason "kept for a year" --yes
 `,
   async run(args, io) {
@@ -46,6 +50,7 @@ examples:
       value: { type: "string" },
       number: { type: "string" },
       at: { type: "string" },
+      subject: { type: "string" },
       reason: { type: "string" },
       yes: { type: "boolean" },
       json: { type: "boolean" },
@@ -80,11 +85,13 @@ examples:
 };
 
 async function selection(given: Record<string, string | undefined>): Promise<Record<string, unknown>> {
-  const { "older-than": age, until, agent, value, number, at } = given;
+  const { "older-than": age, until, agent, value, number, at, subject } = given;
   if (age !== undefined && until !== undefined) throw usage("give either --older-than or --until");
   if (value !== undefined && number !== undefined) throw usage("give either --value or --number");
   if (at !== undefined && value === undefined && number === undefined)
     throw usage("--at goes with --value or --number");
+  if (subject !== undefined && (value !== undefined || number !== undefined))
+    throw usage("give either --subject, or --value or --number");
   const wanted: Record<string, unknown> = {};
   if (age !== undefined) {
     const ms = parseDuration(age);
@@ -103,8 +110,9 @@ async function selection(given: Record<string, string | undefined>): Promise<Rec
     wanted["value"] = Number(number);
   }
   if (at !== undefined) wanted["pointer"] = at;
+  if (subject !== undefined) wanted["subject"] = await valueOf(subject);
   if (Object.keys(wanted).length === 0)
-    throw usage("select actions with an action id, --older-than, --until, --agent, --value or --number");
+    throw usage("select actions with an action id, --older-than, --until, --agent, --value, --number or --subject");
   return wanted;
 }
 

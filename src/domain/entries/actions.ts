@@ -199,8 +199,11 @@ export interface ErasureEntry {
   agent_id: string;
   /** The commitment from the action's decision. */
   commitment: string;
-  /** `asked`: someone requested the erasure. `retention`: the configured retention time ended. */
-  cause: "asked" | "retention";
+  /**
+   * `asked`: someone requested the erasure. `subject`: it was part of the request of a person whose data the action
+   * contained; the entry does not name the person. `retention`: the configured retention time ended.
+   */
+  cause: "asked" | "subject" | "retention";
   /** Stays in the ledger forever. */
   reason: string;
   /** Null for retention. */

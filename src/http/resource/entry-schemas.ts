@@ -208,8 +208,9 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
   erasure: entry<ErasureEntry>("ErasureEntry", "erasure", {
     ...ABOUT_ACTION,
     cause: oneOfSchema(
-      "asked: someone requested the erasure. retention: the retention time was over.",
+      "asked: someone requested the erasure. subject: it was part of the request of a person whose data the action contained. retention: the retention time was over.",
       "asked",
+      "subject",
       "retention",
     ),
     reason: text("Reason of the erasure."),

@@ -59,6 +59,31 @@ describe("POST /v1/erasures", () => {
       assert.deepEqual([again.body.matched, again.body.erased], [0, 0]);
     }));
 
+  test("erases what mentions a person, in any case and in meta, but no longer word, and records the cause without the person", () =>
+    filled({}, async ({ submit, erasures, kept, storage }) => {
+      const about = [
+        await submit({ params: { text: "Write to Anna@Example.org, today" } }),
+        await submit({ context: { rows: [{ mail: "anna@example.org" }] } }),
+        await submit({ meta: { session: "anna@example.org" } }),
+      ];
+      const others = [
+        await submit({ params: { to: "joanna@example.org" } }),
+        await submit({ params: { to: "anna@example.organic" } }),
+      ];
+      const counted = await erasures({ subject: "anna@example.org" });
+      assert.deepEqual([counted.body.matched, counted.body.erased], [3, 0]);
+      const done = await erasures({ subject: "anna@example.org", dry_run: false, reason: "request 4711" });
+      assert.deepEqual([done.body.matched, done.body.erased], [3, 3]);
+      assert.deepEqual(await kept(), others.toReversed());
+      for (const id of about) {
+        const entry = new TextDecoder().decode((await storage.entriesOfAction(id)).at(-1)?.bytes);
+        assert.match(entry, /"cause":"subject".*"reason":"request 4711"/);
+        assert.doesNotMatch(entry, /anna/i);
+      }
+      for (const body of [{ subject: "an" }, { subject: "anna@example.org", value: "x" }])
+        assert.equal((await erasures(body)).status, 422);
+    }));
+
   test("finds an exact value anywhere, or at the named member, in parameters, context and result", () =>
     filled({}, async ({ submit, erasures }) => {
       await submit({ params: { to: "Anna" } });

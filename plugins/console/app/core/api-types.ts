@@ -691,8 +691,8 @@ export interface ErasureEntry {
   agent_id: string;
   /** SHA-256(salt ‖ request hash): commits to the request without revealing it. */
   commitment: string;
-  /** asked: someone requested the erasure. retention: the retention time was over. */
-  cause: "asked" | "retention";
+  /** asked: someone requested the erasure. subject: it was part of the request of a person whose data the action contained. retention: the retention time was over. */
+  cause: "asked" | "subject" | "retention";
   /** Reason of the erasure. */
   reason: string;
   by: Actor | null;
@@ -2801,6 +2801,8 @@ export interface Api {
       value?: string | number | boolean | null | undefined;
       /** JSON pointer (RFC 6901) to the value, e.g. `/params/customer/email`. Default: anywhere. */
       pointer?: string | undefined;
+      /** A person's identifier, such as an e-mail address: actions that mention it as a whole word, in any case, in `params`, `context`, `meta` or `result`. It is not recorded. */
+      subject?: string | undefined;
       /** `next` of an earlier response: continues there. */
       before?: number | undefined;
     };

@@ -1,0 +1,119 @@
+/**
+ * A store of many actions (BENCH_ACTIONS, 10,000,000 unless named): the time of a start, of lists, of an audit and of a
+ * backup, the bytes an action takes, and the time to erase its parameters. With `DATABASE_URL=start` on a Postgres that
+ * it starts itself. Goals: a start under 5 s, a list under 50 ms.
+ */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import postgres from "postgres";
+import { startPostgres } from "../test/support/postgres.ts";
+import { ASSENT } from "../test/support/process.ts";
+import { end, measure, POLICIES, start, type Server } from "./load.ts";
+
+const ACTIONS = Number(process.env["BENCH_ACTIONS"] ?? 10_000_000);
+const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
+const LISTS = {
+  "newest 50": "/v1/actions?limit=50",
+  "of one agent": "/v1/actions?limit=50&agent_id=support-bot",
+  "of one status": "/v1/actions?limit=50&status=denied",
+  pending: "/v1/actions/pending?limit=50",
+};
+const REPEATS = 20;
+
+const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
+const isPostgres = process.env["DATABASE_URL"] === "start";
+delete process.env["DATABASE_URL"];
+const server = isPostgres ? await startPostgres() : null;
+const database = (await server?.database()) ?? null;
+const env = { ASSENT_ADMIN_KEY: ADMIN, ...(database === null ? {} : { DATABASE_URL: database }) };
+const headers = { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" };
+const print = (name: string, value: string): boolean => process.stdout.write(`${name.padEnd(34)}${value}\n`);
+const seconds = (from: number): number => (performance.now() - from) / 1000;
+
+/** Bytes of the store on the disk. */
+async function bytes(): Promise<number> {
+  if (database === null)
+    return readdirSync(folder)
+      .filter((name) => name.startsWith("assent.db"))
+      .reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
+  const client = postgres(database, { max: 1 });
+  const [row] = await client`select pg_database_size(current_database())::float8 as bytes`;
+  await client.end();
+  return Number(row?.["bytes"]);
+}
+
+async function get(service: Server, path: string): Promise<unknown> {
+  const answer = await fetch(service.url + path, { headers });
+  const body: unknown = await answer.json();
+  if (!answer.ok) throw new Error(`${path} was answered with ${answer.status} ${JSON.stringify(body)}`);
+  return body;
+}
+
+/** Median and worst of a list's first page and of a page deep inside, in milliseconds. */
+async function timeOfList(service: Server, path: string): Promise<string> {
+  const times: number[] = [];
+  for (let i = 0; i < REPEATS; i++) {
+    const from = performance.now();
+    await get(service, path);
+    times.push(performance.now() - from);
+  }
+  times.sort((a, b) => a - b);
+  return `p50 ${times[REPEATS >> 1]?.toFixed(1)}, max ${times.at(-1)?.toFixed(1)}`;
+}
+
+function command(args: string[]): number {
+  const from = performance.now();
+  execFileSync(process.execPath, [...ASSENT, ...args], {
+    env: {
+      ...process.env,
+      ...env,
+      ASSENT_DATA: folder,
+      ASSENT_POLICIES: POLICIES,
+      ASSENT_STATE: join(folder, "state"),
+    },
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  return seconds(from);
+}
+
+/** Erases up to 5,000 actions as the retention does: one request after the other. */
+async function erase(service: Server): Promise<string> {
+  const from = performance.now();
+  const body = JSON.stringify({ agent_id: "support-bot", dry_run: false, reason: "benchmark" });
+  const answer = await fetch(`${service.url}/v1/erasures`, { method: "POST", headers, body });
+  const { erased } = (await answer.json()) as { erased: number };
+  return `${(erased / seconds(from)).toFixed(0)} a second (${erased} erased)`;
+}
+
+let service = await start("service", folder, env);
+try {
+  print(isPostgres ? "Postgres" : "SQLite", `${ACTIONS} actions`);
+  const { rps } = await measure([service], 64, 0, { amount: ACTIONS });
+  print("submissions", `${rps.toFixed(0)} a second`);
+  await end(service);
+  const from = performance.now();
+  service = await start("service", folder, env);
+  await get(service, "/readyz");
+  print("start until ready", `${seconds(from).toFixed(2)} s`);
+  for (const [name, path] of Object.entries(LISTS)) print(`list, ${name}`, `${await timeOfList(service, path)} ms`);
+  const stored = await bytes();
+  print("bytes an action", (stored / ACTIONS).toFixed(0));
+  const backup = join(folder, "backup");
+  if (database === null) print("backup", `${(stored / 2 ** 20 / command(["backup", backup])).toFixed(0)} MiB/s`);
+  else {
+    const begun = performance.now();
+    execFileSync("pg_dump", ["--format=custom", "--file", backup, database], { stdio: "inherit" });
+    print("backup (pg_dump)", `${(stored / 2 ** 20 / seconds(begun)).toFixed(0)} MiB/s`);
+  }
+  await end(service);
+  const audited = command(["audit"]);
+  print("audit", `${(ACTIONS / audited).toFixed(0)} actions a second (${audited.toFixed(0)} s)`);
+  service = await start("service", folder, env);
+  print("erasure", await erase(service));
+} finally {
+  await end(service);
+  await server?.stop();
+  rmSync(folder, { recursive: true, force: true });
+}
