@@ -10,7 +10,7 @@ import { join } from "node:path";
 import postgres from "postgres";
 import { startPostgres } from "../test/support/postgres.ts";
 import { ASSENT } from "../test/support/process.ts";
-import { end, measure, POLICIES, start, type Server } from "./load.ts";
+import { ALLOWED, end, measure, POLICIES, start, type Server, type Work } from "./load.ts";
 
 const ACTIONS = Number(process.env["BENCH_ACTIONS"] ?? 10_000_000);
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
@@ -18,9 +18,17 @@ const LISTS = {
   "newest 50": "/v1/actions?limit=50",
   "of one agent": "/v1/actions?limit=50&agent_id=support-bot",
   "of one status": "/v1/actions?limit=50&status=denied",
-  pending: "/v1/actions/pending?limit=50",
+  pending: "/v1/actions?limit=50&status=pending_approval",
 };
 const REPEATS = 20;
+/** Every tenth action is denied, and so can be erased at once: an allowed one may still start. */
+const DENIED_AGENT = "retired-agent";
+const DENIED = JSON.stringify({ ...(JSON.parse(ALLOWED.body ?? "") as object), agent_id: DENIED_AGENT, tool: "none" });
+let submitted = 0;
+const MIXED: Work = {
+  path: ALLOWED.path,
+  next: () => ({ body: submitted++ % 10 === 0 ? DENIED : (ALLOWED.body ?? "") }),
+};
 
 const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
 const isPostgres = process.env["DATABASE_URL"] === "start";
@@ -73,15 +81,15 @@ function command(args: string[]): number {
       ASSENT_POLICIES: POLICIES,
       ASSENT_STATE: join(folder, "state"),
     },
-    stdio: ["ignore", "ignore", "inherit"],
+    stdio: "ignore",
   });
   return seconds(from);
 }
 
-/** Erases up to 5,000 actions as the retention does: one request after the other. */
+/** Erases denied actions with one request, which examines at most 5,000 actions. */
 async function erase(service: Server): Promise<string> {
   const from = performance.now();
-  const body = JSON.stringify({ agent_id: "support-bot", dry_run: false, reason: "benchmark" });
+  const body = JSON.stringify({ agent_id: DENIED_AGENT, dry_run: false, reason: "benchmark" });
   const answer = await fetch(`${service.url}/v1/erasures`, { method: "POST", headers, body });
   const { erased } = (await answer.json()) as { erased: number };
   return `${(erased / seconds(from)).toFixed(0)} a second (${erased} erased)`;
@@ -90,7 +98,7 @@ async function erase(service: Server): Promise<string> {
 let service = await start("service", folder, env);
 try {
   print(isPostgres ? "Postgres" : "SQLite", `${ACTIONS} actions`);
-  const { rps } = await measure([service], 64, 0, { amount: ACTIONS });
+  const { rps } = await measure([service], 64, 0, { work: MIXED, amount: ACTIONS });
   print("submissions", `${rps.toFixed(0)} a second`);
   await end(service);
   const from = performance.now();
