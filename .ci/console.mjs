@@ -1,5 +1,5 @@
 /**
- * Bundles the console's application (plugins/console/app) for browsers. Its code, the pure modules of src/domain that it
+ * Bundles the console's application (plugins/console/app), and the page of evidence packs, for browsers. Its code, the pure modules of src/domain that it
  * shares with the service, and the packages that it uses go into a few modules; a page's code is loaded when the page is
  * opened. Type checks are the compiler's job, not this script's.
  */
@@ -14,37 +14,52 @@ const APP = join("plugins", "console", "app");
 /** Entry of each document and of the shared worker, and the style sheet. */
 const ENTRIES = ["main.tsx", "approve.tsx", "stream-worker.ts", "console.css"];
 
+/** Options of both bundles. */
+const COMMON = [
+  "--bundle",
+  "--platform=browser",
+  "--target=es2022",
+  "--minify",
+  "--legal-comments=none",
+  "--log-level=warning",
+];
+
 /**
- * Writes `plugins/console/bundle` into a folder that is laid out as dist/.
- * @returns {string[]} files of packages that the bundle contains, as paths from the root
+ * Writes `plugins/console/bundle`, and the script of the page in evidence packs, into a folder that is laid out as dist/.
+ * @returns {string[]} files of packages that the bundles contain, as paths from the root
  */
 export function bundleConsole(folder) {
-  const outdir = join(folder, "plugins", "console", "bundle");
+  const console_ = bundle(folder, [
+    ...ENTRIES.map((name) => join(APP, name)),
+    `--outdir=${join(folder, "plugins", "console", "bundle")}`,
+    "--splitting",
+    "--format=esm",
+    // All modules in one folder, because the worker's URL is relative to the module that starts it.
+    "--entry-names=[name]",
+    "--chunk-names=chunk-[name]-[hash]",
+    "--jsx=automatic",
+    "--jsx-import-source=preact",
+  ]);
+  const page = join("src", "cli", "evidence", "page");
+  const evidence = bundle(folder, [
+    join(page, "main.ts"),
+    `--outfile=${join(folder, page, "bundle.js")}`,
+    "--format=iife",
+    // In one script inside a document, only ASCII needs no thought about its encoding.
+    "--charset=ascii",
+  ]);
+  return [...new Set([...console_, ...evidence])];
+}
+
+/** Runs the bundler. Returns the files of packages that it read. */
+function bundle(folder, options) {
   const metafile = join(folder, "plugins", "console", "bundle.json");
-  const { status, error } = spawnSync(
-    bundler(),
-    [
-      ...ENTRIES.map((name) => join(APP, name)),
-      `--outdir=${outdir}`,
-      `--metafile=${metafile}`,
-      "--bundle",
-      "--splitting",
-      "--format=esm",
-      "--platform=browser",
-      "--target=es2022",
-      // All modules in one folder, because the worker's URL is relative to the module that starts it.
-      "--entry-names=[name]",
-      "--chunk-names=chunk-[name]-[hash]",
-      "--jsx=automatic",
-      "--jsx-import-source=preact",
-      "--minify",
-      "--legal-comments=none",
-      "--log-level=warning",
-    ],
-    { cwd: ROOT, stdio: ["ignore", 2, 2] },
-  );
+  const { status, error } = spawnSync(bundler(), [...options, ...COMMON, `--metafile=${metafile}`], {
+    cwd: ROOT,
+    stdio: ["ignore", 2, 2],
+  });
   if (error !== undefined) throw new Error(`esbuild does not run: ${error.message}`);
-  if (status !== 0) throw new Error(`esbuild ended with ${status}: the console cannot be built`);
+  if (status !== 0) throw new Error(`esbuild ended with ${status}: the pages cannot be built`);
   const { inputs } = JSON.parse(readFileSync(metafile, "utf8"));
   rmSync(metafile);
   return Object.keys(inputs).filter((path) => path.startsWith("node_modules/"));

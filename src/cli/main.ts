@@ -31,6 +31,7 @@ const COMMANDS: Readonly<Record<CoreCommand, () => Promise<Command>>> = {
   verify: async () => (await import("./verify.ts")).verify,
   witness: async () => (await import("./witness.ts")).witness,
   audit: async () => (await import("./audit.ts")).audit,
+  evidence: async () => (await import("./evidence/index.ts")).evidence,
   reconcile: async () => (await import("./reconcile/index.ts")).reconcile,
   backup: async () => (await import("./backup.ts")).backup,
   migrate: async () => (await import("./migrate.ts")).migrate,

@@ -27,6 +27,7 @@ export const CORE_COMMANDS = [
   "witness",
   "audit",
   "reconcile",
+  "evidence",
   "backup",
   "migrate",
   "copy",

@@ -1,62 +1,14 @@
 /** Verifies signatures of passkeys under their COSE keys (RFC 9052): ES256, EdDSA with Ed25519, and RS256. */
 import { createPublicKey, verify, type JsonWebKey } from "node:crypto";
-import { toBase64Url } from "../domain/hash.ts";
-
-type CoseMap = Map<number, number | Uint8Array>;
+import { parsePasskeyKey } from "../domain/passkey-key.ts";
 
 /** Verifies `signature` over `message`. Returns false if the key is malformed or has another algorithm. */
 export function verifyPasskeySignature(coseKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   try {
-    const map = parseCoseMap(coseKey);
-    const key = createPublicKey({ key: toJwk(map), format: "jwk" });
-    return verify(map.get(3) === -8 ? null : "sha256", message, key, signature);
+    const { algorithm, jwk } = parsePasskeyKey(coseKey);
+    const key = createPublicKey({ key: jwk as JsonWebKey, format: "jwk" });
+    return verify(algorithm === "EdDSA" ? null : "sha256", message, key, signature);
   } catch {
     return false;
   }
-}
-
-function toJwk(map: CoseMap): JsonWebKey {
-  const [type, algorithm, curve] = [map.get(1), map.get(3), map.get(-1)];
-  if (type === 2 && algorithm === -7 && curve === 1)
-    return { kty: "EC", crv: "P-256", x: bytes(map, -2), y: bytes(map, -3) };
-  if (type === 1 && algorithm === -8 && curve === 6) return { kty: "OKP", crv: "Ed25519", x: bytes(map, -2) };
-  if (type === 3 && algorithm === -257) return { kty: "RSA", n: bytes(map, -1), e: bytes(map, -2) };
-  throw new RangeError("the COSE key is not ES256, EdDSA or RS256");
-}
-
-function bytes(map: CoseMap, label: number): string {
-  const value = map.get(label);
-  if (!(value instanceof Uint8Array)) throw new RangeError(`the COSE key has no bytes under ${label}`);
-  return toBase64Url(value);
-}
-
-/** Parses a CBOR map of integers to integers and byte strings, which is all that these keys contain. */
-function parseCoseMap(encoded: Uint8Array): CoseMap {
-  let at = 0;
-  const next = (count: number): Uint8Array => {
-    if (at + count > encoded.length) throw new RangeError("the COSE key ends early");
-    at += count;
-    return encoded.subarray(at - count, at);
-  };
-  const head = (): { major: number; value: number } => {
-    const first = next(1)[0] as number;
-    const short = first & 0x1f;
-    if (short > 25) throw new RangeError("the COSE key contains a length that no key has");
-    const value = short < 24 ? short : next(short === 24 ? 1 : 2).reduce((sum, byte) => sum * 256 + byte, 0);
-    return { major: first >> 5, value };
-  };
-  const integer = ({ major, value }: { major: number; value: number }): number => {
-    if (major > 1) throw new RangeError("a label of the COSE key is not an integer");
-    return major === 0 ? value : -1 - value;
-  };
-  const map: CoseMap = new Map();
-  const { major, value: size } = head();
-  if (major !== 5) throw new RangeError("the COSE key is not a map");
-  for (let i = 0; i < size; i++) {
-    const label = integer(head());
-    const item = head();
-    map.set(label, item.major === 2 ? next(item.value) : integer(item));
-  }
-  if (at !== encoded.length) throw new RangeError("bytes follow the COSE key");
-  return map;
 }

@@ -1,8 +1,11 @@
 /** The ledger in the console: verified with a pinned key, followed as it grows; and the system's state. */
 import assert from "node:assert/strict";
-import { rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { after, before, describe, it } from "node:test";
+import { renderVerificationPage } from "../../src/cli/evidence/page/page.ts";
+import { writePack } from "../../src/cli/evidence/write-pack.ts";
 import { serve } from "../../src/serve/index.ts";
 import { until } from "../support/wait.ts";
 import { withoutBrowser } from "../support/browser.ts";
@@ -200,6 +203,41 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
       Array.from({ length: size }, (_, i) => size - 1 - i),
     );
     assert.deepEqual([complaints, strayed], [[], []]);
+  });
+
+  it("an evidence pack verifies in a browser without a network, and not with one altered byte", async () => {
+    const { service, browser } = console_;
+    const folder = join(service.folder, "pack");
+    const { digest } = await writePack(service.storage, {
+      folder,
+      from: 0,
+      to: Date.now() + 3_600_000,
+      checkpoint: null,
+      witnesses: [],
+      page: renderVerificationPage(),
+      progress: () => undefined,
+    });
+    const context = await browser.newContext({ offline: true });
+    const page = await context.newPage();
+    const complaints: string[] = [];
+    page.on("pageerror", (error) => complaints.push(error.message));
+    page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
+    await page.goto(pathToFileURL(join(folder, "verify.html")).href);
+    const files = readdirSync(folder).map((name) => join(folder, name));
+    await page.getByLabel("Files of the pack").setInputFiles(files);
+    await page.getByRole("heading", { name: "Verified", exact: true }).waitFor();
+    await page.getByText(digest).waitFor();
+    await page.getByText("Article 14(4)(e)").waitFor();
+    const entries = join(folder, "entries.jsonl");
+    const bytes = readFileSync(entries);
+    const at = bytes.length >> 1;
+    bytes[at] = (bytes[at] as number) ^ 1;
+    writeFileSync(entries, bytes);
+    await page.getByLabel("Files of the pack").setInputFiles(files);
+    await page.getByRole("heading", { name: "Not verified" }).waitFor();
+    await page.getByText("entries.jsonl was changed").waitFor();
+    assert.deepEqual(complaints, []);
+    await context.close();
   });
 
   it("lists coverage statements, and warns of effects that nobody decided", async () => {

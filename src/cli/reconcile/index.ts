@@ -5,11 +5,12 @@ import { type CoverageStatement, MAX_LISTED } from "../../domain/effects/coverag
 import { createEffectMatcher, type Reconciliation } from "../../domain/effects/match-effects.ts";
 import { foldName } from "../../domain/names.ts";
 import { matchesAnyName } from "../../domain/policy/compile/name-patterns.ts";
-import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
+import { toRfc3339 } from "../../domain/time.ts";
 import { clipText } from "../../domain/text.ts";
 import { colour, CommandError, EXIT, parse, safe, usage, type Command, type Output } from "../command.ts";
 import { privilegedClient, withServiceErrors } from "../remote.ts";
 import { configFrom } from "../serve.ts";
+import { parseWindow } from "../window.ts";
 import { findSource } from "./find-source.ts";
 import { readLogFile, type ReadFile } from "./log-file.ts";
 import { readStartedActions } from "./started-actions.ts";
@@ -48,8 +49,7 @@ examples:
     const [name, ...files] = positionals;
     if (name === undefined || files.length === 0) throw usage("assent reconcile takes a source and its log files");
     if (files.length > MAX_FILES) throw usage(`one run reads at most ${MAX_FILES} files; got ${files.length}`);
-    const [from, to] = [parseTime("from", values.from), parseTime("to", values.to)];
-    if (from >= to) throw usage(`--from must be earlier than --to; got \`${values.from}\` and \`${values.to}\``);
+    const { from, to } = parseWindow(values);
     const source = await findSource(configFrom(process.env, values.config), name);
     const service = await privilegedClient();
     const { statement, result } = await withServiceErrors(() =>
@@ -65,14 +65,6 @@ examples:
     return statement.effects.unmatched + statement.actions.missing > 0 ? EXIT.unverified : EXIT.ok;
   },
 };
-
-/** Returns milliseconds. */
-function parseTime(flag: string, given: string | undefined): number {
-  if (given === undefined) throw usage(`--${flag} is required`);
-  const at = parseRfc3339(/^\d{4}-\d\d-\d\d$/.test(given) ? `${given}T00:00:00Z` : given);
-  if (at === null) throw usage(`--${flag} must be a date such as 2026-01-31, or an RFC 3339 time; got \`${given}\``);
-  return at;
-}
 
 /** Reads the actions, then the files, and compares them. */
 async function compare(

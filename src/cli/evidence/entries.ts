@@ -1,0 +1,68 @@
+/** Selects the entries of a pack, and writes them with the hashes that connect them to the checkpoint. */
+import type { EntryRow, StorageReader } from "../../contract/storage.ts";
+import { FOLLOWED_TYPES } from "../../domain/entries.ts";
+import { decodeUtf8 } from "../../domain/json.ts";
+import { toHex } from "../../domain/hash.ts";
+import { createProofReader } from "../../ledger/reader.ts";
+import { CommandError } from "../command.ts";
+import type { SubtreeLine } from "./pack-format.ts";
+
+const PAGE = 256;
+
+/** Iterates over entries in order. Throws CommandError if the store lacks one. */
+export async function* readEntries(store: StorageReader, from: number, to: number): AsyncIterable<EntryRow> {
+  for (let seq = from; seq < to; seq += PAGE) {
+    const rows = await store.entries(seq, Math.min(seq + PAGE, to));
+    if (rows.length < Math.min(PAGE, to - seq))
+      throw new CommandError(`entry ${seq + rows.length} is missing; run assent audit`);
+    yield* rows;
+  }
+}
+
+/**
+ * Returns the sequence numbers of earlier entries about users, keys, agents, stops, grants, delegations and signing keys:
+ * they say what was in force when the window began.
+ */
+export async function findContext(store: StorageReader, first: number): Promise<number[]> {
+  const found: number[] = [];
+  for (const type of FOLLOWED_TYPES)
+    for (let from = 0; ;) {
+      const rows = (await store.entriesOfType(type, from, PAGE)).filter(({ seq }) => seq < first);
+      for (const { seq } of rows) found.push(seq);
+      if (rows.length < PAGE) break;
+      from = (rows.at(-1)?.seq ?? first) + 1;
+    }
+  return found;
+}
+
+/**
+ * Yields lines: each selected entry as its bytes, and the root of each largest perfect subtree without one. Together they
+ * hash to the root of the tree.
+ * @param others sorted sequence numbers of entries outside the window
+ */
+export async function* renderEntries(
+  store: StorageReader,
+  { first, end, size }: { first: number; end: number; size: number },
+  others: readonly number[],
+): AsyncIterable<string> {
+  const proofs = createProofReader(store);
+  let next = 0;
+  async function* skipTo(to: number): AsyncIterable<string> {
+    while (next < to) {
+      let level = 0;
+      while (next % 2 ** (level + 1) === 0 && next + 2 ** (level + 1) <= to) level++;
+      const line: SubtreeLine = { hash: toHex(await proofs.node(level, next / 2 ** level)), level, start: next };
+      yield `${JSON.stringify(line)}\n`;
+      next += 2 ** level;
+    }
+  }
+  async function* include(from: number, to: number): AsyncIterable<string> {
+    yield* skipTo(from);
+    for await (const { bytes } of readEntries(store, from, to)) yield `${decodeUtf8(bytes) ?? ""}\n`;
+    next = to;
+  }
+  for (const seq of others) if (seq < first) yield* include(seq, seq + 1);
+  yield* include(first, end);
+  for (const seq of others) if (seq >= end) yield* include(seq, seq + 1);
+  yield* skipTo(size);
+}

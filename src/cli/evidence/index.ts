@@ -1,0 +1,73 @@
+/** `assent evidence` writes a pack with which an auditor can verify a window of the ledger offline. */
+import { readFileSync } from "node:fs";
+import { CommandError, EXIT, parse, usage, type Command } from "../command.ts";
+import { configFrom } from "../serve.ts";
+import { parseWindow } from "../window.ts";
+import { assertCurrent, progress, withStore } from "../with-store.ts";
+import { renderVerificationPage } from "./page/page.ts";
+import { writePack } from "./write-pack.ts";
+
+export const evidence: Command = {
+  summary: "write a pack of records that an auditor verifies offline",
+  help: `usage: assent evidence --from TIME --to TIME --out FOLDER [--checkpoint FILE] [--config FILE] [--json]
+
+Writes the decisions, approvals with their signatures, policies, people, grants, delegations, stops, reviews and coverage
+statements of a window, with proofs, into a new folder. Open verify.html in it to verify and read them. Only reads the store,
+and can run while the service runs. The pack contains parameters of actions in clear, unless they were erased.
+
+  --from, --to       the window: dates such as 2026-01-31, or RFC 3339 times. The end is exclusive
+  --out FOLDER       where the pack goes
+  --checkpoint FILE  checkpoint.txt of an earlier pack, to make the same pack again. Default: the newest one, or the
+                     newest that witnesses cosigned
+  --config FILE      configuration file that names the store
+  --json             print the result as JSON
+
+examples:
+  assent evidence --from 2026-01-01 --to 2026-04-01 --out evidence-2026-q1
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, {
+      from: { type: "string" },
+      to: { type: "string" },
+      out: { type: "string" },
+      checkpoint: { type: "string" },
+      config: { type: "string" },
+      json: { type: "boolean" },
+    });
+    if (positionals.length > 0) throw usage("assent evidence takes no arguments, only flags");
+    const { out } = values;
+    if (out === undefined) throw usage("--out is required");
+    const { from, to } = parseWindow(values);
+    const checkpoint = values.checkpoint === undefined ? null : readCheckpointFile(values.checkpoint);
+    const config = configFrom(process.env, values.config);
+    const report = progress(io);
+    const { manifest, digest, actions } = await withStore(config, { readOnly: true }, async (storage) => {
+      await assertCurrent(storage);
+      return writePack(storage, {
+        folder: out,
+        from,
+        to,
+        checkpoint,
+        witnesses: config.ledger.witnesses.map(({ vkey }) => vkey),
+        page: renderVerificationPage(),
+        progress: (done, total) => report("entries", done, total),
+      });
+    });
+    const { first, end } = manifest;
+    if (values.json === true) io.out(JSON.stringify({ digest, first, end, actions, files: manifest.files }));
+    else {
+      io.out(`${end - first} entries and ${actions} actions are in ${out}`);
+      io.out(`digest of the pack: ${digest}`);
+      io.out("open verify.html in a browser to verify and read it");
+    }
+    return EXIT.ok;
+  },
+};
+
+function readCheckpointFile(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new CommandError(`the checkpoint "${path}" cannot be read: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,95 @@
+/** Opens what the entries of actions commit to, for the pack. */
+import type { ActionRow, EntryRow, StorageReader } from "../../contract/storage.ts";
+import type { ActionEntry } from "../../domain/action-history.ts";
+import { decodeEdit } from "../../domain/edited-request.ts";
+import { decodeEntry } from "../../domain/entries.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import { decodeSalted } from "../../domain/kept.ts";
+import { commitPast, decodePasts } from "../../domain/past.ts";
+import { presentRequest } from "../../domain/policy/decide/shown-first.ts";
+import type { CompiledPolicySet } from "../../domain/policy/compile/compile.ts";
+import { decodeQuestions } from "../../domain/questions.ts";
+import { commitDigest, encodeRequest, parseCompleteRequest } from "../../domain/request.ts";
+import { toRfc3339 } from "../../domain/time.ts";
+import type { OpenedAction } from "./pack-format.ts";
+
+/** Entries of one action that the pack contains: those before the end of the window, and its erasure. */
+export async function readActionEntries(store: StorageReader, id: string, end: number): Promise<EntryRow[]> {
+  return (await store.entriesOfAction(id)).filter(({ seq, type }) => seq < end || type === "erasure");
+}
+
+/** Opens an action. Leaves out what only later entries commit to, so that the pack of a window does not change. */
+export async function openAction(
+  row: ActionRow,
+  rows: readonly EntryRow[],
+  compiled: (digest: string | null) => Promise<CompiledPolicySet>,
+): Promise<OpenedAction> {
+  const { id, agent_id, tool, operation, erased_at } = row;
+  const named = { id, agent_id, tool, operation };
+  if (erased_at !== null)
+    return {
+      ...named,
+      erased_at: toRfc3339(erased_at),
+      request: null,
+      salt: null,
+      effective: null,
+      result: null,
+      meta: null,
+      past: [],
+      questions: [],
+      shown: null,
+    };
+  const entries = rows.map(({ bytes }) => decodeEntry(bytes) as unknown as ActionEntry);
+  const request = parseCompleteRequest(row);
+  const edited = entries.findLast((entry) => entry.type === "redecision" && entry.edit !== null);
+  const newest = edited === undefined ? null : decodeEdit(row.effective);
+  // A later change, after the window, replaced the one in it.
+  const edit =
+    newest !== null && commitDigest(newest.salt, encodeRequest(newest.request).hash) === edited?.commitment
+      ? newest
+      : null;
+  const hasResult = entries.some((entry) => entry.type === "execution" && entry.result !== null);
+  return {
+    ...named,
+    erased_at: null,
+    request,
+    salt: row.salt,
+    effective: edit === null ? null : { request: edit.request, salt: edit.salt },
+    result: hasResult && row.result !== null ? (JSON.parse(row.result) as JsonObject) : null,
+    meta: decodeSalted(row.meta),
+    past: openPasts(row.past, entries),
+    questions: openQuestions(row.questions, entries),
+    shown: await present(row, entries, edit?.request ?? request, compiled),
+  };
+}
+
+function openPasts(past: string | null, entries: readonly ActionEntry[]): OpenedAction["past"] {
+  const commitments = new Set(
+    entries.map((entry) => (entry.type === "decision" || entry.type === "redecision" ? entry.facts.past : undefined)),
+  );
+  return decodePasts(past).filter((each) => commitments.has(commitPast(each)));
+}
+
+function openQuestions(text: string | null, entries: readonly ActionEntry[]): OpenedAction["questions"] {
+  const phases = (phase: string): number =>
+    entries.filter((entry) => entry.type === "question" && entry.phase === phase).length;
+  const [asked, answered] = [phases("ask"), phases("answer")];
+  return decodeQuestions(text)
+    .slice(0, asked)
+    .map(({ question, answer }, i) => ({ question, answer: i < answered ? answer : null }));
+}
+
+async function present(
+  { agent_id, tool, operation }: ActionRow,
+  entries: readonly ActionEntry[],
+  request: OpenedAction["request"],
+  compiled: (digest: string | null) => Promise<CompiledPolicySet>,
+): Promise<OpenedAction["shown"]> {
+  const pending = entries.findLast(
+    (entry) => (entry.type === "decision" || entry.type === "redecision") && entry.status === "pending_approval",
+  );
+  if (request === null || (pending?.type !== "decision" && pending?.type !== "redecision")) return null;
+  const { policy, rule } = pending.decision;
+  const action = { agent_id, tool, operation, policy, rule, params: request.params, context: request.context };
+  return { policy_set: pending.policy_set, ...presentRequest(await compiled(pending.policy_set), action) };
+}

@@ -1,0 +1,77 @@
+/** Files of an evidence pack. docs/evidence.md describes them. */
+import type { LimitFact } from "../../domain/policy/policy-types.ts";
+import type { ActionRequest } from "../../domain/actions.ts";
+import type { JsonObject } from "../../domain/json.ts";
+
+export const FORMAT = "assent-evidence/1";
+
+export interface Manifest {
+  format: typeof FORMAT;
+  /** Name of the log. */
+  origin: string;
+  /** The window: inclusive start, exclusive end. */
+  from: string;
+  to: string;
+  /** Sequence numbers of the entries in the window: inclusive start, exclusive end. */
+  first: number;
+  end: number;
+  /** First verifier key of the log. Later ones follow from the entries. */
+  vkey: string;
+  /** Verifier keys of the witnesses that the configuration names. */
+  witnesses: string[];
+  files: { name: string; sha256: string; bytes: number }[];
+}
+
+/** Stands for a perfect subtree of the log whose entries are not in the pack. */
+export interface SubtreeLine {
+  /** Root of the subtree, hex. */
+  hash: string;
+  level: number;
+  /** Sequence number of its first entry. */
+  start: number;
+}
+
+interface SaltedText {
+  salt: string;
+  text: string;
+}
+
+/** What the entries of one action commit to. A member is null if no entry in the pack commits to it. */
+export interface OpenedAction {
+  id: string;
+  agent_id: string;
+  tool: string;
+  operation: string;
+  /** When the contents were erased; every other member is then null or empty. */
+  erased_at: string | null;
+  request: ActionRequest | null;
+  salt: string | null;
+  /** The request as an approver changed it. */
+  effective: { request: ActionRequest; salt: string } | null;
+  result: JsonObject | null;
+  meta: JsonObject | null;
+  past: { limits: LimitFact[]; salt: string }[];
+  questions: { question: SaltedText; answer: SaltedText | null }[];
+  /** What approvers were shown first: a function of the policy set and the request. Null if nobody was asked. */
+  shown: { policy_set: string | null; preview: string | null; shown_first: string[] } | null;
+}
+
+/** A policy set that decisions in the pack name, and what it changed compared with the one before it in the pack. */
+export interface PolicySetLine {
+  digest: string;
+  document: JsonObject;
+  changes: string[];
+}
+
+/** A requirement of a standard, and the records that show it. */
+export interface Control {
+  standard: string;
+  control: string;
+  subject: string;
+  /** Types of entries. */
+  entries: string[];
+  /** Files of the pack that contain more. */
+  files: string[];
+  /** Number of these entries in the window. */
+  count: number;
+}

@@ -1,0 +1,217 @@
+/** The page of an evidence pack: verifies the selected files and shows who approved what, on what grounds. */
+import { type PackReport, type Vote, verifyPack } from "./verify-pack.ts";
+
+/** Votes on the page at a time; the search finds the others. */
+const MAX_ROWS = 200;
+
+const filesInput = document.querySelector<HTMLInputElement>("#files");
+const keyInput = document.querySelector<HTMLInputElement>("#vkey");
+const result = document.querySelector<HTMLElement>("#result");
+
+filesInput?.addEventListener("change", () => void run());
+keyInput?.addEventListener("change", () => void run());
+
+async function run(): Promise<void> {
+  const selected = [...(filesInput?.files ?? [])];
+  if (selected.length === 0 || result === null) return;
+  result.replaceChildren(element("p", "Verifying …"));
+  const files = new Map(selected.map((file) => [file.name, { stream: () => readPieces(file.stream()) }] as const));
+  const report = await verifyPack(files, keyInput?.value.trim() ?? "");
+  result.replaceChildren(...render(report));
+}
+
+async function* readPieces(stream: ReadableStream<Uint8Array>): AsyncIterable<Uint8Array> {
+  const reader = stream.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    yield value;
+  }
+}
+
+function render(report: PackReport): HTMLElement[] {
+  const { faults, manifest } = report;
+  if (faults.length > 0 || manifest === null)
+    return [
+      box("bad", [
+        element("h2", "Not verified"),
+        element("p", "Do not rely on this pack."),
+        list(faults.map((fault) => [fault])),
+      ]),
+    ];
+  return [renderVerified(report), ...renderVotes(report.votes), renderPolicies(report), renderControls(report)];
+}
+
+function renderVerified(report: PackReport): HTMLElement {
+  const { counts, vkey, witnesses, digest, manifest } = report;
+  return box("good", [
+    element("h2", "Verified"),
+    element(
+      "p",
+      `${counts.entries} entries and ${counts.actions} actions from ${manifest?.from ?? ""} to ${manifest?.to ?? ""}. All entries of the window are here and unchanged, and the contents of the actions are what the entries commit to.`,
+    ),
+    list([
+      [`Log: ${manifest?.origin ?? ""}`],
+      [`Signed by the key ${vkey}. Compare it with the key that you know.`],
+      [
+        witnesses.length === 0
+          ? "No witness cosigned the checkpoint."
+          : `Cosigned by ${witnesses.map(({ name, at }) => `${name} at ${at}`).join(", ")}.`,
+      ],
+      [`${counts.signedVotes} votes are signed with passkeys, which was verified.`],
+      [`${counts.erased} actions were erased, as their entries record.`],
+      [`Digest of the pack: ${digest}`],
+    ]),
+  ]);
+}
+
+function renderVotes(votes: readonly Vote[]): HTMLElement[] {
+  const search = document.createElement("input");
+  search.type = "search";
+  search.placeholder = "Approver, agent, tool, parameter or id";
+  search.setAttribute("aria-label", "Search approvals");
+  const rows = document.createElement("div");
+  const texts = votes.map((vote) => JSON.stringify(vote).toLowerCase());
+  const show = (): void => {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const found = votes.filter((_, i) => words.every((word) => (texts[i] as string).includes(word)));
+    const more = found.length > MAX_ROWS ? ` The first ${MAX_ROWS} are shown.` : "";
+    rows.replaceChildren(
+      element("p", `${found.length} of ${votes.length} votes.${more}`),
+      table(["When", "Who", "What", "On what grounds", "What they saw"], found.slice(0, MAX_ROWS).map(renderVote)),
+    );
+  };
+  search.addEventListener("input", show);
+  show();
+  return [element("h2", "Who approved what, on what grounds, and what they saw"), search, rows];
+}
+
+function renderVote(vote: Vote): (string | HTMLElement)[][] {
+  const { at, seq, verdict, approver, name, comment, isSigned, on_behalf_of, break_glass, decision, action } = vote;
+  const who = [
+    element("strong", name === "" ? approver : name),
+    quiet(approver),
+    quiet(isSigned ? "signed with a passkey" : "not signed by the approver"),
+    ...(on_behalf_of === null ? [] : [quiet(`in the place of ${on_behalf_of}`)]),
+    ...(break_glass ? [quiet("alone, in an emergency")] : []),
+  ];
+  const grounds = [
+    ...(decision === null
+      ? []
+      : [
+          element("div", decision.reason),
+          quiet(
+            `policy ${decision.policy ?? "none"}, rule ${decision.rule ?? "none"}, risk ${decision.risk_level ?? "none"}`,
+          ),
+        ]),
+    ...(comment === null ? [] : [element("div", `“${comment}”`)]),
+  ];
+  return [
+    [element("div", at), quiet(`entry ${seq}`)],
+    who,
+    [
+      element("strong", `${verdict === "approve" ? "approved" : "rejected"} ${action.tool} ${action.operation}`),
+      quiet(`agent ${action.agent_id}`),
+      quiet(`action ${action.id}, at the end of the window: ${action.outcome}`),
+    ],
+    grounds,
+    renderSeen(vote),
+  ];
+}
+
+function renderSeen({ seen, erased_at }: Vote): (string | HTMLElement)[] {
+  if (seen === null) return [erased_at === null ? "not in the pack" : `erased at ${erased_at}`];
+  return [
+    ...(seen.preview === null
+      ? []
+      : [
+          element("strong", seen.preview),
+          quiet(seen.isPreviewSigned ? "covered by the signature" : "from the policy and the request"),
+        ]),
+    element("pre", JSON.stringify({ params: seen.params, context: seen.context }, null, 1)),
+    ...seen.questions.flatMap(({ question, answer }) => [
+      element("div", `Asked: ${question}`),
+      element("div", `Answer: ${answer ?? "none"}`),
+    ]),
+  ];
+}
+
+function renderPolicies({ policySets }: PackReport): HTMLElement {
+  const section = document.createElement("section");
+  section.append(element("h2", "Policies in force"));
+  for (const { digest, document: definition, changes } of policySets) {
+    const details = document.createElement("details");
+    details.append(element("summary", `${digest}${changes.length === 0 ? "" : `: ${changes.length} changes`}`));
+    if (changes.length > 0) details.append(element("pre", changes.join("\n")));
+    details.append(element("pre", JSON.stringify(definition, null, 1)));
+    section.append(details);
+  }
+  return section;
+}
+
+function renderControls({ controls, byType }: PackReport): HTMLElement {
+  const section = document.createElement("section");
+  section.append(
+    element("h2", "Controls"),
+    element("p", "Which records show which requirement. Whether the requirement is met is for the auditor to judge."),
+    table(
+      ["Standard", "Control", "Records", "Entries of the window"],
+      controls.map(({ standard, control, subject, entries, files }) => [
+        [standard],
+        [element("strong", control), element("div", subject)],
+        [[...entries, ...files].join(", ")],
+        [renderSeqs(entries.map((type) => [type, byType.get(type) ?? { count: 0, seqs: [] }] as const))],
+      ]),
+    ),
+  );
+  return section;
+}
+
+function renderSeqs(types: readonly (readonly [string, { count: number; seqs: number[] }])[]): HTMLElement {
+  const details = document.createElement("details");
+  details.append(element("summary", String(types.reduce((sum, [, { count }]) => sum + count, 0))));
+  for (const [type, { count, seqs }] of types)
+    if (count > 0) details.append(element("div", `${type}: ${seqs.join(", ")}${count > seqs.length ? ", …" : ""}`));
+  return details;
+}
+
+function element(name: string, text: string): HTMLElement {
+  const made = document.createElement(name);
+  made.textContent = text;
+  return made;
+}
+
+function quiet(text: string): HTMLElement {
+  const made = element("div", text);
+  made.className = "quiet";
+  return made;
+}
+
+function box(kind: "good" | "bad", children: readonly HTMLElement[]): HTMLElement {
+  const made = document.createElement("section");
+  made.className = kind;
+  made.append(...children);
+  return made;
+}
+
+function list(items: readonly (readonly (string | HTMLElement)[])[]): HTMLElement {
+  const made = document.createElement("ul");
+  for (const item of items) {
+    const line = document.createElement("li");
+    line.append(...item);
+    made.append(line);
+  }
+  return made;
+}
+
+function table(head: readonly string[], rows: readonly (readonly (string | HTMLElement)[])[][]): HTMLElement {
+  const made = document.createElement("table");
+  const heading = made.createTHead().insertRow();
+  for (const name of head) heading.append(element("th", name));
+  const body = made.createTBody();
+  for (const cells of rows) {
+    const row = body.insertRow();
+    for (const cell of cells) row.insertCell().append(...cell);
+  }
+  return made;
+}

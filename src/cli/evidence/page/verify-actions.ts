@@ -1,0 +1,78 @@
+/** Verifies that the contents of actions in a pack are what the entries commit to. */
+import type { ActionEntry } from "../../../domain/action-history.ts";
+import { commitSalted, type SaltedMembers } from "../../../domain/kept.ts";
+import { commitPast } from "../../../domain/past.ts";
+import { commitText } from "../../../domain/questions.ts";
+import { commitDigest, commitResult, encodeRequest } from "../../../domain/request.ts";
+import type { OpenedAction } from "../pack-format.ts";
+
+/** What the entries of one action commit to. */
+export interface Commitments {
+  /** Of the request, and of the request as an approver changed it. */
+  request: string;
+  effective: string | null;
+  result: string | null;
+  meta: string | null;
+  past: string[];
+  questions: { question: string; answer: string | null }[];
+  erased: boolean;
+}
+
+/** Adds the commitments of an entry. @param before null for the decision */
+export function addCommitments(before: Commitments | null, entry: ActionEntry): Commitments | null {
+  if (entry.type === "decision")
+    return {
+      request: entry.commitment,
+      effective: null,
+      result: null,
+      meta: entry.meta,
+      past: entry.facts.past === undefined ? [] : [entry.facts.past],
+      questions: [],
+      erased: false,
+    };
+  if (before === null) return null;
+  if (entry.type === "redecision") {
+    if (entry.edit !== null) before.effective = entry.commitment;
+    if (entry.facts.past !== undefined && !before.past.includes(entry.facts.past)) before.past.push(entry.facts.past);
+  } else if (entry.type === "execution" && entry.result !== null) before.result = entry.result;
+  else if (entry.type === "erasure") before.erased = true;
+  else if (entry.type === "question") {
+    if (entry.phase === "ask") before.questions.push({ question: entry.text, answer: null });
+    else {
+      const asked = before.questions[entry.number - 1];
+      if (asked !== undefined) asked.answer = entry.text;
+    }
+  }
+  return before;
+}
+
+/** Returns what does not match; null if everything does. */
+export function findActionFault(action: OpenedAction, committed: Commitments): string | null {
+  if (action.erased_at !== null) return committed.erased ? null : "it is marked as erased, and no entry says so";
+  const { request, salt, effective, result, meta, past, questions } = action;
+  if (request === null || salt === null) return "its request is missing";
+  if (commitDigest(salt, encodeRequest(request).hash) !== committed.request) return "its request was changed";
+  const { agent_id, tool, operation } = request;
+  if (agent_id !== action.agent_id || tool !== action.tool || operation !== action.operation)
+    return "its name was changed";
+  // The store has only the newest of several changes.
+  if (effective !== null && commitDigest(effective.salt, encodeRequest(effective.request).hash) !== committed.effective)
+    return "the change of its request was changed";
+  if ((result === null ? null : commitResult(salt, result as never)) !== committed.result)
+    return "its result was changed";
+  if ((meta === null ? null : commitSalted(meta as SaltedMembers)) !== committed.meta)
+    return "its metadata was changed";
+  if (
+    past
+      .map((each) => commitPast(each))
+      .sort()
+      .join() !== [...committed.past].sort().join()
+  )
+    return "the usage of its limits was changed";
+  const texts = questions.map(({ question, answer }) => [
+    commitText(question),
+    answer === null ? null : commitText(answer),
+  ]);
+  const expected = committed.questions.map(({ question, answer }) => [question, answer]);
+  return JSON.stringify(texts) === JSON.stringify(expected) ? null : "a question or an answer was changed";
+}

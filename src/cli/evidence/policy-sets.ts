@@ -1,0 +1,70 @@
+/** The policy sets that decisions of a pack name, with what each changed. */
+import type { StorageReader } from "../../contract/storage.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import { canonicalText } from "../../domain/canonical.ts";
+import { compilePolicySet, emptyPolicySet, type CompiledPolicySet } from "../../domain/policy/compile/compile.ts";
+import { diffPolicySets } from "../../domain/policy/diff/set-diff.ts";
+import type { PolicySetDocument } from "../../domain/policy/policy-types.ts";
+import { CommandError } from "../command.ts";
+import type { PolicySetLine } from "./pack-format.ts";
+
+/** Number of compiled sets in memory. */
+const MAX_COMPILED = 8;
+
+export interface PolicySets {
+  /** Notes a set. */
+  see(digest: string | null): void;
+  compiled(digest: string | null): Promise<CompiledPolicySet>;
+  /** Yields a line for each set that was seen, in the order in which they came into force. */
+  render(): AsyncIterable<string>;
+}
+
+export function createPolicySets(store: StorageReader): PolicySets {
+  const seen = new Set<string>();
+  const cache = new Map<string, CompiledPolicySet>();
+
+  async function read(digest: string): Promise<{ document: PolicySetDocument; created_at: number }> {
+    const row = await store.policySet(digest);
+    if (row === null) throw new CommandError(`the store lacks the policy set ${digest}; run assent audit`);
+    return { document: JSON.parse(row.document) as PolicySetDocument, created_at: row.created_at };
+  }
+
+  return {
+    see(digest) {
+      if (digest !== null) seen.add(digest);
+    },
+    async compiled(digest) {
+      if (digest === null) return emptyPolicySet();
+      const known = cache.get(digest);
+      if (known !== undefined) return known;
+      const set = compilePolicySet((await read(digest)).document);
+      cache.set(digest, set);
+      for (const oldest of cache.keys()) if (cache.size > MAX_COMPILED) cache.delete(oldest);
+      return set;
+    },
+    async *render() {
+      const times = new Map<string, number>();
+      for (const digest of seen) times.set(digest, (await read(digest)).created_at);
+      const ordered = [...times].sort(([a, earlier], [b, later]) => earlier - later || (a < b ? -1 : 1));
+      let before: PolicySetDocument | null = null;
+      for (const [digest] of ordered) {
+        const { document }: { document: PolicySetDocument } = await read(digest);
+        const difference = before === null ? null : diffPolicySets(definitionsOf(before), definitionsOf(document));
+        const line: PolicySetLine = {
+          digest,
+          document: document as unknown as JsonObject,
+          changes: (difference?.policies ?? []).flatMap(({ summary, changes }) => [
+            summary,
+            ...changes.map((change) => `  ${change.summary}`),
+          ]),
+        };
+        yield `${canonicalText(line as unknown as JsonObject)}\n`;
+        before = document;
+      }
+    },
+  };
+}
+
+function definitionsOf({ policies }: PolicySetDocument): PolicySetDocument["policies"][number]["definition"][] {
+  return policies.map(({ definition }) => definition);
+}

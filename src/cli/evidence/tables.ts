@@ -1,0 +1,113 @@
+/** Tables of a pack for spreadsheets: votes, and people and keys. Derived from its entries. */
+import type { EntryRow, StorageReader } from "../../contract/storage.ts";
+import type { ApprovalEntry, KeyEntry, UserEntry } from "../../domain/entries.ts";
+import { decodeEntry } from "../../domain/entries.ts";
+import { userOfPrincipal } from "../../domain/owner.ts";
+import { readEntries } from "./entries.ts";
+
+type Person = UserEntry["user"];
+type Key = KeyEntry["key"] & { created_at: string; ended_at: string | null };
+
+export interface People {
+  users: ReadonlyMap<string, Person>;
+  keys: ReadonlyMap<string, Key>;
+}
+
+/** Folds users and keys from entries in the order of the ledger. */
+export async function foldPeople(rows: AsyncIterable<Pick<EntryRow, "type" | "bytes">>): Promise<People> {
+  const users = new Map<string, Person>();
+  const keys = new Map<string, Key>();
+  for await (const { type, bytes } of rows) {
+    if (type === "user") {
+      const { user } = decodeEntry<UserEntry>(bytes);
+      users.set(user.id, user);
+    } else if (type === "api_key") {
+      const { key, change, at } = decodeEntry<KeyEntry>(bytes);
+      const before = keys.get(key.id);
+      keys.set(key.id, { ...key, created_at: before?.created_at ?? at, ended_at: change === "revoked" ? at : null });
+    }
+  }
+  return { users, keys };
+}
+
+export function* renderPeople({ users, keys }: People): Iterable<string> {
+  yield renderRow(["kind", "id", "name", "roles", "groups", "scopes", "agent_id", "created_at", "ended_at"]);
+  for (const { id, name, roles, groups, created_at, ended_at } of users.values())
+    yield renderRow(["user", id, name, roles.join(" "), groups.join(" "), "", "", created_at, ended_at ?? ""]);
+  for (const { id, name, scopes, agent_id, created_at, ended_at, expires_at } of keys.values())
+    yield renderRow([
+      "key",
+      id,
+      name,
+      "",
+      "",
+      scopes.join(" "),
+      agent_id ?? "",
+      created_at,
+      ended_at ?? expires_at ?? "",
+    ]);
+}
+
+const VOTE_COLUMNS = [
+  "at",
+  "verdict",
+  "approver",
+  "name",
+  "agent_id",
+  "tool",
+  "operation",
+  "policy",
+  "rule",
+  "reason",
+  "comment",
+  "signed",
+  "on_behalf_of",
+  "break_glass",
+  "action_id",
+  "entry",
+];
+
+/** Yields one row for each vote in the window. */
+export async function* renderVotes(
+  store: StorageReader,
+  { first, end }: { first: number; end: number },
+  { users, keys }: People,
+): AsyncIterable<string> {
+  yield renderRow(VOTE_COLUMNS);
+  for await (const { type, bytes } of readEntries(store, first, end)) {
+    if (type !== "approval") continue;
+    const vote = decodeEntry<ApprovalEntry>(bytes);
+    if (vote.by === null || (vote.verdict !== "approve" && vote.verdict !== "deny")) continue;
+    const action = await store.action(vote.action_id);
+    const { principal, key_id } = vote.by;
+    const name = users.get(userOfPrincipal(principal) ?? "")?.name ?? keys.get(key_id)?.name ?? "";
+    yield renderRow([
+      vote.at,
+      vote.verdict,
+      principal,
+      name,
+      vote.agent_id,
+      action?.tool ?? "",
+      action?.operation ?? "",
+      action?.policy ?? "",
+      action?.rule ?? "",
+      action?.reason ?? "",
+      vote.comment ?? "",
+      vote.gesture === null ? "no" : "passkey",
+      vote.delegation?.from ?? "",
+      vote.break_glass ? "yes" : "no",
+      vote.action_id,
+      String((vote as unknown as { seq: number }).seq),
+    ]);
+  }
+}
+
+function renderRow(cells: readonly string[]): string {
+  return `${cells.map(renderCell).join(",")}\r\n`;
+}
+
+function renderCell(text: string): string {
+  // People choose names and comments, and spreadsheets run a cell that begins like a formula.
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}

@@ -1,0 +1,274 @@
+/** `assent evidence`: the pack verifies offline, is the same each time, and any change of it is found. */
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { EXIT } from "../../src/cli/command.ts";
+import type { PackFile } from "../../src/cli/evidence/page/read-lines.ts";
+import { verifyPack } from "../../src/cli/evidence/page/verify-pack.ts";
+import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
+import { assentHere } from "../support/cli.ts";
+import { invite, startPeople } from "../support/people.ts";
+import { approve, makeKey, plainVotes, quiet } from "../support/service.ts";
+import { signVotes } from "../support/signed-votes.ts";
+
+const POLICY = `
+policy: refunds
+rules:
+  - name: signed
+    tool: stripe
+    effect: require_approval
+    reason: Refunds need a person
+    approval: { signature: passkey, preview: "Refund {params.amount} to {params.customer}" }
+  - { name: asked, tool: mail, effect: require_approval }
+  - { name: rest, tool: "*", effect: allow }
+`;
+
+type People = Awaited<ReturnType<typeof startPeople>>;
+let service: People;
+let packs = 0;
+const ids = { signed: "", asked: "", erased: "", allowed: "" };
+let window: string[] = [];
+
+before(async () => {
+  service = await startPeople({ policy: POLICY, change: plainVotes });
+  const { key } = await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" });
+  const grace = await invite(service, { name: "Grace", roles: ["approver"] });
+  const submit = async (tool: string, params: object, more: object = {}): Promise<string> =>
+    (
+      await service.call("POST", "/v1/actions", {
+        key,
+        body: { agent_id: "bot", tool, operation: "run", params, ...more },
+      })
+    ).body.id;
+  // Before the window: decided, and approved in it.
+  ids.asked = await submit("mail", { to: "ben@example.com" });
+  service.clock.now += 60_000;
+  const from = new Date(Date.now() + service.clock.now - 1000).toISOString();
+  ids.signed = await submit("stripe", { amount: 500, customer: "cus_1" }, { context: { ticket: "T-1" } });
+  await grace.call("POST", `/v1/actions/${ids.signed}/questions`, { question: "Why so much?" });
+  const vote = await signVotes(grace, [{ action_id: ids.signed, approve: true, reason: "Checked the ticket" }]);
+  assert.equal(vote.status, 200, JSON.stringify(vote.body));
+  await approve(service, ids.asked);
+  ids.allowed = await submit("search", { q: "shoes" }, { meta: { session: "s-1" } });
+  await service.call("POST", `/v1/actions/${ids.allowed}/start`, { key, body: {} });
+  await service.call("POST", `/v1/actions/${ids.allowed}/result`, { key, body: { success: true } });
+  ids.erased = await submit("search", { q: "a secret" });
+  await service.call("POST", `/v1/actions/${ids.erased}/start`, { key, body: {} });
+  await service.call("POST", `/v1/actions/${ids.erased}/result`, { key, body: { success: true } });
+  const erasure = { key: service.admin, body: { reason: "request 7" } };
+  assert.equal((await service.call("POST", `/v1/actions/${ids.erased}/erase`, erasure)).status, 200);
+  await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "drill", tool: "nothing" } });
+  service.clock.now += 60_000;
+  window = ["--from", from, "--to", new Date(Date.now() + service.clock.now - 1000).toISOString()];
+  // After the window.
+  await submit("search", { q: "later" });
+  await quiet(service);
+  writeFileSync(join(service.folder, "evidence.yaml"), `data: ${service.folder}\n`);
+});
+after(() => service.close());
+
+async function write(...flags: string[]): Promise<{ folder: string; out: string; err: string; code: number | null }> {
+  const folder = join(service.folder, `pack-${packs++}`);
+  const config = ["--config", join(service.folder, "evidence.yaml")];
+  return { folder, ...(await assentHere("evidence", ...window, "--out", folder, ...config, ...flags)) };
+}
+
+type Files = Map<string, Buffer>;
+
+function read(folder: string): Files {
+  return new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))] as const));
+}
+
+function verify(files: Files, pinned = "") {
+  return verifyPack(
+    new Map(
+      [...files].map(([name, bytes]): [string, PackFile] => [
+        name,
+        {
+          async *stream() {
+            // In small pieces, so that lines are split between them.
+            for (let at = 0; at < bytes.length; at += 1000) yield bytes.subarray(at, at + 1000);
+          },
+        },
+      ]),
+    ),
+    pinned,
+  );
+}
+
+/** Writes the digests again, as a forger would. */
+function restate(files: Files): Files {
+  const manifest = JSON.parse(String(files.get("manifest.json")));
+  for (const file of manifest.files) {
+    const bytes = files.get(file.name) as Buffer;
+    Object.assign(file, { sha256: sha256Hex(bytes), bytes: bytes.length });
+  }
+  const text = `${JSON.stringify(manifest)}\n`;
+  files.set("manifest.json", Buffer.from(text));
+  files.set("manifest.sha256", Buffer.from(`${sha256Hex(utf8(text))}  manifest.json\n`));
+  return files;
+}
+
+test("says who approved, on what grounds, and what they saw", async () => {
+  const { folder, code, err } = await write();
+  assert.equal(code, EXIT.ok, err);
+  const report = await verify(read(folder));
+  assert.deepEqual(report.faults, []);
+  assert.deepEqual(report.counts, { ...report.counts, actions: 4, erased: 1, signedVotes: 1 });
+  const vote = report.votes.find(({ action }) => action.id === ids.signed);
+  assert.deepEqual(
+    [vote?.name, vote?.verdict, vote?.comment, vote?.isSigned, vote?.decision?.reason, vote?.decision?.rule],
+    ["Grace", "approve", "Checked the ticket", true, "Refunds need a person", "signed"],
+  );
+  assert.deepEqual(vote?.seen, {
+    preview: 'Refund 500 to "cus_1"',
+    isPreviewSigned: true,
+    params: { amount: 500, customer: "cus_1" },
+    context: { ticket: "T-1" },
+    questions: [{ question: "Why so much?", answer: null }],
+  });
+  const earlier = report.votes.find(({ action }) => action.id === ids.asked);
+  assert.deepEqual([earlier?.isSigned, earlier?.seen?.params], [false, { to: "ben@example.com" }]);
+  const { vkey } = report;
+  assert.deepEqual((await verify(read(folder), vkey)).faults, []);
+  assert.match((await verify(read(folder), "other+00000000+AAAA")).faults.join(), /is not a key of this log/);
+});
+
+test("has policies with their digests, people, controls and erased actions", async () => {
+  const { folder } = await write();
+  const files = read(folder);
+  const action = String(files.get("actions.jsonl"))
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line))
+    .find(({ id }) => id === ids.erased);
+  assert.equal(action.request, null);
+  assert.match(action.erased_at, /^20/);
+  assert.ok(![...files.values()].some((bytes) => bytes.includes("a secret")));
+  assert.match(String(files.get("people.csv")), /user,[^,]+,Grace,approver/);
+  assert.match(
+    String(files.get("approvals.csv")),
+    /,approve,user:[^,]+,Grace,bot,stripe,run,refunds,signed,Refunds need a person,Checked the ticket,passkey,/,
+  );
+  const controls = JSON.parse(String(files.get("controls.json")));
+  assert.deepEqual(
+    [...new Set(controls.map(({ standard }: { standard: string }) => standard.split(" ")[0]))],
+    ["SOC", "ISO/IEC", "OWASP", "EU"],
+  );
+  const stops = controls.find(({ control }: { control: string }) => control === "Article 14(4)(e)");
+  assert.deepEqual([stops.entries, stops.count], [["stop"], 1]);
+  assert.match(String(files.get("policies.jsonl")), /"name":"signed"/);
+});
+
+test("is the same byte for byte, also from a longer log with the same checkpoint", async () => {
+  const first = await write();
+  const second = await write();
+  assert.deepEqual(read(second.folder), read(first.folder));
+  await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "later", tool: "nothing" } });
+  await quiet(service);
+  const longer = await write("--checkpoint", join(first.folder, "checkpoint.txt"));
+  assert.deepEqual(read(longer.folder), read(first.folder));
+  const newest = await write();
+  assert.notDeepEqual(read(newest.folder).get("checkpoint.txt"), read(first.folder).get("checkpoint.txt"));
+  assert.deepEqual((await verify(read(newest.folder))).faults, []);
+});
+
+test("one altered byte in any file is found", async () => {
+  const { folder } = await write();
+  const files = read(folder);
+  for (const [name, bytes] of files)
+    for (const at of [0, bytes.length >> 1, bytes.length - 1]) {
+      const changed = Buffer.from(bytes);
+      changed[at] = (changed[at] as number) ^ 1;
+      const { faults } = await verify(new Map([...files, [name, changed]]));
+      assert.notDeepEqual(faults, [], `byte ${at} of ${name}`);
+    }
+});
+
+test("a forgery that states its own digests is found", async () => {
+  const { folder } = await write();
+  const original = read(folder);
+  const change = async (name: string, alter: (text: string) => string): Promise<string> => {
+    const before = String(original.get(name));
+    const altered = alter(before);
+    assert.notEqual(altered, before, `${name} was not changed`);
+    return (await verify(restate(new Map([...original, [name, Buffer.from(altered)]])))).faults.join("\n");
+  };
+  const lines = (alter: (lines: string[]) => string[]) => (text: string) =>
+    `${alter(text.trimEnd().split("\n")).join("\n")}\n`;
+  const isVote = (line: string): boolean => line.includes('"type":"approval"');
+  const unsigned = /the entries are not those that were signed|lacks what is at/;
+  assert.match(
+    await change("entries.jsonl", (text) => text.replace("Checked the ticket", "Checked nothing")),
+    unsigned,
+  );
+  assert.match(
+    await change(
+      "entries.jsonl",
+      lines((all) => all.filter((line) => !isVote(line))),
+    ),
+    /lacks what is at/,
+  );
+  assert.match(
+    await change("actions.jsonl", (text) => text.replace('"amount":500', '"amount":5')),
+    /its request was changed/,
+  );
+  assert.match(
+    await change(
+      "actions.jsonl",
+      lines((all) => all.slice(1)),
+    ),
+    /is missing/,
+  );
+  assert.match(await change("actions.jsonl", (text) => text.replace("Why so much?", "Fine?")), /question or an answer/);
+  assert.match(
+    await change("actions.jsonl", (text) => text.replace('"session":"s-1"', '"session":"s-2"')),
+    /its metadata/,
+  );
+  assert.match(
+    await change("actions.jsonl", (text) => text.replace('"success":true', '"success":false')),
+    /its result/,
+  );
+  assert.match(
+    await change("policies.jsonl", (text) => text.replace("require_approval", "allow")),
+    /policy set .* was changed/,
+  );
+  assert.match(await change("policies.jsonl", () => ""), /policy set .* is missing/);
+  const key = JSON.parse(String(original.get("manifest.json"))).vkey as string;
+  const other = restate(new Map(original));
+  other.set(
+    "manifest.json",
+    Buffer.from(String(other.get("manifest.json")).replace(key, key.replace(/^[^+]+/, "forged"))),
+  );
+  assert.notDeepEqual((await verify(restate(other))).faults, []);
+  // A hash instead of an entry in the window hides the entry.
+  const hidden = await change(
+    "entries.jsonl",
+    lines((all) => {
+      const at = all.findIndex(isVote);
+      const { seq } = JSON.parse(all[at] as string);
+      const hash = sha256Hex(Buffer.concat([Buffer.of(0), Buffer.from(all[at] as string)]));
+      return all.with(at, JSON.stringify({ hash, level: 0, start: seq }));
+    }),
+  );
+  assert.match(hidden, /entry \d+ of the window is missing/);
+});
+
+test("a folder with files, a window that is not signed and times that are none are refused", async () => {
+  const { folder } = await write();
+  const again = await assentHere(
+    "evidence",
+    ...window,
+    "--out",
+    folder,
+    "--config",
+    join(service.folder, "evidence.yaml"),
+  );
+  assert.match(again.err, /is not empty; name another one/);
+  const old = join(service.folder, "old.txt");
+  writeFileSync(old, String(read(folder).get("checkpoint.txt")).replace(/\n\d+\n/, "\n1\n"));
+  assert.match((await write("--checkpoint", old)).err, /the checkpoint covers 1 entries, and the window ends at entry/);
+  const wrong = await assentHere("evidence", "--from", "today", "--to", "2026-01-31", "--out", "x");
+  assert.equal(wrong.code, EXIT.usage);
+});
