@@ -14,6 +14,7 @@ import { findPolicy, findVersion } from "./stored-policies.ts";
 import { FILE_TYPES, parsePolicyBody, YAML_TYPES } from "./parse-body.ts";
 import * as schema from "./schemas.ts";
 import { shadowRoute } from "./shadow.ts";
+import { suggestRoute } from "./suggest.ts";
 import { policyReply, renderPolicy, renderSummary, listWarnings } from "./policy-record.ts";
 import { versionRoutes } from "./versions.ts";
 
@@ -216,6 +217,7 @@ function routes(host: CoreHost): Route[] {
         policyReply(host, await deactivatePolicy(host, params.id, headers, credential)),
     }),
     shadowRoute(host, TAG),
+    suggestRoute(host, TAG),
     ...versionRoutes(host, TAG),
   ];
 }

@@ -2,6 +2,7 @@
 import type { ActionRequest } from "../domain/actions.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { Decision, Facts, PolicyDocument } from "../domain/policy/policy-types.ts";
+import type { SuggestionRange, SuggestionReport } from "./suggestions.ts";
 import type { BacktestRange, BacktestReport } from "./backtest.ts";
 
 /** Unparsed policies: one as JSON with its JSON pointer in the request body, or one or more as YAML. */
@@ -57,6 +58,11 @@ export interface PolicyTrials {
     cases: readonly TrialCase[],
     signal: AbortSignal,
   ): Promise<Decision[][]>;
+  /**
+   * Suggests policies from the approvals of a range, each with its evidence. Reads every action, so the caller must be allowed
+   * to see all of them.
+   */
+  suggest(active: CompiledPolicySet, range: SuggestionRange, signal: AbortSignal): Promise<SuggestionReport>;
   /** Evaluates past decisions again with another set, each with its own request, facts and time. */
   backtest(set: CompiledPolicySet | SerializedPolicySet, range: BacktestRange): Promise<BacktestReport>;
 }

@@ -5,6 +5,7 @@
 import type { ActionRequest } from "./actions.ts";
 import type { JsonObject } from "./json.ts";
 import type { Evaluation } from "./policy/decide/evaluation.ts";
+import { celLiteral, celParam } from "./policy/condition/cel-literal.ts";
 import { matchGrant } from "./policy/decide/grant.ts";
 
 /** A request that was decided before. */
@@ -24,22 +25,6 @@ export interface ScopeSuggestion<Request extends EarlierRequest> {
 const MAX_MEMBERS = 6;
 const MAX_TEXT = 100;
 const MAX_SCOPE = 500;
-const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
-/** Words that CEL does not accept as the name of a member after a dot. */
-const RESERVED = new Set([
-  "in",
-  "true",
-  "false",
-  "null",
-  "as",
-  "break",
-  "const",
-  "continue",
-  "else",
-  "for",
-  "function",
-]);
-
 /**
  * Returns up to three scopes, the narrowest first: all parameters, the one parameter that earlier requests share most,
  * and no restriction. Leaves out scopes that would have covered a request that a person rejected, and scopes that cover
@@ -82,18 +67,9 @@ function conditionsOf(params: JsonObject): string[] {
   for (const [name, value] of Object.entries(params)) {
     const isText = typeof value === "string" && value.length <= MAX_TEXT;
     if (!isText && typeof value !== "number" && typeof value !== "boolean") continue;
-    const member = IDENTIFIER.test(name) && !RESERVED.has(name) ? `params.${name}` : `params[${literal(name)}]`;
-    const condition = `${member} ${typeof value === "number" ? "<=" : "=="} ${literal(value)}`;
+    const condition = `${celParam(name)} ${typeof value === "number" ? "<=" : "=="} ${celLiteral(value)}`;
     if (condition.length <= MAX_SCOPE) conditions.push(condition);
     if (conditions.length === MAX_MEMBERS) break;
   }
   return conditions;
-}
-
-/** Returns a CEL literal in which no character is invisible. */
-function literal(value: string | number | boolean): string {
-  return JSON.stringify(value).replace(/[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, (character) => {
-    const point = character.codePointAt(0) ?? 0;
-    return point > 0xffff ? `\\U${point.toString(16).padStart(8, "0")}` : `\\u${point.toString(16).padStart(4, "0")}`;
-  });
 }

@@ -18,6 +18,8 @@ export interface SuggestedRule extends SuggestedRuleTerms {
   active: boolean;
   /** Null while no reversal is in effect. */
   reverted: SuggestedRuleReversal | null;
+  /** Every action that was flagged as a use of the rule. */
+  flags: readonly string[];
 }
 
 export interface SuggestedRuleReversal {
@@ -50,7 +52,9 @@ export function applySuggestedRuleEntry(rules: SuggestedRules, entry: SuggestedR
   const before = rules.get(rule.policy);
   if ((change === "reverted") !== (cause !== null))
     throw new RangeError(`the change of the suggested rule ${rule.policy} and its cause contradict each other`);
-  return new Map(rules).set(rule.policy, { ...rule, ...transition(before, entry, at) });
+  const flag = cause === "flag" && entry.related_action !== null ? [entry.related_action] : [];
+  const flags = [...(before?.flags ?? []), ...flag];
+  return new Map(rules).set(rule.policy, { ...rule, flags, ...transition(before, entry, at) });
 }
 
 function transition(

@@ -4,6 +4,7 @@ import type { ErrorCode, FieldError } from "../contract/errors.ts";
 import type { StorageReader } from "../contract/storage.ts";
 import type { VisibleReads } from "../contract/visible-reads.ts";
 import type { Candidates, ParsedPolicy, TrialCase, SerializedPolicySet } from "../contract/trials.ts";
+import type { PastDecisionReader, SuggestionRange, SuggestionReport } from "../contract/suggestions.ts";
 import type { Decision } from "../domain/policy/policy-types.ts";
 
 /** Input and output of the jobs by name. */
@@ -18,13 +19,15 @@ export interface Jobs {
     input: { set: SerializedPolicySet; range: Omit<BacktestRange, "signal" | "progress"> };
     output: BacktestReport;
   };
+  suggest: { input: { active: SerializedPolicySet; range: SuggestionRange }; output: SuggestionReport };
 }
 export type JobName = keyof Jobs;
 
-/** A read of a backtest from the store, which only the main thread has open. */
+/** A read of a job from the store, which only the main thread has open. */
 export type ReaderCall =
   | { method: "decisionSpan"; args: Parameters<StorageReader["decisionSpan"]> }
-  | { method: "decisions"; args: Parameters<VisibleReads["decisions"]> };
+  | { method: "decisions"; args: Parameters<VisibleReads["decisions"]> }
+  | { method: "pastDecisions"; args: Parameters<PastDecisionReader> };
 
 export type MessageToThread =
   | {

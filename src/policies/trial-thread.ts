@@ -11,6 +11,8 @@ import { decide } from "../domain/policy/decide/decide.ts";
 import { withAssumedActivation } from "../domain/policy/decide/limit-facts.ts";
 import type { Decision, PolicySetDocument } from "../domain/policy/policy-types.ts";
 import { backtest, type BacktestReader } from "./backtest.ts";
+import type { PastDecisionReader } from "../contract/suggestions.ts";
+import { suggestPolicies } from "./suggest-policies.ts";
 import { parseCandidatePolicies, buildCandidateSet } from "./candidates.ts";
 import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } from "./trial-protocol.ts";
 
@@ -134,6 +136,11 @@ const JOBS: { [Name in JobName]: (input: Jobs[Name]["input"], turn: Turn) => Pro
       decisions.push(decisionsOfSet);
     }
     return decisions;
+  },
+
+  async suggest({ active, range }, turn) {
+    const read: PastDecisionReader = (...args) => turn.read({ method: "pastDecisions", args });
+    return suggestPolicies(read, await compileSet(active, turn), range, turn.yieldIfSlow);
   },
 
   async backtest({ set, range }, turn) {

@@ -5,6 +5,7 @@
  */
 import type { Worker } from "node:worker_threads";
 import type { BacktestRange, BacktestReport } from "../contract/backtest.ts";
+import type { PastDecisionReader, SuggestionRange, SuggestionReport } from "../contract/suggestions.ts";
 import { Refusal } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Candidates, ParsedPolicy, PolicyTrials, SerializedPolicySet, TrialCase } from "../contract/trials.ts";
@@ -16,6 +17,8 @@ import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } fr
 
 export interface TrialOptions {
   storage: BacktestReader;
+  /** If absent, nothing is suggested. */
+  pastDecisions?: PastDecisionReader;
   log: Logger;
   /** CPU time of one job, in milliseconds, checked between its steps. */
   budgetMs?: number;
@@ -51,6 +54,13 @@ export function createTrialService(options: TrialOptions): TrialService {
   return new ThreadedTrials(options);
 }
 
+/** Answers that end a job in the thread after a failed read. */
+const EMPTY_ANSWERS = {
+  decisions: [],
+  decisionSpan: null,
+  pastDecisions: { decisions: [], read: 0, skipped: 0, next: null },
+} as const;
+
 class ThreadedTrials implements TrialService {
   private readonly options: Required<TrialOptions>;
   private thread: Worker | null = null;
@@ -70,6 +80,7 @@ class ThreadedTrials implements TrialService {
       maxUnansweredPings: 30,
       idleMs: 60_000,
       maxJobs: 32,
+      pastDecisions: () => Promise.reject(new Error("this service does not read past decisions")),
       startThread: startTrialThread,
       ...options,
     };
@@ -99,6 +110,10 @@ class ThreadedTrials implements TrialService {
   backtest(set: CompiledPolicySet | SerializedPolicySet, range: BacktestRange): Promise<BacktestReport> {
     const { signal, progress: _, ...plain } = range;
     return this.run("backtest", { set: serializePolicySet(set), range: plain }, { signal, range });
+  }
+
+  suggest(active: CompiledPolicySet, range: SuggestionRange, signal?: AbortSignal): Promise<SuggestionReport> {
+    return this.run("suggest", { active: serializePolicySet(active), range }, { signal });
   }
 
   async close(): Promise<void> {
@@ -228,22 +243,25 @@ class ThreadedTrials implements TrialService {
 
   /** Reads from the store for a backtest. The visibility comes from this thread's copy of the range, not from the message. */
   private async answerCall(id: number, call: number, wanted: ReaderCall, job: RunningJob): Promise<void> {
-    const { storage } = this.options;
     try {
-      const { visibility } = job.range as BacktestRange;
-      const value =
-        wanted.method === "decisionSpan"
-          ? await storage.decisionSpan(...wanted.args)
-          : await storage.decisions({ ...wanted.args[0], visibility });
+      const value = await this.readStore(wanted, job);
       if (this.jobs.get(id) === job) this.send({ kind: "answer", call, value });
     } catch (error) {
       this.jobs.delete(id);
       this.send({ kind: "abort", id });
       // An empty answer ends the backtest in the thread.
-      this.send({ kind: "answer", call, value: wanted.method === "decisions" ? [] : null });
+      this.send({ kind: "answer", call, value: EMPTY_ANSWERS[wanted.method] });
       this.startIdling();
       job.reject(error);
     }
+  }
+
+  private readStore(wanted: ReaderCall, { range }: RunningJob): Promise<unknown> {
+    const { storage, pastDecisions } = this.options;
+    if (wanted.method === "decisionSpan") return storage.decisionSpan(...wanted.args);
+    if (wanted.method === "pastDecisions") return pastDecisions(...wanted.args);
+    const { visibility } = range as BacktestRange;
+    return storage.decisions({ ...wanted.args[0], visibility });
   }
 
   /** If no job is left, lets the process exit, and ends the thread after `idleMs`. */

@@ -16,6 +16,7 @@ import type { Declarations } from "./plugins/declarations.ts";
 import type { Outbox } from "../delivery/outbox.ts";
 import { createKeyUse } from "../identity/key-use.ts";
 import { KeyService } from "../identity/keys.ts";
+import { createPastDecisionReader, findFlaggedActions } from "../policies/past-decisions.ts";
 import { createTrialService } from "../policies/trial.ts";
 import { PolicySets } from "../policies/policy-sets.ts";
 import { PolicyStore, type PolicyService } from "../policies/policy-store.ts";
@@ -159,7 +160,11 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     },
   };
   const visibleReads = createBacktestReader(storage);
-  const trials = createTrialService({ storage: visibleReads, log });
+  const pastDecisions = createPastDecisionReader(storage, async () => {
+    const [{ grants: every }, rules] = await Promise.all([grants.list(), suggestedRules.list()]);
+    return findFlaggedActions(every, rules);
+  });
+  const trials = createTrialService({ storage: visibleReads, log, pastDecisions });
   opened.push({ name: "trials of policies", close: () => trials.close() });
   const policySets = new PolicySets(storage, head);
   const ledger = await openLedger({

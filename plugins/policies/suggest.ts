@@ -1,0 +1,171 @@
+/** The route that suggests policies from what people approved. */
+import { Type, type Static } from "@sinclair/typebox";
+import { closed, type CoreHost, count, orNull, parseRfc3339, text, time } from "../../src/core.ts";
+import { defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
+
+const DAY = 86_400_000;
+const DEFAULT_DAYS = 90;
+/** Decisions that one request reads. */
+const MAX_DECISIONS = 20_000;
+
+const SuggestBody = Type.Object(
+  {
+    since: Type.Optional(
+      Type.String({ format: "date-time", description: `Start of the range. Default: ${DEFAULT_DAYS} days before now.` }),
+    ),
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: MAX_DECISIONS,
+        description: `Maximum number of decisions that are read, newest first. Default: ${MAX_DECISIONS}.`,
+      }),
+    ),
+    min_approvals: Type.Optional(
+      Type.Integer({
+        minimum: 4,
+        maximum: 1000,
+        description: "Approvals that must support a rule. At most half of them count for each agent. Default: 20.",
+      }),
+    ),
+    min_people: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 20, description: "People who must have approved. Default: 2." }),
+    ),
+    min_days: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 90, description: "Days on which they must have approved. Default: 3." }),
+    ),
+  },
+  { ...closed, examples: [{ min_days: 5 }] },
+);
+type SuggestBody = Static<typeof SuggestBody>;
+
+const Example = { action_id: Type.String(), at: time("When it was submitted."), agent_id: Type.String() };
+
+const Evidence = Type.Object(
+  {
+    approvals: count("Approvals that the rule covers."),
+    counted: count("Those that count: with no vote within three seconds, at most half of `min_approvals` for each agent."),
+    weak: count("Approvals with a vote within three seconds, of the person's own action, or in an emergency. They do not count."),
+    people: count("People behind the approvals that count."),
+    approvers: Type.Array(Type.String(), { description: "Their principals, at most 20." }),
+    agents: count("Agents behind them."),
+    days: count("Days on which they were submitted."),
+    first_at: time("The first of the approvals."),
+    last_at: time("The last of them."),
+    median_vote_ms: count("Median time that a vote took, from the request or from the approver's vote before."),
+    outcomes: Type.Object(
+      { succeeded: count("Succeeded."), failed: count("Failed."), unknown: count("Unknown."), not_run: count("Not run.") },
+      { description: "How the approved actions ended.", ...closed },
+    ),
+    nearest_rejections: Type.Array(
+      Type.Object(
+        { ...Example, failed: Type.Array(Type.String(), { description: "Conditions that it does not meet." }) },
+        closed,
+      ),
+      { description: "Rejected requests that meet all but the fewest conditions." },
+    ),
+    rejections: count("Rejected requests with the same tool and operation."),
+    rejection_bound: Type.Object(
+      {
+        trials: count("Approvals that count, without the cap for each agent."),
+        rejections: count("Rejections among them: always 0."),
+        confidence: Type.Number(),
+        upper: Type.Number({ description: "Upper bound of the rejection rate (Clopper-Pearson, one-sided)." }),
+      },
+      closed,
+    ),
+    newly_allows: Type.Object(
+      {
+        unanswered: count("Requests that no person answered."),
+        approved: count("Other approved requests."),
+        examples: Type.Array(Type.Object(Example, closed)),
+      },
+      { description: "What else of the range the rule would allow.", ...closed },
+    ),
+    open_params: Type.Array(Type.String(), { description: "Parameters that can have values that nobody approved." }),
+    backtest: Type.Object(
+      { evaluated: count("Decisions of the range."), flipped: count("Decisions that the rule would change to `allow`.") },
+      { description: "Every decision of the range, decided again with the rule.", ...closed },
+    ),
+  },
+  closed,
+);
+
+const Suggestion = Type.Object(
+  {
+    policy: text("Name of the policy: a digest of the rule."),
+    stored: Type.Boolean({ description: "Whether a policy with this name is stored." }),
+    in_place_of: Type.Object(
+      { policy: Type.String(), rule: Type.String() },
+      { description: "The rule that requires approval.", ...closed },
+    ),
+    tool: Type.String(),
+    operation: Type.String(),
+    agents: Type.Array(Type.String()),
+    when: text("Condition in CEL."),
+    conditions: Type.Array(
+      Type.Object({ kind: Type.String(), param: orNull(Type.String()), text: Type.String() }, closed),
+      { description: "Its parts." },
+    ),
+    yaml: text("The policy in shadow mode."),
+    tests: text("Tests made from real actions, for the folder of the policies."),
+    evidence: Evidence,
+  },
+  { title: "Suggestion", ...closed },
+);
+
+const Suggestions = Type.Object(
+  {
+    since: time("Start of the range."),
+    suggestions: Type.Array(Suggestion, { description: "The shortest first." }),
+    read: count("Decisions that were read."),
+    skipped: count("Decisions whose request was erased, altered or larger than 16,384 characters."),
+    groups: count("Combinations of a rule, a tool and an operation with approvals."),
+    disqualified: count("Rules that were dropped, because the policies would have allowed a rejected request with them."),
+    truncated: Type.Boolean({ description: "Whether the range has older decisions that were not read." }),
+  },
+  { title: "Suggestions", ...closed },
+);
+
+export function suggestRoute(host: CoreHost, tag: string): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/policies/suggest",
+    tag,
+    summary: "Suggest policies from approvals",
+    description:
+      "Proposes rules that would have allowed what people approved, each with its evidence. Stores nothing: send `yaml` to POST /v1/policies to make a suggestion a candidate. Needs a key that may read all actions.",
+    scope: "policies:write",
+    body: SuggestBody,
+    responses: { 200: { description: "The suggestions.", schema: Suggestions } },
+    errors: ["INVALID_RANGE", "TOO_MANY_TRIALS", "TRIAL_TOO_LONG", "TRIAL_LOST"],
+    async handle({ body, credential, signal }) {
+      // Someone who sees only some actions would not see the rejections of others.
+      if (!("all" in credential.visibility) || !credential.hasScope("actions:read"))
+        throw new Refusal(
+          "INSUFFICIENT_SCOPE",
+          `suggestions are computed from all actions; the key "${credential.key.name}" needs the scope actions:read for all of them`,
+        );
+      const range = rangeOf(body, host.clock());
+      const { compiled } = await host.policies.current();
+      const stopped = AbortSignal.any([signal, host.stopping]);
+      const report = await host.policies.trials.suggest(compiled, range, stopped);
+      const stored = new Set(
+        (await host.storage.policies()).filter(({ deleted_at }) => deleted_at === null).map(({ name }) => name),
+      );
+      const suggestions = report.suggestions.map((each) => ({ ...each, stored: stored.has(each.policy) }));
+      return { status: 200, json: { ...report, since: toRfc3339(range.since), suggestions } };
+    },
+  });
+}
+
+function rangeOf({ since: start, limit = MAX_DECISIONS, ...bar }: SuggestBody, now: number) {
+  // Include decisions of the current millisecond.
+  const until = now + 1;
+  const since = (start === undefined ? null : parseRfc3339(start)) ?? until - DEFAULT_DAYS * DAY;
+  if (since >= until)
+    throw new Refusal("INVALID_RANGE", `since (${toRfc3339(since)}) must be in the past`, {
+      errors: [{ pointer: "/since", detail: "a time in the past" }],
+    });
+  const { min_approvals = 20, min_people = 2, min_days = 3 } = bar;
+  return { since, until, limit, min_approvals, min_people, min_days };
+}

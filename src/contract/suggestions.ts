@@ -1,0 +1,70 @@
+/** Suggested policies with their evidence, as `PolicyTrials.suggest` returns them. */
+import type { EvidenceBar } from "../domain/suggestions/past-request.ts";
+import type { Evidence } from "../domain/suggestions/evidence.ts";
+import type { Effect, RecordedFacts } from "../domain/policy/policy-types.ts";
+import type { PastRequest } from "../domain/suggestions/past-request.ts";
+
+export interface SuggestionRange extends EvidenceBar {
+  /** Earliest creation time of the actions, in milliseconds. Inclusive. */
+  since: number;
+  /** Exclusive. */
+  until: number;
+  /** Maximum number of decisions, newest first. */
+  limit: number;
+}
+
+/** A decision of the past as the thread reads it. Votes have absolute times. */
+export interface PastDecision extends Pick<PastRequest, "action_id" | "source" | "at" | "verdict" | "outcome"> {
+  /** JSON of the request. */
+  request: string;
+  past: string | null;
+  facts: RecordedFacts;
+  effect: Effect;
+  votes: { by: string; at: number; exceptional: boolean }[];
+}
+
+export interface PastDecisionPage {
+  decisions: PastDecision[];
+  /** Decisions that were read, including those that are not returned. */
+  read: number;
+  /** Not returned, because the request was erased, altered or is too large. */
+  skipped: number;
+  /** Position of the next page; null after the last. */
+  next: number | null;
+}
+
+/** Reads a page of past decisions, newest first. @param before position of the page; null for the first */
+export type PastDecisionReader = (
+  range: Pick<SuggestionRange, "since" | "until">,
+  before: number | null,
+) => Promise<PastDecisionPage>;
+
+export interface SuggestedPolicy {
+  /** Name of the policy: a digest of the rule, so that the same rule has the same name. */
+  policy: string;
+  in_place_of: { policy: string; rule: string };
+  tool: string;
+  operation: string;
+  agents: string[];
+  /** The rule's condition in CEL, and its parts. */
+  when: string;
+  conditions: { kind: string; param: string | null; text: string }[];
+  /** The policy in shadow mode. */
+  yaml: string;
+  /** Tests made from real actions, for the folder of the policies. */
+  tests: string;
+  evidence: Evidence;
+}
+
+export interface SuggestionReport {
+  suggestions: SuggestedPolicy[];
+  /** Decisions that were read. */
+  read: number;
+  skipped: number;
+  /** Groups of approvals of one rule, tool and operation. */
+  groups: number;
+  /** Rules that were dropped because the policies would allow a rejected request with them. */
+  disqualified: number;
+  /** Whether the range has older decisions than those read. */
+  truncated: boolean;
+}

@@ -1,0 +1,40 @@
+/** Writes values of requests into CEL, so that they can only ever be literals. */
+
+const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
+/** Words that CEL does not accept as the name of a member after a dot. */
+const RESERVED = new Set([
+  "in",
+  "true",
+  "false",
+  "null",
+  "as",
+  "break",
+  "const",
+  "continue",
+  "else",
+  "for",
+  "function",
+]);
+
+/** Returns a CEL literal in which no character is invisible. */
+export function celLiteral(value: string | number | boolean | null): string {
+  return JSON.stringify(value).replace(/[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, (character) => {
+    const point = character.codePointAt(0) ?? 0;
+    return point > 0xffff ? `\\U${point.toString(16).padStart(8, "0")}` : `\\u${point.toString(16).padStart(4, "0")}`;
+  });
+}
+
+/** Whether the name can follow a dot. */
+export function isMemberName(name: string): boolean {
+  return IDENTIFIER.test(name) && !RESERVED.has(name);
+}
+
+/** Returns the CEL expression of a parameter. */
+export function celParam(name: string): string {
+  return isMemberName(name) ? `params.${name}` : `params[${celLiteral(name)}]`;
+}
+
+/** Returns the CEL expression that tells whether the parameter is present. */
+export function celHasParam(name: string): string {
+  return isMemberName(name) ? `has(params.${name})` : `${celLiteral(name)} in params`;
+}

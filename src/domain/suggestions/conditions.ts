@@ -1,0 +1,222 @@
+/**
+ * Conditions over one parameter: the narrowest that holds for all values that people approved. Values of requests appear in
+ * them only as quoted literals; patterns consist of fixed pieces.
+ */
+import type { JsonObject, JsonValue } from "../json.ts";
+import { celHasParam, celLiteral, celParam } from "../policy/condition/cel-literal.ts";
+
+export type Scalar = string | number | boolean | null;
+
+export interface Condition {
+  kind: "parameters" | "equality" | "membership" | "prefix" | "range" | "pattern";
+  /** The parameter; null for the condition on the names of all parameters. */
+  param: string | null;
+  /** CEL. */
+  text: string;
+  holds(params: JsonObject): boolean;
+}
+
+/** Texts that are longer have no condition. */
+const MAX_TEXT = 256;
+const MAX_MEMBERS = 8;
+/** A value of a list occurred at least this often. */
+const MIN_OCCURRENCES = 2;
+/** Fewer different values do not make a range or pattern. */
+const MIN_DISTINCT = 6;
+const MIN_PREFIX = 3;
+
+/** Pieces of a character class, in the order in which they are written. None has a meaning in a shell. */
+const PIECES: readonly (readonly [piece: string, pattern: RegExp])[] = [
+  ["a-z", /[a-z]/],
+  ["A-Z", /[A-Z]/],
+  ["0-9", /[0-9]/],
+  ["_", /_/],
+  [".", /\./],
+  ["@", /@/],
+  ["/", /\//],
+  [":", /:/],
+  ["-", /-/],
+];
+
+/** Returns the parameters if all are texts, finite numbers, booleans or null; else null. */
+export function scalarParams(params: JsonObject): Record<string, Scalar> | null {
+  for (const value of Object.values(params)) if (!isScalar(value)) return null;
+  return params as Record<string, Scalar>;
+}
+
+function isScalar(value: JsonValue): value is Scalar {
+  if (typeof value === "string") return value.length <= MAX_TEXT;
+  if (typeof value === "number") return Math.abs(value) <= Number.MAX_SAFE_INTEGER;
+  return value === null || typeof value === "boolean";
+}
+
+/**
+ * Returns the narrowest conditions that hold for all of these parameters: one on their names, and one for each. Null if a
+ * parameter has no condition, such as a free text, because then anything could be in it.
+ */
+export function fitConditions(approved: readonly Record<string, Scalar>[]): Condition[] | null {
+  const names = [...new Set(approved.flatMap((params) => Object.keys(params)))].sort();
+  const conditions = [parameterNames(names)];
+  for (const name of names) {
+    const values = approved.flatMap((params) => (Object.hasOwn(params, name) ? [params[name] as Scalar] : []));
+    const core = fitValues(name, values);
+    if (core === null) return null;
+    conditions.push(withPresence(name, core, values.length === approved.length));
+  }
+  return conditions;
+}
+
+/** A parameter that no approved request had may change what the others mean, so requests with one are not covered. */
+function parameterNames(names: readonly string[]): Condition {
+  const known = new Set(names);
+  return {
+    kind: "parameters",
+    param: null,
+    text: `params.all(name, name in [${names.map(celLiteral).join(", ")}])`,
+    holds: (params) => Object.keys(params).every((name) => known.has(name)),
+  };
+}
+
+type Core = Pick<Condition, "kind" | "text"> & { test(value: JsonValue): boolean };
+
+function withPresence(name: string, { kind, text, test }: Core, isRequired: boolean): Condition {
+  const has = celHasParam(name);
+  return {
+    kind,
+    param: name,
+    text: isRequired ? `${has} && ${text}` : `(!(${has}) || (${text}))`,
+    holds: (params) => (Object.hasOwn(params, name) ? test(params[name] as JsonValue) : !isRequired),
+  };
+}
+
+function fitValues(name: string, values: readonly Scalar[]): Core | null {
+  const counts = new Map<Scalar, number>();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  const distinct = [...counts.keys()];
+  const expression = celParam(name);
+  if (distinct.length === 1) return equality(expression, distinct[0] as Scalar);
+  if (distinct.length <= MAX_MEMBERS && [...counts.values()].every((count) => count >= MIN_OCCURRENCES))
+    return membership(expression, distinct);
+  if (distinct.length < MIN_DISTINCT) return null;
+  if (distinct.every((value) => typeof value === "number")) return range(expression, distinct);
+  if (distinct.every((value) => typeof value === "string"))
+    return prefix(expression, distinct) ?? mailDomain(expression, distinct) ?? pattern(expression, distinct);
+  return null;
+}
+
+function equality(expression: string, value: Scalar): Core {
+  return { kind: "equality", text: `${expression} == ${celLiteral(value)}`, test: (other) => other === value };
+}
+
+function membership(expression: string, values: readonly Scalar[]): Core {
+  const sorted = values.map((value) => [celLiteral(value), value] as const).sort(([a], [b]) => (a < b ? -1 : 1));
+  const known = new Set<JsonValue>(values);
+  return {
+    kind: "membership",
+    text: `${expression} in [${sorted.map(([text]) => text).join(", ")}]`,
+    test: (value) => known.has(value),
+  };
+}
+
+function range(expression: string, values: readonly number[]): Core {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const text = `type(${expression}) in [int, double] && ${expression} >= ${celLiteral(low)} && ${expression} <= ${celLiteral(high)}`;
+  return { kind: "range", text, test: (value) => typeof value === "number" && value >= low && value <= high };
+}
+
+/** A common start up to a separator, followed by a text of the pattern that all have. */
+function prefix(expression: string, values: readonly string[]): Core | null {
+  const start = cutAtSeparator(commonStart(values));
+  const points = [...start].length;
+  if (points < MIN_PREFIX || values.some((value) => value === start)) return null;
+  const rest = characterPattern(values, (value) => value.slice(start.length));
+  if (rest === null) return null;
+  const text = `type(${expression}) == string && ${expression}.startsWith(${celLiteral(start)}) && ${expression}.substring(${points}).matches("${rest.source}")${rest.text(expression)}`;
+  return {
+    kind: "prefix",
+    text,
+    test: (value) => typeof value === "string" && value.startsWith(start) && rest.test(value),
+  };
+}
+
+function pattern(expression: string, values: readonly string[]): Core | null {
+  const whole = characterPattern(values, (value) => value);
+  if (whole === null) return null;
+  return {
+    kind: "pattern",
+    text: `type(${expression}) == string && ${expression}.matches("${whole.source}")${whole.text(expression)}`,
+    test: (value) => typeof value === "string" && whole.test(value),
+  };
+}
+
+/** Mail addresses of one domain. */
+function mailDomain(expression: string, values: readonly string[]): Core | null {
+  const domains = new Set(values.map((value) => /^[^@]+(@[a-z0-9.-]+)$/.exec(value)?.[1]));
+  const [domain] = domains;
+  if (domain === undefined || domains.size > 1) return null;
+  const local = characterPattern(values, (value) => value.split("@", 1)[0] ?? "");
+  if (local === null) return null;
+  const source = local.source.replace(/\$$/, "@[a-z0-9.-]+$");
+  const tested = new RegExp(source);
+  return {
+    kind: "pattern",
+    text: `type(${expression}) == string && ${expression}.endsWith(${celLiteral(domain)}) && ${expression}.matches("${source}")${local.text(expression)}`,
+    test: (value) =>
+      typeof value === "string" && value.endsWith(domain) && tested.test(value) && local.isSafe(value),
+  };
+}
+
+interface CharacterPattern {
+  source: string;
+  /** Further conditions on the whole text, in CEL. */
+  text(expression: string): string;
+  isSafe(whole: string): boolean;
+  test(whole: string): boolean;
+}
+
+/**
+ * Returns the pattern of texts of which a part consists of the same kinds of characters, and which are no longer. Null if a
+ * character is none of the pieces, such as a space or a quote. A part cannot start with "-" or contain ".." where no
+ * approved one does: either can mean an option or another folder.
+ */
+function characterPattern(texts: readonly string[], partOf: (text: string) => string): CharacterPattern | null {
+  const values = texts.map(partOf);
+  if (values.some((value) => value === "" || /[^a-zA-Z0-9_.@/:-]/.test(value))) return null;
+  if (texts.some((text) => text.includes(".."))) return null;
+  const pieces = (parts: readonly string[]): string =>
+    PIECES.filter(([, each]) => parts.some((part) => each.test(part)))
+      .map(([piece]) => piece)
+      .join("");
+  const first = pieces(values.map((value) => value.charAt(0)));
+  const all = pieces(values);
+  // As CEL counts: in code points. A bounded repetition in the pattern would cost many steps.
+  const longest = Math.max(...texts.map((text) => Array.from(text).length));
+  const source = `^[${first}][${all}]*$`;
+  const tested = new RegExp(source);
+  const mayHaveDots = all.includes(".");
+  const isSafe = (whole: string): boolean =>
+    Array.from(whole).length <= longest && !(mayHaveDots && whole.includes(".."));
+  return {
+    source,
+    text: (expression) =>
+      `${mayHaveDots ? ` && !${expression}.contains("..")` : ""} && size(${expression}) <= ${longest}`,
+    isSafe,
+    test: (whole) => tested.test(partOf(whole)) && isSafe(whole),
+  };
+}
+
+function commonStart(values: readonly string[]): string {
+  let start = values[0] ?? "";
+  for (const value of values) {
+    let length = 0;
+    while (length < start.length && start[length] === value[length]) length++;
+    start = start.slice(0, length);
+  }
+  // Do not cut a surrogate pair.
+  return start.replace(/[\uD800-\uDBFF]$/, "");
+}
+
+/** Returns the start up to its last character that is neither a letter nor a digit. */
+function cutAtSeparator(start: string): string {
+  return /^.*[^\p{L}\p{N}]/su.exec(start)?.[0] ?? "";
+}

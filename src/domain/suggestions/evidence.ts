@@ -1,0 +1,113 @@
+/** The evidence of a suggestion: who decided what it would have decided, and what else it would allow. */
+import { toRfc3339 } from "../time.ts";
+import type { MinedRule } from "./mine.ts";
+import { isStrong, measureSupport, type EvidenceBar, type PastRequest } from "./past-request.ts";
+import { upperRejectionBound } from "./rejection-bound.ts";
+
+const CONFIDENCE = 0.95;
+const MAX_NEAREST = 3;
+const MAX_EXAMPLES = 5;
+const MAX_PEOPLE = 20;
+
+export interface Evidence {
+  /** Approvals that the rule covers, and those of them that count for the bar. */
+  approvals: number;
+  counted: number;
+  /** Approvals with a vote within three seconds, or of the person's own action: weak evidence, which does not count. */
+  weak: number;
+  /** Principals of the approvers of strong approvals. */
+  people: number;
+  approvers: string[];
+  agents: number;
+  days: number;
+  first_at: string;
+  last_at: string;
+  /** Median time of the votes. Milliseconds. */
+  median_vote_ms: number;
+  /** How the approved actions ended. */
+  outcomes: Record<PastRequest["outcome"], number>;
+  /** Rejected requests that fail the fewest conditions. */
+  nearest_rejections: { action_id: string; at: string; agent_id: string; failed: string[] }[];
+  /** Rejections of the same tool and operation. */
+  rejections: number;
+  /** Exact one-sided upper bound of the rejection rate that this many strong approvals without a rejection support. */
+  rejection_bound: { trials: number; rejections: number; confidence: number; upper: number };
+  /** What else of the range the rule would newly allow: requests that no person answered, or that were not counted. */
+  newly_allows: { unanswered: number; approved: number; examples: { action_id: string; at: string; agent_id: string }[] };
+  /** Parameters whose condition holds for values that nobody approved. */
+  open_params: string[];
+  /** Backtest: the decisions of the range that were replayed, and those that flip to `allow`. */
+  backtest: { evaluated: number; flipped: number };
+}
+
+/** @param newlyAllowed requests of the range that the policies would allow with the rule and do not allow without it */
+export function collectEvidence(
+  rule: MinedRule,
+  bar: EvidenceBar,
+  newlyAllowed: readonly PastRequest[],
+  evaluated: number,
+): Evidence {
+  const allowed = new Set(newlyAllowed);
+  const covered = rule.covered.filter((request) => allowed.has(request));
+  const support = measureSupport(covered, bar);
+  const inRule = new Set(covered);
+  const others = newlyAllowed.filter((request) => !inRule.has(request));
+  const times = covered.map(({ at }) => at);
+  const outcomes: Evidence["outcomes"] = { succeeded: 0, failed: 0, unknown: 0, not_run: 0 };
+  for (const { outcome } of covered) outcomes[outcome]++;
+  return {
+    approvals: covered.length,
+    counted: support.counted,
+    weak: covered.length - support.strong,
+    people: support.people,
+    approvers: [...new Set(covered.filter(isStrong).flatMap(({ votes }) => votes.map(({ by }) => by)))]
+      .sort()
+      .slice(0, MAX_PEOPLE),
+    agents: support.agents,
+    days: support.days,
+    first_at: toRfc3339(times.reduce((first, at) => Math.min(first, at), Infinity)),
+    last_at: toRfc3339(times.reduce((last, at) => Math.max(last, at), 0)),
+    median_vote_ms: median(covered.flatMap(({ votes }) => votes.map(({ took_ms }) => took_ms))),
+    outcomes,
+    nearest_rejections: findNearest(rule),
+    rejections: rule.group.rejected.length,
+    rejection_bound: {
+      trials: support.strong,
+      rejections: 0,
+      confidence: CONFIDENCE,
+      upper: upperRejectionBound(0, support.strong, CONFIDENCE),
+    },
+    newly_allows: {
+      unanswered: others.filter(({ verdict }) => verdict === "unanswered").length,
+      approved: others.filter(({ verdict }) => verdict === "approved").length,
+      examples: others.slice(0, MAX_EXAMPLES).map(exampleOf),
+    },
+    open_params: rule.conditions.flatMap(({ kind, param }) =>
+      param !== null && ["prefix", "range", "pattern"].includes(kind) ? [param] : [],
+    ),
+    backtest: { evaluated, flipped: newlyAllowed.length },
+  };
+}
+
+const exampleOf = ({ action_id, at, agent_id }: PastRequest) => ({ action_id, at: toRfc3339(at), agent_id });
+
+/** Returns the rejections that fail the fewest conditions, the newest first among equals. */
+export function findNearest({ group, conditions, agents }: MinedRule): Evidence["nearest_rejections"] {
+  return group.rejected
+    .map((request) => ({
+      request,
+      failed: [
+        ...(agents.includes(request.agent_id) ? [] : ["agent"]),
+        ...conditions.filter((condition) => !condition.holds(request.params)).map(({ text }) => text),
+      ],
+    }))
+    .sort((a, b) => a.failed.length - b.failed.length || b.request.at - a.request.at)
+    .slice(0, MAX_NEAREST)
+    .map(({ request, failed }) => ({ ...exampleOf(request), failed }));
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.floor((sorted.length - 1) / 2)] ?? 0;
+}
+

@@ -1,0 +1,250 @@
+/**
+ * Mines the approvals of one rule, tool and operation for conditions that hold for many approved requests and for no rejected
+ * one. Deterministic; time and memory are bounded by counts, not by a clock.
+ */
+import type { JsonObject } from "../json.ts";
+import { fitConditions, scalarParams, type Condition, type Scalar } from "./conditions.ts";
+import { measureSupport, meetsBar, type EvidenceBar, type PastRequest } from "./past-request.ts";
+
+/** Approvals of one rule, tool and operation, and all rejections of the tool and operation. */
+export interface MinedGroup {
+  asked: { policy: string; rule: string };
+  tool: string;
+  operation: string;
+  approved: readonly PastRequest[];
+  rejected: readonly PastRequest[];
+}
+
+export interface MinedRule {
+  group: MinedGroup;
+  /** Agents of the approvals, sorted. */
+  agents: string[];
+  conditions: Condition[];
+  /** CEL of all conditions. */
+  text: string;
+  covered: PastRequest[];
+}
+
+/** Names that can be in matchers: they contain no glob, and nothing that is invisible or could be taken for syntax. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9_.:/@-]{0,127}$/;
+/** Maximum approvals and rejections of a group. The newest are read. */
+const MAX_APPROVED = 2_000;
+const MAX_REJECTED = 2_000;
+const MAX_AGENTS = 50;
+const MAX_PARAMS = 16;
+/** Maximum ways to split the approvals of a group. */
+const MAX_SPLITS = 24;
+/** Maximum visits of records in a group. */
+const MAX_VISITS = 1_000_000;
+/** Largest probability that a part without rejections is one by chance. */
+const MAX_CHANCE = 0.01;
+/** Maximum rules of a group. */
+const MAX_RULES = 3;
+/** CEL conditions have at most 2,048 characters. */
+const MAX_CONDITION = 1_900;
+
+/** Sorts requests into groups, in the order of the rules' names. */
+export function groupRequests(history: readonly PastRequest[]): MinedGroup[] {
+  const groups = new Map<string, { group: MinedGroup; approved: PastRequest[] }>();
+  const rejected = new Map<string, PastRequest[]>();
+  const targetOf = ({ tool, operation }: PastRequest): string => JSON.stringify([tool, operation].map(foldCase));
+  for (const request of history) {
+    const { verdict, asked, tool, operation, agent_id } = request;
+    if (verdict === "rejected") {
+      const list = rejected.get(targetOf(request)) ?? [];
+      if (list.length < MAX_REJECTED) rejected.set(targetOf(request), [...list, request]);
+    }
+    if (verdict !== "approved" || asked === null || ![tool, operation, agent_id].every((name) => NAME.test(name))) continue;
+    const key = JSON.stringify([asked.policy, asked.rule, tool, operation]);
+    const known = groups.get(key) ?? { group: { asked, tool, operation, approved: [], rejected: [] }, approved: [] };
+    if (known.approved.length < MAX_APPROVED) known.approved.push(request);
+    groups.set(key, known);
+  }
+  return [...groups.entries()]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, { group, approved }]) => {
+      const [first] = approved;
+      return { ...group, approved, rejected: first === undefined ? [] : (rejected.get(targetOf(first)) ?? []) };
+    });
+}
+
+const foldCase = (name: string): string => name.toLowerCase();
+
+interface Candidate {
+  request: PastRequest;
+  params: Record<string, Scalar>;
+}
+
+/** Returns the rules that the group supports: those with the fewest splits first, and among them the largest. */
+export function mineGroup(group: MinedGroup, bar: EvidenceBar): MinedRule[] {
+  let left = group.approved.flatMap((request): Candidate[] => {
+    const params = scalarParams(request.params);
+    return params === null || Object.keys(params).length > MAX_PARAMS ? [] : [{ request, params }];
+  });
+  const rules: MinedRule[] = [];
+  const budget = { visits: MAX_VISITS };
+  while (rules.length < MAX_RULES) {
+    const rule = findBest(group, left, bar, budget);
+    if (rule === null) break;
+    rules.push(rule);
+    const covered = new Set(rule.covered);
+    left = left.filter(({ request }) => !covered.has(request));
+  }
+  return rules;
+}
+
+function findBest(
+  group: MinedGroup,
+  candidates: readonly Candidate[],
+  bar: EvidenceBar,
+  budget: { visits: number },
+): MinedRule | null {
+  const whole = tryRule(group, candidates, bar, budget);
+  if (whole !== null) return whole;
+  const found = findSplits(candidates, group.rejected);
+  const splits = found.parts.filter((part) => supports(part, bar, budget) && isBeyondChance(group, part, found.tried));
+  const single = largest(splits.map((part) => tryRule(group, part, bar, budget)));
+  if (single !== null) return single;
+  const pairs: (MinedRule | null)[] = [];
+  for (const [i, a] of splits.entries()) {
+    const inA = new Set(a);
+    for (const b of splits.slice(i + 1)) {
+      if (budget.visits <= 0) return largest(pairs);
+      const both = b.filter((candidate) => inA.has(candidate));
+      budget.visits -= b.length;
+      if (both.length === b.length || !supports(both, bar, budget)) continue;
+      if (isBeyondChance(group, both, found.tried ** 2)) pairs.push(tryRule(group, both, bar, budget));
+    }
+  }
+  return largest(pairs);
+}
+
+/**
+ * Whether chance is a poor explanation for a part without rejections. If rejections fell on requests at random, some part
+ * between them would look clean, and the more parts are tried, the larger it would be.
+ */
+function isBeyondChance({ approved, rejected }: MinedGroup, part: readonly Candidate[], tried: number): boolean {
+  const rate = rejected.length / (approved.length + rejected.length);
+  return Math.log(Math.max(1, tried)) + part.length * Math.log1p(-rate) < Math.log(MAX_CHANCE);
+}
+
+function supports(candidates: readonly Candidate[], bar: EvidenceBar, budget: { visits: number }): boolean {
+  budget.visits -= candidates.length;
+  if (candidates.length < bar.min_approvals) return false;
+  return meetsBar(
+    measureSupport(
+      candidates.map(({ request }) => request),
+      bar,
+    ),
+    bar,
+  );
+}
+
+/** Returns the rule of these approvals; null if it lacks support, or if a rejected request matches it. */
+function tryRule(
+  group: MinedGroup,
+  candidates: readonly Candidate[],
+  bar: EvidenceBar,
+  budget: { visits: number },
+): MinedRule | null {
+  if (budget.visits <= 0 || !supports(candidates, bar, budget)) return null;
+  const agents = [...new Set(candidates.map(({ request }) => request.agent_id))].sort();
+  if (agents.length > MAX_AGENTS) return null;
+  const conditions = fitConditions(candidates.map(({ params }) => params));
+  budget.visits -= candidates.length + group.rejected.length;
+  if (conditions === null) return null;
+  const text = conditions.map((condition) => condition.text).join(" && ");
+  if (text.length > MAX_CONDITION) return null;
+  // Whoever asked: a rejection of one agent's request is one of the request.
+  if (group.rejected.some(({ params }) => matches(conditions, params))) return null;
+  return { group, agents, conditions, text, covered: candidates.map(({ request }) => request) };
+}
+
+/** Whether all conditions hold. */
+export function matches(conditions: readonly Condition[], params: JsonObject): boolean {
+  return conditions.every((condition) => condition.holds(params));
+}
+
+function largest(rules: readonly (MinedRule | null)[]): MinedRule | null {
+  return rules.reduce((best, rule) => {
+    if (rule === null || best === null) return best ?? rule;
+    const more = rule.covered.length - best.covered.length;
+    if (more !== 0) return more > 0 ? rule : best;
+    const shorter = best.text.length - rule.text.length;
+    return shorter > 0 || (shorter === 0 && rule.text < best.text) ? rule : best;
+  }, null);
+}
+
+/**
+ * Returns parts of the approvals that a single parameter tells apart from rejected requests: by presence, value, values that
+ * nobody rejected, range between rejected numbers, or start of a text. The largest first, and the number of all.
+ */
+function findSplits(
+  candidates: readonly Candidate[],
+  rejected: readonly PastRequest[],
+): { parts: Candidate[][]; tried: number } {
+  const names = [...new Set(candidates.flatMap(({ params }) => Object.keys(params)))].sort();
+  const parts = names.flatMap((name) => {
+    const present = candidates.filter(({ params }) => Object.hasOwn(params, name));
+    const refused = rejected.flatMap(({ params }) => (Object.hasOwn(params, name) ? [params[name]] : []));
+    const absent = candidates.filter(({ params }) => !Object.hasOwn(params, name));
+    return [absent, present, ...splitByValue(name, present, new Set<unknown>(refused)), ...splitByRange(name, present, refused), ...splitByStart(name, present)];
+  });
+  const unique = new Map<string, Candidate[]>();
+  for (const part of parts) {
+    if (part.length === 0 || part.length === candidates.length) continue;
+    unique.set(part.map(({ request }) => request.action_id).join(), part);
+  }
+  const sorted = [...unique.values()].sort((a, b) => b.length - a.length);
+  return { parts: sorted.slice(0, MAX_SPLITS), tried: sorted.length };
+}
+
+function splitByValue(name: string, present: readonly Candidate[], refused: ReadonlySet<unknown>): Candidate[][] {
+  const groups = new Map<Scalar, Candidate[]>();
+  for (const candidate of present) {
+    const value = candidate.params[name] as Scalar;
+    groups.set(value, [...(groups.get(value) ?? []), candidate]);
+  }
+  if (groups.size > 200) return [];
+  const clean = [...groups.entries()]
+    .filter(([value, group]) => !refused.has(value) && group.length > 1)
+    .map(([, group]) => group)
+    .sort((a, b) => b.length - a.length);
+  return [clean.slice(0, 8).flat(), ...clean];
+}
+
+function splitByRange(name: string, present: readonly Candidate[], refused: readonly unknown[]): Candidate[][] {
+  const numbers = present.filter(({ params }) => typeof params[name] === "number");
+  const bounds = [...new Set(refused.filter((value) => typeof value === "number"))].sort((a, b) => a - b);
+  if (numbers.length === 0 || bounds.length === 0) return [];
+  const edges = [-Infinity, ...bounds, Infinity];
+  const segments = new Map<number, Candidate[]>();
+  for (const candidate of numbers) {
+    const value = candidate.params[name] as number;
+    const segment = edges.findIndex((edge) => edge >= value);
+    if (edges[segment] === value) continue;
+    segments.set(segment, [...(segments.get(segment) ?? []), candidate]);
+  }
+  return [...segments.values()];
+}
+
+/** Parts by the start of a text up to each separator, and by the domain of a mail address. */
+function splitByStart(name: string, present: readonly Candidate[]): Candidate[][] {
+  const groups = new Map<string, Candidate[]>();
+  const add = (key: string, candidate: Candidate): void => {
+    const group = groups.get(key);
+    if (group !== undefined) group.push(candidate);
+    else if (groups.size < 2_000) groups.set(key, [candidate]);
+  };
+  for (const candidate of present) {
+    const value = candidate.params[name];
+    if (typeof value !== "string") continue;
+    for (const end of [...value.matchAll(/[^\p{L}\p{N}]/gu)].slice(0, 8)) add(value.slice(0, end.index + 1), candidate);
+    const at = value.lastIndexOf("@");
+    if (at > 0) add(`@${value.slice(at)}`, candidate);
+  }
+  return [...groups.values()]
+    .filter((group) => group.length > 1)
+    .sort((a, b) => b.length - a.length)
+    .slice(0, 200);
+}

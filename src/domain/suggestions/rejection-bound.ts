@@ -1,0 +1,31 @@
+/** Bounds the rate of rejections that a number of votes supports. */
+
+/**
+ * Returns the exact (Clopper-Pearson) upper bound of a rate: with the returned rate, `rejections` or fewer in `trials` would
+ * occur with the probability 1 - confidence. One-sided. 1 without trials.
+ * @example
+ * upperRejectionBound(0, 59, 0.95); // 0.0495…
+ */
+export function upperRejectionBound(rejections: number, trials: number, confidence = 0.95): number {
+  if (trials <= 0 || rejections >= trials) return 1;
+  let [low, high] = [0, 1];
+  // 60 halvings are below the precision of a double.
+  for (let i = 0; i < 60; i++) {
+    const middle = (low + high) / 2;
+    if (atMostProbability(rejections, trials, middle) > 1 - confidence) low = middle;
+    else high = middle;
+  }
+  return high;
+}
+
+/** Probability of at most `k` successes in `n` trials at the rate `p`, summed in logarithms so that nothing underflows. */
+function atMostProbability(k: number, n: number, p: number): number {
+  const [success, failure] = [Math.log(p), Math.log1p(-p)];
+  let sum = 0;
+  let choose = 0;
+  for (let i = 0; i <= k; i++) {
+    sum += Math.exp(choose + i * success + (n - i) * failure);
+    choose += Math.log(n - i) - Math.log(i + 1);
+  }
+  return sum;
+}

@@ -1,0 +1,239 @@
+/**
+ * Suggests policies from past decisions: mines the approvals of each rule, and evaluates every request again with each mined
+ * rule, so that what counts is what the policies would decide. Runs on the thread for policy trials.
+ */
+import type {
+  PastDecision,
+  PastDecisionReader,
+  SuggestedPolicy,
+  SuggestionRange,
+  SuggestionReport,
+} from "../contract/suggestions.ts";
+import type { ActionRequest } from "../domain/actions.ts";
+import { restoreFacts } from "../domain/past.ts";
+import { buildPolicySet, compilePolicySet, PolicyCompileError, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
+import { decide, evaluateAllPolicies } from "../domain/policy/decide/decide.ts";
+import { withAssumedActivation } from "../domain/policy/decide/limit-facts.ts";
+import type { Facts, PolicyDocument } from "../domain/policy/policy-types.ts";
+import { collectEvidence, findNearest } from "../domain/suggestions/evidence.ts";
+import { groupRequests, matches, mineGroup, type MinedRule } from "../domain/suggestions/mine.ts";
+import { measureSupport, meetsBar, type PastRequest } from "../domain/suggestions/past-request.ts";
+import { renderPolicyYaml, renderTestsYaml, toPolicyDocument, type TestCase } from "../domain/suggestions/render-policy.ts";
+import type { YieldIfSlow } from "./yield-if-slow.ts";
+
+const MAX_SUGGESTIONS = 20;
+const MAX_TEST_CASES = 3;
+
+/** A past decision with what is needed to decide it again. */
+interface Replayable {
+  past: PastRequest;
+  request: ActionRequest;
+  facts: Facts;
+  /** Whether the policies require approval now. */
+  asks: boolean;
+}
+
+/** Rejects with what the reader rejects with, and with what `yieldIfSlow` throws once the work takes too long. */
+export async function suggestPolicies(
+  read: PastDecisionReader,
+  compiled: CompiledPolicySet,
+  range: SuggestionRange,
+  yieldIfSlow: YieldIfSlow,
+): Promise<SuggestionReport> {
+  const counts = { read: 0, skipped: 0, truncated: false };
+  const decisions: PastDecision[] = [];
+  for (let before: number | null = null; ; ) {
+    const page = await read(range, before);
+    counts.read += page.read;
+    counts.skipped += page.skipped;
+    decisions.push(...page.decisions);
+    before = page.next;
+    if (before === null) break;
+    counts.truncated = counts.read >= range.limit;
+    if (counts.truncated) break;
+  }
+  const times = voteTimes(decisions);
+  const history: Replayable[] = [];
+  for (const decision of decisions) {
+    history.push(replayableOf(compiled, decision, times));
+    await yieldIfSlow();
+  }
+  const groups = groupRequests(history.map(({ past }) => past));
+  const mined: MinedRule[] = [];
+  for (const group of groups) {
+    mined.push(...mineGroup(group, range));
+    await yieldIfSlow();
+  }
+  const report: SuggestionReport = { ...counts, suggestions: [], groups: groups.length, disqualified: 0 };
+  for (const rule of mined.sort(compareRules)) {
+    if (report.suggestions.length === MAX_SUGGESTIONS) break;
+    const suggestion = await tryOut(rule, compiled, history, range, yieldIfSlow);
+    if (suggestion === null) report.disqualified++;
+    else report.suggestions.push(suggestion);
+  }
+  return report;
+}
+
+/** The shortest first, then the one that covers more. */
+function compareRules(a: MinedRule, b: MinedRule): number {
+  return (
+    a.conditions.length - b.conditions.length ||
+    b.covered.length - a.covered.length ||
+    a.text.length - b.text.length ||
+    (a.text < b.text ? -1 : 1)
+  );
+}
+
+/** Returns the time that each vote took: since the request, or since the approver's vote before. By action and approver. */
+function voteTimes(decisions: readonly PastDecision[]): Map<string, number> {
+  const votes = decisions
+    .flatMap(({ action_id, at: asked, votes: given }) => given.map(({ by, at }) => ({ action_id, by, at, asked })))
+    .sort((a, b) => a.at - b.at);
+  const times = new Map<string, number>();
+  const previous = new Map<string, number>();
+  for (const { action_id, by, at, asked } of votes) {
+    times.set(`${action_id} ${by}`, Math.max(0, at - Math.max(asked, previous.get(by) ?? 0)));
+    previous.set(by, at);
+  }
+  return times;
+}
+
+function replayableOf(compiled: CompiledPolicySet, decision: PastDecision, times: ReadonlyMap<string, number>): Replayable {
+  const { action_id, source, at, verdict, outcome, votes } = decision;
+  const request = JSON.parse(decision.request) as ActionRequest;
+  // What held only at that moment says nothing about the rule.
+  const {
+    stops: _,
+    rejection: __,
+    grant: ___,
+    key_ended: ____,
+    ...lasting
+  } = restoreFacts(decision.facts, decision.past);
+  const facts = withAssumedActivation(compiled, request, lasting, at);
+  const asking = findAskingRule(compiled, request, facts, at);
+  const { agent_id, tool, operation, params, context } = request;
+  return {
+    request,
+    facts: lasting,
+    asks: asking !== null,
+    past: {
+      action_id,
+      agent_id,
+      source,
+      tool,
+      operation,
+      params,
+      context,
+      at,
+      verdict,
+      votes: votes.map(({ by, exceptional }) => ({ by, exceptional, took_ms: times.get(`${action_id} ${by}`) ?? 0 })),
+      outcome,
+      asked: asking === "several" ? null : asking,
+    },
+  };
+}
+
+/** Returns the one rule that requires approval; "several" if more do, or if no rule can stand in; null if none does. */
+function findAskingRule(
+  compiled: CompiledPolicySet,
+  request: ActionRequest,
+  facts: Facts,
+  at: number,
+): PastRequest["asked"] | "several" {
+  if (decide(compiled, request, facts, at).effect !== "require_approval") return null;
+  const answers = evaluateAllPolicies(compiled, request, facts, at).filter(
+    ({ policy: { shadow, suggested } }) => !shadow && suggested === null,
+  );
+  const asking = answers.filter(({ effect }) => effect === "require_approval");
+  const [only] = asking;
+  const isReplaceable =
+    asking.length === 1 && only?.reason_code === "POLICY_RULE" && !answers.some(({ rule }) => rule.risk === "critical");
+  return only !== undefined && isReplaceable ? { policy: only.policy.name, rule: only.rule.name } : "several";
+}
+
+/** Decides every request that requires approval with the rule, too. Returns null if that allows a rejected one, or too little. */
+async function tryOut(
+  rule: MinedRule,
+  compiled: CompiledPolicySet,
+  history: readonly Replayable[],
+  range: SuggestionRange,
+  yieldIfSlow: YieldIfSlow,
+): Promise<SuggestedPolicy | null> {
+  const document = toPolicyDocument(rule, "enforce");
+  const candidate = withPolicy(compiled, document);
+  if (candidate === null) return null;
+  const allowed: PastRequest[] = [];
+  let evaluated = 0;
+  for (const { past, request, facts, asks } of history) {
+    evaluated++;
+    if (!asks || request.tool.toLowerCase() !== rule.group.tool.toLowerCase()) continue;
+    const assumed = withAssumedActivation(candidate, request, facts, past.at);
+    if (decide(candidate, request, assumed, past.at).effect === "allow") {
+      if (past.verdict === "rejected") return null;
+      allowed.push(past);
+    }
+    await yieldIfSlow();
+  }
+  const inRule = new Set(rule.covered);
+  const support = measureSupport(
+    allowed.filter((request) => inRule.has(request)),
+    range,
+  );
+  if (!meetsBar(support, range)) return null;
+  const evidence = collectEvidence(rule, range, allowed, evaluated);
+  const { policy } = document;
+  const about = `Suggested from ${evidence.approvals} approvals by ${evidence.people} people for ${evidence.agents} agents on ${evidence.days} days.`;
+  const shadow: PolicyDocument = { ...document, mode: "shadow" };
+  return {
+    policy,
+    in_place_of: rule.group.asked,
+    tool: rule.group.tool,
+    operation: rule.group.operation,
+    agents: rule.agents,
+    when: rule.text,
+    conditions: rule.conditions.map(({ kind, param, text }) => ({ kind, param, text })),
+    yaml: renderPolicyYaml(shadow, about),
+    tests: renderTestsYaml(policy, rule.group.asked.policy, testCases(rule, shadow, compiled, history)),
+    evidence,
+  };
+}
+
+/** Returns null if the policies do not compile with this one, for example because there are too many. */
+function withPolicy({ document }: CompiledPolicySet, definition: PolicyDocument): CompiledPolicySet | null {
+  const others = document.policies.filter(({ policy }) => policy !== definition.policy);
+  try {
+    return compilePolicySet(buildPolicySet([...others, { policy: definition.policy, version: 1, definition }]));
+  } catch (error) {
+    if (error instanceof PolicyCompileError) return null;
+    throw error;
+  }
+}
+
+/** Returns tests of real actions: the newest approved ones, and the nearest rejected ones. */
+function testCases(
+  rule: MinedRule,
+  shadow: PolicyDocument,
+  { document }: CompiledPolicySet,
+  history: readonly Replayable[],
+): TestCase[] {
+  const { policy: asking } = rule.group.asked;
+  const member = document.policies.find(({ policy }) => policy === asking);
+  if (member === undefined) return [];
+  const set = compilePolicySet(buildPolicySet([member, { policy: shadow.policy, version: 1, definition: shadow }]));
+  const byId = new Map(history.map((each) => [each.past.action_id, each]));
+  const approved = rule.covered.slice(0, MAX_TEST_CASES).map(({ action_id }) => action_id);
+  const rejected = findNearest(rule).map(({ action_id }) => action_id);
+  return [...approved, ...rejected].flatMap((id, i): TestCase[] => {
+    const each = byId.get(id);
+    if (each === undefined) return [];
+    const { past, request } = each;
+    // As `assent policy test` decides: without a registered agent or a key's owner.
+    const principal = { key_id: "test", name: "policy test", agent_id: null, owner: null };
+    const facts = withAssumedActivation(set, request, { principal }, past.at);
+    const { effect, shadow: outcomes } = decide(set, request, facts, past.at);
+    const answer = outcomes.find(({ policy }) => policy === shadow.policy)?.effect ?? null;
+    const isApproved = i < approved.length;
+    if (isApproved ? answer !== "allow" : answer === "allow" && matches(rule.conditions, past.params)) return [];
+    return [{ name: `${isApproved ? "approved" : "rejected"} action ${id}`, request: past, effect, shadow: answer }];
+  });
+}
