@@ -11,7 +11,10 @@ const MAX_DECISIONS = 20_000;
 const SuggestBody = Type.Object(
   {
     since: Type.Optional(
-      Type.String({ format: "date-time", description: `Start of the range. Default: ${DEFAULT_DAYS} days before now.` }),
+      Type.String({
+        format: "date-time",
+        description: `Start of the range. Default: ${DEFAULT_DAYS} days before now.`,
+      }),
     ),
     limit: Type.Optional(
       Type.Integer({
@@ -43,8 +46,12 @@ const Example = { action_id: Type.String(), at: time("When it was submitted."), 
 const Evidence = Type.Object(
   {
     approvals: count("Approvals that the rule covers."),
-    counted: count("Those that count: with no vote within three seconds, at most half of `min_approvals` for each agent."),
-    weak: count("Approvals with a vote within three seconds, of the person's own action, or in an emergency. They do not count."),
+    counted: count(
+      "Those that count: with no vote within three seconds, at most half of `min_approvals` for each agent.",
+    ),
+    weak: count(
+      "Approvals with a vote within three seconds, of the person's own action, or in an emergency. They do not count.",
+    ),
     people: count("People behind the approvals that count."),
     approvers: Type.Array(Type.String(), { description: "Their principals, at most 20." }),
     agents: count("Agents behind them."),
@@ -53,7 +60,12 @@ const Evidence = Type.Object(
     last_at: time("The last of them."),
     median_vote_ms: count("Median time that a vote took, from the request or from the approver's vote before."),
     outcomes: Type.Object(
-      { succeeded: count("Succeeded."), failed: count("Failed."), unknown: count("Unknown."), not_run: count("Not run.") },
+      {
+        succeeded: count("Succeeded."),
+        failed: count("Failed."),
+        unknown: count("Unknown."),
+        not_run: count("Not run."),
+      },
       { description: "How the approved actions ended.", ...closed },
     ),
     nearest_rejections: Type.Array(
@@ -83,7 +95,10 @@ const Evidence = Type.Object(
     ),
     open_params: Type.Array(Type.String(), { description: "Parameters that can have values that nobody approved." }),
     backtest: Type.Object(
-      { evaluated: count("Decisions of the range."), flipped: count("Decisions that the rule would change to `allow`.") },
+      {
+        evaluated: count("Decisions of the range."),
+        flipped: count("Decisions that the rule would change to `allow`."),
+      },
       { description: "Every decision of the range, decided again with the rule.", ...closed },
     ),
   },
@@ -120,7 +135,9 @@ const Suggestions = Type.Object(
     read: count("Decisions that were read."),
     skipped: count("Decisions whose request was erased, altered or larger than 16,384 characters."),
     groups: count("Combinations of a rule, a tool and an operation with approvals."),
-    disqualified: count("Rules that were dropped, because the policies would have allowed a rejected request with them."),
+    disqualified: count(
+      "Rules that were dropped, because the policies would have allowed a rejected request with them.",
+    ),
     truncated: Type.Boolean({ description: "Whether the range has older decisions that were not read." }),
   },
   { title: "Suggestions", ...closed },

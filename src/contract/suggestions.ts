@@ -35,7 +35,7 @@ export interface PastDecisionPage {
 
 /** Reads a page of past decisions, newest first. @param before position of the page; null for the first */
 export type PastDecisionReader = (
-  range: Pick<SuggestionRange, "since" | "until">,
+  range: Pick<SuggestionRange, "since" | "until" | "limit">,
   before: number | null,
 ) => Promise<PastDecisionPage>;
 

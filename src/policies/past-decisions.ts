@@ -30,7 +30,8 @@ export function createPastDecisionReader(
   reader: Reader,
   flagged: () => Promise<ReadonlySet<string>>,
 ): PastDecisionReader {
-  return async ({ since, until }, before) => {
+  return async ({ since, until, limit }, before) => {
+    const size = Math.min(PAGE, limit);
     const span = await reader.decisionSpan(since, until);
     const empty: PastDecisionPage = { decisions: [], read: 0, skipped: 0, next: null };
     if (span === null) return empty;
@@ -40,9 +41,11 @@ export function createPastDecisionReader(
       before_seq: before ?? span.last + 1,
       since,
       until,
-      limit: PAGE,
+      limit: size,
     });
-    const rows = new Map((await reader.actionsById(inputs.map(({ action_id }) => action_id))).map((row) => [row.id, row]));
+    const rows = new Map(
+      (await reader.actionsById(inputs.map(({ action_id }) => action_id))).map((row) => [row.id, row]),
+    );
     const flags = await flagged();
     const decisions: PastDecision[] = [];
     for (const input of inputs) {
@@ -54,7 +57,7 @@ export function createPastDecisionReader(
       decisions,
       read: inputs.length,
       skipped: inputs.length - decisions.length,
-      next: inputs.length < PAGE || last === undefined ? null : last.seq,
+      next: inputs.length < size || last === undefined ? null : last.seq,
     };
   };
 }

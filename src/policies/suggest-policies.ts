@@ -11,14 +11,24 @@ import type {
 } from "../contract/suggestions.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { restoreFacts } from "../domain/past.ts";
-import { buildPolicySet, compilePolicySet, PolicyCompileError, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
+import {
+  buildPolicySet,
+  compilePolicySet,
+  PolicyCompileError,
+  type CompiledPolicySet,
+} from "../domain/policy/compile/compile.ts";
 import { decide, evaluateAllPolicies } from "../domain/policy/decide/decide.ts";
 import { withAssumedActivation } from "../domain/policy/decide/limit-facts.ts";
 import type { Facts, PolicyDocument } from "../domain/policy/policy-types.ts";
 import { collectEvidence, findNearest } from "../domain/suggestions/evidence.ts";
 import { groupRequests, matches, mineGroup, type MinedRule } from "../domain/suggestions/mine.ts";
 import { measureSupport, meetsBar, type PastRequest } from "../domain/suggestions/past-request.ts";
-import { renderPolicyYaml, renderTestsYaml, toPolicyDocument, type TestCase } from "../domain/suggestions/render-policy.ts";
+import {
+  renderPolicyYaml,
+  renderTestsYaml,
+  toPolicyDocument,
+  type TestCase,
+} from "../domain/suggestions/render-policy.ts";
 import type { YieldIfSlow } from "./yield-if-slow.ts";
 
 const MAX_SUGGESTIONS = 20;
@@ -42,8 +52,8 @@ export async function suggestPolicies(
 ): Promise<SuggestionReport> {
   const counts = { read: 0, skipped: 0, truncated: false };
   const decisions: PastDecision[] = [];
-  for (let before: number | null = null; ; ) {
-    const page = await read(range, before);
+  for (let before: number | null = null; ;) {
+    const page = await read({ since: range.since, until: range.until, limit: range.limit - counts.read }, before);
     counts.read += page.read;
     counts.skipped += page.skipped;
     decisions.push(...page.decisions);
@@ -98,7 +108,11 @@ function voteTimes(decisions: readonly PastDecision[]): Map<string, number> {
   return times;
 }
 
-function replayableOf(compiled: CompiledPolicySet, decision: PastDecision, times: ReadonlyMap<string, number>): Replayable {
+function replayableOf(
+  compiled: CompiledPolicySet,
+  decision: PastDecision,
+  times: ReadonlyMap<string, number>,
+): Replayable {
   const { action_id, source, at, verdict, outcome, votes } = decision;
   const request = JSON.parse(decision.request) as ActionRequest;
   // What held only at that moment says nothing about the rule.

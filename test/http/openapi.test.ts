@@ -481,6 +481,12 @@ describe("every operation", () => {
     assert.equal((await settle()).body.status, "succeeded");
   });
 
+  it("policies are suggested from approvals", async () => {
+    assert.deepEqual((await send("POST", "/v1/policies/suggest", { body: {} })).body.suggestions, []);
+    const early = await send("POST", "/v1/policies/suggest", { body: { since: "2999-01-01T00:00:00Z" } });
+    assert.equal(early.body.code, "INVALID_RANGE");
+  });
+
   it("a suggested rule can be flagged and restored", async () => {
     const asked = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
     const suggested = {

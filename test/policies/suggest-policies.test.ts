@@ -1,5 +1,7 @@
 /** Suggestions from histories: planted habits are found, traps and hostile values are not turned into rules. */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import type { PastDecision, SuggestionReport } from "../../src/contract/suggestions.ts";
 import type { ActionRequest } from "../../src/domain/actions.ts";
@@ -9,7 +11,10 @@ import { parsePolicies, parsePolicyTests } from "../../src/domain/policy/parse/p
 import type { PolicyDocument } from "../../src/domain/policy/policy-types.ts";
 import { runPolicyTest } from "../../src/domain/policy/test/run-tests.ts";
 import { upperRejectionBound } from "../../src/domain/suggestions/rejection-bound.ts";
+import { checkPolicyFolder } from "../../src/policies/folder.ts";
 import { suggestPolicies } from "../../src/policies/suggest-policies.ts";
+import { ROOT } from "../support/runtimes.ts";
+import { POLICIES } from "../support/service.ts";
 import { ASKING, END, generateHistory, KINDS, pastDecision, randomFrom, type Asked } from "../support/past-requests.ts";
 
 const DAY = 86_400_000;
@@ -280,4 +285,27 @@ test("the upper bound is the exact one", () => {
     [0, 0, 1],
   ] as const)
     assert.ok(Math.abs(upperRejectionBound(k, n) - expected) < 1e-3, `${k} of ${n}: ${upperRejectionBound(k, n)}`);
+});
+
+test("the day of the demo gives no suggestion, not even with the lowest bar: no habit has two agents", async () => {
+  const day = JSON.parse(readFileSync(join(ROOT, "src/cli/demo/day.json"), "utf8")) as {
+    time: string;
+    action: { agent_id: string; tool: string; operation: string; params?: Asked["params"] };
+    votes?: { approver: string; approve: boolean }[];
+  }[];
+  const history = day.flatMap(({ time, action: { agent_id: agent, params = {}, ...action }, votes = [] }, i) => {
+    const [vote] = votes;
+    if (vote === undefined) return [];
+    const at = Date.parse(`2026-11-19T${time}:00Z`);
+    return [pastDecision(i, { agent, params, ...action }, { at, approver: vote.approver, approve: vote.approve })];
+  });
+  const { documents } = await checkPolicyFolder(POLICIES);
+  const set = compilePolicySet(
+    buildPolicySet(
+      documents.map(({ document: definition }) => ({ policy: definition.policy, version: 1, definition })),
+    ),
+  );
+  const report = await suggest(history.toReversed(), { min_approvals: 4, min_people: 1, min_days: 1 }, set);
+  assert.ok(report.groups > 2 && report.read > 8, JSON.stringify(report));
+  assert.deepEqual(report.suggestions, []);
 });

@@ -66,7 +66,9 @@ interface Kind {
 
 const pick = <T>(random: () => number, values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
 const word = (random: () => number): string =>
-  Array.from({ length: 4 + Math.floor(random() * 5) }, () => pick(random, [..."abcdefghijklmnopqrstuvwxyz"])).join("");
+  Array.from({ length: 4 + Math.floor(random() * 5) }, () => pick(random, "abcdefghijklmnopqrstuvwxyz".split(""))).join(
+    "",
+  );
 
 /** Three habits, two traps and noise. */
 export const KINDS: readonly Kind[] = [

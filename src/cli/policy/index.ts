@@ -1,5 +1,5 @@
-/** `assent policy`: one file for each verb. Only `backtest` can need a running service. */
-import { suggest } from "../../domain/suggest.ts";
+/** `assent policy`: one file for each verb. Only `backtest` and `suggest` can need a running service. */
+import { suggest as suggestName } from "../../domain/suggest.ts";
 import { usage, type Command, type Verb } from "../command.ts";
 import { backtest } from "./backtest.ts";
 import { check } from "./check.ts";
@@ -8,6 +8,7 @@ import { explain } from "./explain.ts";
 import { fmt } from "./fmt.ts";
 import { importTools } from "../mcp/import-tools.ts";
 import { init } from "./init.ts";
+import { suggest } from "./suggest.ts";
 import { test } from "./test.ts";
 
 const VERBS: Readonly<Record<string, Verb>> = {
@@ -19,6 +20,7 @@ const VERBS: Readonly<Record<string, Verb>> = {
   explain,
   "import-tools": importTools,
   backtest,
+  suggest,
 };
 
 export const policy: Command = {
@@ -43,7 +45,7 @@ examples:
     const verb = name !== undefined && Object.hasOwn(VERBS, name) ? VERBS[name] : undefined;
     if (verb !== undefined) return verb.run(rest, io);
     const names = Object.keys(VERBS);
-    const meant = name === undefined ? null : suggest(name, names);
+    const meant = name === undefined ? null : suggestName(name, names);
     throw usage(
       `assent policy takes ${names.slice(0, -1).join(", ")} or ${names.at(-1)}${name === undefined ? "" : `, not "${name}"`}${meant === null ? "" : `; did you mean "${meant}"?`}`,
     );

@@ -127,7 +127,7 @@ function range(expression: string, values: readonly number[]): Core {
 /** A common start up to a separator, followed by a text of the pattern that all have. */
 function prefix(expression: string, values: readonly string[]): Core | null {
   const start = cutAtSeparator(commonStart(values));
-  const points = [...start].length;
+  const points = Array.from(start).length;
   if (points < MIN_PREFIX || values.some((value) => value === start)) return null;
   const rest = characterPattern(values, (value) => value.slice(start.length));
   if (rest === null) return null;
@@ -161,8 +161,7 @@ function mailDomain(expression: string, values: readonly string[]): Core | null 
   return {
     kind: "pattern",
     text: `type(${expression}) == string && ${expression}.endsWith(${celLiteral(domain)}) && ${expression}.matches("${source}")${local.text(expression)}`,
-    test: (value) =>
-      typeof value === "string" && value.endsWith(domain) && tested.test(value) && local.isSafe(value),
+    test: (value) => typeof value === "string" && value.endsWith(domain) && tested.test(value) && local.isSafe(value),
   };
 }
 

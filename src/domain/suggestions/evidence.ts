@@ -33,7 +33,11 @@ export interface Evidence {
   /** Exact one-sided upper bound of the rejection rate that this many strong approvals without a rejection support. */
   rejection_bound: { trials: number; rejections: number; confidence: number; upper: number };
   /** What else of the range the rule would newly allow: requests that no person answered, or that were not counted. */
-  newly_allows: { unanswered: number; approved: number; examples: { action_id: string; at: string; agent_id: string }[] };
+  newly_allows: {
+    unanswered: number;
+    approved: number;
+    examples: { action_id: string; at: string; agent_id: string }[];
+  };
   /** Parameters whose condition holds for values that nobody approved. */
   open_params: string[];
   /** Backtest: the decisions of the range that were replayed, and those that flip to `allow`. */
@@ -110,4 +114,3 @@ function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.floor((sorted.length - 1) / 2)] ?? 0;
 }
-

@@ -54,7 +54,8 @@ export function groupRequests(history: readonly PastRequest[]): MinedGroup[] {
       const list = rejected.get(targetOf(request)) ?? [];
       if (list.length < MAX_REJECTED) rejected.set(targetOf(request), [...list, request]);
     }
-    if (verdict !== "approved" || asked === null || ![tool, operation, agent_id].every((name) => NAME.test(name))) continue;
+    if (verdict !== "approved" || asked === null || ![tool, operation, agent_id].every((name) => NAME.test(name)))
+      continue;
     const key = JSON.stringify([asked.policy, asked.rule, tool, operation]);
     const known = groups.get(key) ?? { group: { asked, tool, operation, approved: [], rejected: [] }, approved: [] };
     if (known.approved.length < MAX_APPROVED) known.approved.push(request);
@@ -188,7 +189,13 @@ function findSplits(
     const present = candidates.filter(({ params }) => Object.hasOwn(params, name));
     const refused = rejected.flatMap(({ params }) => (Object.hasOwn(params, name) ? [params[name]] : []));
     const absent = candidates.filter(({ params }) => !Object.hasOwn(params, name));
-    return [absent, present, ...splitByValue(name, present, new Set<unknown>(refused)), ...splitByRange(name, present, refused), ...splitByStart(name, present)];
+    return [
+      absent,
+      present,
+      ...splitByValue(name, present, new Set<unknown>(refused)),
+      ...splitByRange(name, present, refused),
+      ...splitByStart(name, present),
+    ];
   });
   const unique = new Map<string, Candidate[]>();
   for (const part of parts) {

@@ -90,7 +90,5 @@ export function measureSupport(approvals: readonly PastRequest[], { min_approval
 
 /** Whether the support meets the bar. */
 export function meetsBar({ counted, people, sources, days }: Support, bar: EvidenceBar): boolean {
-  return (
-    counted >= bar.min_approvals && people >= bar.min_people && days >= bar.min_days && sources >= MIN_SOURCES
-  );
+  return counted >= bar.min_approvals && people >= bar.min_people && days >= bar.min_days && sources >= MIN_SOURCES;
 }

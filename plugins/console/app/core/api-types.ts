@@ -1816,6 +1816,125 @@ export interface Policy {
   warnings: string[];
 }
 
+export interface Suggestion {
+  /** Name of the policy: a digest of the rule. */
+  policy: string;
+  /** Whether a policy with this name is stored. */
+  stored: boolean;
+  /** The rule that requires approval. */
+  in_place_of: {
+    policy: string;
+    rule: string;
+  };
+  tool: string;
+  operation: string;
+  agents: string[];
+  /** Condition in CEL. */
+  when: string;
+  /** Its parts. */
+  conditions: ({
+    kind: string;
+    param: string | null;
+    text: string;
+  })[];
+  /** The policy in shadow mode. */
+  yaml: string;
+  /** Tests made from real actions, for the folder of the policies. */
+  tests: string;
+  evidence: {
+    /** Approvals that the rule covers. */
+    approvals: number;
+    /** Those that count: with no vote within three seconds, at most half of `min_approvals` for each agent. */
+    counted: number;
+    /** Approvals with a vote within three seconds, of the person's own action, or in an emergency. They do not count. */
+    weak: number;
+    /** People behind the approvals that count. */
+    people: number;
+    /** Their principals, at most 20. */
+    approvers: string[];
+    /** Agents behind them. */
+    agents: number;
+    /** Days on which they were submitted. */
+    days: number;
+    /** The first of the approvals. */
+    first_at: string;
+    /** The last of them. */
+    last_at: string;
+    /** Median time that a vote took, from the request or from the approver's vote before. */
+    median_vote_ms: number;
+    /** How the approved actions ended. */
+    outcomes: {
+      /** Succeeded. */
+      succeeded: number;
+      /** Failed. */
+      failed: number;
+      /** Unknown. */
+      unknown: number;
+      /** Not run. */
+      not_run: number;
+    };
+    /** Rejected requests that meet all but the fewest conditions. */
+    nearest_rejections: {
+      action_id: string;
+      /** When it was submitted. */
+      at: string;
+      agent_id: string;
+      /** Conditions that it does not meet. */
+      failed: string[];
+    }[];
+    /** Rejected requests with the same tool and operation. */
+    rejections: number;
+    rejection_bound: {
+      /** Approvals that count, without the cap for each agent. */
+      trials: number;
+      /** Rejections among them: always 0. */
+      rejections: number;
+      confidence: number;
+      /** Upper bound of the rejection rate (Clopper-Pearson, one-sided). */
+      upper: number;
+    };
+    /** What else of the range the rule would allow. */
+    newly_allows: {
+      /** Requests that no person answered. */
+      unanswered: number;
+      /** Other approved requests. */
+      approved: number;
+      examples: {
+        action_id: string;
+        /** When it was submitted. */
+        at: string;
+        agent_id: string;
+      }[];
+    };
+    /** Parameters that can have values that nobody approved. */
+    open_params: string[];
+    /** Every decision of the range, decided again with the rule. */
+    backtest: {
+      /** Decisions of the range. */
+      evaluated: number;
+      /** Decisions that the rule would change to `allow`. */
+      flipped: number;
+    };
+  };
+}
+
+export interface Suggestions {
+  /** Start of the range. */
+  since: string;
+  /** The shortest first. */
+  suggestions: Suggestion[];
+  /** Decisions that were read. */
+  read: number;
+  /** Decisions whose request was erased, altered or larger than 16,384 characters. */
+  skipped: number;
+  /** Combinations of a rule, a tool and an operation with approvals. */
+  groups: number;
+  /** Rules that were dropped, because the policies would have allowed a rejected request with them. */
+  disqualified: number;
+  /** Whether the range has older decisions that were not read. */
+  truncated: boolean;
+}
+
 export interface Replay {
   /** One decision was replayed. */
   kind: "decision";
@@ -3221,6 +3340,22 @@ export interface Api {
       /** Warnings about probable mistakes, such as channels that the configuration does not define. */
       warnings: string[];
     };
+  };
+  "POST /v1/policies/suggest": {
+    query: never;
+    body: {
+      /** Start of the range. Default: 90 days before now. */
+      since?: string | undefined;
+      /** Maximum number of decisions that are read, newest first. Default: 20000. */
+      limit?: number | undefined;
+      /** Approvals that must support a rule. At most half of them count for each agent. Default: 20. */
+      min_approvals?: number | undefined;
+      /** People who must have approved. Default: 2. */
+      min_people?: number | undefined;
+      /** Days on which they must have approved. Default: 3. */
+      min_days?: number | undefined;
+    };
+    response: Suggestions;
   };
   "GET /v1/provenance/{hash}": {
     query: never;

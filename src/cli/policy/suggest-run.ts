@@ -1,0 +1,118 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { SuggestedPolicy, SuggestionReport } from "../../contract/suggestions.ts";
+import { checkPolicyFolder } from "../../policies/folder.ts";
+import { CommandError, EXIT, parse, safe, usage, type Output } from "../command.ts";
+import { privilegedClient, withServiceErrors } from "../remote.ts";
+import { assertNoFaults } from "./folder-argument.ts";
+
+type Answer = SuggestionReport & { since: string };
+
+export async function policySuggest(args: string[], io: Output): Promise<number> {
+  const { values, positionals } = parse(args, {
+    since: { type: "string" },
+    "min-approvals": { type: "string" },
+    "min-people": { type: "string" },
+    "min-days": { type: "string" },
+    json: { type: "boolean" },
+    create: { type: "boolean" },
+    write: { type: "string" },
+    branch: { type: "string" },
+  });
+  const targets = [values.create, values.write, values.branch].filter((target) => target !== undefined);
+  if (targets.length > 1) throw usage("--create, --write and --branch exclude each other");
+  if (values.create === true && positionals.length === 0) throw usage("--create takes the names of suggestions");
+  if (targets.length === 0 && positionals.length > 0) throw usage("names need --create, --write or --branch");
+  const body = {
+    ...(values.since === undefined ? {} : { since: values.since }),
+    ...numberOf("min_approvals", values["min-approvals"]),
+    ...numberOf("min_people", values["min-people"]),
+    ...numberOf("min_days", values["min-days"]),
+  };
+  const service = await privilegedClient();
+  const answer = await withServiceErrors(() => service.call<Answer>("POST", "/v1/policies/suggest", body));
+  const chosen = choose(answer.suggestions, positionals);
+  if (values.create === true) {
+    const yaml = chosen.map((suggestion) => suggestion.yaml).join("---\n");
+    await withServiceErrors(() => service.call("POST", "/v1/policies/import-yaml", { yaml }));
+    for (const { policy } of chosen) io.err(`stored ${policy}: activate it, first in shadow mode`);
+  }
+  if (values.branch !== undefined) await commitBranch(values.branch, chosen, io);
+  if (values.write !== undefined) await writeFiles(values.write, chosen, io);
+  io.out(values.json === true ? JSON.stringify(answer) : renderText({ ...answer, suggestions: chosen }));
+  return EXIT.ok;
+}
+
+function numberOf(name: string, given: string | undefined): Record<string, number> {
+  if (given === undefined) return {};
+  if (!/^[0-9]{1,6}$/.test(given)) throw usage(`--${name.replace("_", "-")} takes a number, not "${given}"`);
+  return { [name]: Number(given) };
+}
+
+/** Returns the suggestions with these names; all if there are none. */
+function choose(suggestions: readonly SuggestedPolicy[], names: readonly string[]): SuggestedPolicy[] {
+  const unknown = names.find((name) => !suggestions.some(({ policy }) => policy === name));
+  if (unknown !== undefined) throw new CommandError(`the service does not suggest "${unknown}" now`);
+  return suggestions.filter(({ policy }) => names.length === 0 || names.includes(policy));
+}
+
+/** Writes the policies and tests, and checks the folder with them. Existing files are left alone. */
+async function writeFiles(folder: string, suggestions: readonly SuggestedPolicy[], io: Output): Promise<string[]> {
+  const files = suggestions.flatMap(({ policy, yaml, tests }) => [
+    { name: `${policy}.yaml`, text: yaml },
+    { name: `${policy}_test.yaml`, text: tests },
+  ]);
+  const existing = files.find(({ name }) => existsSync(join(folder, name)));
+  if (existing !== undefined) throw new CommandError(`${join(folder, existing.name)} exists; nothing was written`);
+  for (const { name, text } of files) writeFileSync(join(folder, name), text, { flag: "wx" });
+  const { faults } = await checkPolicyFolder(folder);
+  assertNoFaults(folder, faults, "the files were written", EXIT.failure, io);
+  for (const { name } of files) io.err(`wrote ${join(folder, name)}`);
+  return files.map(({ name }) => name);
+}
+
+/** Commits the files on a new branch, which stays checked out. Other changes in the working tree are not committed. */
+async function commitBranch(folder: string, suggestions: readonly SuggestedPolicy[], io: Output): Promise<void> {
+  const [first] = suggestions;
+  if (first === undefined) throw new CommandError("there is nothing to suggest, so no branch was created");
+  const branch = `assent/${first.policy}`;
+  git(folder, ["switch", "--quiet", "--create", branch]);
+  const files = await writeFiles(folder, suggestions, io);
+  git(folder, ["add", "--", ...files]);
+  git(folder, ["commit", "--quiet", "-m", "Suggest policies from what people approved", "--", ...files]);
+  io.err(`committed ${files.length} files on the branch ${branch}`);
+}
+
+function git(folder: string, args: string[]): void {
+  try {
+    execFileSync("git", ["-C", folder, ...args], { stdio: ["ignore", "ignore", "pipe"], timeout: 60_000 });
+  } catch (error) {
+    const { stderr = "" } = error as { stderr?: Buffer | string };
+    throw new CommandError(`git ${args[0]} failed in ${folder}: ${safe(String(stderr).trim())}`);
+  }
+}
+
+function renderText({ suggestions, read, groups, since, truncated }: Answer): string {
+  const head = `${suggestions.length} suggestions from ${read} decisions since ${since}, in ${groups} groups of approvals${truncated ? " (older decisions were not read)" : ""}`;
+  return [head, ...suggestions.map(renderSuggestion)].join("\n\n");
+}
+
+function renderSuggestion({ yaml, evidence }: SuggestedPolicy): string {
+  const { approvals, weak, people, agents, days, median_vote_ms, outcomes, rejections, rejection_bound } = evidence;
+  const { nearest_rejections, newly_allows, open_params, backtest } = evidence;
+  const percent = (rejection_bound.upper * 100).toFixed(1);
+  return [
+    yaml.trimEnd(),
+    `  covers ${approvals} approvals (${weak} weak) by ${people} people for ${agents} agents on ${days} days; a vote took ${Math.round(median_vote_ms / 1000)} s (median)`,
+    `  they ended: ${outcomes.succeeded} succeeded, ${outcomes.failed} failed, ${outcomes.unknown} unknown, ${outcomes.not_run} did not run`,
+    `  ${rejections} rejections with this tool and operation; ${rejection_bound.trials} approvals without one support a rejection rate of at most ${percent} % (95 %)`,
+    ...nearest_rejections.map(
+      ({ action_id, failed }) => `  nearest rejection ${action_id} fails ${failed.length}: ${safe(failed[0] ?? "")}`,
+    ),
+    `  of ${backtest.evaluated} decisions it would change ${backtest.flipped}; besides these approvals it would allow ${newly_allows.unanswered} unanswered and ${newly_allows.approved} other approved requests`,
+    ...(open_params.length === 0
+      ? []
+      : [`  accepts values that nobody approved in: ${open_params.map(safe).join(", ")}`]),
+  ].join("\n");
+}

@@ -1,0 +1,28 @@
+/** `assent policy suggest`. Loads the modules that it needs when it runs, because most verbs need no service. */
+import type { Verb } from "../command.ts";
+
+const HELP = `usage: assent policy suggest [--since TIME] [--min-approvals N] [--min-people N] [--min-days N] [--json]
+                             [--create NAME... | --write FOLDER [NAME...] | --branch FOLDER [NAME...]]
+
+Asks the service for rules that would have allowed what people approved, and prints each with its evidence.
+Needs a key with the scopes policies:write and actions:read (ASSENT_URL, ASSENT_API_KEY).
+
+  --since TIME        RFC 3339 (90 days ago)
+  --min-approvals N   approvals that must support a rule, at most half of them of one agent (20)
+  --min-people N      people who must have approved (2)
+  --min-days N        days on which they must have approved (3)
+  --json              print the answer of the service
+  --create            store the named suggestions as candidates; a person activates them
+  --write FOLDER      write the suggestions and their tests to FOLDER, and check them there
+  --branch FOLDER     the same on a new git branch, with a commit
+
+examples:
+  assent policy suggest
+  assent policy suggest --create suggested-3f2a9c1b04de
+  assent policy suggest --branch policies`;
+
+export const suggest: Verb = {
+  summary: "suggest rules from what people approved, with evidence",
+  help: HELP,
+  run: async (args, io) => (await import("./suggest-run.ts")).policySuggest(args, io),
+};
