@@ -107,6 +107,7 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
     { name: "actions", hash: "#/actions", until: (page) => page.locator("tbody tr").nth(10).waitFor() },
     { name: "action", hash: `#/actions/${week.done}`, until: text("Decision as recorded") },
     { name: "grants", hash: "#/grants", until: text("No grants are active.") },
+    { name: "suggestions", hash: "#/suggestions", until: text("Activated rules") },
     { name: "policies", hash: "#/policies", until: text("newsletter") },
     { name: "policy", hash: "#/policies/newsletter", until: text(/the effect of the rule/) },
     {

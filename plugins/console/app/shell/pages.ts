@@ -58,6 +58,14 @@ export const PAGES: readonly PageEntry[] = [
     scopes: ["policies:read"],
   },
   {
+    name: "suggestions",
+    title: "Suggestions",
+    icon: "list",
+    section: "Control",
+    load: () => import("../suggestions/suggestions.tsx").then((module) => module.Suggestions),
+    scopes: ["policies:read"],
+  },
+  {
     name: "agents",
     title: "Agents",
     icon: "bot",

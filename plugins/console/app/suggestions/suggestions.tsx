@@ -1,0 +1,264 @@
+/** The page of suggestions: rules that people's approvals support, and the suggested rules that were activated. */
+import { useState } from "preact/hooks";
+import type { Api } from "../core/api-types.ts";
+import { at, request } from "../core/api.ts";
+import { may } from "../core/me.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Badge, Empty, Facts, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { counted, duration } from "../ui/format.ts";
+import { Field, values } from "../ui/forms.tsx";
+import { useLoad } from "../ui/hooks.ts";
+import { Who } from "../ui/person.tsx";
+import { Snippet } from "../ui/snippet.tsx";
+
+type Suggestion = Api["POST /v1/policies/suggest"]["response"]["suggestions"][number];
+type Rule = Api["GET /v1/suggested-rules"]["response"]["suggested_rules"][number];
+
+export function Suggestions() {
+  const [result, setResult] = useState("");
+  const mayMine = may("policies:write") && may("actions:read");
+  const mined = useLoad(
+    (signal) => (mayMine ? request("POST /v1/policies/suggest", { body: {}, signal }) : Promise.resolve(null)),
+    [mayMine],
+  );
+  const rules = useLoad((signal) => request("GET /v1/suggested-rules", { signal }), []);
+  const suggestions = mined.data?.suggestions ?? [];
+  const active = rules.data?.suggested_rules ?? [];
+  return (
+    <Page title="Suggestions">
+      <div role="status">
+        {result === "" ? null : (
+          <Notice kind="good">
+            <Text value={result} />
+          </Notice>
+        )}
+      </div>
+      <Problem error={mined.error} again={mined.reload} />
+      {mined.data === null && mined.loading && mayMine ? <Loading what="approvals of the last 90 days" /> : null}
+      {mayMine ? null : (
+        <p class="quiet">Suggestions need a key with policies:write, and actions:read for all actions.</p>
+      )}
+      {mined.data !== null && suggestions.length === 0 ? (
+        <Empty text="Nothing to suggest.">
+          <p>
+            A rule needs 20 approvals by 2 people, for 2 agents, on 3 days, and no rejection of a request that it
+            covers. Read: {counted(mined.data.read, "decision")}.
+          </p>
+        </Empty>
+      ) : null}
+      {suggestions.map((suggestion) => (
+        <One
+          key={suggestion.policy}
+          suggestion={suggestion}
+          onStored={() => {
+            setResult(
+              `${suggestion.policy} is stored. It has no effect until a person activates it, first in shadow mode.`,
+            );
+            mined.reload();
+          }}
+        />
+      ))}
+      <h2>Activated rules</h2>
+      <Problem error={rules.error} again={rules.reload} />
+      {rules.data === null && rules.loading ? <Loading what="activated rules" /> : null}
+      {rules.data !== null && active.length === 0 ? <p class="quiet">No suggested rule was activated yet.</p> : null}
+      {active.length === 0 ? null : (
+        <ActiveRules
+          rules={active}
+          onRestored={(policy) => {
+            setResult(`The rule of ${policy} is in force again.`);
+            rules.reload();
+          }}
+        />
+      )}
+    </Page>
+  );
+}
+
+function One({ suggestion, onStored }: { suggestion: Suggestion; onStored(): void }) {
+  const { policy, stored, in_place_of, tool, operation, agents, yaml } = suggestion;
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const store = async (): Promise<void> => {
+    setBusy(true);
+    try {
+      await request("POST /v1/policies/import-yaml", { body: { yaml } });
+      onStored();
+    } catch (problem) {
+      setError(problem);
+    }
+    setBusy(false);
+  };
+  return (
+    <section class="panel" aria-label={`Suggestion ${policy}`}>
+      <h2>
+        <Text value={`Allow ${tool} ${operation}`} />
+      </h2>
+      <p class="quiet">
+        for <Text value={agents.join(", ")} />, in place of “<Text value={in_place_of.rule} />” of{" "}
+        <a href={`#/policies/${at(in_place_of.policy)}`}>
+          <Text value={in_place_of.policy} />
+        </a>
+      </p>
+      <EvidenceFacts suggestion={suggestion} />
+      <Snippet label={`${policy}.yaml`} text={yaml} />
+      <Problem error={error} />
+      <p class="row">
+        {stored ? (
+          <a href={`#/policies/${at(policy)}`}>Open the candidate</a>
+        ) : (
+          <button type="button" disabled={isBusy} onClick={() => void store()}>
+            Create candidate
+          </button>
+        )}
+      </p>
+    </section>
+  );
+}
+
+function EvidenceFacts({ suggestion: { evidence } }: { suggestion: Suggestion }) {
+  const { approvals, weak, people, agents, days, median_vote_ms, outcomes, rejections, rejection_bound } = evidence;
+  const { nearest_rejections, newly_allows, open_params, backtest } = evidence;
+  const others = newly_allows.unanswered + newly_allows.approved;
+  return (
+    <Facts
+      rows={[
+        ["Covers", `${counted(approvals, "approval")}${weak === 0 ? "" : `, ${weak} of them weak`}`],
+        ["Behind it", `${people} people, ${counted(agents, "agent")}, ${counted(days, "day")}`],
+        ["Median vote", duration(median_vote_ms)],
+        [
+          "Outcomes",
+          `${outcomes.succeeded} succeeded, ${outcomes.failed} failed, ${outcomes.unknown} unknown, ${outcomes.not_run} not run`,
+        ],
+        [
+          "Rejection rate",
+          `at most ${(rejection_bound.upper * 100).toFixed(1)} % (95 %, ${counted(rejection_bound.trials, "trial")})`,
+        ],
+        [
+          "Also allows",
+          others === 0
+            ? "no other request of the range"
+            : `${newly_allows.unanswered} unanswered and ${newly_allows.approved} other approved`,
+        ],
+        ["Accepts new values in", open_params.length === 0 ? null : open_params.join(", ")],
+        ["Backtest", `changes ${backtest.flipped} of ${counted(backtest.evaluated, "decision")}`],
+        [
+          "Nearest rejections",
+          nearest_rejections.length === 0 ? (
+            `none of ${rejections}`
+          ) : (
+            <ul class="plain">
+              {nearest_rejections.map(({ action_id, agent_id, failed }) => (
+                <li key={action_id}>
+                  <a href={`#/actions/${at(action_id)}`}>{action_id.slice(-6)}</a> by <Text value={agent_id} />: fails{" "}
+                  {counted(failed.length, "condition")}
+                </li>
+              ))}
+            </ul>
+          ),
+        ],
+      ]}
+    />
+  );
+}
+
+function ActiveRules({ rules, onRestored }: { rules: readonly Rule[]; onRestored(policy: string): void }) {
+  const [restoring, setRestoring] = useState<Rule | null>(null);
+  return (
+    <>
+      <Table label="Activated rules" head={["Policy", "Allows", "Results", "Status", ""]}>
+        {rules.map((rule) => (
+          <tr key={rule.policy}>
+            <td>
+              <a href={`#/policies/${at(rule.policy)}`}>{rule.policy}</a>
+            </td>
+            <td data-label="Allows">
+              <Text value={`${rule.tool} ${rule.operation}`} />
+            </td>
+            <td data-label="Results">
+              {rule.results.length - failures(rule)} succeeded, {failures(rule)} failed
+            </td>
+            <td data-label="Status">
+              <Badge value={rule.status} />
+              {rule.reverted === null ? null : (
+                <>
+                  <br />
+                  <span class="quiet">
+                    {rule.reverted.cause}, <Time at={rule.reverted.at} />
+                    {rule.reverted.by === null ? null : (
+                      <>
+                        {" "}
+                        by <Who principal={rule.reverted.by} />
+                      </>
+                    )}
+                  </span>
+                </>
+              )}
+            </td>
+            <td>
+              {rule.reverted !== null && may("policies:activate") ? (
+                <button
+                  type="button"
+                  class="small"
+                  aria-label={`Restore the rule of ${rule.policy}`}
+                  onClick={() => setRestoring(rule)}
+                >
+                  Restore…
+                </button>
+              ) : null}
+            </td>
+          </tr>
+        ))}
+      </Table>
+      {restoring === null ? null : (
+        <Restore
+          rule={restoring}
+          onClose={() => setRestoring(null)}
+          onDone={() => {
+            setRestoring(null);
+            onRestored(restoring.policy);
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+const failures = ({ results }: Rule): number => results.split("f").length - 1;
+
+function Restore({ rule, onClose, onDone }: { rule: Rule; onClose(): void; onDone(): void }) {
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const restore = async (event: SubmitEvent & { currentTarget: HTMLFormElement }): Promise<void> => {
+    event.preventDefault();
+    const { reason = "" } = values(event.currentTarget);
+    setBusy(true);
+    try {
+      await request("POST /v1/suggested-rules/{policy}/restore", { path: [rule.policy], body: { reason } });
+      onDone();
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title="Restore this rule?" onClose={onClose}>
+      <form onSubmit={(event) => void restore(event)}>
+        <p>
+          <strong>{rule.policy}</strong> allows <Text value={`${rule.tool} ${rule.operation}`} /> again without asking
+          anyone.
+        </p>
+        <Field name="reason" label="Reason" help="Recorded in the ledger." error={error} maxLength={500} required />
+        <Problem error={error} />
+        <div class="row end">
+          <button type="submit" disabled={isBusy}>
+            Restore
+          </button>
+          <button type="button" onClick={onClose}>
+            Keep it reverted
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
