@@ -70,6 +70,7 @@ export {
   MAX_ANSWER_LENGTH,
   MAX_QUESTION_LENGTH,
   MAX_QUESTIONS,
+  MAX_QUESTIONS_BEFORE_OWNER,
   questionsDigest,
   questionsMatch,
   type RecordedQuestion,

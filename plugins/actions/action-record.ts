@@ -1,5 +1,6 @@
 /** Renders an action for the API, limited to what one credential can see. */
 import {
+  commitDigest,
   type CompiledPolicySet,
   type CoreHost,
   type Decision,
@@ -17,7 +18,9 @@ import {
   presentRequest,
   questionsDigest,
   type ReviewEntry,
+  sha256Hex,
   type TokenClaims,
+  utf8,
 } from "../../src/core.ts";
 import { type Credential, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
@@ -35,13 +38,19 @@ import { readHistory, recordAlteredError, type VerifiedHistory } from "./verify-
 import { tracedAction } from "./traced-action.ts";
 import { describeVoting } from "./vote-standing.ts";
 
-/** @param questions digest of the questions that the approver is shown; null in a link */
-export function tokenClaims(row: ActionRow, principal: string, questions: string | null): TokenClaims {
+/** What an approver is shown in addition to the request, as digests: the questions to the agent, and the preview. */
+export interface ShownDigests {
+  questions: string | null;
+  preview: string | null;
+}
+
+/** @param shown null in a link, which always displays the current state */
+export function tokenClaims(row: ActionRow, principal: string, shown: ShownDigests | null): TokenClaims {
   const { id, expires_at } = row;
   return {
     action_id: id,
     request_hash: effectiveHash(row),
-    questions,
+    ...shown,
     approver: principal,
     expires_at: expires_at ?? 0,
   };
@@ -56,6 +65,16 @@ export function linkMac(host: CoreHost): (message: Uint8Array) => Uint8Array {
 }
 
 /**
+ * Returns the commitment to the preview that the rule renders; null if it renders none. Salted like the request: who reads
+ * the log could otherwise guess a short preview, even after the request's erasure.
+ */
+export function commitPreview(row: ActionRow, set: CompiledPolicySet): string | null {
+  const { params, context } = effectiveRequest(row) ?? { params: {}, context: {} };
+  const { preview } = presentRequest(set, { ...row, params, context });
+  return preview === null ? null : commitDigest(row.salt, sha256Hex(utf8(preview)));
+}
+
+/**
  * Returns what the credential can do about the approval of a pending action: the terms, and the token if it can vote.
  * Null if the action is not pending, or the credential cannot vote on actions at all.
  */
@@ -65,6 +84,7 @@ async function readVoting(
   votes: readonly ApprovalRow[],
   history: VerifiedHistory | null,
   credential: Credential,
+  set: CompiledPolicySet,
 ): Promise<Pick<ActionRecord, "approval_terms" | "approval_token" | ComparedMember> | null> {
   if (row.status !== "pending_approval" || row.expires_at === null || row.expires_at <= host.clock()) return null;
   if (history === null || history.requirement === null) return null;
@@ -100,7 +120,10 @@ async function readVoting(
       : {
           approval_token: makeToken(
             "approval",
-            tokenClaims(row, credential.principal, questionsDigest(history.questions)),
+            tokenClaims(row, credential.principal, {
+              questions: questionsDigest(history.questions),
+              preview: commitPreview(row, set),
+            }),
             approvalMac(host),
           ),
         }),
@@ -304,7 +327,9 @@ export async function readRecord(
   const current = votes === undefined ? await readVotes(host, row) : { row, votes };
   const rejection = await readRejection(host.storage, current.row, current.votes, host.clock());
   const history = options.token && current.row.quorum !== null ? await readHistory(host.storage, current.row) : null;
-  const voting = options.token ? await readVoting(host, current.row, current.votes, history, credential) : null;
+  // The same policies render the preview of the record.
+  const set = options.set ?? (await host.policies.current()).compiled;
+  const voting = options.token ? await readVoting(host, current.row, current.votes, history, credential, set) : null;
   const record = renderAction(host, current.row, current.votes, rejection, voting, options);
   return history === null || history.reviews.length === 0
     ? record

@@ -8,6 +8,7 @@ import {
   encodeQuestions,
   type LedgerTransaction,
   MAX_QUESTIONS,
+  MAX_QUESTIONS_BEFORE_OWNER,
   type StoredQuestion,
   toActor,
 } from "../../src/core.ts";
@@ -40,6 +41,11 @@ export function askQuestion(host: CoreHost, credential: Credential, id: string, 
       throw new Refusal(
         "TOO_MANY_QUESTIONS",
         `${MAX_QUESTIONS} questions were asked about the action, which is the limit; vote on it`,
+      );
+    if (self !== null && questions.length >= MAX_QUESTIONS_BEFORE_OWNER)
+      throw new Refusal(
+        "TOO_MANY_QUESTIONS",
+        `the other ${MAX_QUESTIONS - MAX_QUESTIONS_BEFORE_OWNER} questions are reserved for approvers who are not behind the agent`,
       );
     const question = { salt: newSalt(), text };
     const asked = { asked_by: who.principal, asked_at: tx.now, question, answered_at: null, answer: null };

@@ -3,6 +3,7 @@ import {
   actionEntryFields,
   approvalValidityMs,
   cancellationEntry,
+  type CompiledPolicySet,
   confirmWithScope,
   type CoreHost,
   type CountedVote,
@@ -28,6 +29,7 @@ import {
   noLongerAllowedError,
   combinedPlans,
 } from "./redecision.ts";
+import { commitPreview } from "./action-record.ts";
 import { assertMayConfirm, countedVotes } from "./approver-plans.ts";
 import { assertBreakGlassForm, assertMayBreakGlass, recordBreakGlass } from "./break-glass.ts";
 import { recordGrantWithVote } from "./grant-create.ts";
@@ -47,7 +49,9 @@ import {
 import { findLinkedAction, verifyLinkVoter, verifyVoter, type Vote, type VoteProof, type Voter } from "./voter.ts";
 
 /** The voter: the holder of a link token, or a credential with the proof of its vote. */
-type Ballot = { link: string } | { credential: Credential; id: string; proof: VoteProof };
+type Ballot =
+  | { link: string; shown: string | null | undefined }
+  | { credential: Credential; id: string; proof: VoteProof };
 
 /**
  * Records a vote. Returns the action and all votes on it after this one. Throws APPROVAL_EXPIRED if the action has
@@ -81,6 +85,7 @@ export async function voteOn(
             { vote, proof: by.proof },
             { history, set: tx.activePolicies.compiled },
           );
+    if ("link" in by) voter.preview = shownByLink(row, tx.activePolicies.compiled, by.shown);
     if (vote.break_glass === true) assertMayBreakGlass(who, row, voter);
     assertMayConfirm(voter, history.requirement?.approvers ?? []);
     const { principal } = voter.actor;
@@ -106,6 +111,17 @@ export async function voteOn(
     return rereadAction(tx, row.id);
   });
   return { row, votes: votesSoFar, grant };
+}
+
+/**
+ * Returns the commitment to the preview that the page of the link showed; null if the vote does not name it. Throws
+ * TOKEN_INVALID if the preview has changed since.
+ */
+function shownByLink(row: ActionRow, set: CompiledPolicySet, shown: string | null | undefined): string | null {
+  if (shown === undefined) return null;
+  if (shown !== commitPreview(row, set))
+    throw new Refusal("TOKEN_INVALID", "the preview of the request has changed since the page was read; read it again");
+  return shown;
 }
 
 /** A grant comes with an approving vote by key or in a session. A signed vote does not sign the terms of a grant. */
@@ -236,7 +252,7 @@ async function recordVote(
   { approve, reason: given, break_glass = false }: Vote,
   breakGlassId: string,
 ): Promise<ApprovalRow> {
-  const { actor, self, gesture } = voter;
+  const { actor, self, gesture, preview } = voter;
   const { id } = row;
   const reason = given ?? null;
   const approvedUntil = status === "approved" ? tx.now + validForMs : null;
@@ -255,6 +271,7 @@ async function recordVote(
       groups: [...groups],
       independent,
       gesture,
+      preview,
       questions,
       approvals,
       quorum: row.quorum ?? 1,

@@ -60,7 +60,7 @@ export async function editAction(host: CoreHost, credential: Credential, id: str
     const row = await visibleAction(tx, id, who);
     assertNotErased(row);
     const history = await verifyAgainstLedger(host, tx, row, await tx.approvals(id));
-    const voter = verifyTokenVoter(host, row, who, edit.token, history);
+    const voter = verifyTokenVoter(host, row, who, edit.token, { history, set: tx.activePolicies.compiled });
     assertPending(row);
     if (isOverdue(row, tx.now)) throw approvalExpiredError(row);
     assertMayEdit(host, tx, row, history, voter);

@@ -5,6 +5,7 @@ import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { voteOn } from "./cast-vote.ts";
 import {
   readVotes,
+  commitPreview,
   renderGrantLimits,
   policySetFor,
   renderOriginalRequest,
@@ -29,6 +30,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
     approver,
     refusal: refusal?.message ?? null,
     grants: renderGrantLimits(history?.newest.decision.approval?.grants),
+    shown: set === undefined ? null : commitPreview(row, set),
     signature_required: requiresSignature(history?.requirement?.approvers ?? []),
     action: {
       id,
@@ -97,7 +99,7 @@ export function linkRoutes(host: CoreHost, tag: string): Route[] {
         "STORAGE_UNAVAILABLE",
       ],
       async handle({ body }) {
-        await voteOn(host, { link: body.token }, body);
+        await voteOn(host, { link: body.token, shown: body.shown }, body);
         return { status: 200, json: await linkAnswer(host, body.token) };
       },
     }),

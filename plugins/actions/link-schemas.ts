@@ -19,6 +19,14 @@ export const LinkVerdictBody = Type.Object(
   {
     approve: ApprovalBody.properties.approve,
     reason: ApprovalBody.properties.reason,
+    shown: Type.Optional(
+      orNull(
+        Type.String({
+          pattern: "^[0-9a-f]{64}$",
+          description: "`shown` of the action that the voter read. Refused if the preview has changed since.",
+        }),
+      ),
+    ),
     token: Type.String({
       minLength: 1,
       maxLength: 4096,
@@ -30,6 +38,11 @@ export const LinkVerdictBody = Type.Object(
 
 export const LinkAnswer = Type.Object(
   {
+    shown: orNull(
+      Type.String({
+        description: "Commitment to `preview`; null if there is none. Send it with the vote, which records it.",
+      }),
+    ),
     approver: Type.String({ description: "Principal that the link was sent to." }),
     refusal: Nullable(
       Type.String({

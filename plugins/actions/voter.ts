@@ -3,18 +3,13 @@ import {
   type Actor,
   canSee,
   checkToken,
-  commitDigest,
   type CompiledPolicySet,
   type CoreHost,
   type DecisionEntry,
   decodeEntry,
   decodeToken,
   type Gesture,
-  effectiveRequest,
-  presentRequest,
   questionsDigest,
-  sha256Hex,
-  utf8,
   voteDigest,
   type RedecisionEntry,
   SELF_RELATION_REASONS,
@@ -28,7 +23,7 @@ import { assertMayConfirm } from "./approver-plans.ts";
 import type { GrantTermsBody } from "./grant-schemas.ts";
 import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
-import { approvalMac, linkMac, tokenClaims } from "./action-record.ts";
+import { approvalMac, commitPreview, linkMac, tokenClaims } from "./action-record.ts";
 import { recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
 import { selfRelationOfOwner, selfApprovalRelation } from "./self-approval.ts";
 
@@ -38,6 +33,8 @@ export interface Voter {
   self: SelfRelation | null;
   groups: readonly string[];
   gesture: Gesture | null;
+  /** Commitment to the preview that the voter was shown; null if there was none, or if it is unknown. */
+  preview: string | null;
   /** The session of a signed-in user; null for a key or a link. */
   session: Session | null;
 }
@@ -70,9 +67,12 @@ export function verifyVoter(
   const gesture = "gesture" in proof ? proof.gesture : null;
   // Check this first, so that the person behind the agent gets this refusal and not one about the token.
   assertMayConfirm({ self, gesture }, history.requirement?.approvers ?? []);
-  if ("token" in proof) assertApprovalToken(host, row, who, proof.token, history);
+  // Both proofs are about the preview that is current now.
+  const preview = commitPreview(row, set);
+  if ("token" in proof) assertApprovalToken(host, row, who, proof.token, { history, set });
   else assertSigned(host, row, who, vote, proof.gesture, { history, set });
-  return { actor: toActor(who.key, who.principal), self, groups: who.groups, gesture, session: who.session ?? null };
+  const { groups, session = null } = who;
+  return { actor: toActor(who.key, who.principal), self, groups, gesture, preview, session };
 }
 
 /** Checks the token of an approver who changes the request. Throws the fault of the token. */
@@ -81,17 +81,18 @@ export function verifyTokenVoter(
   row: ActionRow,
   who: Credential,
   token: string,
-  history: VerifiedHistory,
+  shown: ShownAction,
 ): Voter {
   const self = selfApprovalRelation(host, row, who);
   assertNotSelf(self);
-  assertApprovalToken(host, row, who, token, history);
+  assertApprovalToken(host, row, who, token, shown);
   return {
     actor: toActor(who.key, who.principal),
     self,
     groups: who.groups,
     session: who.session ?? null,
     gesture: null,
+    preview: commitPreview(row, shown.set),
   };
 }
 
@@ -100,9 +101,10 @@ function assertApprovalToken(
   row: ActionRow,
   who: Credential,
   token: string,
-  { questions }: VerifiedHistory,
+  { history, set }: ShownAction,
 ): void {
-  const claims = tokenClaims(row, who.principal, questionsDigest(questions));
+  const shown = { questions: questionsDigest(history.questions), preview: commitPreview(row, set) };
+  const claims = tokenClaims(row, who.principal, shown);
   assertToken(checkToken("approval", token, claims, approvalMac(host)));
 }
 
@@ -134,13 +136,6 @@ export function voteStatement(
     user: principal,
     vote: break_glass ? "break_glass" : approve ? "approve" : "deny",
   };
-}
-
-/** Salted like the request: who reads the log could otherwise guess a short preview, even after the request's erasure. */
-function commitPreview(row: ActionRow, set: CompiledPolicySet): string | null {
-  const { params, context } = effectiveRequest(row) ?? { params: {}, context: {} };
-  const { preview } = presentRequest(set, { ...row, params, context });
-  return preview === null ? null : commitDigest(row.salt, sha256Hex(utf8(preview)));
 }
 
 /** The signature was verified before the lock. The action and the user may have changed since. */
@@ -183,7 +178,7 @@ export async function verifyLinkVoter(
     throw new Refusal("APPROVER_NOT_ELIGIBLE", `the groups of ${principal} do not cover this agent and tool`);
   assertNotSelf(selfRelationOfOwner(row, owner));
   const actor = { key_id: LINK_KEY_ID, principal, agent_id: null, owner };
-  return { actor, self: null, groups, gesture: null, session: null };
+  return { actor, self: null, groups, gesture: null, preview: null, session: null };
 }
 
 /** Returns the action of a link, and the refusal if its recipient may not vote on it. */

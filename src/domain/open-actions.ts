@@ -30,6 +30,7 @@ export const NO_VOTE = {
   groups: [],
   independent: false,
   gesture: null,
+  preview: null,
   questions: null,
 } satisfies Partial<ApprovalEntry>;
 

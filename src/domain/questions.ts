@@ -9,6 +9,11 @@ import { commitSalted } from "./kept.ts";
 
 /** Maximum questions about one action. Each question and each answer adds an entry to the ledger. */
 export const MAX_QUESTIONS = 5;
+/**
+ * Number of questions from which on the person behind the agent can ask no more. The rest is reserved for other approvers,
+ * whose questions that person could otherwise prevent.
+ */
+export const MAX_QUESTIONS_BEFORE_OWNER = 2;
 /** Maximum characters. */
 export const MAX_QUESTION_LENGTH = 1000;
 export const MAX_ANSWER_LENGTH = 2000;

@@ -26,6 +26,8 @@ export interface TokenClaims {
    * state.
    */
   questions?: string | null;
+  /** Commitment to the preview that the approver was shown; null without one. Absent in links. */
+  preview?: string | null;
   /** The principal that the token was created for. */
   approver: string;
   expires_at: number;
@@ -40,6 +42,7 @@ function computeMac(kind: TokenKind, claims: TokenClaims, mac: Mac): Uint8Array 
       claims.action_id,
       claims.request_hash,
       claims.questions ?? null,
+      claims.preview ?? null,
       claims.approver,
       claims.expires_at,
     ]),
@@ -67,6 +70,7 @@ export function checkToken(kind: TokenKind, token: string, expected: TokenClaims
     action_id: parts.action_id,
     request_hash: expected.request_hash,
     questions: expected.questions ?? null,
+    preview: expected.preview ?? null,
     approver: parts.approver,
     expires_at: parts.expires_at,
   };

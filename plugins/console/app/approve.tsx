@@ -97,11 +97,13 @@ function Approve() {
         {error === null ? <p class="quiet">Loading…</p> : <Refused error={error} again={() => void refresh()} />}
       </main>
     );
-  const { action, approver, refusal, signature_required, grants } = seen;
+  const { action, approver, refusal, signature_required, grants, shown } = seen;
   const cast = async (approve: boolean, reason: string, grant: GrantTerms | null): Promise<boolean> => {
     setLost(null);
     try {
-      const status = await (signer === null ? voteByLink(approve, reason) : voteSigned(action, approve, reason, grant));
+      const status = await (signer === null
+        ? voteByLink(shown, approve, reason)
+        : voteSigned(action, approve, reason, grant));
       setDone(
         status === "pending_approval"
           ? "Your approval is recorded; it needs more approvals."
@@ -157,8 +159,8 @@ function Approve() {
 }
 
 /** Returns the status after the vote. The token is bound to the request hash, so it cannot vote on any other request. */
-async function voteByLink(approve: boolean, reason: string): Promise<string> {
-  const body = { token, approve, ...(reason === "" ? {} : { reason }) };
+async function voteByLink(shown: string | null, approve: boolean, reason: string): Promise<string> {
+  const body = { token, shown, approve, ...(reason === "" ? {} : { reason }) };
   return (await request("POST /v1/approval-link/verdict", { body, key: null })).action.status;
 }
 

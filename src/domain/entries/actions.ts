@@ -66,6 +66,11 @@ export interface ApprovalEntry {
   independent: boolean;
   /** The signature of the vote with a passkey; null if it was not signed. */
   gesture: Gesture | null;
+  /**
+   * Salted commitment to the preview that the approver was shown; null if there was none, or if a link voted without naming
+   * it. Lowercase hex.
+   */
+  preview: string | null;
   /** `questionsDigest` of what approvers asked so far; null if nothing was asked, or unless this is a vote. */
   questions: string | null;
   /** The number of distinct approvers so far, including this one. */

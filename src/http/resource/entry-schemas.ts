@@ -124,6 +124,11 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         { ...closed, description: "Signature of the vote with a passkey; null if it was not signed." },
       ),
     ),
+    preview: orNull(
+      digest(
+        "Salted commitment to the preview that the approver was shown; null if there was none, or if it is unknown.",
+      ),
+    ),
     questions: orNull(digest("Digest of the questions to the agent and its answers so far; null if there are none.")),
     approvals: count("Number of people who have approved, including this one."),
     quorum: count("Number of approvals required."),

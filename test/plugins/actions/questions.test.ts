@@ -92,6 +92,18 @@ test("questions and texts are bounded", async () => {
   assert.equal((await answer(id, { answer: "first" })).body.questions[0].answer, "first");
 });
 
+test("the person behind the agent cannot use up the questions of other approvers, however many keys they make", async () => {
+  const id = await submit();
+  const scopes = ["approvals:decide", "actions:read"];
+  const own = await makeKey(service, { name: "adas own", owner: "ada", scopes });
+  const shop = await makeKey(service, { name: "adas shop", owner: "Ada ", scopes });
+  assert.equal((await ask(id, "one?", own.key)).status, 200);
+  assert.equal((await ask(id, "two?", shop.key)).status, 200);
+  for (const key of [own.key, shop.key]) assert.equal((await ask(id, "three?", key)).body.code, "TOO_MANY_QUESTIONS");
+  for (const question of ["a?", "b?", "c?"]) assert.equal((await ask(id, question)).status, 200);
+  assert.equal((await ask(id, "d?")).body.code, "TOO_MANY_QUESTIONS");
+});
+
 test("a vote counts only for the questions and answers that the approver was shown", async () => {
   const id = await submit();
   const before = (await read(id)).approval_token as string;

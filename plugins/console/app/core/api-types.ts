@@ -516,6 +516,8 @@ export interface ApprovalEntry {
     /** Base64url. */
     signature: string;
   } | null;
+  /** Salted commitment to the preview that the approver was shown; null if there was none, or if it is unknown. */
+  preview: string | null;
   /** Digest of the questions to the agent and its answers so far; null if there are none. */
   questions: string | null;
   /** Number of people who have approved, including this one. */
@@ -1309,6 +1311,8 @@ export interface LinkedAction {
 }
 
 export interface LinkAnswer {
+  /** Commitment to `preview`; null if there is none. Send it with the vote, which records it. */
+  shown: string | null;
   /** Principal that the link was sent to. */
   approver: string;
   /** Why this approver cannot vote, apart from earlier votes; null if they may. */
@@ -2643,6 +2647,8 @@ export interface Api {
       approve: boolean;
       /** Recorded in the ledger. */
       reason?: string | undefined;
+      /** `shown` of the action that the voter read. Refused if the preview has changed since. */
+      shown?: string | null | undefined;
       /** Link token: the part of the link after `#`. */
       token: string;
     };
