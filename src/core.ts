@@ -322,7 +322,7 @@ export {
   recordCreatedResource,
 } from "./http/resource/idempotency.ts";
 export { UnreadableRequest, readJsonObject } from "./http/resource/json-body.ts";
-export { decodeSeqCursor, invalidCursor, listReply, readPage } from "./http/resource/paging.ts";
+export { decodeSeqCursor, encodeCursor, invalidCursor, listReply, readPage } from "./http/resource/paging.ts";
 
 // Bytes, JSON, text and time
 export {

@@ -3,6 +3,7 @@ import {
   type CoreHost,
   decodeEntry,
   decodeSeqCursor,
+  encodeCursor,
   listReply,
   parseRfc3339,
   readPage,
@@ -22,6 +23,7 @@ import type { Expiry } from "./expiry.ts";
 import { actionReply, readRecord, ACTION_RESPONSE, policySetFor } from "./action-record.ts";
 import { withCurrentStatus, isOverdue, contentBytes, visibleAction } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
+import { createActionSearch } from "./search-actions.ts";
 import { refreshCredential, type Waiters } from "./wait.ts";
 
 const LIST = "actions";
@@ -41,12 +43,14 @@ export function readRoutes(host: CoreHost, tag: string, expiry: Expiry, waiters:
       async handle({ query, credential, reserveResponseBytes: holdResponse }) {
         const now = host.clock();
         const filter = { ...filterOf(query, credential), as_of: now };
+        const search = query.q === undefined ? null : createActionSearch(host, filter, query.q);
         const { compiled: set } = await host.policies.current();
-        const { items, next_cursor } = await readPage<ActionRow>(
+        const page = await readPage<ActionRow>(
           LIST,
           { limit: query.limit ?? DEFAULT_LIMIT, bytes: host.config.server.max_page_bytes, offset: query.offset },
           {
             read: (after, limit) =>
+              search?.read(after, limit) ??
               host.storage.actions(
                 after === null ? { ...filter, limit } : { ...filter, offset: 0, before_seq: after.decision_seq, limit },
               ),
@@ -60,7 +64,9 @@ export function readRoutes(host: CoreHost, tag: string, expiry: Expiry, waiters:
             hold: holdResponse,
           },
         );
-        return listReply("actions", items, { next_cursor }, nextLink("/v1/actions", query, next_cursor));
+        const cut = search?.cutAt() ?? null;
+        const next_cursor = page.next_cursor ?? (cut === null ? null : encodeCursor(LIST, cut));
+        return listReply("actions", page.items, { next_cursor }, nextLink("/v1/actions", query, next_cursor));
       },
     }),
     defineRoute({
@@ -125,6 +131,8 @@ function filterOf(
   if (query.agent_id !== undefined && query.agent !== undefined && query.agent_id !== query.agent) {
     throw invalid("agent", "`agent` and `agent_id` are the same filter; send one of them");
   }
+  if (query.q !== undefined && offset !== undefined)
+    throw invalid("offset", "a search has no offsets; use next_cursor");
   return {
     visibility: credential.visibility,
     ...(status === undefined ? {} : { status }),

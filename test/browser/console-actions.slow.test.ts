@@ -37,6 +37,27 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     await page.getByLabel("Agent").fill("nobody");
     await page.keyboard.press("Enter");
     await page.getByText("No action matches.").waitFor();
+    // The service searches; the view gets a name, and what it shows can be saved as a file.
+    await page.getByLabel("Agent").fill("");
+    await page.getByLabel("Search", { exact: true }).fill("DELETE_customer");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 1);
+    await page.getByLabel("Name of the view").fill("deletions");
+    await page.getByRole("button", { name: "Save this view" }).click();
+    const saving = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Export CSV" }).click();
+    const stream = await (await saving).createReadStream();
+    let csv = "";
+    for await (const chunk of stream) csv += String(chunk);
+    assert.match(csv, /^id,created_at,agent_id,/);
+    assert.equal(csv.trimEnd().split("\r\n").length, 2);
+    await page.getByText("1 action exported.").waitFor();
+    await page.getByRole("link", { name: "Denied", exact: true }).click();
+    await page.waitForFunction(() => location.hash === "#/actions?status=denied");
+    await page.getByRole("link", { name: "deletions" }).click();
+    await page.waitForFunction(() => location.hash === "#/actions?q=DELETE_customer");
+    await page.getByRole("button", { name: "Remove the view deletions" }).click();
+    assert.equal(await page.getByRole("link", { name: "deletions" }).count(), 0);
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 

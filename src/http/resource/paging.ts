@@ -31,8 +31,8 @@ interface PageQuery {
 
 export const DEFAULT_LIMIT = 20;
 
-/** @param list name of the list, so that a cursor of another list is refused */
-function encodeCursor(list: string, position: string | number): string {
+/** Returns the cursor of a position. @param list name of the list, so that a cursor of another list is refused */
+export function encodeCursor(list: string, position: string | number): string {
   return toBase64Url(utf8(`${list}:${position}`));
 }
 

@@ -45,6 +45,15 @@ describe("a page", () => {
     );
   });
 
+  it("a search finds each action with all words once, on several pages, and refuses an offset", async () => {
+    const tool = ASKED.tool.toUpperCase();
+    const pages = await walk(`/v1/actions?limit=2&q=${tool}%20xxxxxxxx`);
+    assert.deepEqual(pages.flat(), [...asked].reverse());
+    assert.deepEqual(await walk("/v1/actions?q=nowhere"), [[]]);
+    assert.deepEqual(await walk(`/v1/actions?q=${(asked[0] ?? "").slice(0, 30)}`), [[asked[0]]]);
+    assert.equal((await get("/v1/actions?q=x&offset=1")).status, 422);
+  });
+
   it("a page of small actions ends at its count limit, however many rows are read at once", async () => {
     const pages = await walk(
       `/v1/actions?limit=97&status=allowed&until=${new Date(Date.now() + 60_000).toISOString()}`,

@@ -38,7 +38,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Actions",
     icon: "activity",
     section: "Work",
-    load: LOADERS.actions,
+    load: () => import("../pages/actions.tsx").then((module) => module.Actions),
     scopes: READ_ACTIONS,
   },
   {

@@ -1,0 +1,188 @@
+/** All actions: a list that follows the ledger, with filters, a search, saved views and exports. */
+import type { Action } from "../core/api-types.ts";
+import { at, url } from "../core/api.ts";
+import { groupByShape } from "../inbox/shape.ts";
+import { Badge, Empty, Live, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { values } from "../ui/forms.tsx";
+import { findHeadlineMember } from "../ui/params.tsx";
+import { Risk } from "../ui/request.tsx";
+import { ActionDetail } from "./action.tsx";
+import { ActionViews } from "./action-views.tsx";
+import { ExportActions } from "./export-actions.tsx";
+import { type ActionFilters, FILTERS, STATUSES, useActions } from "./action-list.ts";
+
+const TEXTS = {
+  title: "Actions",
+  any: "any",
+  search: "Search",
+  filter: "Filter",
+  all: "All",
+  older: "Load older",
+  searchOlder: "Search older",
+  none: "No action matches.",
+  noneYet: "No action was submitted yet.",
+  firstSteps: "Submit the first one",
+  fields: { agent_id: "Agent", tool: "Tool", operation: "Operation", since: "From", until: "Until" },
+} as const;
+
+interface Props {
+  id: string | null;
+  query: URLSearchParams;
+}
+
+export function Actions({ id, query }: Props) {
+  return id === null ? <List key={query.toString()} query={query} /> : <ActionDetail key={id} id={id} />;
+}
+
+/** The filters are in the address, so that a view can be bookmarked and sent. */
+function List({ query }: { query: URLSearchParams }) {
+  const filters = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ""])) as ActionFilters;
+  const { rows, error, loading, live, hasMore, older, reload } = useActions(filters);
+  const isFiltered = FILTERS.some((name) => filters[name] !== "");
+  return (
+    <Page title={TEXTS.title} side={<Live {...live} />}>
+      <ActionViews filters={filters} />
+      <FilterForm filters={filters} isFiltered={isFiltered} />
+      <Problem error={error} again={reload} />
+      {rows.length === 0 && loading ? <Loading what="actions" /> : null}
+      {rows.length === 0 && !loading && error === null ? (
+        <Empty text={isFiltered ? TEXTS.none : TEXTS.noneYet}>
+          {isFiltered ? null : <a href="#/approvals">{TEXTS.firstSteps}</a>}
+        </Empty>
+      ) : null}
+      {rows.length === 0 ? null : <ActionTable rows={rows} />}
+      <div class="row">
+        {hasMore ? (
+          <button type="button" onClick={older}>
+            {filters.q === "" ? TEXTS.older : TEXTS.searchOlder}
+          </button>
+        ) : null}
+        {rows.length === 0 ? null : <ExportActions filters={filters} />}
+      </div>
+    </Page>
+  );
+}
+
+function FilterForm({ filters, isFiltered }: { filters: ActionFilters; isFiltered: boolean }) {
+  const apply = (event: SubmitEvent & { currentTarget: HTMLFormElement }): void => {
+    event.preventDefault();
+    location.hash = url("#/actions", values(event.currentTarget));
+  };
+  return (
+    <form class="filters" onSubmit={apply}>
+      <div class="field">
+        <label for="f-q">{TEXTS.search}</label>
+        <input id="f-q" name="q" type="search" defaultValue={filters.q} maxLength={200} autocomplete="off" />
+      </div>
+      <div class="field">
+        <label for="f-status">Status</label>
+        <select id="f-status" name="status">
+          <option value="">{TEXTS.any}</option>
+          {STATUSES.map((status) => (
+            <option key={status} value={status} selected={status === filters.status}>
+              {status.replace("_", " ")}
+            </option>
+          ))}
+        </select>
+      </div>
+      {(["agent_id", "tool", "operation"] as const).map((name) => (
+        <div class="field" key={name}>
+          <label for={`f-${name}`}>{TEXTS.fields[name]}</label>
+          <input id={`f-${name}`} name={name} defaultValue={filters[name]} autocomplete="off" spellcheck={false} />
+        </div>
+      ))}
+      {(["since", "until"] as const).map((name) => (
+        <div class="field moment" key={name}>
+          <label for={`f-${name}`}>{TEXTS.fields[name]}</label>
+          <input id={`f-${name}`} name={name} type="datetime-local" defaultValue={filters[name]} />
+        </div>
+      ))}
+      <button type="submit" class="primary">
+        {TEXTS.filter}
+      </button>
+      {isFiltered ? (
+        <a class="button" href="#/actions">
+          {TEXTS.all}
+        </a>
+      ) : null}
+    </form>
+  );
+}
+
+/**
+ * Renders the columns in which the actions differ. Actions of one shape have a column for each differing parameter, others
+ * one column with the value that distinguishes each.
+ */
+function ActionTable({ rows }: { rows: readonly Action[] }) {
+  const groups = groupByShape(rows);
+  const [group] = groups;
+  const columns = groups.length === 1 && rows.length > 1 && group !== undefined ? group.columns : [];
+  const cells = new Map(group?.rows.map((row) => [row.action.id, row.cells]));
+  const hasRisk = new Set(rows.map(({ risk_level }) => risk_level)).size > 1;
+  const head = [
+    "Action",
+    "Agent",
+    ...(columns.length > 0 ? columns : ["Value"]),
+    "Status",
+    ...(hasRisk ? ["Risk"] : []),
+    "Reason",
+    "When",
+  ];
+  return (
+    <Table label="Actions" head={head}>
+      {rows.map((row) => (
+        <tr key={row.id}>
+          <td>
+            <a href={`#/actions/${at(row.id)}`}>
+              <strong>
+                <Text value={row.tool} /> <Text value={row.operation} />
+              </strong>
+            </a>
+          </td>
+          <td data-label="Agent" class="nowrap">
+            <Text value={row.agent_id} />
+          </td>
+          {columns.length > 0 ? (
+            cells.get(row.id)?.map(({ text }, i) => (
+              <td key={columns[i]} data-label={columns[i]}>
+                <Text value={text} />
+              </td>
+            ))
+          ) : (
+            <td data-label="Value">
+              <Headline action={row} />
+            </td>
+          )}
+          <td>
+            <Badge value={row.status} />
+          </td>
+          {hasRisk ? (
+            <td>
+              <Risk risk={row.risk_level} />
+            </td>
+          ) : null}
+          <td class="why">
+            <Text value={row.reason} />
+          </td>
+          <td>
+            <Time at={row.created_at} />
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+/** The parameter that distinguishes an action from others of its kind. */
+function Headline({ action }: { action: Action }) {
+  const value = action.erased_at ? null : findHeadlineMember(action);
+  if (value === null) return null;
+  return (
+    <>
+      <span class="quiet">
+        <Text value={value.name} />
+      </span>{" "}
+      <Text value={value.value} />
+    </>
+  );
+}

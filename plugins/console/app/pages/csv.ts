@@ -1,0 +1,17 @@
+/** Writes CSV (RFC 4180) that spreadsheets open without running anything. Pure. */
+
+/** A spreadsheet takes a cell that starts with one of these for a formula. */
+const FORMULA = /^[=+\-@\t\r]/;
+
+/** Returns rows as CSV. Values that are not text are written as JSON; null is an empty cell. */
+export function toCsv(head: readonly string[], rows: readonly (readonly unknown[])[]): string {
+  return [head, ...rows].map((row) => `${row.map(toCell).join(",")}\r\n`).join("");
+}
+
+function toCell(value: unknown): string {
+  if (value === null || value === undefined) return "";
+  if (typeof value === "number") return String(value);
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  const safe = FORMULA.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}

@@ -1,0 +1,96 @@
+/** Saves the actions that pass the filters as CSV or JSON. */
+import { useState } from "preact/hooks";
+import type { Action } from "../core/api-types.ts";
+import { request } from "../core/api.ts";
+import { download, Problem } from "../ui/elements.tsx";
+import { counted } from "../ui/format.ts";
+import { type ActionFilters, toQuery } from "./action-list.ts";
+import { toCsv } from "./csv.ts";
+
+const PAGE = 1000;
+/** The file is built in memory. */
+const MAX_ROWS = 20_000;
+
+const TEXTS = {
+  csv: "Export CSV",
+  json: "Export JSON",
+  reading: (count: number) => `${count.toLocaleString("en")} actions read…`,
+  done: (count: number) => `${counted(count, "action")} exported.`,
+  cut: (count: number) =>
+    `The newest ${count.toLocaleString("en")} actions are exported, not all. Narrow the filters to export the others.`,
+} as const;
+
+const COLUMNS = [
+  "id",
+  "created_at",
+  "agent_id",
+  "tool",
+  "operation",
+  "status",
+  "decision",
+  "risk_level",
+  "policy",
+  "rule",
+  "reason",
+  "params",
+  "context",
+] as const;
+
+export function ExportActions({ filters }: { filters: ActionFilters }) {
+  const [message, setMessage] = useState("");
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const save = async (format: "csv" | "json"): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    try {
+      const { rows, isCut } = await readAll(filters, (count) => setMessage(TEXTS.reading(count)));
+      const text =
+        format === "json"
+          ? JSON.stringify(rows, null, 2)
+          : toCsv(
+              COLUMNS,
+              rows.map((row) => COLUMNS.map((name) => row[name])),
+            );
+      download(`actions.${format}`, text);
+      setMessage(isCut ? TEXTS.cut(rows.length) : TEXTS.done(rows.length));
+    } catch (problem) {
+      setMessage("");
+      setError(problem);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <>
+      <button type="button" disabled={isBusy} onClick={() => void save("csv")}>
+        {TEXTS.csv}
+      </button>
+      <button type="button" disabled={isBusy} onClick={() => void save("json")}>
+        {TEXTS.json}
+      </button>
+      <span class="quiet" role="status">
+        {message}
+      </span>
+      <Problem error={error} />
+    </>
+  );
+}
+
+async function readAll(
+  filters: ActionFilters,
+  onProgress: (count: number) => void,
+): Promise<{ rows: Action[]; isCut: boolean }> {
+  const rows: Action[] = [];
+  for (let cursor: string | null = ""; cursor !== null;) {
+    if (rows.length >= MAX_ROWS) return { rows, isCut: true };
+    const more: { cursor?: string } = cursor === "" ? {} : { cursor };
+    const page: { actions: Action[]; next_cursor: string | null } = await request("GET /v1/actions", {
+      query: { ...toQuery(filters), limit: PAGE, ...more },
+    });
+    rows.push(...page.actions);
+    cursor = page.next_cursor;
+    onProgress(rows.length);
+  }
+  return { rows, isCut: false };
+}
