@@ -7,6 +7,8 @@ import { foldName } from "./names.ts";
 export interface GroupLimits {
   agents: readonly string[] | null;
   tools: readonly string[] | null;
+  /** The only agent, with its exact name: the one that a key is bound to. */
+  agent_id?: string;
   /** Limits that apply in addition: those of a delegation. */
   also?: GroupLimits;
 }
@@ -30,11 +32,12 @@ export interface GroupSubject {
  *
  * @example isWithinLimits({ agents: ["billing-*"], tools: null }, { agent_id: "billing-1", tool: "stripe" }) // true
  */
-export function isWithinLimits({ agents, tools, also }: GroupLimits, subject: GroupSubject): boolean {
+export function isWithinLimits({ agents, tools, also, ...bound }: GroupLimits, subject: GroupSubject): boolean {
   const { agent_id, tool = null } = subject;
   const matches = (patterns: readonly string[] | null, name: string | null): boolean =>
     patterns === null || (name !== null && matchesAny(patterns, foldName(name)));
-  const isWithin = matches(agents, agent_id) && matches(tools, tool);
+  const isAgent = bound.agent_id === undefined || bound.agent_id === agent_id;
+  const isWithin = isAgent && matches(agents, agent_id) && matches(tools, tool);
   return isWithin && (also === undefined || isWithinLimits(also, subject));
 }
 

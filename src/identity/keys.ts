@@ -15,7 +15,7 @@ import { principalOfKey } from "../domain/owner.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope, type Scope } from "../domain/scopes.ts";
 import { listKeyMakers } from "../domain/standing.ts";
-import type { Visibility } from "../domain/visibility.ts";
+import type { GroupVisibility, Visibility } from "../domain/visibility.ts";
 import type { User } from "../domain/users.ts";
 import type { Directory } from "./directory.ts";
 import { groupsOfUser, rightsOfUser, type UserService } from "./users.ts";
@@ -256,12 +256,14 @@ export function toCredential(key: KeyRow, epoch: number, groups: Groups, makers:
 }
 
 /**
- * Returns which actions a key can see. A key that is bound to an agent sees only that agent, whatever its scopes. Without
- * `actions:read` it sees only what it submitted.
+ * Returns which actions a key can see. A key that is bound to an agent sees only that agent, whatever its scopes. If it can
+ * approve or read the actions of others, the limits of its groups and of its maker apply, too. Without `actions:read` an
+ * unbound key sees only what it submitted.
  */
-function visibilityOf(key: KeyRow, may: (scope: Scope) => boolean, ofGroups: Visibility): Visibility {
-  if (key.agent_id !== null) return { agent_id: key.agent_id };
-  return may("actions:read") ? ofGroups : { key_id: key.id };
+function visibilityOf({ id, agent_id }: KeyRow, may: (scope: Scope) => boolean, ofGroups: GroupVisibility): Visibility {
+  if (agent_id === null) return may("actions:read") ? ofGroups : { key_id: id };
+  if ("all" in ofGroups || !(may("actions:read") || may("approvals:decide"))) return { agent_id };
+  return { within: ofGroups.within.map((limits) => ({ ...limits, agent_id })) };
 }
 
 function gone(key: KeyRow): Refusal {

@@ -6,6 +6,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { createLogger, createRuntime, defaultConfig } from "../../src/index.ts";
+import { createAuthenticator } from "../support/authenticator.ts";
 import { assent, folderWith } from "../support/cli.ts";
 import { ASSENT, startCommand, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { POLICIES } from "../support/service.ts";
@@ -78,6 +79,30 @@ describe("the first keys", () => {
     const list = await fetch(`${service.url}/v1/api-keys`, { headers: { authorization: `Bearer ${admin}` } });
     assert.equal(list.status, 200);
     assert.match(service.output(), new RegExp(`console is at ${service.url}/`));
+  });
+
+  it("come with a link that enrols the first admin, once", async (t) => {
+    const folder = folderWith(t, {});
+    const env = { ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES };
+    const service = await serve(t, folder, env);
+    const [, link = ""] =
+      /open this link once, within 24 hours, and create a passkey:\s+(\S+)/.exec(service.output()) ?? [];
+    const { origin, pathname, hash } = new URL(link);
+    assert.deepEqual([origin, pathname], [service.url.replace("127.0.0.1", "localhost"), "/sign-in"]);
+    const post = async (path: string, body: object) => {
+      const headers = { "content-type": "application/json", origin, "assent-session": "1" };
+      const answer = await fetch(`${origin}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+      return { status: answer.status, body: (await answer.json()) as any };
+    };
+    const token = hash.replace("#enrol=", "");
+    const { body: challenge } = await post("/v1/enrolment/options", { token });
+    const response = createAuthenticator(origin).create(challenge.options);
+    const { status, body } = await post("/v1/enrolment", { token, response });
+    assert.deepEqual([status, body.user?.roles], [201, ["admin"]], JSON.stringify(body));
+    assert.equal((await post("/v1/enrolment/options", { token })).body.code, "USERS_LINK_INVALID");
+    await stopProcess(service);
+    const again = await serve(t, folder, env);
+    assert.doesNotMatch(again.output(), /enrol=/, "only the first start prints a link");
   });
 
   it("are not stored if they could not be displayed; the next start displays others", async (t) => {

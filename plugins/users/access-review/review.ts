@@ -136,8 +136,8 @@ function describeRights(rights: Rights | null): Pick<ReviewRow, "groups" | "may_
 
 function describeLimits(visibility: Visibility): ReviewRow["limits"] {
   if ("within" in visibility)
-    return visibility.within.map(({ agents, tools }) => ({
-      agents: agents === null ? null : [...agents],
+    return visibility.within.map(({ agents, tools, agent_id }) => ({
+      agents: agent_id === undefined ? (agents === null ? null : [...agents]) : [agent_id],
       tools: tools === null ? null : [...tools],
     }));
   if ("agent_id" in visibility) return [{ agents: [visibility.agent_id], tools: null }];

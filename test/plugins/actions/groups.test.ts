@@ -79,6 +79,21 @@ test("a limited member gets pages of full length, to the last visible action", a
   assert.deepEqual(seen, Array(10).fill("support-2"));
 });
 
+test("an approver's key that is bound to an agent sees and approves only what its owner's group may", async () => {
+  const scope = { owner: "linus", preset: "approver", agent_id: "support-1" };
+  const { key } = await makeKey(service, { name: "bound", ...scope });
+  const mine = await submit("support-1", "crm");
+  const tool = await submit("support-1", "stripe");
+  const agent = await submit("support-2", "crm");
+  const status = async (id: string): Promise<number> => (await read(`/v1/actions/${id}`, key)).status;
+  assert.deepEqual([await status(mine), await status(tool), await status(agent)], [200, 404, 404]);
+  const { actions } = (await read("/v1/actions?limit=1000", key)).body;
+  assert.ok(actions.every((row: any) => row.agent_id === "support-1" && row.tool === "crm"));
+  const { approval_token: token } = (await read(`/v1/actions/${tool}`, service.admin)).body;
+  const vote = await service.call("POST", `/v1/actions/${tool}/approval`, { key, body: { token, approve: true } });
+  assert.equal(vote.status, 404, JSON.stringify(vote.body));
+});
+
 test("a key that is bound to an agent keeps its own visibility", async () => {
   const bound = await makeKey(service, { name: "b", owner: "linus", preset: "agent", agent_id: "billing-9" });
   const { body } = await service.call("POST", "/v1/actions", {

@@ -74,6 +74,19 @@ test("limits of groups and keys bound to an agent are shown, and users and keys 
   assert.notEqual(ended.ended_at, null);
 });
 
+test("a key that is bound to an agent can approve no more than the user who made it", async () => {
+  const maker = await invite(service, { name: "Lim", roles: ["approver", "key_manager"], groups: ["near"] });
+  const body = { name: "of Lim", owner: "Robin", preset: "approver", agent_id: "bot" };
+  const made = await maker.call("POST", "/v1/api-keys", body);
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  const read = async (tool: string): Promise<number> => {
+    const { id } = (await service.call("POST", "/v1/actions", { body: { ...ASKED, agent_id: "bot", tool } })).body;
+    return (await service.call("GET", `/v1/actions/${id}`, { key: made.body.key })).status;
+  };
+  assert.deepEqual([await read("billing.send"), await read("stripe")], [200, 404]);
+  assert.deepEqual((await rowOf("of Lim")).limits, [{ agents: ["bot"], tools: ["billing.*"] }]);
+});
+
 test("a user's delegators are those in whose place they can approve now", async () => {
   const [from, to] = [
     await invite(service, { name: "Fay", roles: ["approver"], groups: ["finance"] }),
