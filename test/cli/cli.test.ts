@@ -63,7 +63,7 @@ describe("help and usage", () => {
       [["verify", "no-such-file", "--key", "x"], /"no-such-file" cannot be read/],
       [["verify", "package.json", "--key", "x", "--entry", "no-such-file"], /"no-such-file" cannot be read/],
       [["witness", "--name", "w.example", "--log", "@no-such-file"], /"no-such-file" cannot be read/],
-      [["policy", "lint"], /policy takes init, check, .* or backtest, not "lint"/],
+      [["policy", "lint"], /policy takes init, check, .* or suggest, not "lint"/],
       [["policy", "backtest", "--since", "yesterday"], /--since takes a time such as/],
       [["policy", "backtest", "--format", "html"], /text, json or markdown, not "html"/],
       [["actions"], /set ASSENT_API_KEY/],
