@@ -111,6 +111,19 @@ export type { RequestForReview } from "./domain/action-history.ts";
 
 export { DEFAULT_REVIEW_TIMEOUT_MS, MAX_REVIEW_TIMEOUT_MS } from "./contract/reviewer.ts";
 
+// Plans
+export {
+  actionListDigest,
+  findPlanFailure,
+  findPlanObstacle,
+  MAX_PLAN_ACTIONS,
+  type PlanMember,
+  planMemberOf,
+  type PlanObstacle,
+  remainingMembers,
+  type PlanTerms,
+} from "./domain/action-plan.ts";
+
 // Limits and permits
 export { USE_RETENTION_MS, mayHaveRun, selectCountedLimits } from "./domain/limit-uses.ts";
 export {
@@ -271,6 +284,7 @@ export {
   type ErasureEntry,
   type ExecutionEntry,
   type GrantEntry,
+  type PlanEntry,
   type PolicyChange,
   type RedecisionEntry,
   type ReviewEntry,

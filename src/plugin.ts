@@ -142,6 +142,7 @@ export {
   type StopMessage,
 } from "./contract/notifier.ts";
 export {
+  describeLink,
   describeOutcome,
   grantLines,
   messageFacts,

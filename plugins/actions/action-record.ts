@@ -101,7 +101,7 @@ async function readVoting(
     open_groups: [...new Set(open)],
     since: toRfc3339(since),
     editable: history.edit === null && !history.mayHaveRun ? editable : [],
-    grants: renderGrantLimits(grants),
+    grants: renderGrantLimits(row, grants),
   };
   if (!mayVote) {
     const none = { blocked: null, on_behalf_of: null, may_break_glass: false };
@@ -130,9 +130,12 @@ async function readVoting(
   };
 }
 
-/** Renders the largest grant that a decision allows; null if none. */
-export function renderGrantLimits(grants: GrantTerms | undefined): { count: number; for_seconds: number } | null {
-  return grants === undefined ? null : { count: grants.count, for_seconds: grants.for_ms / 1000 };
+/** Renders the largest grant that a vote on the action can give; null if none. A vote on a plan gives none. */
+export function renderGrantLimits(
+  { plan_id }: ActionRow,
+  grants: GrantTerms | undefined,
+): { count: number; for_seconds: number } | null {
+  return grants === undefined || plan_id !== null ? null : { count: grants.count, for_seconds: grants.for_ms / 1000 };
 }
 
 const time = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
@@ -223,6 +226,7 @@ function renderAction(
     provenance_id: row.decision_hash,
     submitted_by: row.submitted_by,
     grant: row.grant_id,
+    plan: row.plan_id === null ? null : { id: row.plan_id, position: row.plan_position ?? 0 },
     approvals: renderVotes(votes),
     approvals_needed: row.quorum,
     approved_until: time(row.approved_until),

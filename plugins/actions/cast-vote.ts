@@ -28,6 +28,7 @@ import {
   isDeniedByRedecision,
   noLongerAllowedError,
   combinedPlans,
+  type Redecision,
 } from "./redecision.ts";
 import { commitPreview } from "./action-record.ts";
 import { assertMayConfirm, countedVotes } from "./approver-plans.ts";
@@ -72,42 +73,16 @@ export async function voteOn(
   const row = await transactAndReport(host, async (tx) => {
     const who = "link" in by ? null : await confirmWithScope(tx, by.credential, "approvals:decide");
     const row = await ("link" in by ? findLinkedAction(tx, by.link) : visibleAction(tx, by.id, who as Credential));
-    assertNotErased(row);
-    const votes = await tx.approvals(row.id);
-    const history = await verifyAgainstLedger(host, tx, row, votes);
-    const voter =
-      "link" in by
-        ? await verifyLinkVoter(host, tx, row, by.link)
-        : verifyVoter(
-            host,
-            row,
-            who as Credential,
-            { vote, proof: by.proof },
-            { history, set: tx.activePolicies.compiled },
-          );
-    if ("link" in by) voter.preview = shownByLink(row, tx.activePolicies.compiled, by.shown);
-    if (vote.break_glass === true) assertMayBreakGlass(who, row, voter);
-    assertMayConfirm(voter, history.requirement?.approvers ?? []);
-    const { principal } = voter.actor;
-    if (votes.some((vote) => vote.principal === principal)) {
-      throw new Refusal(
-        "ALREADY_VOTED",
-        `${principal} has already voted on this action; a token is valid for one vote`,
-      );
-    }
-    if (isOverdue(row, tx.now)) return expirePending(tx, row);
-    assertPending(row);
-    const outcome = vote.approve
-      ? await countApproval(host, tx, row, history, { ...voter, break_glass: vote.break_glass ?? false })
-      : countRejection(host, tx, row, history, voter);
-    if ("ended" in outcome) return outcome.ended;
+    const ballot = "link" in by ? by : { who: who as Credential, proof: by.proof };
+    const prepared = await prepareVote(host, tx, row, ballot, vote);
+    if ("ends" in prepared) return endInstead(tx, prepared);
     if (vote.grant !== undefined && who !== null) {
       const [terms, reason] = [vote.grant, vote.reason ?? null];
-      const granted = { id: grantId, terms, largest: outcome.grants, facts: history.first.facts, reason };
-      recordGrantWithVote(tx, who, outcome.row, granted);
+      const { grants: largest, facts } = prepared;
+      recordGrantWithVote(tx, who, row, { id: grantId, terms, largest, facts, reason });
       grant = tx.grants.all.get(grantId) ?? null;
     }
-    votesSoFar = [...votes, await recordVote(tx, outcome, voter, vote, breakGlassId)];
+    votesSoFar = [...prepared.votes, await recordVote(tx, prepared, breakGlassId)];
     return rereadAction(tx, row.id);
   });
   return { row, votes: votesSoFar, grant };
@@ -122,6 +97,82 @@ function shownByLink(row: ActionRow, set: CompiledPolicySet, shown: string | nul
   if (shown !== commitPreview(row, set))
     throw new Refusal("TOKEN_INVALID", "the preview of the request has changed since the page was read; read it again");
   return shown;
+}
+
+/** A vote that can be recorded. */
+export interface PreparedVote extends VoteOutcome {
+  /** The votes that count together with this one. */
+  votes: readonly ApprovalRow[];
+  /** Whether earlier votes are void, because they approved another list of the plan's actions. */
+  isFirstOnList: boolean;
+  voter: Voter;
+  vote: Vote;
+  /** Facts of the action's first decision. */
+  facts: VerifiedHistory["first"]["facts"];
+}
+
+/** The end of the action that prevents a vote: its time to vote has passed, or the policies now deny it. */
+export interface EndedAction {
+  row: ActionRow;
+  ends: "expired" | { redecision: Redecision; by: Voter["actor"] };
+}
+
+/** The holder of a link token, or a confirmed credential with the proof of its vote. */
+type ConfirmedBallot = { link: string; shown?: string | null | undefined } | { who: Credential; proof: VoteProof };
+
+/** Checks everything about a vote and writes nothing. Throws if the vote is refused. */
+export async function prepareVote(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  row: ActionRow,
+  by: ConfirmedBallot,
+  vote: Vote,
+): Promise<PreparedVote | EndedAction> {
+  assertNotErased(row);
+  const stored = await tx.approvals(row.id);
+  const verified = await verifyAgainstLedger(host, tx, row, stored);
+  const voter =
+    "link" in by
+      ? await verifyLinkVoter(host, tx, row, by.link)
+      : verifyVoter(
+          host,
+          row,
+          by.who,
+          { vote, proof: by.proof },
+          { history: verified, set: tx.activePolicies.compiled },
+        );
+  if ("link" in by) voter.preview = shownByLink(row, tx.activePolicies.compiled, by.shown);
+  if (vote.break_glass === true) assertMayBreakGlass("link" in by ? null : by.who, row, voter);
+  assertApprovesPlan(row, vote);
+  assertMayConfirm(voter, verified.requirement?.approvers ?? []);
+  const isFirstOnList = vote.list !== undefined && verified.approvals.some(({ plan }) => plan !== vote.list);
+  const votes = isFirstOnList ? [] : stored;
+  const history = isFirstOnList ? { ...verified, approvals: [] } : verified;
+  const { principal } = voter.actor;
+  if (votes.some((vote) => vote.principal === principal)) {
+    throw new Refusal("ALREADY_VOTED", `${principal} has already voted on this action; a token is valid for one vote`);
+  }
+  if (isOverdue(row, tx.now)) return { row, ends: "expired" };
+  assertPending(row);
+  const outcome = vote.approve
+    ? await countApproval(host, tx, row, history, { ...voter, break_glass: vote.break_glass ?? false })
+    : countRejection(host, tx, row, history, voter);
+  return "ends" in outcome ? outcome : { ...outcome, votes, isFirstOnList, voter, vote, facts: history.first.facts };
+}
+
+/** Records the end of the action that prevented a vote. */
+export function endInstead(tx: LedgerTransaction, { row, ends }: EndedAction): Promise<ActionRow> {
+  if (ends === "expired") return expirePending(tx, row);
+  return recordDenial(tx, row, ends.redecision, { occasion: "vote", by: ends.by });
+}
+
+/** An action of a plan is approved with its plan, so that people see what else will run. */
+function assertApprovesPlan({ plan_id, plan_position }: ActionRow, { approve, list }: Vote): void {
+  if (plan_id === null || !approve || list !== undefined) return;
+  throw new Refusal(
+    "PLAN_VOTE_REQUIRED",
+    `the action is number ${plan_position} of the plan ${plan_id}; approve the plan, with POST /v1/plans/${plan_id}/approval, or reject this action`,
+  );
 }
 
 /** A grant comes with an approving vote by key or in a session. A signed vote does not sign the terms of a grant. */
@@ -146,6 +197,8 @@ const standingVoter = ({ actor: { principal, key_id }, groups, session, self }: 
 interface VoteOutcome extends Pick<Standing, "groups" | "independent" | "delegation"> {
   /** The action before the vote. */
   row: ActionRow;
+  /** What the policies require now if that is more than before; null if it is not. */
+  stricter: { redecision: Redecision; requirement: VerifiedHistory["requirement"] } | null;
   /** Digest of the questions so far. */
   questions: string | null;
   status: "pending_approval" | "approved" | "denied";
@@ -172,6 +225,7 @@ function countRejection(
   if (standing === undefined) throw new Refusal("APPROVER_NOT_ELIGIBLE", excluded.join("; "));
   return {
     row,
+    stricter: null,
     questions: questionsDigest(history.questions),
     status: "denied",
     ...standing,
@@ -183,8 +237,8 @@ function countRejection(
 }
 
 /**
- * Decides the action again and counts an approval. `ended` is the action that the policies now deny. Throws ALREADY_VOTED
- * or APPROVER_NOT_ELIGIBLE before anything is recorded if the vote would not count.
+ * Decides the action again and counts an approval. Throws ALREADY_VOTED or APPROVER_NOT_ELIGIBLE if the vote would not
+ * count.
  */
 async function countApproval(
   host: CoreHost,
@@ -192,18 +246,17 @@ async function countApproval(
   row: ActionRow,
   history: VerifiedHistory,
   voter: Voter & { break_glass: boolean },
-): Promise<VoteOutcome | { ended: ActionRow }> {
+): Promise<VoteOutcome | EndedAction> {
   const { first, newest } = history;
   const { actor, self, gesture, break_glass } = voter;
   const earlier = countedVotes(host, history.approvals);
   const terms = { self: self !== null, signed: gesture !== null, break_glass, at: tx.now };
   const recorded = history.requirement?.approvers ?? [];
-  // Before anything is recorded: nobody votes twice, also in the place of someone else.
+  // Nobody votes twice, also in the place of someone else.
   const before = exceptEditor(host, history, findStandings(host, row, standingVoter(voter), recorded, tx));
   assertNewPerson(earlier, before);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
-  const cause = { occasion: "vote", by: actor } as const;
-  if (redecision.decision.effect === "deny") return { ended: await recordDenial(tx, row, redecision, cause) };
+  if (redecision.decision.effect === "deny") return { row, ends: { redecision, by: actor } };
   const approvers = combinedPlans(history.requirement, redecision);
   const isStricter = !samePlans(approvers, recorded);
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
@@ -215,10 +268,10 @@ async function countApproval(
   const chosen = chooseStanding(requirement, earlier, { ...now, standings }, terms);
   if ("refusal" in chosen) throw chosen.refusal;
   const { vote } = chosen;
-  const current = isStricter ? await requireMoreApprovals(tx, row, redecision, cause, history.requirement) : row;
   const isApproved = satisfiesPlans(approvers, [...earlier, vote], requirement.since, tx.now);
   return {
-    row: current,
+    row,
+    stricter: isStricter ? { redecision, requirement: history.requirement } : null,
     questions: questionsDigest(history.questions),
     status: isApproved ? "approved" : "pending_approval",
     ...chosen.standing,
@@ -245,13 +298,20 @@ function largestGrant(
   return isEnough ? (approval.grants ?? null) : null;
 }
 
-async function recordVote(
+/** Records the vote. Returns its row. */
+export async function recordVote(
   tx: LedgerTransaction,
-  { row, questions, status, groups, independent, delegation, approvals, validForMs, holdMs }: VoteOutcome,
-  voter: Voter,
-  { approve, reason: given, break_glass = false }: Vote,
+  prepared: PreparedVote,
   breakGlassId: string,
 ): Promise<ApprovalRow> {
+  const { questions, status, groups, independent, delegation, approvals, validForMs, holdMs } = prepared;
+  const { voter, vote: answer, stricter } = prepared;
+  const { approve, reason: given, break_glass = false, list = null } = answer;
+  const cause = { occasion: "vote", by: voter.actor } as const;
+  const row =
+    stricter === null
+      ? prepared.row
+      : await requireMoreApprovals(tx, prepared.row, stricter.redecision, cause, stricter.requirement);
   const { actor, self, gesture, preview } = voter;
   const { id } = row;
   const reason = given ?? null;
@@ -273,6 +333,7 @@ async function recordVote(
       gesture,
       preview,
       questions,
+      plan: list,
       approvals,
       quorum: row.quorum ?? 1,
       status,
@@ -295,6 +356,7 @@ async function recordVote(
   };
   if (break_glass) recordBreakGlass(tx, row, breakGlassId, voter, given ?? "");
   if (status === "denied") endGrantsOnRejection(tx, row, actor);
+  if (prepared.isFirstOnList) await tx.deleteApprovals(id);
   const inserted = await tx.insertApproval(vote);
   const moved = await tx.updateAction(
     id,

@@ -19,6 +19,7 @@ import {
 import { countedVotes } from "./approver-plans.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { approvalsAtStart } from "./plan-state.ts";
 import {
   requireMoreApprovals,
   recordConfirmation,
@@ -68,10 +69,11 @@ export async function grantPermit(host: CoreHost, credential: Credential, id: st
         "TOO_MANY_PERMITS",
         `${MAX_PERMITS} permits were issued for the action ${id}, which is the limit; start it with one of them, or submit it again`,
       );
+    const approvals = await approvalsAtStart(host, tx, row, history);
     const redecision = await reevaluateAction(host, tx, row, history.basis);
     const cause = { occasion: "permit", by: toActor(who.key, who.principal) } as const;
     const now = { decision: redecision.decision, policySet: redecision.policySet };
-    const outcome = resolveOutcome(redecision, history, countedVotes(host, history.approvals), tx.now);
+    const outcome = resolveOutcome(redecision, history, countedVotes(host, approvals), tx.now);
     if (outcome === "denied") return { row: await recordDenial(tx, row, redecision, cause), grant: null, before, now };
     if (outcome === "pending_approval")
       return {

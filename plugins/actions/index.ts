@@ -10,6 +10,7 @@ import { CREDENTIAL_ENTRIES } from "./credential-entries.ts";
 import { createExpiry } from "./expiry.ts";
 import { grantRoutes } from "./grant-routes.ts";
 import { suggestedRuleRoutes } from "./suggested-rule-routes.ts";
+import { planRoutes } from "./plan-routes.ts";
 import { readRoutes } from "./read-routes.ts";
 import { createRetention } from "./retention.ts";
 import { createReviewWorker } from "./review-worker.ts";
@@ -56,6 +57,7 @@ export default defineCorePlugin({
         ...submissionRoutes(host, TAG, expiry, waiters),
         ...readRoutes(host, TAG, expiry, waiters),
         ...voteRoutes(host, TAG),
+        ...planRoutes(host, TAG, expiry),
         ...executionRoutes(host, TAG, expiry),
         ...erasureRoutes(host, TAG),
         ...grantRoutes(host, TAG),

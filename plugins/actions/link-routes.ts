@@ -29,7 +29,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
   return {
     approver,
     refusal: refusal?.message ?? null,
-    grants: renderGrantLimits(history?.newest.decision.approval?.grants),
+    grants: renderGrantLimits(row, history?.newest.decision.approval?.grants),
     shown: set === undefined ? null : commitPreview(row, set),
     signature_required: requiresSignature(history?.requirement?.approvers ?? []),
     action: {
@@ -91,6 +91,7 @@ export function linkRoutes(host: CoreHost, tag: string): Route[] {
         "TOKEN_INVALID",
         "ALREADY_VOTED",
         "ACTION_NOT_PENDING",
+        "PLAN_VOTE_REQUIRED",
         "APPROVAL_EXPIRED",
         "NO_LONGER_ALLOWED",
         "STOPPED",

@@ -432,6 +432,15 @@ export const ActionRecord = Type.Object(
     provenance_id: Type.String({ description: "Same as `decision_hash`." }),
     submitted_by: Type.String({ description: "Key." }),
     grant: Nullable(Type.String({ description: "Grant that covered the action when it was decided; else null." })),
+    plan: orNull(
+      Type.Object(
+        { id: Type.String({ format: "uuid" }), position: Type.Integer({ description: "From 1." }) },
+        {
+          additionalProperties: false,
+          description: "The plan that it was submitted with, which people approve as a whole; null if none.",
+        },
+      ),
+    ),
     approvals: Type.Array(ApprovalRecord),
     reviews: Type.Optional(Type.Array(ReviewRecord)),
     approvals_needed: Nullable(Type.Integer({ description: "Quorum; null if no approval was required." })),

@@ -10,11 +10,12 @@ import {
   type VoteStatement,
 } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
 import { assertNotErased, visibleAction } from "./visible-action.ts";
 import { SignedVotesBody, SignedVotesResult, VoteChallenge, VoteChallengeBody } from "./signed-vote-schemas.ts";
 import { readHistory, recordAlteredError } from "./verify-record.ts";
 import { voteOn } from "./cast-vote.ts";
-import { voteStatement } from "./voter.ts";
+import { type Vote, voteStatement } from "./voter.ts";
 
 type Votes = Static<typeof VoteChallengeBody>["votes"];
 type Results = Static<typeof SignedVotesResult>["results"];
@@ -66,6 +67,7 @@ export function signedVoteRoutes(host: CoreHost, tag: string): Route[] {
         "APPROVER_NOT_ELIGIBLE",
         "BREAK_GLASS_NOT_ALLOWED",
         "ALREADY_VOTED",
+        "PLAN_VOTE_REQUIRED",
         "APPROVAL_EXPIRED",
         "NO_LONGER_ALLOWED",
         "STOPPED",
@@ -79,7 +81,7 @@ export function signedVoteRoutes(host: CoreHost, tag: string): Route[] {
 }
 
 /** Throws VOTE_SIGNATURE_REQUIRED for callers without a session. */
-function signerOf(host: CoreHost, credential: Credential) {
+export function signerOf(host: CoreHost, credential: Credential) {
   const passkeys: SessionPasskeys | null = host.users.passkeys(credential);
   const user = credential.session?.user;
   if (passkeys === null || user === undefined)
@@ -96,15 +98,26 @@ async function readStatements(
   if (new Set(votes.map(({ action_id }) => action_id)).size < votes.length)
     throw new Refusal("VALIDATION_FAILED", "`votes` names an action twice; vote once on each");
   const statements: VoteStatement[] = [];
-  const { compiled: set } = await host.policies.current();
   for (const vote of votes) {
     const row = await visibleAction(host.storage, vote.action_id, credential);
-    assertNotErased(row);
-    const history = await readHistory(host.storage, row);
-    if (history === null) throw recordAlteredError(row, ["entries"]);
-    statements.push(voteStatement(host, row, credential, vote, nonce, { history, set }));
+    statements.push(await readStatement(host, row, credential, vote, nonce));
   }
   return statements;
+}
+
+/** Returns what the credential signs for a vote on this action. */
+export async function readStatement(
+  host: CoreHost,
+  row: ActionRow,
+  credential: Credential,
+  vote: Vote,
+  nonce: string,
+): Promise<VoteStatement> {
+  assertNotErased(row);
+  const history = await readHistory(host.storage, row);
+  if (history === null) throw recordAlteredError(row, ["entries"]);
+  const { compiled: set } = await host.policies.current();
+  return voteStatement(host, row, credential, vote, nonce, { history, set });
 }
 
 async function castSignedVotes(

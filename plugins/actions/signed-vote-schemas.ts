@@ -20,24 +20,28 @@ export const VoteChallengeBody = Type.Object({ votes: Votes }, closed);
 
 const Base64Url = (maxLength: number) => Type.String({ minLength: 1, maxLength, pattern: "^[A-Za-z0-9_-]+$" });
 
-export const SignedVotesBody = Type.Object(
+export const PasskeyResponse = Type.Object(
   {
-    nonce: Base64Url(200),
-    votes: Votes,
+    id: Base64Url(1400),
     response: Type.Object(
       {
-        id: Base64Url(1400),
-        response: Type.Object(
-          {
-            authenticatorData: Base64Url(2048),
-            clientDataJSON: Base64Url(4096),
-            signature: Base64Url(2048),
-          },
-          { additionalProperties: true },
-        ),
+        authenticatorData: Base64Url(2048),
+        clientDataJSON: Base64Url(4096),
+        signature: Base64Url(2048),
       },
-      { additionalProperties: true, description: "`toJSON()` of the answer of `navigator.credentials.get`." },
+      { additionalProperties: true },
     ),
+  },
+  { additionalProperties: true, description: "`toJSON()` of the answer of `navigator.credentials.get`." },
+);
+
+export const Nonce = Base64Url(200);
+
+export const SignedVotesBody = Type.Object(
+  {
+    nonce: Nonce,
+    votes: Votes,
+    response: PasskeyResponse,
   },
   closed,
 );
@@ -54,6 +58,9 @@ export const VoteChallenge = Type.Object(
           decision: text("Leaf hash of the entry that made the action pending."),
           nonce: text("The nonce."),
           origin: text("Origin of the log."),
+          plan: orNull(
+            text("Digest of the actions that remain after the vote on a plan; null unless the vote is part of one."),
+          ),
           preview: orNull(text("Salted commitment to the preview that the rule renders; null if it has none.")),
           questions: orNull(text("Digest of the questions to the agent and its answers; null if there are none.")),
           reason: orNull(text("The reason given.")),

@@ -30,6 +30,7 @@ import {
   recordCredential,
 } from "./issue-credential.ts";
 import { assertBeforeStartDeadline, assertStartable, findPermitFault } from "./grant-permit.ts";
+import { approvalsAtStart } from "./plan-state.ts";
 import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
 import { assertNotErased, isOverdue, actionNotFound } from "./visible-action.ts";
 
@@ -103,8 +104,9 @@ export async function decideStart(
     );
   assertRunsEffective(row, requestHash);
   const by = toActor(who.key, who.principal);
+  const approvals = await approvalsAtStart(host, tx, row, history);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
-  const outcome = resolveOutcome(redecision, history, countedVotes(host, history.approvals), tx.now);
+  const outcome = resolveOutcome(redecision, history, countedVotes(host, approvals), tx.now);
   const cause = { occasion: "start", by } as const;
   if (repeated) {
     if (outcome !== "confirmed") throw startRevokedError(outcome, redecision);

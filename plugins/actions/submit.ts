@@ -9,6 +9,7 @@ import {
   countMetaBytes,
   decideForEntry,
   type Decision,
+  type DecisionEntry,
   encodeRequest,
   Evaluation,
   type Facts,
@@ -127,12 +128,19 @@ export interface SealedSubmission {
   sealedMeta: { commitment: string | null; text: string | null };
   call: IdempotentCall | null;
   join: boolean;
+  /** The plan that it is part of, and its position there; null if there is none. */
+  plan: DecisionEntry["plan"];
 }
 
 export function sealSubmission(
   host: Pick<CoreHost, "newId">,
   body: ActionBody,
-  { meta, idempotencyKey, join }: { meta: JsonObject; idempotencyKey: string | null; join: boolean },
+  {
+    meta,
+    idempotencyKey,
+    join,
+    plan = null,
+  }: { meta: JsonObject; idempotencyKey: string | null; join: boolean; plan?: DecisionEntry["plan"] },
 ): SealedSubmission {
   const request = requestFromBody(body);
   return {
@@ -143,6 +151,7 @@ export function sealSubmission(
     sealedMeta: commitMeta(meta, newSalt),
     call: idempotencyKey === null ? null : { key: idempotencyKey, route: SUBMIT_ROUTE, bodyHash: "" },
     join,
+    plan,
   };
 }
 
@@ -267,7 +276,7 @@ function recordDecision(
   credential: Credential,
   submission: DecidedSubmission,
 ): ActionRow {
-  const { id, salt, request, sealed, sealedMeta, facts, past, decision } = submission;
+  const { id, salt, request, sealed, sealedMeta, facts, past, plan, decision } = submission;
   const status = STATUS_OF[decision.effect];
   const expiresAt = decision.approval === null ? null : tx.now + decision.approval.expires_in_ms;
   const approvedUntil = status === "allowed" ? tx.now + host.config.permits.valid_seconds * 1000 : null;
@@ -285,6 +294,7 @@ function recordDecision(
       facts,
       meta: sealedMeta.commitment,
       operation: request.operation,
+      plan,
       policy_set: tx.activePolicies.digest,
       status,
       submitted_by: toActor(credential.key, credential.principal),
@@ -328,6 +338,8 @@ function recordDecision(
     approved_until: approvedUntil,
     rejection_until: null,
     grant_id: facts.grant?.id ?? null,
+    plan_id: plan?.id ?? null,
+    plan_position: plan?.position ?? null,
     started_at: null,
     started_by: null,
     result: null,

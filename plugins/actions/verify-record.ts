@@ -186,8 +186,10 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
     result: history.result,
   };
   const altered = differingColumns(history.action, row);
-  if (commitDigest(row.salt, row.request_hash) !== first.commitment) altered.push("request_hash");
-  if (!editMatches(history.edit, row.effective)) altered.push("effective");
+  if (history.action.erased_at === null) {
+    if (commitDigest(row.salt, row.request_hash) !== first.commitment) altered.push("request_hash");
+    if (!editMatches(history.edit, row.effective)) altered.push("effective");
+  }
   if (votes === undefined) return { recorded, altered };
   // Approvers and policies rely on the texts of the request, `meta` and the questions, so they must match.
   if (!hasRecordedRequest(row)) altered.push("request");

@@ -39,6 +39,7 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
         "TOKEN_OTHER_APPROVER",
         "ALREADY_VOTED",
         "ACTION_NOT_PENDING",
+        "PLAN_VOTE_REQUIRED",
         "APPROVAL_EXPIRED",
         "NO_LONGER_ALLOWED",
         "STOPPED",

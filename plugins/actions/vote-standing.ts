@@ -209,6 +209,8 @@ export function describeVoting(
   if (self !== null && !maySelfConfirm(self, plans)) return refuse("SELF_APPROVAL", SELF_RELATION_REASONS[self]);
   if (approvals.some((vote) => vote.principal === principal))
     return refuse("ALREADY_VOTED", `${principal} has already voted on this action`);
+  if (row.plan_id !== null)
+    return refuse("PLAN_VOTE_REQUIRED", `approve the plan ${row.plan_id}, or reject this action`);
   const voter = standingVoterOf(credential, self);
   const standings = exceptEditor(host, { edit }, findStandings(host, row, voter, plans, moment));
   const { session } = voter;

@@ -50,10 +50,15 @@ export interface Vote {
   grant?: GrantTermsBody;
   /** Approves alone in an emergency. */
   break_glass?: boolean;
+  /** Digest of the list of actions that remains with the vote on a plan that this is part of. Never taken from a body. */
+  list?: string;
 }
 
-/** How a vote proves that it is about this action: the token from the action's record, or a signature that was claimed. */
-export type VoteProof = { token: string } | { gesture: Gesture };
+/**
+ * How a vote proves that it is about this action: the token from the action's record, a signature that was claimed, or the
+ * token of its plan, which the caller has verified.
+ */
+export type VoteProof = { token: string } | { gesture: Gesture } | { plan: "verified" };
 
 /** Throws SELF_APPROVAL, VOTE_SIGNATURE_REQUIRED, VOTE_SIGNATURE_INVALID, or the fault of the token. */
 export function verifyVoter(
@@ -70,7 +75,7 @@ export function verifyVoter(
   // Both proofs are about the preview that is current now.
   const preview = commitPreview(row, set);
   if ("token" in proof) assertApprovalToken(host, row, who, proof.token, { history, set });
-  else assertSigned(host, row, who, vote, proof.gesture, { history, set });
+  else if ("gesture" in proof) assertSigned(host, row, who, vote, proof.gesture, { history, set });
   const { groups, session = null } = who;
   return { actor: toActor(who.key, who.principal), self, groups, gesture, preview, session };
 }
@@ -119,7 +124,7 @@ export function voteStatement(
   host: CoreHost,
   row: ActionRow,
   { principal }: Credential,
-  { approve, reason, break_glass = false }: Vote,
+  { approve, reason, break_glass = false, list }: Vote,
   nonce: string,
   { history: { askedHash, commitment, questions }, set }: ShownAction,
 ): VoteStatement {
@@ -130,6 +135,7 @@ export function voteStatement(
     decision: askedHash,
     nonce,
     origin: host.ledger.origin,
+    plan: list ?? null,
     preview: commitPreview(row, set),
     questions: questionsDigest(questions),
     reason: reason ?? null,
@@ -230,7 +236,7 @@ export function assertNotSelf(self: SelfRelation | null): void {
   if (self !== null) throw new Refusal("SELF_APPROVAL", `${SELF_RELATION_REASONS[self]}; someone else must vote`);
 }
 
-function assertToken(verdict: TokenCheckResult): void {
+export function assertToken(verdict: TokenCheckResult): void {
   if (verdict !== "ok") throw tokenError(verdict);
 }
 

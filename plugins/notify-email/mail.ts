@@ -3,6 +3,7 @@ import { FOLD } from "../../src/core.ts";
 import {
   type ApprovalMessage,
   type ClosedMessage,
+  describeLink,
   describeOutcome,
   describeStop,
   grantLines,
@@ -46,11 +47,7 @@ export function renderMail(message: ApprovalMessage | ClosedMessage | ThrottleMe
     ? "An agent asks for your decision. It waits until somebody decides or the request expires."
     : describeOutcome(message);
   const link = asks ? message.link : null;
-  const about = !asks
-    ? null
-    : message.person === null
-      ? "The page asks for your key. Opening it decides nothing."
-      : `This link is yours alone and decides as ${message.person}: do not pass this mail on. Opening it decides nothing.`;
+  const about = asks ? describeLink(message) : null;
   return mailOf({ title, opening, link, button: "Open the approval page", about, facts, request });
 }
 

@@ -6,6 +6,7 @@ import { FOLD } from "../../src/core.ts";
 import {
   type ApprovalMessage,
   type ClosedMessage,
+  describeLink,
   describeOutcome,
   describeStop,
   grantLines,
@@ -74,22 +75,15 @@ export function renderStop(message: StopMessage): Shown {
   };
 }
 
-function decision({ link, person }: ApprovalMessage): object[] {
+function decision(message: ApprovalMessage): object[] {
   const button = {
     type: "button",
     action_id: "open_approval",
     style: "primary",
     text: plain("Open the approval page", 75),
-    url: link,
+    url: message.link,
   };
-  return [
-    { type: "actions", elements: [button] },
-    note(
-      person === null
-        ? "The page asks for your key. Opening it decides nothing."
-        : `The link is yours alone and decides as ${person}. Opening it decides nothing.`,
-    ),
-  ];
+  return [{ type: "actions", elements: [button] }, note(describeLink(message))];
 }
 
 /** Lists the grants that the approval page offers. */

@@ -29,6 +29,7 @@ import { withSubject, reportDifferences, checkEachRow, type AuditedStore, type R
 import type { PoliciesAudit } from "./policies.ts";
 import type { GrantsAudit } from "./grants.ts";
 import type { SuggestedRulesAudit } from "./suggested-rules.ts";
+import type { PlansAudit } from "./plans.ts";
 import type { StopsAudit } from "./stops.ts";
 import { createProofReader } from "../ledger/reader.ts";
 import { UNRECORDED_META } from "./unrecorded.ts";
@@ -51,6 +52,7 @@ interface RowsAudit {
   stops: StopsAudit;
   grants: GrantsAudit;
   suggested: SuggestedRulesAudit;
+  plans: PlansAudit;
   /** Returns the log's keys. Null if checkpoints are not verified. */
   keys: (() => LogKeys) | null;
   verify: Vault["verify"];
@@ -102,7 +104,7 @@ async function checkUse({ store, policies }: RowsAudit, row: LimitUseRow, fault:
 
 /** Checks that the resource of an idempotency key was created by the same key at the same time. */
 async function checkIdempotency(
-  { store, policies, stops, grants }: RowsAudit,
+  { store, policies, stops, grants, plans }: RowsAudit,
   row: IdempotencyRow,
   fault: ReportFault,
 ): Promise<void> {
@@ -124,6 +126,12 @@ async function checkIdempotency(
     "POST /v1/grants": async () => {
       const { by, granted_at } = grants.grant(resource_id) ?? {};
       return by === undefined ? null : { key_id: by.key_id, created_at: granted_at };
+    },
+    // Its actions hold the requests.
+    "POST /v1/plans": async () => {
+      const submission = plans.submission(resource_id);
+      if (submission === undefined) return null;
+      return { key_id: submission.key_id, created_at: submission.created_at, body_hash: "" };
     },
     "POST /v1/policies": async () => {
       if ((await store.policy(resource_id)) === null) return null;

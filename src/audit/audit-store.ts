@@ -6,7 +6,7 @@
 import type { Vault } from "../contract/core-host.ts";
 import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/action-history.ts";
-import { FOLLOWED_TYPES, decodeEntry, type DecisionEntry } from "../domain/entries.ts";
+import { FOLLOWED_TYPES, decodeEntry, type DecisionEntry, type PlanEntry } from "../domain/entries.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { LogKeys } from "../domain/log-keys.ts";
 import { tilesBetween } from "../domain/tiles.ts";
@@ -21,6 +21,7 @@ import { auditRows } from "./audit-rows.ts";
 import { createThrottlesAudit } from "./throttles.ts";
 import { createExceptionalVotesAudit } from "./exceptional-votes.ts";
 import { createGrantsAudit } from "./grants.ts";
+import { createPlansAudit } from "./plans.ts";
 import { createStopsAudit } from "./stops.ts";
 import { createSuggestedRulesAudit } from "./suggested-rules.ts";
 import { createUsersAudit } from "./users.ts";
@@ -57,6 +58,12 @@ async function readOrigin(store: AuditedStore, vkey: string | undefined): Promis
   return vkey?.split("+")[0] ?? (await store.meta("log_origin")) ?? "";
 }
 
+/** Returns the key that an entry is stored with, as far as the entry itself determines it. */
+function submitterOf({ type }: EntryRow, body: EntryBody): string | null {
+  if (type === "decision") return (body as unknown as DecisionEntry).submitted_by.key_id;
+  return type === "plan" ? (body as unknown as PlanEntry).by.key_id : null;
+}
+
 /** Audits the store. `faults` is empty if it is valid, and has at most 20 faults of each kind. */
 export async function auditStore(store: AuditedStore, options: StoreAuditOptions): Promise<StoreAuditReport> {
   const faults: string[] = [];
@@ -65,6 +72,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   const stops = createStopsAudit();
   const grants = createGrantsAudit(() => stops.stops());
   const suggested = createSuggestedRulesAudit();
+  const plans = createPlansAudit();
   const users = createUsersAudit(await readOrigin(store, options.vkey));
   const exceptional = createExceptionalVotesAudit(users.users);
   const coverage = createCoverageAudit();
@@ -84,7 +92,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       if (at !== row.created_at) entryFault(`entry ${row.seq} is stored with a different time than it contains`);
       totals.latest = Math.max(totals.latest, at);
       if ((FOLLOWED_TYPES as readonly string[]).includes(row.type)) changes++;
-      const submitter = row.type === "decision" ? (body as unknown as DecisionEntry).submitted_by.key_id : null;
+      const submitter = submitterOf(row, body);
       // Votes, starts and results name the submitter of their decision, which is checked with the action.
       if (row.submitted_by !== submitter && (row.type === "decision" || row.action_id === null))
         entryFault(`entry ${row.seq} is stored with a different submitter than it contains`);
@@ -98,6 +106,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       coverage.fold(body);
       credentials.fold(body);
       throttles.fold(body);
+      plans.fold(body);
       signing.fold(row, body);
     } catch (error) {
       entryFault(
@@ -187,6 +196,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       stops,
       grants,
       suggested,
+      plans,
       keys: options.vkey === undefined ? null : signing.logKeys,
       verify: options.verify,
     };

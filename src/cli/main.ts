@@ -17,6 +17,7 @@ const COMMANDS: Readonly<Record<CoreCommand, () => Promise<Command>>> = {
   submit: async () => (await import("./actions.ts")).submit,
   approve: async () => (await import("./actions.ts")).approve,
   deny: async () => (await import("./actions.ts")).deny,
+  plan: async () => (await import("./plans.ts")).plan,
   edit: async () => (await import("./actions.ts")).edit,
   ask: async () => (await import("./actions.ts")).ask,
   answer: async () => (await import("./actions.ts")).answer,

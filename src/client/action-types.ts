@@ -1,5 +1,5 @@
 /** Public names of the API types, and options of calls. */
-import type { Action, ActionList, Event, EventsQuery, ListQuery, Result, Submission } from "./api.ts";
+import type { Action, ActionList, Event, Plan, EventsQuery, ListQuery, Result, Submission } from "./api.ts";
 
 /** A request; `meta` is a separate option. */
 export type ActionRequest = Omit<Submission, "meta">;
@@ -30,6 +30,28 @@ export interface SubmitOptions extends CallOptions {
   permit?: boolean | undefined;
   /** The same idempotency key with the same request always returns the same action. */
   idempotencyKey?: string | undefined;
+}
+
+/** A plan with its actions. */
+export type PlanRecord = Plan;
+
+export interface SubmitPlanOptions extends CallOptions {
+  /** Whether each action can start only when the ones ahead of it have ended. */
+  ordered?: boolean | undefined;
+  /** Whether nothing can start after an action has failed. */
+  stopOnFailure?: boolean | undefined;
+  /** `meta` of every action. */
+  meta?: Record<string, unknown> | undefined;
+  /** The same idempotency key with the same requests always returns the same plan. Makes a retry safe. */
+  idempotencyKey?: string | undefined;
+}
+
+export interface PlanVoteOptions extends CallOptions {
+  reason?: string | undefined;
+  /** Positions of pending actions to reject, from 1, while the others are approved. */
+  strikes?: readonly { position: number; reason?: string }[] | undefined;
+  /** `approval_token` of the plan as it was displayed. Default: the plan is read again. */
+  token?: string | undefined;
 }
 
 export interface WaitOptions extends CallOptions {

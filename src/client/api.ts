@@ -75,6 +75,12 @@ export interface Action {
   submitted_by: string;
   /** Grant that covered the action when it was decided; else null. */
   grant: string | null;
+  /** The plan that it was submitted with, which people approve as a whole; null if none. */
+  plan: {
+    id: string;
+    /** From 1. */
+    position: number;
+  } | null;
   approvals: ({
     /** Principal: `owner:<owner>` or `key:<id>`. */
     approver: string;
@@ -239,6 +245,34 @@ export interface Action {
   approval_token?: string;
 }
 
+export interface Plan {
+  id: string;
+  agent_id: string;
+  /** Each action can start only when the ones ahead of it have ended. Default: false. */
+  ordered: boolean;
+  /** No action can start after one has failed or has an unknown outcome, or after one was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
+  stop_on_failure: boolean;
+  /** Digest of the actions that remain: all that were not denied, cancelled or left to expire. Votes name it, and are void once it changes. */
+  digest: string;
+  /** The action at which the plan stopped; null if it has not stopped. */
+  stopped: {
+    /** Position in the plan, from 1. */
+    position: number;
+    /** Status of that action. */
+    status: string;
+  } | null;
+  /** Key. */
+  submitted_by: string;
+  /** When it was submitted. */
+  created_at: string;
+  /** In order. */
+  actions: Action[];
+  /** Only for a credential that may vote, while an action of the plan is pending. */
+  approval_token?: string;
+  /** With `approval_token`: whether the vote needs a passkey's signature. */
+  signature_required?: boolean;
+}
+
 export interface ActionList {
   actions: Action[];
   next_cursor: string | null;
@@ -306,7 +340,7 @@ export interface Event {
 export interface EventsQuery {
   /** Only events with a greater sequence number; -1 for all events. Without it, a stream starts with the next event. `Last-Event-ID` takes precedence. */
   after?: number | undefined;
-  /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, suggested_rule, throttle, permit_key, log_key, actions:credential_issued, actions:credential_ended, coverage:statement, separated by commas */
+  /** one or more of decision, approval, redecision, question, review, execution, erasure, plan, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, suggested_rule, throttle, permit_key, log_key, actions:credential_issued, actions:credential_ended, coverage:statement, separated by commas */
   type?: string | undefined;
   agent_id?: string | undefined;
   /** Events of actions with this tool. */

@@ -15,7 +15,10 @@ import type {
   CallOptions,
   EventQuery,
   LedgerEvent,
+  PlanRecord,
+  PlanVoteOptions,
   StartOptions,
+  SubmitPlanOptions,
   SubmitOptions,
   ApproveOptions,
   VoteOptions,
@@ -243,6 +246,18 @@ export function createAssent(options: AssentOptions = {}) {
     ): Promise<ActionRecord> {
       const token = await readToken(id, signal);
       return record(id, "POST", "/edit", { body: { token, changes, reason }, signal });
+    },
+    /** Submits several requests of one agent as a plan, which people approve as one list. */
+    async submitPlan(requests: readonly ActionRequest[], how: SubmitPlanOptions = {}): Promise<PlanRecord> {
+      return (await import("./plans.ts")).submitPlan(transport, requests, how);
+    },
+    /** Reads a plan. With a key that may see every action of it. */
+    async plan(id: string, { signal }: CallOptions = {}): Promise<PlanRecord> {
+      return (await import("./plans.ts")).readPlanRecord(transport, id, signal);
+    },
+    /** Approves the actions of a plan that are not struck out, or rejects all that are pending. */
+    async votePlan(id: string, approve: boolean, how: PlanVoteOptions = {}): Promise<PlanRecord> {
+      return (await import("./plans.ts")).votePlan(transport, id, approve, how);
     },
     cancel: (id: string, { reason, signal }: VoteOptions = {}) =>
       record(id, "POST", "/cancel", { body: { reason }, signal }),

@@ -12,6 +12,7 @@ export const CORE_COMMANDS = [
   "submit",
   "approve",
   "deny",
+  "plan",
   "edit",
   "ask",
   "answer",

@@ -30,6 +30,8 @@ export interface MessageAction {
   shown_first: readonly string[];
   /** Principal of the approver who changed the request, which is the one displayed; null if no one did. */
   edited_by: string | null;
+  /** The plan that the action is part of, which people approve as a whole, and its position; null if there is none. */
+  plan: { id: string; position: number } | null;
   /** Questions of approvers to the agent, and its answers. */
   questions: readonly { asked_by: string; question: string; answer: string | null }[];
   /**
@@ -79,7 +81,10 @@ export interface ApprovalMessage extends MessageBase {
   channel: string;
   /** Owner that the link is made for; null if several people see the destination, where the link names no one. */
   person: string | null;
-  /** URL of the approval page. Its fragment contains a token that is a secret of `person`. */
+  /**
+   * URL of the approval page. Its fragment contains a token that is a secret of `person`. For an action of a plan the URL of
+   * the plan in the console, which requires signing in.
+   */
   link: string;
   action: MessageAction;
   /** The reference that the notifier returned for the first request to this destination, for reminders. */

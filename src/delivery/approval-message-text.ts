@@ -84,6 +84,7 @@ export function messageFacts(action: MessageAction): [name: string, value: strin
     ["Reason", action.reason],
     ["Policy", action.policy === null ? null : `${action.policy}${action.rule === null ? "" : ` / ${action.rule}`}`],
     ["Submitted by", formatPrincipal(action.submitted_by)],
+    ["Plan", action.plan === null ? null : `number ${action.plan.position} of a plan, which is approved as a whole`],
     ["Changed by", action.edited_by === null ? null : formatPrincipal(action.edited_by)],
     ...action.questions.flatMap(({ asked_by, question, answer }, i): [string, string | null][] => [
       [`Question ${i + 1}`, `${formatPrincipal(asked_by)}: ${question}`],
@@ -155,6 +156,19 @@ function operationOf({ tool, operation }: MessageAction): string {
 
 export function renderText(text: string, max: number): string {
   return clipText(markedText(text), max);
+}
+
+/**
+ * Returns what an approver needs to know about the link of a request.
+ * @example
+ * describeLink(message); // "The page asks for your key. Opening it decides nothing."
+ */
+export function describeLink({ action, person }: ApprovalMessage): string {
+  if (action.plan !== null)
+    return "The page shows the whole plan, and asks you to sign in. Opening it decides nothing.";
+  return person === null
+    ? "The page asks for your key. Opening it decides nothing."
+    : `This link is yours alone and decides as ${person}: do not pass it on. Opening it decides nothing.`;
 }
 
 /** A time to the second, in UTC, because readers are in different time zones. */

@@ -87,7 +87,8 @@ export function createMessageBuilder({ storage, clock, mac, policies, publicUrl 
     }
     if (action.status !== "pending_approval" || (action.expires_at ?? 0) <= clock())
       return { obsoleteReason: "the action is no longer waiting" };
-    const grants = row.kind === "approval_reminder" ? [] : await readGrantOffers(storage, action, set);
+    const mayGrant = row.kind !== "approval_reminder" && action.plan_id === null;
+    const grants = !mayGrant ? [] : await readGrantOffers(storage, action, set);
     const principal = row.person === null ? null : principalOfOwner(row.person);
     if (votes.some((vote) => vote.principal === principal)) return { obsoleteReason: "this person has voted" };
     if (row.kind === "approval_reminder" && request?.state !== "delivered")
@@ -103,6 +104,7 @@ export function createMessageBuilder({ storage, clock, mac, policies, publicUrl 
   }
 
   function link(action: ActionRow, principal: string | null): string {
+    if (action.plan_id !== null) return `${publicUrl()}/#/plans/${action.plan_id}`;
     if (principal === null) return `${publicUrl()}/approve#${action.id}`;
     const claims = {
       action_id: action.id,
@@ -213,6 +215,7 @@ function describe(row: ActionRow, votes: readonly ApprovalRow[], set: CompiledPo
     submitted_by: principalOfKey({ id: row.submitted_by, owner: row.submitted_owner }),
     request_hash: effectiveHash(row),
     ...presentRequest(set, { ...row, ...request }),
+    plan: row.plan_id === null ? null : { id: row.plan_id, position: row.plan_position ?? 0 },
     edited_by: decodeEdit(row.effective)?.by ?? null,
     questions: decodeQuestions(row.questions).map(({ asked_by, question, answer }) => ({
       asked_by,

@@ -58,11 +58,15 @@ export function createOutbox(options: OutboxOptions): Outbox {
   if (options.channels.size === 0 && feeds.length === 0) return { write: null };
   return {
     async write(tx, entries, now) {
+      const ofPlans = new Map<string, NewDelivery[]>();
       for (const { seq, body } of entries) {
         const at = { seq, now };
         if (options.channels.size > 0) {
-          for (const request of await newApprovalRequests(options, tx, body, at, entries))
-            await tx.insertDelivery(request);
+          const plan = body.type === "decision" ? (body.plan?.id ?? null) : null;
+          const earlier = (plan === null ? null : ofPlans.get(plan)) ?? [];
+          const requests = await newApprovalRequests(options, tx, body, at, { entries, earlier });
+          for (const request of requests) await tx.insertDelivery(request);
+          if (plan !== null) ofPlans.set(plan, [...earlier, ...requests]);
         }
         if (body.type === "stop") for (const notice of stopNotices(options, at)) await tx.insertDelivery(notice);
         if (body.type === "break_glass" && body.change === "used")
@@ -92,6 +96,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
     },
   };
 }
+
+type BatchEntries = readonly { seq: number; body: EntryBody }[];
 
 /** The entry that causes a delivery: its sequence number and the time of its batch. */
 interface Cause {
@@ -201,13 +207,16 @@ function noticesToPerson(
   return [...notices.values()];
 }
 
-/** @param before the entries of the batch */
+/**
+ * @param batch the entries of the batch, and the requests for earlier actions of the same plan: their recipients see the
+ *   whole plan, so they are not notified again
+ */
 async function newApprovalRequests(
   options: OutboxOptions,
   tx: StorageTransaction,
   body: EntryBody,
   cause: Cause,
-  before: readonly { seq: number; body: EntryBody }[],
+  { entries: before, earlier: ofPlan }: { entries: BatchEntries; earlier: readonly NewDelivery[] },
 ): Promise<NewDelivery[]> {
   if (body.type === "decision" && body.status === "pending_approval") {
     const approvers = body.decision.approval?.approvers ?? [];
@@ -215,7 +224,7 @@ async function newApprovalRequests(
     return approvalRequests(options, body, cause, {
       submitter: body.submitted_by.owner,
       risk: body.decision.risk_level,
-      earlier: [],
+      earlier: ofPlan,
       stages,
     });
   }
@@ -323,7 +332,7 @@ function approvalRequests(
   }: {
     submitter: string | null;
     risk: string | null;
-    earlier: readonly DeliveryRow[];
+    earlier: readonly NewDelivery[];
     stages: readonly NotifyingStage[];
   },
 ): NewDelivery[] {

@@ -65,6 +65,9 @@ export interface RecordedAction {
   rejection_until: number | null;
   /** The grant that covered it when it was decided; null if none did. */
   grant_id: string | null;
+  /** The plan that it was submitted with, and its position there, starting at 1; null if there is none. */
+  plan_id: string | null;
+  plan_position: number | null;
   started_at: number | null;
   started_by: string | null;
   /** Milliseconds from submission to the vote that closed the action; null until then. */
@@ -103,6 +106,8 @@ export interface RecordedApproval extends Omit<CountedVote, "principals"> {
   key_id: string;
   /** Principal of the delegator in whose place the approver voted; null if there is none. */
   on_behalf_of: string | null;
+  /** Digest of the list of actions that the vote approves, for an action of a plan; else null. */
+  plan: string | null;
 }
 
 /** The newest entry that made an action pending, and the machine reviewers that it named. */
@@ -182,6 +187,8 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     approved_until: first.status === "allowed" ? startDeadline(first) : null,
     rejection_until: null,
     grant_id: decision.reason_code === "GRANTED" ? (first.facts.grant?.id ?? null) : null,
+    plan_id: first.plan?.id ?? null,
+    plan_position: first.plan?.position ?? null,
     started_at: null,
     started_by: null,
     waited_ms: null,
@@ -241,6 +248,11 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
       faults.push(`the vote of entry ${entry.seq} names other questions than were asked`);
     if (entry.gesture === null && requiresSignature(history.requirement?.approvers ?? []))
       faults.push(`the vote of entry ${entry.seq} has no signature, and its rule requires one`);
+    if (entry.plan !== null && action.plan_id === null)
+      faults.push(`the vote of entry ${entry.seq} is about a plan, and the action belongs to none`);
+    if (entry.plan === null && action.plan_id !== null && entry.verdict === "approve")
+      faults.push(`the vote of entry ${entry.seq} approves an action of a plan without the plan`);
+    voidVotesOnOtherList(history, entry.plan);
     history.votes.push({
       action_id: entry.action_id,
       principal: entry.by.principal,
@@ -281,6 +293,13 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
   } else {
     applyExecution(history, entry, at);
   }
+}
+
+/** Voids the votes on a list of the plan's actions that has changed since. */
+function voidVotesOnOtherList(history: ActionHistory, plan: string | null): void {
+  if (plan === null || history.approvals.every((vote) => vote.plan === plan)) return;
+  history.votes = [];
+  history.approvals = [];
 }
 
 /** Applies an approver's edit, which voids the earlier votes. Later entries commit to the changed request. */
@@ -391,7 +410,7 @@ function applyApproval(history: ActionHistory, entry: ApprovalEntry & { seq: num
   const standing = { groups, independent, self, signed, break_glass };
   if ([principal, on_behalf_of].includes(history.edit?.by.principal ?? ""))
     history.faults.push(`entry ${entry.seq} is the approval of who changed the request`);
-  history.approvals.push({ principal, key_id, on_behalf_of, ...standing, at });
+  history.approvals.push({ principal, key_id, on_behalf_of, plan: entry.plan, ...standing, at });
   if (entry.status !== "approved" || history.requirement === null) return;
   const { approvers, since } = history.requirement;
   const votes = history.approvals.map(countRecorded);

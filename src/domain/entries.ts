@@ -24,6 +24,7 @@ import type {
   KeyEntry,
   LogKeyEntry,
   PermitKeyEntry,
+  PlanEntry,
   PolicySetEntry,
   StopEntry,
   SuggestedRuleEntry,
@@ -70,6 +71,7 @@ type CoreEntry =
   | BreakGlassEntry
   | SuggestedRuleEntry
   | ThrottleEntry
+  | PlanEntry
   | PermitKeyEntry
   | LogKeyEntry;
 export type EntryBody = CoreEntry | PluginEntry;
@@ -83,6 +85,7 @@ export const ENTRY_TYPES = [
   "review",
   "execution",
   "erasure",
+  "plan",
   "policy_set",
   "api_key",
   "agent",

@@ -13,6 +13,8 @@ export interface VoteStatement {
   nonce: string;
   /** Origin of the log, so that a vote at another service is not valid here. */
   origin: string;
+  /** `actionListDigest` of the actions that remain after the vote on a plan; null unless the vote is part of one. */
+  plan: string | null;
   /** Salted commitment to the preview that the rule renders. Lowercase hex; null if it renders none. */
   preview: string | null;
   /** `questionsDigest` of what approvers asked the agent and it answered; null if nothing was asked. */
@@ -43,12 +45,12 @@ export interface Gesture extends PasskeyAssertion {
 }
 
 /** Largest number of votes that one signature covers. Each entry contains the digests of all of them. */
-export const MAX_SIGNED_VOTES = 50;
+export const MAX_SIGNED_VOTES = 100;
 
 /** Returns SHA-256 of `assent-vote/1`, a line feed and the canonical JSON of the statement. Lowercase hex. */
 export function voteDigest(statement: VoteStatement): string {
-  const { action_id, commitment, decision, nonce, origin, preview, questions, reason, user, vote } = statement;
-  const members = { action_id, commitment, decision, nonce, origin, preview, questions, reason, user, vote };
+  const { action_id, commitment, decision, nonce, origin, plan, preview, questions, reason, user, vote } = statement;
+  const members = { action_id, commitment, decision, nonce, origin, plan, preview, questions, reason, user, vote };
   return sha256Hex(utf8(`assent-vote/1\n${canonicalText(members)}`));
 }
 
@@ -118,6 +120,7 @@ export function findGestureFault(
     verdict: string;
     comment: string | null;
     questions: string | null;
+    plan: string | null;
     break_glass: boolean;
     gesture: Gesture;
   },
@@ -125,7 +128,7 @@ export function findGestureFault(
   passkey: ExpectedAssertion["passkey"],
   verify: VerifyPasskeySignature,
 ): string | null {
-  const { action_id, commitment, comment: reason, break_glass, gesture, questions, verdict } = entry;
+  const { action_id, commitment, comment: reason, break_glass, gesture, plan, questions, verdict } = entry;
   if (verdict !== "approve" && verdict !== "deny") return "it is not a vote";
   const { decision, nonce, preview, votes } = gesture;
   const statement = {
@@ -134,6 +137,7 @@ export function findGestureFault(
     decision,
     nonce,
     origin,
+    plan,
     preview,
     questions,
     reason,

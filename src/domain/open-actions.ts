@@ -32,6 +32,7 @@ export const NO_VOTE = {
   gesture: null,
   preview: null,
   questions: null,
+  plan: null,
 } satisfies Partial<ApprovalEntry>;
 
 /**

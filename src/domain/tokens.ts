@@ -5,16 +5,18 @@
  *   apt1_<base64url of canonical JSON [action_id, approver, expires_at]>.<base64url HMAC-SHA256>
  *
  * An approval token (`apt1_`) is valid together with the approver's key. A link token (`apl1_`) is sent to one person
- * and is valid alone. Neither can be derived from the other.
+ * and is valid alone. A plan token (`apn1_`) has the plan in place of the action, and the digest of its list of actions in
+ * place of the request hash. None can be derived from another.
  */
 import { canonicalBytes } from "./canonical.ts";
 import { equalBytes, fromBase64Url, toBase64Url } from "./hash.ts";
 
-type TokenKind = "approval" | "link";
+type TokenKind = "approval" | "link" | "plan";
 
 const FORMS: Readonly<Record<TokenKind, { prefix: string; domain: string }>> = {
   approval: { prefix: "apt1_", domain: "assent-approval/1" },
   link: { prefix: "apl1_", domain: "assent-approval-link/1" },
+  plan: { prefix: "apn1_", domain: "assent-plan-approval/1" },
 };
 
 /** The values that a token is bound to. `expires_at` is in milliseconds. */

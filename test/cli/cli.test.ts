@@ -212,6 +212,34 @@ describe("against a running service", () => {
     assert.match((await as(keys.admin, ["actions", "--limit", "1"])).out, /\t{"amount":1,"currency":"USD"}\n$/);
   });
 
+  test("plan submits a file, shows it, and votes with strikes", async () => {
+    const action = (amount: number) => ({
+      agent_id: "support-bot",
+      tool: "stripe",
+      operation: "refund",
+      params: { amount, currency: "USD" },
+    });
+    const file = JSON.stringify({ actions: [action(50), action(700), action(701)], stop_on_failure: true });
+    const submitted = await as(keys.agent, ["plan", "submit", "-"], file);
+    assert.equal(submitted.code, EXIT.pending, submitted.err);
+    assert.match(submitted.out, /in any order, stops at a failure\n {2}1 {2}allowed[^]* {2}3 {2}pending_approval/);
+    const id = /^plan (\S+)/.exec(submitted.out)?.[1] ?? "";
+    assert.match((await as(keys.agent, ["plan", "approve", id])).err, /NO_TOKEN|INSUFFICIENT_SCOPE/);
+    const approved = await as(keys.admin, ["plan", "approve", id, "--strike", "2=too much"]);
+    assert.equal(approved.code, EXIT.ok, approved.err);
+    assert.match(approved.out, / {2}1 {2}allowed[^]* {2}2 {2}denied[^]* {2}3 {2}approved/);
+    assert.equal((await as(keys.admin, ["plan", "show", id])).out, approved.out);
+    for (const [args, expected, input] of [
+      [["submit", "-"], /unknown member "action"/, '{"action":[]}'],
+      [["submit", "-"], /not JSON/, "{"],
+      [["submit", "nowhere.json"], /cannot be read/, ""],
+      [["approve", id, "--strike", "two"], /--strike takes the number/, ""],
+      [["reject", id, "--strike", "1"], /--strike goes with approve/, ""],
+      [["vote", id], /no vote/, ""],
+    ] as const)
+      assert.match((await as(keys.admin, ["plan", ...args], input)).err, expected);
+  });
+
   test("approve and deny vote as the key's owner", async () => {
     const pending = JSON.parse((await as(keys.agent, [...refund(500), "--json"])).out) as { id: string };
     const own = await as(keys.agent, ["approve", pending.id]);

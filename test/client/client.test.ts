@@ -36,6 +36,22 @@ describe("the life of an action", () => {
     assert.equal(waited.approvals[0]?.reason, "checked");
   });
 
+  test("a plan is submitted once, and approved without what was struck out", async () => {
+    const requests = [{ ...ASKED, context: { n: 2 } }, ALLOWED, { ...ASKED, context: { n: 1 } }];
+    const how = { ordered: true, stopOnFailure: true, idempotencyKey: "plan-1" };
+    const plan = await agent.submitPlan(requests, how);
+    assert.equal((await agent.submitPlan(requests, how)).id, plan.id);
+    await assert.rejects(agent.submitPlan(requests.slice(1), how), { code: "IDEMPOTENCY_CONFLICT" });
+    assert.deepEqual([plan.ordered, plan.stop_on_failure], [true, true]);
+    await assert.rejects(agent.votePlan(plan.id, true), { code: "NO_TOKEN" });
+    const voted = await admin.votePlan(plan.id, true, { strikes: [{ position: 1, reason: "not this" }] });
+    assert.deepEqual(
+      voted.actions.map(({ status }) => status),
+      ["denied", "allowed", "approved"],
+    );
+    assert.equal((await agent.plan(plan.id)).digest, voted.digest);
+  });
+
   test("wait with a timeout returns the action as it is", async () => {
     const { id } = await agent.submit(ASKED);
     assert.equal((await agent.wait(id, { timeout: 0.2 })).status, "pending_approval");
@@ -154,6 +170,9 @@ describe("errors", () => {
     assert.equal(await attempts(() => cut.submit(ALLOWED, { idempotencyKey: "a" })), 3);
     assert.equal(await attempts(() => cut.submit(ALLOWED, { join: true })), 3);
     assert.equal(await attempts(() => cut.start("x")), 3);
+    assert.equal(await attempts(() => cut.submitPlan([ALLOWED])), 1);
+    assert.equal(await attempts(() => cut.submitPlan([ALLOWED], { idempotencyKey: "a" })), 3);
+    assert.equal(await attempts(() => cut.votePlan("x", true, { token: "t" })), 1);
     assert.equal(await attempts(() => cut.cancel("x")), 1);
     assert.equal(await attempts(() => cut.permit("x")), 3);
     assert.equal(await attempts(() => cut.action("x")), 3);
@@ -186,6 +205,9 @@ describe("errors", () => {
       start: (signal) => deaf.start("x", { signal }),
       result: (signal) => deaf.result("x", { success: true }, { signal }),
       edit: (signal) => deaf.edit("x", { "params.n": 1 }, { signal }),
+      submitPlan: (signal) => deaf.submitPlan([ALLOWED], { signal }),
+      plan: (signal) => deaf.plan("x", { signal }),
+      votePlan: (signal) => deaf.votePlan("x", true, { signal }),
       ask: (signal) => deaf.ask("x", "why?", { signal }),
       answer: (signal) => deaf.answer("x", "because", { signal }),
       cancel: (signal) => deaf.cancel("x", { signal }),

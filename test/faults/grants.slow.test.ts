@@ -1,4 +1,7 @@
-/** Four processes on one Postgres count the uses of a grant exactly, and an end holds in each of them at once. */
+/**
+ * Four processes on one Postgres count the uses of a grant exactly, and an end holds in each of them at once. Changes of a
+ * request, and votes on a plan, exclude what another process does at the same time.
+ */
 import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,6 +18,8 @@ const SHARED = sharedEnvironment("grants.test/log");
 const POLICY = `policy: work
 rules:
   - { name: pay, tool: bank, operation: pay, effect: require_approval, approval: { grants: { for: 8h, count: 50 } } }
+  - { name: edit, tool: bank, operation: edit, effect: require_approval, approval: { editable: { params.n: { min: 0, max: 9 } } } }
+  - { name: plan, tool: bank, operation: plan, effect: require_approval }
 `;
 
 describe("four processes on one Postgres", { skip: withoutPostgres }, () => {
@@ -105,6 +110,99 @@ describe("four processes on one Postgres", { skip: withoutPostgres }, () => {
       const statuses = await Promise.all(Array.from({ length: 8 }, (_, n) => submit(n, agent, n + 1)));
       assert.equal(count(statuses, "pending_approval"), 8);
     }
+  });
+
+  describe("two people act at different processes at once", () => {
+    let other: string;
+    before(async () => {
+      other = await createKey({ name: "ben", preset: "approver", owner: "ben" });
+    });
+    let run = 0;
+    const body = (operation: string) => ({ agent_id: "racer", tool: "bank", operation, params: { n: 5, run: ++run } });
+    const read = async (at: number, key: string, path: string): Promise<any> =>
+      (
+        await fetch(`${processes[at % PROCESSES]?.url ?? ""}${path}`, { headers: { authorization: `Bearer ${key}` } })
+      ).json();
+    /** Changes a new action while the rival acts on it. */
+    async function race(at: number, rival: (path: string, token: string) => ReturnType<typeof send>) {
+      const path = `/v1/actions/${String((await send(at, submitter, "/v1/actions", body("edit"))).body["id"])}`;
+      const { approval_token: token } = await read(at, approver, path);
+      const { approval_token: theirs } = await read(at + 1, other, path);
+      const [edited, rivalled] = await Promise.all([
+        send(at, approver, `${path}/edit`, { token, changes: { "params.n": 2 } }),
+        rival(path, theirs as string),
+      ]);
+      const outcome = [edited, rivalled].map(({ status, body: answer }) => (status < 300 ? "done" : answer["code"]));
+      return { path, outcome, action: await read(at + 2, ADMIN, path) };
+    }
+
+    it("a change and a vote, another change, a cancellation or a stop: what comes second is refused or sees the first", async () => {
+      for (let i = 0; i < 6; i++) {
+        const voted = await race(i, (path, token) => send(i + 1, other, `${path}/approval`, { token, approve: true }));
+        if (voted.outcome[0] === "done") {
+          assert.deepEqual([voted.outcome[1], voted.action.status], ["TOKEN_INVALID", "pending_approval"]);
+          const started = await send(i + 3, submitter, `${voted.path}/start`, {});
+          assert.equal(started.body["code"], "ACTION_NOT_STARTABLE");
+        } else {
+          assert.deepEqual([voted.outcome, voted.action.proposed], [["ACTION_NOT_PENDING", "done"], null]);
+          const started = await send(i + 3, submitter, `${voted.path}/start`, {});
+          assert.equal(started.body["status"], "executing");
+        }
+        const twice = await race(i, (path, token) =>
+          send(i + 1, other, `${path}/edit`, { token, changes: { "params.n": 3 } }),
+        );
+        assert.deepEqual(twice.outcome.filter((each) => each === "done").length, 1, JSON.stringify(twice.outcome));
+        assert.equal(twice.action.params.n, twice.outcome[0] === "done" ? 2 : 3);
+        const cancelled = await race(i, (path) => send(i + 1, submitter, `${path}/cancel`, {}));
+        assert.deepEqual([cancelled.outcome[1], cancelled.action.status], ["done", "cancelled"]);
+        const halt = { agent: "racer", reason: "race" };
+        let stop = "";
+        const stopped = await race(i, async () => {
+          const answer = await send(i + 1, ADMIN, "/v1/stop", halt);
+          stop = String(answer.body["id"]);
+          return answer;
+        });
+        assert.equal(stopped.outcome[1], "done");
+        assert.ok(["done", "STOPPED"].includes(String(stopped.outcome[0])), String(stopped.outcome[0]));
+        await send(i, ADMIN, `/v1/stop/${stop}/lift`, { reason: "over" });
+      }
+    });
+
+    it("a start and a change: an approved action is not changed", async () => {
+      const path = `/v1/actions/${String((await send(0, submitter, "/v1/actions", body("edit"))).body["id"])}`;
+      const { approval_token: token } = await read(0, approver, path);
+      const { approval_token: theirs } = await read(1, other, path);
+      await send(1, other, `${path}/approval`, { token: theirs, approve: true });
+      const [edited, started] = await Promise.all([
+        send(2, approver, `${path}/edit`, { token, changes: { "params.n": 2 } }),
+        send(3, submitter, `${path}/start`, {}),
+      ]);
+      assert.deepEqual([edited.body["code"], started.body["status"]], ["ACTION_NOT_PENDING", "executing"]);
+    });
+
+    it("two votes on a plan with other strikes: one counts", async () => {
+      for (let i = 0; i < 4; i++) {
+        const actions = [body("plan"), body("plan"), body("plan")];
+        const path = `/v1/plans/${String((await send(i, submitter, "/v1/plans", { actions })).body["id"])}`;
+        const votes = await Promise.all(
+          [approver, other].map(async (key, n) => {
+            const { approval_token: token } = await read(i + n, key, path);
+            return { key, token: token as string, strikes: [{ position: n + 1 }] };
+          }),
+        );
+        const answers = await Promise.all(
+          votes.map(({ key, ...vote }, n) => send(i + n, key, `${path}/approval`, { ...vote, approve: true })),
+        );
+        assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 403], JSON.stringify(answers));
+        const { actions: after } = await read(i + 2, ADMIN, path);
+        const expected = ["approved", "approved", "approved"];
+        expected[answers.findIndex(({ status }) => status === 200)] = "denied";
+        assert.deepEqual(
+          after.map(({ status }: { status: string }) => status),
+          expected,
+        );
+      }
+    });
   });
 
   it("leave a record that passes the audit", async () => {

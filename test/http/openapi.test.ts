@@ -361,6 +361,10 @@ describe("every operation", () => {
       at: { id: toEdit },
       body: { token: seen.approval_token, changes: { "params.amount": 4 } },
     });
+    const listed = { actions: [proposal, proposal], ordered: true };
+    const plan = (await send("POST", "/v1/plans", { key: service.agent, body: listed })).body.id as string;
+    const { approval_token: planToken } = (await send("GET", "/v1/plans/{id}", { at: { id: plan } })).body;
+    await send("POST", "/v1/plans/{id}/approval", { at: { id: plan }, body: { token: planToken, approve: true } });
     const terms = { agent_id: "grantee", tool: "granted", operation: "x", for: "1h", count: 1 };
     const grant = { id: (await send("POST", "/v1/grants", { body: terms })).body.id as string };
     const doubtful = { id: (await send("POST", "/v1/grants", { body: terms })).body.id as string };
@@ -511,8 +515,14 @@ describe("every operation", () => {
     await send("POST", "/v1/policies/{id}/deactivate", { at: { id: "suggested" } });
   });
 
-  /** They need the session of a user: test/plugins/actions/signed-votes.test.ts and break-glass.test.ts. */
-  const OF_SESSIONS = ["postVotes", "postVotesChallenge", "postBreakGlassByIdReview"];
+  /** They need the session of a user: test/plugins/actions/signed-votes.test.ts, plans.test.ts and break-glass.test.ts. */
+  const OF_SESSIONS = [
+    "postVotes",
+    "postVotesChallenge",
+    "postPlansByIdChallenge",
+    "postPlansByIdSignedApproval",
+    "postBreakGlassByIdReview",
+  ];
 
   it("every operation was reached with a success", () => {
     assert.deepEqual(

@@ -176,6 +176,13 @@ export async function fillStore(
     await run((await submit("ask", { agent_id: "learner" })).id as string, false);
     await call("POST", "/v1/stop", { reason: "drill", agent: "learner", until: "2999-01-01T00:00:00Z" });
 
+    const step = (tool: string) => ({ agent_id: "bot", tool, operation: "do", params: { amount: 1, customer: "p" } });
+    const listed = { actions: [step("pay"), step("ask"), step("two")], ordered: true };
+    const plan = await call("POST", "/v1/plans", listed, { key: service.agent, headers: once() });
+    const { approval_token: token } = await call("GET", `/v1/plans/${plan.id as string}`, undefined, { key: anna });
+    const answer = { token, approve: true, strikes: [{ position: 2, reason: "no" }] };
+    await call("POST", `/v1/plans/${plan.id as string}/approval`, answer, { key: anna });
+
     await submit("pay", {}, once());
     await submit("unknown", {}, once());
     await run((await submit("pay")).id as string, null);

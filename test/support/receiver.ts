@@ -150,6 +150,7 @@ const action: MessageAction = {
   request_hash: "ab".repeat(32),
   preview: null,
   edited_by: null,
+  plan: null,
   questions: [],
   grants: [],
   shown_first: ["/params/amount"],

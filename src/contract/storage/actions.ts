@@ -112,6 +112,8 @@ export interface ActionFilter {
   request_hash?: string;
   /** Only uses of this grant. */
   grant_id?: string;
+  /** Only actions of this plan. */
+  plan_id?: string;
   /** Inclusive start. */
   since?: number;
   /** Exclusive end. */

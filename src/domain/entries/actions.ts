@@ -35,6 +35,8 @@ export interface DecisionEntry {
   approved_until: string | null;
   /** SHA-256(salt ‖ SHA-256(canonical `{meta}`)), with a salt of its own; null without `meta`. */
   meta: string | null;
+  /** The plan that the action was submitted with, and its position there, starting at 1; null if there is none. */
+  plan: { id: string; position: number } | null;
 }
 
 export interface ApprovalEntry {
@@ -73,6 +75,11 @@ export interface ApprovalEntry {
   preview: string | null;
   /** `questionsDigest` of what approvers asked so far; null if nothing was asked, or unless this is a vote. */
   questions: string | null;
+  /**
+   * `actionListDigest` of the actions that remain after the vote on a plan; null unless the vote is part of one. It is
+   * void once that list changes.
+   */
+  plan: string | null;
   /** The number of distinct approvers so far, including this one. */
   approvals: number;
   quorum: number;

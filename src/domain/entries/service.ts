@@ -274,6 +274,26 @@ export interface ThrottleEntry {
   submitted_by: Actor;
 }
 
+/** Several actions were submitted at once. Their decisions follow in the order of the list, in the same transaction. */
+export interface PlanEntry {
+  type: "plan";
+  v: 1;
+  at: string;
+  /** The agent that all actions are of. */
+  agent_id: string;
+  plan: {
+    id: string;
+    /** Whether each action can start only when the ones ahead of it have ended. */
+    ordered: boolean;
+    /** Whether no action can start after one has failed. */
+    stop_on_failure: boolean;
+    /** `commitment` is the one in the decision of the action. */
+    actions: { action_id: string; commitment: string }[];
+  };
+  /** Who submitted the plan. */
+  by: Actor;
+}
+
 /** A new key signs permits from this entry on. No entry records the store's first permit key. */
 export interface PermitKeyEntry {
   type: "permit_key";

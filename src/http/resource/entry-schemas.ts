@@ -14,6 +14,7 @@ import type {
   KeyEntry,
   LogKeyEntry,
   PermitKeyEntry,
+  PlanEntry,
   PluginEntry,
   PolicySetEntry,
   QuestionEntry,
@@ -77,6 +78,12 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     expires_at: orNull(time("Deadline for approval.")),
     approved_until: UNTIL,
     meta: orNull(digest("Commitment to `meta`; null without `meta`.")),
+    plan: orNull(
+      Type.Object(
+        { id: text("The plan."), position: Type.Integer({ minimum: 1, description: "Position in the plan." }) },
+        { ...closed, description: "The plan that the action was submitted with; null if none." },
+      ),
+    ),
   }),
   approval: entry<ApprovalEntry>("ApprovalEntry", "approval", {
     ...ABOUT_ACTION,
@@ -130,6 +137,9 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       ),
     ),
     questions: orNull(digest("Digest of the questions to the agent and its answers so far; null if there are none.")),
+    plan: orNull(
+      digest("Digest of the actions that remain after the vote on a plan; null unless the vote is part of one."),
+    ),
     approvals: count("Number of people who have approved, including this one."),
     quorum: count("Number of approvals required."),
     status: oneOfSchema(
@@ -220,6 +230,22 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     ),
     reason: text("Reason of the erasure."),
     by: orNull(Actor),
+  }),
+  plan: entry<PlanEntry>("PlanEntry", "plan", {
+    at: time("Time of the entry."),
+    agent_id: text("The agent that all actions are of."),
+    plan: Type.Object(
+      {
+        id: Type.String(),
+        ordered: Type.Boolean({ description: "Each action starts only when the ones ahead of it have ended." }),
+        stop_on_failure: Type.Boolean({ description: "No action starts after one has failed." }),
+        actions: Type.Array(
+          Type.Object({ action_id: text("The action."), commitment: digest("As in its decision.") }, closed),
+        ),
+      },
+      { description: "The actions in order. Their decisions follow this entry.", ...closed },
+    ),
+    by: Actor,
   }),
   policy_set: entry<PolicySetEntry>("PolicySetEntry", "policy_set", {
     at: time("Time of the entry."),

@@ -259,7 +259,7 @@ function matches(row: ActionRow, filter: ActionFilter): boolean {
   return (
     ("all" in seen || ("agent_id" in seen ? row.agent_id === seen.agent_id : row.submitted_by === seen.key_id)) &&
     (filter.status === undefined || statusOf(row, filter.as_of) === filter.status) &&
-    (["agent_id", "tool", "operation", "request_hash", "grant_id"] as const).every(
+    (["agent_id", "tool", "operation", "request_hash", "grant_id", "plan_id"] as const).every(
       (name) => filter[name] === undefined || row[name] === filter[name],
     ) &&
     (filter.since === undefined || row.created_at >= filter.since) &&

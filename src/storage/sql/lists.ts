@@ -24,6 +24,7 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: Dialect): (filte
     "operation",
     "request_hash",
     "grant_id",
+    "plan_id",
     "since",
     "until",
     "before_seq",
@@ -36,8 +37,8 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: Dialect): (filte
     let statement = statements.get(shape);
     if (statement === undefined) {
       const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
-      // Few actions have the same hash or grant, so exclude other indexes.
-      const hashed = filter.request_hash !== undefined || filter.grant_id !== undefined;
+      // Few actions have the same hash, grant or plan, so exclude other indexes.
+      const hashed = (["request_hash", "grant_id", "plan_id"] as const).some((name) => filter[name] !== undefined);
       // Find actions of a time range by time, sort them by sequence number, and read rows only for one page.
       const span = filter.since !== undefined && filter.until !== undefined && !hashed;
       const numbered = span || timed === "expired";
@@ -47,6 +48,7 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: Dialect): (filte
       const created = hashed ? sql<number>`created_at + 0` : sql<number>`created_at`;
       if (filter.request_hash !== undefined) query = query.where("request_hash", "=", param("request_hash", "hash"));
       if (filter.grant_id !== undefined) query = query.where("grant_id", "=", param("grant_id"));
+      if (filter.plan_id !== undefined) query = query.where("plan_id", "=", param("plan_id"));
       if (visible === "agent") query = query.where(text("agent_id"), "=", param("visible_agent"));
       if (visible === "key") query = query.where(text("submitted_by"), "=", param("visible_key", "uuid"));
       for (const name of ["agent_id", "tool", "operation"] as const) {

@@ -141,6 +141,8 @@ export const ACTION_COLUMNS = columnsOf<ActionRow>({
   approved_until: true,
   rejection_until: true,
   grant_id: true,
+  plan_id: true,
+  plan_position: true,
   started_at: true,
   started_by: true,
   result: true,

@@ -13,6 +13,7 @@ const ROWS: ActionRow[] = Array.from({ length: 48 }, (_, n) =>
     operation: n % 7 < 4 ? "refund" : "exec",
     request_hash: leafHashHex(`request ${n % 11 < 6}`),
     grant_id: n % 13 < 7 ? "grant-1" : n % 13 < 9 ? "grant-2" : null,
+    plan_id: n % 17 < 8 ? "plan-1" : n % 17 < 11 ? "plan-2" : null,
     created_at: T0 + Math.floor(n / 2) * 10,
   }),
 );
@@ -24,6 +25,7 @@ const OPTIONS: { [Name in keyof ActionFilter]?: NonNullable<ActionFilter[Name]> 
   operation: "refund",
   request_hash: leafHashHex("request true"),
   grant_id: "grant-1",
+  plan_id: "plan-1",
   since: T0 + 50,
   until: T0 + 200,
   before_seq: 37,
@@ -41,6 +43,7 @@ function expected(filter: ActionFilter): ActionRow[] {
     .filter((row) => filter.operation === undefined || row.operation === filter.operation)
     .filter((row) => filter.request_hash === undefined || row.request_hash === filter.request_hash)
     .filter((row) => filter.grant_id === undefined || row.grant_id === filter.grant_id)
+    .filter((row) => filter.plan_id === undefined || row.plan_id === filter.plan_id)
     .filter((row) => filter.since === undefined || row.created_at >= filter.since)
     .filter((row) => filter.until === undefined || row.created_at < filter.until)
     .filter((row) => filter.before_seq === undefined || row.decision_seq < filter.before_seq)

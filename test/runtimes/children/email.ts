@@ -37,6 +37,7 @@ const message: Message = {
     request_hash: "ab",
     preview: null,
     edited_by: null,
+    plan: null,
     questions: [],
     grants: [],
     shown_first: [],

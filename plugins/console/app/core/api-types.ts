@@ -124,6 +124,12 @@ export interface Action {
   submitted_by: string;
   /** Grant that covered the action when it was decided; else null. */
   grant: string | null;
+  /** The plan that it was submitted with, which people approve as a whole; null if none. */
+  plan: {
+    id: string;
+    /** From 1. */
+    position: number;
+  } | null;
   approvals: ({
     /** Principal: `owner:<owner>` or `key:<id>`. */
     approver: string;
@@ -460,6 +466,13 @@ export interface DecisionEntry {
   approved_until: string | null;
   /** Commitment to `meta`; null without `meta`. */
   meta: string | null;
+  /** The plan that the action was submitted with; null if none. */
+  plan: {
+    /** The plan. */
+    id: string;
+    /** Position in the plan. */
+    position: number;
+  } | null;
 }
 
 export interface ApprovalEntry {
@@ -520,6 +533,8 @@ export interface ApprovalEntry {
   preview: string | null;
   /** Digest of the questions to the agent and its answers so far; null if there are none. */
   questions: string | null;
+  /** Digest of the actions that remain after the vote on a plan; null unless the vote is part of one. */
+  plan: string | null;
   /** Number of people who have approved, including this one. */
   approvals: number;
   /** Number of approvals required. */
@@ -698,6 +713,33 @@ export interface ErasureEntry {
   /** Reason of the erasure. */
   reason: string;
   by: Actor | null;
+}
+
+export interface PlanEntry {
+  type: "plan";
+  /** Version of the entry type. */
+  v: 1;
+  /** Sequence number: position of the entry's leaf in the ledger. */
+  seq: number;
+  /** Time of the entry. */
+  at: string;
+  /** The agent that all actions are of. */
+  agent_id: string;
+  /** The actions in order. Their decisions follow this entry. */
+  plan: {
+    id: string;
+    /** Each action starts only when the ones ahead of it have ended. */
+    ordered: boolean;
+    /** No action starts after one has failed. */
+    stop_on_failure: boolean;
+    actions: {
+      /** The action. */
+      action_id: string;
+      /** As in its decision. */
+      commitment: string;
+    }[];
+  };
+  by: Actor;
 }
 
 export interface PolicySetEntry {
@@ -1574,6 +1616,34 @@ export interface Me {
   };
 }
 
+export interface Plan {
+  id: string;
+  agent_id: string;
+  /** Each action can start only when the ones ahead of it have ended. Default: false. */
+  ordered: boolean;
+  /** No action can start after one has failed or has an unknown outcome, or after one was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
+  stop_on_failure: boolean;
+  /** Digest of the actions that remain: all that were not denied, cancelled or left to expire. Votes name it, and are void once it changes. */
+  digest: string;
+  /** The action at which the plan stopped; null if it has not stopped. */
+  stopped: {
+    /** Position in the plan, from 1. */
+    position: number;
+    /** Status of that action. */
+    status: string;
+  } | null;
+  /** Key. */
+  submitted_by: string;
+  /** When it was submitted. */
+  created_at: string;
+  /** In order. */
+  actions: Action[];
+  /** Only for a credential that may vote, while an action of the plan is pending. */
+  approval_token?: string;
+  /** With `approval_token`: whether the vote needs a passkey's signature. */
+  signature_required?: boolean;
+}
+
 export interface PolicyDefinition {
   /** Name: lowercase letters, digits, dots, dashes and underscores, at most 64. */
   policy: string;
@@ -2180,7 +2250,7 @@ export interface Problem {
   /** What went wrong, and what to do. */
   detail: string;
   /** Stable; programs branch on it. */
-  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "AGENT_THROTTLED" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "EDIT_NOT_ALLOWED" | "REQUEST_EDITED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "BREAK_GLASS_NOT_ALLOWED" | "BREAK_GLASS_NOT_FOUND" | "BREAK_GLASS_REVIEWED" | "REVIEWER_NOT_ELIGIBLE" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "SUGGESTED_RULE_NOT_FOUND" | "SUGGESTED_RULE_REVERTED" | "SUGGESTED_RULE_NOT_REVERTED" | "SUGGESTED_RULE_UNTRIED" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN" | "USERS_INSECURE" | "USERS_CROSS_SITE" | "USERS_CHALLENGE_INVALID" | "USERS_PASSKEY_INVALID" | "USERS_PASSKEY_UNKNOWN" | "USERS_PASSKEY_CLONED" | "USERS_LINK_INVALID" | "USERS_NOT_FOUND" | "USERS_SESSION_NOT_FOUND" | "USERS_PASSKEY_NOT_FOUND" | "USERS_ENDED" | "USERS_NOT_ENDED" | "USERS_LAST_ADMIN" | "USERS_LAST_PASSKEY" | "USERS_TOO_MANY_PASSKEYS" | "USERS_MANAGED" | "USERS_PROVIDER_UNKNOWN" | "USERS_PROVIDER_UNAVAILABLE" | "USERS_PROVIDER_REFUSED" | "USERS_PROVIDER_INVALID" | "USERS_SIGN_IN_ENDED" | "USERS_LOGOUT_INVALID" | "USERS_NOT_PROVISIONED" | "USERS_SCIM_INVALID" | "USERS_SCIM_PATH_INVALID" | "USERS_SCIM_FILTER_INVALID" | "USERS_SCIM_IMMUTABLE" | "USERS_SCIM_NOT_FOUND" | "USERS_SCIM_CONFLICT" | "USERS_DELEGATION_INVALID" | "USERS_DELEGATION_NOT_FOUND" | "USERS_DELEGATION_ENDED" | "USERS_SESSION_REQUIRED";
+  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "AGENT_THROTTLED" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "EDIT_NOT_ALLOWED" | "REQUEST_EDITED" | "PLAN_NOT_FOUND" | "PLAN_VOTE_REQUIRED" | "PLAN_WAITING" | "PLAN_STOPPED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "BREAK_GLASS_NOT_ALLOWED" | "BREAK_GLASS_NOT_FOUND" | "BREAK_GLASS_REVIEWED" | "REVIEWER_NOT_ELIGIBLE" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "SUGGESTED_RULE_NOT_FOUND" | "SUGGESTED_RULE_REVERTED" | "SUGGESTED_RULE_NOT_REVERTED" | "SUGGESTED_RULE_UNTRIED" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN" | "USERS_INSECURE" | "USERS_CROSS_SITE" | "USERS_CHALLENGE_INVALID" | "USERS_PASSKEY_INVALID" | "USERS_PASSKEY_UNKNOWN" | "USERS_PASSKEY_CLONED" | "USERS_LINK_INVALID" | "USERS_NOT_FOUND" | "USERS_SESSION_NOT_FOUND" | "USERS_PASSKEY_NOT_FOUND" | "USERS_ENDED" | "USERS_NOT_ENDED" | "USERS_LAST_ADMIN" | "USERS_LAST_PASSKEY" | "USERS_TOO_MANY_PASSKEYS" | "USERS_MANAGED" | "USERS_PROVIDER_UNKNOWN" | "USERS_PROVIDER_UNAVAILABLE" | "USERS_PROVIDER_REFUSED" | "USERS_PROVIDER_INVALID" | "USERS_SIGN_IN_ENDED" | "USERS_LOGOUT_INVALID" | "USERS_NOT_PROVISIONED" | "USERS_SCIM_INVALID" | "USERS_SCIM_PATH_INVALID" | "USERS_SCIM_FILTER_INVALID" | "USERS_SCIM_IMMUTABLE" | "USERS_SCIM_NOT_FOUND" | "USERS_SCIM_CONFLICT" | "USERS_DELEGATION_INVALID" | "USERS_DELEGATION_NOT_FOUND" | "USERS_DELEGATION_ENDED" | "USERS_SESSION_REQUIRED";
   request_id: string;
   errors?: {
     /** RFC 6901 pointer into the body. */
@@ -2952,7 +3022,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. Without it, a stream starts with the next event. `Last-Event-ID` takes precedence. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, suggested_rule, throttle, permit_key, log_key, actions:credential_issued, actions:credential_ended, coverage:statement, users:session, separated by commas */
+      /** one or more of decision, approval, redecision, question, review, execution, erasure, plan, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, suggested_rule, throttle, permit_key, log_key, actions:credential_issued, actions:credential_ended, coverage:statement, users:session, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */
@@ -2968,7 +3038,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. Without it, from the beginning. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, question, review, execution, erasure, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, suggested_rule, throttle, permit_key, log_key, actions:credential_issued, actions:credential_ended, coverage:statement, users:session, separated by commas */
+      /** one or more of decision, approval, redecision, question, review, execution, erasure, plan, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, suggested_rule, throttle, permit_key, log_key, actions:credential_issued, actions:credential_ended, coverage:statement, users:session, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */
@@ -3094,6 +3164,129 @@ export interface Api {
     query: never;
     body: never;
     response: Me;
+  };
+  "POST /v1/plans": {
+    query: never;
+    body: {
+      /** In the order in which people see them. All of one agent. */
+      actions: ({
+        /** Agent that requests the action. A key that is bound to an agent can name only that agent. */
+        agent_id: string;
+        /** Tool to use, e.g. `stripe`. */
+        tool: string;
+        /** Operation of the tool, e.g. `refund`. */
+        operation: string;
+        /** Arguments of the tool. */
+        params?: Record<string, unknown> | undefined;
+        /** Why and for whom: ticket, user, environment. Policies can use it, and the request hash covers it. */
+        context?: Record<string, unknown> | undefined;
+        /** Stored and displayed with the request, up to 4,096 bytes: trace, session, host, tool call. Policies cannot use it, and the request hash does not cover it. */
+        meta?: Record<string, unknown> | undefined;
+      })[];
+      /** Each action can start only when the ones ahead of it have ended. Default: false. */
+      ordered?: boolean | undefined;
+      /** No action can start after one has failed or has an unknown outcome, or after one was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
+      stop_on_failure?: boolean | undefined;
+    };
+    response: Plan;
+  };
+  "GET /v1/plans/{id}": {
+    query: never;
+    body: never;
+    response: Plan;
+  };
+  "POST /v1/plans/{id}/approval": {
+    query: never;
+    body: {
+      /** The `approval_token` from the plan's record, as this credential reads it. */
+      token: string;
+      /** False rejects every pending action of the plan. */
+      approve: boolean;
+      /** Recorded in the ledger. */
+      reason?: string | undefined;
+      /** Pending actions to reject, while the others are approved. */
+      strikes?: ({
+        /** Position in the plan, from 1. */
+        position: number;
+        /** Recorded in the ledger. */
+        reason?: string | undefined;
+      })[] | undefined;
+    };
+    response: Plan;
+  };
+  "POST /v1/plans/{id}/challenge": {
+    query: never;
+    body: {
+      /** False rejects every pending action of the plan. */
+      approve: boolean;
+      /** Recorded in the ledger. */
+      reason?: string | undefined;
+      /** Pending actions to reject, while the others are approved. */
+      strikes?: ({
+        /** Position in the plan, from 1. */
+        position: number;
+        /** Recorded in the ledger. */
+        reason?: string | undefined;
+      })[] | undefined;
+    };
+    response: {
+      /** Send it with the votes. Accepted once, in this session. */
+      nonce: string;
+      /** End of the time to send the votes. */
+      expires_at: string;
+      /** What is signed, in order. */
+      statements: ({
+        action_id: string;
+        /** SHA-256(salt ‖ request hash). */
+        commitment: string;
+        /** Leaf hash of the entry that made the action pending. */
+        decision: string;
+        /** The nonce. */
+        nonce: string;
+        /** Origin of the log. */
+        origin: string;
+        /** Digest of the actions that remain after the vote on a plan; null unless the vote is part of one. */
+        plan: string | null;
+        /** Salted commitment to the preview that the rule renders; null if it has none. */
+        preview: string | null;
+        /** Digest of the questions to the agent and its answers; null if there are none. */
+        questions: string | null;
+        /** The reason given. */
+        reason: string | null;
+        /** The approver's principal. */
+        user: string;
+        vote: "approve" | "deny" | "break_glass";
+      })[];
+      /** Options for `navigator.credentials.get`; binary members are base64url. */
+      options: Record<string, unknown>;
+    };
+  };
+  "POST /v1/plans/{id}/signed-approval": {
+    query: never;
+    body: {
+      nonce: string;
+      /** `toJSON()` of the answer of `navigator.credentials.get`. */
+      response: {
+        id: string;
+        response: {
+          authenticatorData: string;
+          clientDataJSON: string;
+          signature: string;
+        };
+      };
+      /** False rejects every pending action of the plan. */
+      approve: boolean;
+      /** Recorded in the ledger. */
+      reason?: string | undefined;
+      /** Pending actions to reject, while the others are approved. */
+      strikes?: ({
+        /** Position in the plan, from 1. */
+        position: number;
+        /** Recorded in the ledger. */
+        reason?: string | undefined;
+      })[] | undefined;
+    };
+    response: Plan;
   };
   "GET /v1/policies": {
     query: {
@@ -3925,6 +4118,8 @@ export interface Api {
         nonce: string;
         /** Origin of the log. */
         origin: string;
+        /** Digest of the actions that remain after the vote on a plan; null unless the vote is part of one. */
+        plan: string | null;
         /** Salted commitment to the preview that the rule renders; null if it has none. */
         preview: string | null;
         /** Digest of the questions to the agent and its answers; null if there are none. */

@@ -123,6 +123,14 @@ function Answer({
       </div>
     );
   if (availability !== "open") return <LostReason id={action.id} />;
+  if (action.plan !== null)
+    return (
+      <div class="pane-foot">
+        <Notice kind="busy">
+          {TEXTS.inPlan(action.plan.position)} <a href={`#/plans/${at(action.plan.id)}`}>{TEXTS.openPlan}</a>
+        </Notice>
+      </div>
+    );
   if (requiresSignature(action) && key() !== COOKIE)
     return (
       <div class="pane-foot">

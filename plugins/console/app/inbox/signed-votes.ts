@@ -3,7 +3,7 @@ import type { Action, Api } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
 
 /** One signature covers at most this many votes. */
-export const MAX_SIGNED_VOTES = 50;
+export const MAX_SIGNED_VOTES = 100;
 
 type Votes = Api["POST /v1/votes"]["body"]["votes"];
 type Challenge = Api["POST /v1/votes/challenge"]["response"];
@@ -74,7 +74,7 @@ interface Options {
   allowCredentials: readonly { id: string }[];
 }
 
-async function sign(options: Challenge["options"]): Promise<Signature> {
+export async function sign(options: Challenge["options"]): Promise<Signature> {
   const { challenge, rpId, userVerification, allowCredentials } = options as unknown as Options;
   const publicKey: PublicKeyCredentialRequestOptions = {
     challenge: toBytes(challenge),

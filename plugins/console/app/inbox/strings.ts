@@ -2,6 +2,9 @@
 import { counted } from "../ui/format.ts";
 
 export const TEXTS = {
+  inPlan: (position: number): string =>
+    `This is action ${position} of a plan, which is approved as a whole, with what you strike out.`,
+  openPlan: "Open the plan",
   title: "Approvals",
   empty: "No requests are waiting.",
   noMatch: "No pending request matches.",

@@ -16,7 +16,8 @@ export interface PageEntry {
   /** Label in the menu. */
   title: string;
   icon: IconName;
-  section: Section;
+  /** Null for a page that is opened from others and not in the menu. */
+  section: Section | null;
   /** Loads its module when the page is opened for the first time. */
   load(): Promise<PageView>;
   /** Scopes of which one is enough to open it; none are needed if empty. */
@@ -31,6 +32,14 @@ export const PAGES: readonly PageEntry[] = [
     icon: "inbox",
     section: "Work",
     load: () => import("../inbox/approvals.tsx").then((module) => module.Approvals),
+    scopes: READ_ACTIONS,
+  },
+  {
+    name: "plans",
+    title: "Plan",
+    icon: "list",
+    section: null,
+    load: () => import("../plans/plan.tsx").then((module) => module.Plan),
     scopes: READ_ACTIONS,
   },
   {

@@ -1,0 +1,72 @@
+/** Renders a plan for the API. */
+import {
+  type CompiledPolicySet,
+  type CoreHost,
+  findPlanFailure,
+  makeToken,
+  requiresSignature,
+} from "../../src/core.ts";
+import type { Credential, Reply } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import { approvalMac, readRecord } from "./action-record.ts";
+import { PlanRecord } from "./plan-schemas.ts";
+import { verifyPlan, type VerifiedPlan } from "./plan-state.ts";
+import { planTokenClaims } from "./plan-vote.ts";
+import { hasRecordedRequest, recordAlteredError } from "./verify-record.ts";
+import { withCurrentStatus } from "./visible-action.ts";
+
+export const PLAN_RESPONSE = { description: "The plan, with its actions.", schema: PlanRecord };
+
+/**
+ * Returns the response of a route for one plan. Throws RECORD_ALTERED if the store differs from the ledger.
+ * @param rows all actions of the plan, in order
+ */
+export async function planReply(
+  host: CoreHost,
+  rows: readonly ActionRow[],
+  credential: Credential,
+  headers: Record<string, string> = {},
+): Promise<Reply> {
+  const now = host.clock();
+  const plan = await verifyPlan(host, host.storage, rows, now);
+  const { compiled: set } = await host.policies.current();
+  const actions: PlanRecord["actions"] = [];
+  for (const row of rows) {
+    // People vote on the text that they are shown, so it must be the recorded one.
+    if (row.erased_at === null && !hasRecordedRequest(row)) throw recordAlteredError(row, ["request"]);
+    actions.push(await readRecord(host, withCurrentStatus(row, now), credential, { token: false, set }));
+  }
+  const { id, ordered, stop_on_failure } = plan.terms;
+  const failure = findPlanFailure(plan.terms, plan.members);
+  const json: PlanRecord = {
+    id,
+    agent_id: plan.entry.agent_id,
+    ordered,
+    stop_on_failure,
+    digest: plan.digest,
+    stopped: failure === null ? null : { position: failure.position, status: failure.status },
+    submitted_by: plan.entry.by.key_id,
+    created_at: plan.entry.at,
+    actions,
+    ...votingOn(host, plan, credential, set),
+  };
+  return { status: 200, json, headers };
+}
+
+/** Returns the token for a vote on the plan, if the credential may vote and an action is pending. */
+function votingOn(
+  host: CoreHost,
+  plan: VerifiedPlan,
+  credential: Credential,
+  set: CompiledPolicySet,
+): Pick<PlanRecord, "approval_token" | "signature_required"> {
+  const isPending = plan.members.map(({ status }) => status === "pending_approval");
+  if (!credential.hasScope("approvals:decide") || !isPending.includes(true)) return {};
+  const approvers = plan.histories.flatMap(({ requirement }, i) =>
+    isPending[i] === true ? (requirement?.approvers ?? []) : [],
+  );
+  return {
+    approval_token: makeToken("plan", planTokenClaims(plan, credential.principal, set), approvalMac(host)),
+    signature_required: requiresSignature(approvers),
+  };
+}

@@ -1,0 +1,179 @@
+/** Routes of plans: submit, read, and vote on the list of their actions. */
+import {
+  type CoreHost,
+  createVotesChallenge,
+  type Gesture,
+  readIdempotencyKey,
+  REPLAYED_HEADERS,
+  voteDigest,
+  type VoteStatement,
+} from "../../src/core.ts";
+import { type Credential, defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
+import type { Expiry } from "./expiry.ts";
+import { PLAN_RESPONSE, planReply } from "./plan-record.ts";
+import * as schema from "./plan-schemas.ts";
+import { readVisiblePlanRows, verifyPlan } from "./plan-state.ts";
+import { type PlanAnswer, planVotes, voteOnPlan } from "./plan-vote.ts";
+import { readStatement, signerOf } from "./signed-vote-routes.ts";
+import { VoteChallenge } from "./signed-vote-schemas.ts";
+import { submitPlan } from "./submit-plan.ts";
+
+const VOTE_ERRORS = [
+  "PLAN_NOT_FOUND",
+  "PLAN_STOPPED",
+  "SELF_APPROVAL",
+  "VOTE_SIGNATURE_REQUIRED",
+  "APPROVER_NOT_ELIGIBLE",
+  "ALREADY_VOTED",
+  "ACTION_NOT_PENDING",
+  "APPROVAL_EXPIRED",
+  "NO_LONGER_ALLOWED",
+  "STOPPED",
+  "ACTION_ERASED",
+  "RECORD_ALTERED",
+] as const;
+
+export function planRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[] {
+  return [
+    defineRoute({
+      method: "POST",
+      path: "/v1/plans",
+      tag,
+      summary: "Submit a plan",
+      description:
+        "Submits several actions of one agent at once, for people who decide on them together. Each is decided by itself, and the response has the decisions. If one action cannot be submitted, nothing is recorded, and the error names its position.",
+      scope: "actions:submit",
+      body: schema.PlanBody,
+      queued: true,
+      confirmsCredential: true,
+      idempotent: true,
+      responses: {
+        200: { ...PLAN_RESPONSE, headers: { "Idempotency-Replayed": "`true` if the plan already existed." } },
+      },
+      errors: [
+        "AGENT_MISMATCH",
+        "AGENT_UNBOUND",
+        "IDEMPOTENCY_CONFLICT",
+        "ACTION_ERASED",
+        "PLAN_NOT_FOUND",
+        "RECORD_ALTERED",
+        "TOO_MANY_PENDING",
+        "AGENT_THROTTLED",
+      ],
+      async handle({ body, credential, headers }) {
+        const idempotencyKey = readIdempotencyKey(headers);
+        const { rows, origin } = await submitPlan(host, credential, body, { headers, idempotencyKey });
+        for (const { status, expires_at } of rows)
+          if (status === "pending_approval" && expires_at !== null) expiry.plan(expires_at);
+        const reply = await planReply(host, rows, credential, origin === "replayed" ? REPLAYED_HEADERS : {});
+        return { ...reply, headers: { ...reply.headers, Location: `/v1/plans/${rows[0]?.plan_id ?? ""}` } };
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/v1/plans/:id",
+      tag,
+      summary: "Read a plan",
+      description: "For those who may see every action of the plan.",
+      scope: ["actions:read", "actions:read_own"],
+      params: schema.PlanParams,
+      responses: { 200: PLAN_RESPONSE },
+      errors: ["PLAN_NOT_FOUND", "RECORD_ALTERED"],
+      handle: async ({ credential, params }) =>
+        planReply(host, await readVisiblePlanRows(host.storage, params.id, credential), credential),
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/plans/:id/approval",
+      tag,
+      summary: "Approve or reject a plan",
+      description:
+        "Requires the `approval_token` from the plan's record for this key. Rejects the actions in `strikes`, and approves the other pending ones in one transaction. Actions on which another person must vote stay pending. The votes name the digest of the actions that remain, and are void once those change.",
+      scope: "approvals:decide",
+      params: schema.PlanParams,
+      body: schema.PlanApprovalBody,
+      bodyLimit: 262_144,
+      responses: { 200: PLAN_RESPONSE },
+      errors: [...VOTE_ERRORS, "TOKEN_MALFORMED", "TOKEN_INVALID", "TOKEN_OTHER_ACTION", "TOKEN_OTHER_APPROVER"],
+      async handle({ credential, params, body: { token, ...answer } }) {
+        await voteOnPlan(host, credential, params.id, answer, { token });
+        return planReply(host, await readVisiblePlanRows(host.storage, params.id, credential), credential);
+      },
+    }),
+    ...signedPlanRoutes(host, tag),
+  ];
+}
+
+function signedPlanRoutes(host: CoreHost, tag: string): Route[] {
+  return [
+    defineRoute({
+      method: "POST",
+      path: "/v1/plans/:id/challenge",
+      tag,
+      summary: "Start to sign a vote on a plan",
+      description:
+        "For a signed-in user. Returns what the passkey signs: one statement for each pending action, strikes first (docs/record.md). Records nothing.",
+      scope: "approvals:decide",
+      params: schema.PlanParams,
+      body: schema.PlanChallengeBody,
+      bodyLimit: 262_144,
+      responses: { 200: { description: "The statements, and the options for the browser.", schema: VoteChallenge } },
+      errors: [...VOTE_ERRORS, "VOTE_SIGNATURE_INVALID"],
+      async handle({ credential, params, body }) {
+        const { passkeys, user } = signerOf(host, credential);
+        const { nonce, expires_at } = passkeys.createNonce();
+        const statements = await readPlanStatements(host, credential, params.id, body, nonce);
+        const options = passkeys.options(user, createVotesChallenge(statements.map(voteDigest)));
+        return { status: 200, json: { nonce, expires_at: toRfc3339(expires_at), statements, options } };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/plans/:id/signed-approval",
+      tag,
+      summary: "Vote on a plan with a passkey",
+      description: "As POST /v1/plans/{id}/approval, with a signature in place of the token.",
+      scope: "approvals:decide",
+      params: schema.PlanParams,
+      body: schema.SignedPlanBody,
+      bodyLimit: 262_144,
+      responses: { 200: PLAN_RESPONSE },
+      errors: [...VOTE_ERRORS, "VOTE_SIGNATURE_INVALID"],
+      async handle({ credential, params, body: { nonce, response, ...answer } }) {
+        const { passkeys } = signerOf(host, credential);
+        const statements = await readPlanStatements(host, credential, params.id, answer, nonce);
+        const digests = statements.map(voteDigest);
+        const assertion = await passkeys.claim(nonce, createVotesChallenge(digests), response);
+        const gestures = new Map(
+          statements.map(({ action_id, decision, preview }): [string, Gesture] => [
+            action_id,
+            { kind: "passkey", decision, nonce, preview, votes: digests, ...assertion },
+          ]),
+        );
+        const gestureFor = (id: string): Gesture => {
+          const gesture = gestures.get(id);
+          if (gesture !== undefined) return gesture;
+          throw new Refusal("VOTE_SIGNATURE_INVALID", "the plan has changed since you signed; read it and sign again");
+        };
+        await voteOnPlan(host, credential, params.id, answer, { gestureFor });
+        return planReply(host, await readVisiblePlanRows(host.storage, params.id, credential), credential);
+      },
+    }),
+  ];
+}
+
+/** Returns what the credential signs for this answer, in the order in which its votes are cast. */
+async function readPlanStatements(
+  host: CoreHost,
+  credential: Credential,
+  id: string,
+  answer: PlanAnswer,
+  nonce: string,
+): Promise<VoteStatement[]> {
+  const rows = await readVisiblePlanRows(host.storage, id, credential);
+  const plan = await verifyPlan(host, host.storage, rows, host.clock());
+  const statements: VoteStatement[] = [];
+  for (const { row, vote } of planVotes(plan, answer))
+    statements.push(await readStatement(host, row, credential, vote, nonce));
+  return statements;
+}

@@ -1,0 +1,89 @@
+/** Schemas of plans. */
+import { Type, type Static } from "@sinclair/typebox";
+import { closed, MAX_PLAN_ACTIONS, orNull, text, time } from "../../src/core.ts";
+import { Nonce, PasskeyResponse } from "./signed-vote-schemas.ts";
+import { ActionBody, ActionRecord } from "./schemas.ts";
+
+const Ordered = Type.Boolean({
+  description: "Each action can start only when the ones ahead of it have ended. Default: false.",
+});
+const StopOnFailure = Type.Boolean({
+  description:
+    "No action can start after one has failed or has an unknown outcome, or after one was denied, cancelled or left to expire, unless people approved the list without it. Default: false.",
+});
+
+export const PlanBody = Type.Object(
+  {
+    actions: Type.Array(ActionBody, {
+      minItems: 1,
+      maxItems: MAX_PLAN_ACTIONS,
+      description: "In the order in which people see them. All of one agent.",
+    }),
+    ordered: Type.Optional(Ordered),
+    stop_on_failure: Type.Optional(StopOnFailure),
+  },
+  closed,
+);
+export type PlanBody = Static<typeof PlanBody>;
+
+export const PlanParams = Type.Object({ id: Type.String({ format: "uuid", description: "The plan." }) }, closed);
+
+const Position = Type.Integer({ minimum: 1, maximum: MAX_PLAN_ACTIONS, description: "Position in the plan, from 1." });
+const Reason = Type.String({ maxLength: 2000, description: "Recorded in the ledger." });
+
+const Strikes = Type.Array(Type.Object({ position: Position, reason: Type.Optional(Reason) }, closed), {
+  maxItems: MAX_PLAN_ACTIONS,
+  description: "Pending actions to reject, while the others are approved.",
+});
+
+/** What an approver answers to a plan. */
+export const PlanAnswer = {
+  approve: Type.Boolean({ description: "False rejects every pending action of the plan." }),
+  reason: Type.Optional(Reason),
+  strikes: Type.Optional(Strikes),
+};
+
+export const PlanApprovalBody = Type.Object(
+  {
+    token: Type.String({
+      minLength: 1,
+      maxLength: 4096,
+      description: "The `approval_token` from the plan's record, as this credential reads it.",
+    }),
+    ...PlanAnswer,
+  },
+  closed,
+);
+
+export const PlanChallengeBody = Type.Object(PlanAnswer, closed);
+
+export const SignedPlanBody = Type.Object({ nonce: Nonce, response: PasskeyResponse, ...PlanAnswer }, closed);
+
+export const PlanRecord = Type.Object(
+  {
+    id: Type.String({ format: "uuid" }),
+    agent_id: Type.String(),
+    ordered: Ordered,
+    stop_on_failure: StopOnFailure,
+    digest: text(
+      "Digest of the actions that remain: all that were not denied, cancelled or left to expire. Votes name it, and are void once it changes.",
+    ),
+    stopped: orNull(
+      Type.Object(
+        { position: Position, status: text("Status of that action.") },
+        { ...closed, description: "The action at which the plan stopped; null if it has not stopped." },
+      ),
+    ),
+    submitted_by: text("Key."),
+    created_at: time("When it was submitted."),
+    actions: Type.Array(ActionRecord, { description: "In order." }),
+    approval_token: Type.Optional(
+      Type.String({ description: "Only for a credential that may vote, while an action of the plan is pending." }),
+    ),
+    signature_required: Type.Optional(
+      Type.Boolean({ description: "With `approval_token`: whether the vote needs a passkey's signature." }),
+    ),
+  },
+  { title: "Plan", ...closed },
+);
+export type PlanRecord = Static<typeof PlanRecord>;

@@ -1,0 +1,185 @@
+/** Votes on a plan: one transaction that rejects the actions that were struck out, and approves the others. */
+import {
+  actionListDigest,
+  checkToken,
+  type CompiledPolicySet,
+  confirmWithScope,
+  type CoreHost,
+  type Gesture,
+  type LedgerTransaction,
+  type PlanMember,
+  questionsDigest,
+  remainingMembers,
+  sha256Hex,
+  type TokenClaims,
+  utf8,
+} from "../../src/core.ts";
+import { type Credential, Refusal } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import { approvalMac, commitPreview } from "./action-record.ts";
+import { type EndedAction, endInstead, type PreparedVote, prepareVote, recordVote } from "./cast-vote.ts";
+import { planObstacleError, readVisiblePlanRows, verifyPlan, type VerifiedPlan } from "./plan-state.ts";
+import { noLongerAllowedError } from "./redecision.ts";
+import { naming, namingLater } from "./submit-plan.ts";
+import { assertToken, type Vote } from "./voter.ts";
+
+/** What an approver answers to a plan. */
+export interface PlanAnswer {
+  /** False rejects every pending action. */
+  approve: boolean;
+  reason?: string;
+  /** Pending actions to reject. Positions start at 1. */
+  strikes?: readonly { position: number; reason?: string }[];
+}
+
+/** How the vote proves what the approver was shown: the token of the plan, or a signature that was claimed. */
+export type PlanProof = { token: string } | { gestureFor: (actionId: string) => Gesture };
+
+/** A vote on one action of the plan. */
+export interface PlannedVote {
+  /** Index of the action. */
+  i: number;
+  row: ActionRow;
+  vote: Vote;
+}
+
+/** Refusals of an approval that leave the action to other approvers. */
+const LEFT_TO_OTHERS = ["APPROVER_NOT_ELIGIBLE", "ALREADY_VOTED"];
+
+/** Returns the claims of the token for a vote on the plan. @param set renders the previews that the approver is shown */
+export function planTokenClaims(
+  { entry, rows, histories, digest }: VerifiedPlan,
+  approver: string,
+  set: CompiledPolicySet,
+): TokenClaims {
+  const questions = digestOf(histories.map((history) => questionsDigest(history.questions)));
+  const preview = digestOf(rows.map((row) => (row.status === "pending_approval" ? commitPreview(row, set) : null)));
+  const ends = rows.flatMap(({ status, expires_at }) => (status === "pending_approval" ? (expires_at ?? []) : []));
+  return {
+    action_id: entry.plan.id,
+    request_hash: digest,
+    questions,
+    preview,
+    approver,
+    expires_at: Math.min(...ends, Number.MAX_SAFE_INTEGER),
+  };
+}
+
+/** Returns one digest of the digests of all actions; null if none has one. */
+function digestOf(digests: readonly (string | null)[]): string | null {
+  return digests.every((each) => each === null) ? null : sha256Hex(utf8(JSON.stringify(digests)));
+}
+
+/**
+ * Returns the votes that an answer casts, strikes first. Throws ACTION_NOT_PENDING if there is nothing to vote on, or if an
+ * action that was struck out is not pending.
+ */
+export function planVotes({ terms, members, rows }: VerifiedPlan, answer: PlanAnswer): PlannedVote[] {
+  const { approve, reason, strikes = [] } = answer;
+  if (!approve && strikes.length > 0)
+    throw new Refusal("VALIDATION_FAILED", "`strikes` need `approve: true`; a rejection covers the whole plan", {
+      errors: [{ pointer: "/strikes", detail: "only with an approval" }],
+    });
+  const struck = new Map<number, string | undefined>();
+  for (const { position, reason: why } of strikes) {
+    const status = members[position - 1]?.status;
+    if (status !== "pending_approval")
+      throw new Refusal(
+        "ACTION_NOT_PENDING",
+        `action ${position} of the plan ${status === undefined ? "does not exist" : `is ${status}`}; only a pending action can be struck out`,
+      );
+    if (struck.has(position)) throw new Refusal("VALIDATION_FAILED", `action ${position} is struck out twice`);
+    struck.set(position, why ?? reason);
+  }
+  const pending = members.filter(({ status }) => status === "pending_approval");
+  if (pending.length === 0) throw new Refusal("ACTION_NOT_PENDING", `no action of the plan ${terms.id} is pending`);
+  const isRejected = ({ position }: PlanMember): boolean => !approve || struck.has(position);
+  const after = members.map((member): PlanMember =>
+    member.status === "pending_approval" && isRejected(member) ? { ...member, status: "denied" } : member,
+  );
+  const list = actionListDigest(terms, after);
+  const votes = pending.map((member): PlannedVote => {
+    const i = member.position - 1;
+    const why = isRejected(member) ? (struck.get(member.position) ?? reason) : reason;
+    const vote = { approve: !isRejected(member), list, ...(why === undefined ? {} : { reason: why }) };
+    return { i, row: rows[i] as ActionRow, vote };
+  });
+  return [...votes.filter(({ vote }) => !vote.approve), ...votes.filter(({ vote }) => vote.approve)];
+}
+
+/**
+ * Votes on the plan. Actions on which another person must vote stay pending. Throws if the vote counts for no action, and
+ * NO_LONGER_ALLOWED if the policies now deny one; the denials are recorded first, and no vote.
+ */
+export async function voteOnPlan(
+  host: CoreHost,
+  credential: Credential,
+  id: string,
+  answer: PlanAnswer,
+  proof: PlanProof,
+): Promise<void> {
+  const denied = await host.ledger.transact(async (tx): Promise<{ i: number; row: ActionRow } | null> => {
+    const who = await confirmWithScope(tx, credential, "approvals:decide");
+    const plan = await verifyPlan(host, tx, await readVisiblePlanRows(tx, id, who), tx.now);
+    if ("token" in proof)
+      assertToken(
+        checkToken(
+          "plan",
+          proof.token,
+          planTokenClaims(plan, who.principal, tx.activePolicies.compiled),
+          approvalMac(host),
+        ),
+      );
+    if (answer.approve) assertNotFailed(plan);
+    const prepared = await prepareVotes(host, tx, who, planVotes(plan, answer), proof);
+    const ended = prepared.filter((each) => "ends" in each.ballot);
+    if (ended.length === 0) {
+      for (const { ballot } of prepared) await recordVote(tx, ballot as PreparedVote, "");
+      return null;
+    }
+    // Any change of the list voids the vote, so only the changes are recorded.
+    for (const { ballot } of ended) await endInstead(tx, ballot as EndedAction);
+    const [first] = ended;
+    const row = first === undefined ? null : await tx.action(first.row.id);
+    return first === undefined || row === null ? null : { i: first.i, row };
+  });
+  // Thrown only after the commit, because a refusal inside the job would roll the denial back.
+  if (denied !== null)
+    naming(denied.i, () => {
+      throw noLongerAllowedError(denied.row);
+    });
+}
+
+/** Throws PLAN_STOPPED if an action has failed and the plan stops at a failure. */
+function assertNotFailed({ terms, members }: VerifiedPlan): void {
+  const failed = remainingMembers(members).find(({ status }) => status === "failed" || status === "unknown");
+  if (terms.stop_on_failure && failed !== undefined) throw planObstacleError(terms, { kind: "stopped", by: failed });
+}
+
+type Prepared = PlannedVote & { ballot: PreparedVote | EndedAction };
+
+/** Checks every vote and writes nothing. Leaves out approvals that others have to give. */
+async function prepareVotes(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  who: Credential,
+  votes: readonly PlannedVote[],
+  proof: PlanProof,
+): Promise<Prepared[]> {
+  const prepared: Prepared[] = [];
+  let refusal: unknown = null;
+  for (const planned of votes) {
+    const { i, row, vote } = planned;
+    const own = "token" in proof ? ({ plan: "verified" } as const) : { gesture: proof.gestureFor(row.id) };
+    try {
+      const ballot = await namingLater(i, prepareVote(host, tx, row, { who, proof: own }, vote));
+      prepared.push({ ...planned, ballot });
+    } catch (error) {
+      if (!vote.approve || !(error instanceof Refusal) || !LEFT_TO_OTHERS.includes(error.code)) throw error;
+      refusal ??= error;
+    }
+  }
+  const isCast = !votes.some(({ vote }) => vote.approve) || prepared.some(({ vote }) => vote.approve);
+  if (!isCast) throw refusal;
+  return prepared;
+}

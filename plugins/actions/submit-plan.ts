@@ -1,0 +1,147 @@
+/** Submission of a plan: one transaction that decides each action by itself, or records nothing. */
+import {
+  commitDigest,
+  type CoreHost,
+  findCreatedResource,
+  idempotencyConflict,
+  idempotencyLookup,
+  type IdempotentCall,
+  type LedgerTransaction,
+  recordCreatedResource,
+  toActor,
+} from "../../src/core.ts";
+import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import type { PlanBody } from "./plan-schemas.ts";
+import { readVisiblePlanRows, verifyPlan } from "./plan-state.ts";
+import { assertBinding, decideSubmission, readMeta, type SealedSubmission, sealSubmission } from "./submit.ts";
+import { assertNotErased } from "./visible-action.ts";
+
+const PLAN_ROUTE = "POST /v1/plans";
+
+export interface PlanResult {
+  /** In the order of the plan. */
+  rows: ActionRow[];
+  /** `replayed`: the idempotency key already created this plan. */
+  origin: "created" | "replayed";
+}
+
+/** A plan, prepared before the lock is acquired. */
+interface SealedPlan {
+  id: string;
+  agent_id: string;
+  ordered: boolean;
+  stop_on_failure: boolean;
+  submissions: SealedSubmission[];
+  call: IdempotentCall | null;
+}
+
+/** Submits a plan. Throws the refusal of the first action that cannot be submitted; nothing is recorded then. */
+export function submitPlan(
+  host: CoreHost,
+  credential: Credential,
+  body: PlanBody,
+  { headers, idempotencyKey }: { headers: Headers; idempotencyKey: string | null },
+): Promise<PlanResult> {
+  const plan = sealPlan(host, body, headers, idempotencyKey);
+  const { call } = plan;
+  return host.ledger.transact(
+    async (tx) => recordPlan(host, tx, await tx.confirm(credential), plan),
+    () => (call === null ? {} : { idempotency: idempotencyLookup(credential, call) }),
+  );
+}
+
+function sealPlan(host: CoreHost, body: PlanBody, headers: Headers, idempotencyKey: string | null): SealedPlan {
+  const id = host.newId();
+  const { actions, ordered = false, stop_on_failure = false } = body;
+  const agent_id = actions[0]?.agent_id ?? "";
+  const submissions = actions.map((action, i) =>
+    naming(i, () => {
+      if (action.agent_id !== agent_id)
+        throw new Refusal("VALIDATION_FAILED", "all actions of a plan must be of one agent", {
+          errors: [{ pointer: "/agent_id", detail: `must be ${agent_id}, as in the first action` }],
+        });
+      const plan = { id, position: i + 1 };
+      return sealSubmission(host, action, {
+        meta: readMeta(action, headers, host.trace()),
+        idempotencyKey: null,
+        join: false,
+        plan,
+      });
+    }),
+  );
+  const call = idempotencyKey === null ? null : { key: idempotencyKey, route: PLAN_ROUTE, bodyHash: "" };
+  return { id, agent_id, ordered, stop_on_failure, submissions, call };
+}
+
+async function recordPlan(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  credential: Credential,
+  plan: SealedPlan,
+): Promise<PlanResult> {
+  const { id, agent_id, ordered, stop_on_failure, submissions, call } = plan;
+  assertBinding(host, credential, agent_id);
+  const earlier = await findCreatedResource(tx, credential, call);
+  if (earlier !== null && call !== null)
+    return { rows: await readEarlier(host, tx, credential, plan, earlier, call), origin: "replayed" };
+  const actions = submissions.map(({ id: action_id, salt, sealed }) => ({
+    action_id,
+    commitment: commitDigest(salt, sealed.hash),
+  }));
+  const by = toActor(credential.key, credential.principal);
+  const listed = { id, ordered, stop_on_failure, actions };
+  tx.record({ type: "plan", v: 1, at: toRfc3339(tx.now), agent_id, plan: listed, by }, credential.key.id);
+  const rows: ActionRow[] = [];
+  for (const [i, submission] of submissions.entries())
+    rows.push((await namingLater(i, decideSubmission(host, tx, credential, submission))).row);
+  await recordCreatedResource(tx, credential, call, id);
+  return { rows, origin: "created" };
+}
+
+/** Returns the actions of the plan that an earlier request created. Throws IDEMPOTENCY_CONFLICT if this one differs. */
+async function readEarlier(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  credential: Credential,
+  { ordered, stop_on_failure, submissions }: SealedPlan,
+  id: string,
+  call: IdempotentCall,
+): Promise<ActionRow[]> {
+  const rows = await readVisiblePlanRows(tx, id, credential);
+  rows.forEach(assertNotErased);
+  const { terms } = await verifyPlan(host, tx, rows, tx.now);
+  const isSame =
+    terms.ordered === ordered &&
+    terms.stop_on_failure === stop_on_failure &&
+    rows.length === submissions.length &&
+    rows.every(({ request_hash }, i) => request_hash === submissions[i]?.sealed.hash);
+  if (!isSame) throw idempotencyConflict(call, id);
+  return rows;
+}
+
+/** Adds the position of an action to the refusals about it. @param i index of the action */
+export function naming<T>(i: number, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw withPosition(i, error);
+  }
+}
+
+/** As `naming`, for a promise. */
+export async function namingLater<T>(i: number, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw withPosition(i, error);
+  }
+}
+
+function withPosition(i: number, error: unknown): unknown {
+  if (!(error instanceof Refusal)) return error;
+  const errors = error.errors.map(({ pointer, ...fault }) =>
+    pointer === undefined ? fault : { ...fault, pointer: `/actions/${i}${pointer}` },
+  );
+  return new Refusal(error.kind, `action ${i + 1}: ${error.message}`, { errors, headers: error.headers });
+}

@@ -1,0 +1,132 @@
+/** The page of a plan: all its actions together, of which a person strikes some out and approves the rest with one vote. */
+import { useState } from "preact/hooks";
+import type { Action } from "../core/api-types.ts";
+import { at, request } from "../core/api.ts";
+import { Badge, Empty, Notice, Problem, Text, Time, TimeLeft } from "../ui/elements.tsx";
+import { Field, values } from "../ui/forms.tsx";
+import { useLoad } from "../ui/hooks.ts";
+import { LoadedPage } from "../ui/loaded-page.tsx";
+import { Content, Preview, Risk, Why } from "../ui/request.tsx";
+import { TEXTS } from "./strings.ts";
+import { castPlanVote, type PlanRecord, type Strike } from "./vote-on-plan.ts";
+
+export function Plan({ id }: { id: string | null }) {
+  const loaded = useLoad(
+    (signal) => (id === null ? Promise.resolve(null) : request("GET /v1/plans/{id}", { path: [id], signal })),
+    [id],
+  );
+  return (
+    <LoadedPage title={TEXTS.title} what="the plan" loaded={loaded}>
+      {(plan) =>
+        plan === null ? <Empty text={TEXTS.none} /> : <Whole key={plan.digest} plan={plan} onVoted={loaded.set} />
+      }
+    </LoadedPage>
+  );
+}
+
+/** `key` is the digest of the list: strikes on a list that has changed are dropped. */
+function Whole({ plan, onVoted }: { plan: PlanRecord; onVoted(change: () => PlanRecord): void }) {
+  const [struck, setStruck] = useState<ReadonlySet<number>>(new Set());
+  const mayVote = plan.approval_token !== undefined;
+  const toggle = (position: number): void => {
+    const next = new Set(struck);
+    if (!next.delete(position)) next.add(position);
+    setStruck(next);
+  };
+  return (
+    <>
+      <p class="quiet">
+        <Text value={plan.agent_id} /> {TEXTS.submitted} <Time at={plan.created_at} />. {TEXTS.terms(plan)}
+      </p>
+      {plan.stopped === null ? null : <Notice kind="bad">{TEXTS.stopped(plan.stopped)}</Notice>}
+      <ol class="plan">
+        {plan.actions.map((action, i) => (
+          <Step
+            key={action.id}
+            action={action}
+            isStruck={struck.has(i + 1)}
+            onToggle={mayVote && action.status === "pending_approval" ? () => toggle(i + 1) : null}
+          />
+        ))}
+      </ol>
+      {mayVote ? <VoteForm plan={plan} struck={struck} onVoted={(next) => onVoted(() => next)} /> : null}
+    </>
+  );
+}
+
+function Step({ action, isStruck, onToggle }: { action: Action; isStruck: boolean; onToggle: (() => void) | null }) {
+  const { id, status, expires_at: ends } = action;
+  return (
+    <li class={isStruck ? "plan-step is-struck" : "plan-step"}>
+      <p class="chips">
+        <Badge value={isStruck ? "denied" : status} {...(isStruck ? { label: TEXTS.struck } : {})} />
+        <Risk risk={action.risk_level} />
+        {status === "pending_approval" && ends !== null ? <TimeLeft at={ends} /> : null}
+        <a href={`#/actions/${at(id)}`}>{TEXTS.details}</a>
+      </p>
+      <Preview action={action} />
+      <Why action={action} />
+      <Content action={action} level={2} />
+      {onToggle === null ? null : (
+        <button type="button" aria-pressed={isStruck} onClick={onToggle}>
+          {isStruck ? TEXTS.keep : TEXTS.strike}
+        </button>
+      )}
+    </li>
+  );
+}
+
+function VoteForm({
+  plan,
+  struck,
+  onVoted,
+}: {
+  plan: PlanRecord;
+  struck: ReadonlySet<number>;
+  onVoted(plan: PlanRecord): void;
+}) {
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const pending = plan.actions.filter(({ status }) => status === "pending_approval").length;
+  const left = pending - struck.size;
+  const vote = async (form: HTMLFormElement, approve: boolean): Promise<void> => {
+    const { reason = "" } = values(form);
+    const strikes: Strike[] = approve ? [...struck].sort((a, b) => a - b).map((position) => ({ position })) : [];
+    setBusy(true);
+    setError(null);
+    try {
+      onVoted(
+        await castPlanVote(plan, { approve, ...(reason === "" ? {} : { reason }), ...(approve ? { strikes } : {}) }),
+      );
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <form
+      class="plan-vote"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void vote(event.currentTarget, true);
+      }}
+    >
+      <Problem error={error} />
+      <Field name="reason" label={TEXTS.reason} maxLength={2000} />
+      <p class="row">
+        <button type="submit" class="primary" disabled={isBusy || left === 0}>
+          {TEXTS.approve(left, struck.size)}
+        </button>
+        <button
+          type="button"
+          class="danger"
+          disabled={isBusy}
+          onClick={(event) => void vote(event.currentTarget.form as HTMLFormElement, false)}
+        >
+          {TEXTS.reject(pending)}
+        </button>
+      </p>
+    </form>
+  );
+}

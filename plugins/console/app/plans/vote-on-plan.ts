@@ -1,0 +1,53 @@
+/** Casts a vote on a plan: on exactly the list that the page shows. A user with a passkey signs it. */
+import type { Api } from "../core/api-types.ts";
+import { ApiError, request } from "../core/api.ts";
+import { COOKIE, key } from "../core/session.ts";
+import { sign } from "../inbox/signed-votes.ts";
+
+export type PlanRecord = Api["GET /v1/plans/{id}"]["response"];
+type Answer = Api["POST /v1/plans/{id}/challenge"]["body"];
+type Challenge = Api["POST /v1/plans/{id}/challenge"]["response"];
+export type Strike = NonNullable<Answer["strikes"]>[number];
+
+const OTHER_STATEMENT =
+  "the service asked for a signature of other votes than yours; nothing was signed; report this to its operator";
+const CHANGED = "the plan has changed since this page was read; no vote was recorded; read it and vote again";
+
+/** Returns the plan after the vote. Rejects with an Error if nothing was signed, and with an ApiError if the service refused. */
+export async function castPlanVote(shown: PlanRecord, answer: Answer): Promise<PlanRecord> {
+  const path = [shown.id] as [string];
+  const challenge = key() === COOKIE ? await startSigning(shown.id, answer) : null;
+  if (challenge === null) {
+    // The token was issued for the list that this page shows.
+    const body = { token: shown.approval_token ?? "", ...answer };
+    return request("POST /v1/plans/{id}/approval", { path, body });
+  }
+  const current = await request("GET /v1/plans/{id}", { path });
+  // Tokens contain the digest of the list and of the questions.
+  if (current.approval_token !== shown.approval_token) throw new Error(CHANGED);
+  assertSameVotes(challenge, shown, answer);
+  const body = { nonce: challenge.nonce, response: await sign(challenge.options), ...answer };
+  return request("POST /v1/plans/{id}/signed-approval", { path, body });
+}
+
+/** Returns null if the user has no passkey for this site. */
+async function startSigning(id: string, body: Answer): Promise<Challenge | null> {
+  try {
+    return await request("POST /v1/plans/{id}/challenge", { path: [id], body });
+  } catch (error) {
+    // Before anything is signed, this code says that there is no passkey to sign with.
+    if (error instanceof ApiError && error.code === "VOTE_SIGNATURE_INVALID") return null;
+    throw error;
+  }
+}
+
+function assertSameVotes({ statements, nonce }: Challenge, shown: PlanRecord, answer: Answer): void {
+  const struck = new Set((answer.strikes ?? []).map(({ position }) => position));
+  const wanted = new Map(
+    shown.actions.flatMap(({ id, status }, i) =>
+      status === "pending_approval" ? [[id, answer.approve && !struck.has(i + 1) ? "approve" : "deny"] as const] : [],
+    ),
+  );
+  const areSame = statements.every((each) => wanted.get(each.action_id) === each.vote && each.nonce === nonce);
+  if (!areSame || statements.length !== wanted.size) throw new Error(OTHER_STATEMENT);
+}

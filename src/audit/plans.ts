@@ -1,0 +1,171 @@
+/**
+ * Checks plans: their decisions follow them in order, each vote names the actions that remained, and no action started that
+ * its plan held back. Uses about 300 bytes of memory for each action of a plan.
+ */
+import { parseEntryTime } from "../domain/action-history.ts";
+import {
+  actionListDigest,
+  findPlanObstacle,
+  planMemberOf,
+  type MemberHistory,
+  type PlanMember,
+  type PlanTerms,
+} from "../domain/action-plan.ts";
+import type {
+  ApprovalEntry,
+  DecisionEntry,
+  ExecutionEntry,
+  PlanEntry,
+  RedecisionEntry,
+  ReviewEntry,
+} from "../domain/entries.ts";
+import type { EntryBody } from "./report.ts";
+
+export interface PlansAudit {
+  /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
+  fold(body: EntryBody): void;
+  /** Returns who submitted the plan, and when; undefined if there is no such plan. */
+  submission(id: string): { key_id: string; created_at: number } | undefined;
+}
+
+type Member = MemberHistory & { action: { id: string } };
+
+interface Plan {
+  terms: PlanTerms;
+  key_id: string;
+  created_at: number;
+  /** In order. */
+  members: Member[];
+  /** The list that votes named which rejected actions, until the last of these votes; null if there are none. */
+  struck: { list: string; at: number } | null;
+}
+
+type AuditedEntry = DecisionEntry | ApprovalEntry | RedecisionEntry | ReviewEntry | ExecutionEntry;
+const CHANGING: readonly string[] = ["approval", "redecision", "review", "execution"] satisfies AuditedEntry["type"][];
+
+export function createPlansAudit(): PlansAudit {
+  const plans = new Map<string, Plan>();
+  const planOf = new Map<string, Plan>();
+  /** The plan whose decisions are the next entries; null if there is none. */
+  let open: { entry: PlanEntry; plan: Plan } | null = null;
+
+  function foldPlan(entry: PlanEntry): void {
+    const { id, ordered, stop_on_failure, actions } = entry.plan;
+    if (plans.has(id)) throw new RangeError(`the plan ${id} was submitted twice`);
+    if (actions.length === 0) throw new RangeError(`the plan ${id} has no actions`);
+    const terms = { id, ordered, stop_on_failure };
+    const plan = { terms, key_id: entry.by.key_id, created_at: parseEntryTime(entry.at), members: [], struck: null };
+    plans.set(id, plan);
+    open = { entry, plan };
+  }
+
+  function foldDecision(decision: DecisionEntry): void {
+    if (open === null) {
+      if (decision.plan !== null)
+        throw new RangeError(`its action names the plan ${decision.plan.id}, which has no such action`);
+      return;
+    }
+    const { entry, plan } = open;
+    const listed = entry.plan.actions[plan.members.length];
+    const position = plan.members.length + 1;
+    const isListed =
+      decision.plan?.id === entry.plan.id &&
+      decision.plan.position === position &&
+      decision.action_id === listed?.action_id &&
+      decision.commitment === listed.commitment &&
+      decision.agent_id === entry.agent_id &&
+      decision.submitted_by.key_id === entry.by.key_id &&
+      decision.at === entry.at;
+    if (position === entry.plan.actions.length) open = null;
+    const { action_id: id, status, commitment } = decision;
+    const [expires_at, approved_until] = [timeOrNull(decision.expires_at), timeOrNull(decision.approved_until)];
+    plan.members.push({
+      action: { id, plan_position: position, status, expires_at, approved_until },
+      approvals: [],
+      commitment,
+    });
+    planOf.set(id, plan);
+    if (!isListed) throw new RangeError(`it is not the decision on action ${position} of the plan ${entry.plan.id}`);
+  }
+
+  function foldChange(entry: Exclude<AuditedEntry, DecisionEntry>): void {
+    const plan = planOf.get(entry.action_id);
+    const i = plan?.members.findIndex(({ action }) => action.id === entry.action_id) ?? -1;
+    const member = plan?.members[i];
+    if (plan === undefined || member === undefined) return;
+    const at = parseEntryTime(entry.at);
+    const fault = findFault(plan, member, entry, at);
+    plan.members[i] = changed(member, entry);
+    if (fault !== null) throw new RangeError(fault);
+  }
+
+  return {
+    fold(body) {
+      // The request that reaches the limit of its key records that, between the decisions.
+      if (open !== null && body["type"] !== "decision" && body["type"] !== "throttle") {
+        const { id } = open.plan.terms;
+        open = null;
+        throw new RangeError(`it stands between the plan ${id} and the decisions on its actions`);
+      }
+      if (body["type"] === "plan") foldPlan(body as unknown as PlanEntry);
+      else if (body["type"] === "decision") foldDecision(body as unknown as DecisionEntry);
+      else if (CHANGING.includes(String(body["type"])))
+        foldChange(body as unknown as Exclude<AuditedEntry, DecisionEntry>);
+    },
+    submission(id) {
+      const plan = plans.get(id);
+      return plan && { key_id: plan.key_id, created_at: plan.created_at };
+    },
+  };
+}
+
+function membersAt({ members }: Plan, at: number): PlanMember[] {
+  return members.map((member) => planMemberOf(member, at));
+}
+
+/** Returns what is wrong with an entry about an action of the plan; null if nothing is. */
+function findFault(
+  plan: Plan,
+  { action }: Member,
+  entry: Exclude<AuditedEntry, DecisionEntry>,
+  at: number,
+): string | null {
+  const { terms, struck } = plan;
+  const isStrike = entry.type === "approval" && entry.verdict === "deny" && entry.plan !== null;
+  if (struck !== null && !(isStrike && struck.list === entry.plan)) {
+    plan.struck = null;
+    if (actionListDigest(terms, membersAt(plan, struck.at)) !== struck.list)
+      return `the votes before it rejected actions of the plan ${terms.id} with another list than remained`;
+  }
+  if (isStrike) plan.struck = { list: entry.plan ?? "", at };
+  const isApproval = entry.type === "approval" && entry.verdict === "approve";
+  if (isApproval && entry.plan !== actionListDigest(terms, membersAt(plan, at)))
+    return `its vote approves another list of actions than remained of the plan ${terms.id}`;
+  const isStart =
+    (entry.type === "execution" && entry.phase === "start") ||
+    (entry.type === "redecision" && entry.occasion === "permit" && entry.status !== "denied");
+  if (!isStart || entry.status === "pending_approval") return null;
+  const obstacle = findPlanObstacle(terms, membersAt(plan, at), action.plan_position ?? 0);
+  return obstacle === null
+    ? null
+    : `its action may start although action ${obstacle.by.position} of the plan ${terms.id} was ${obstacle.by.status}`;
+}
+
+/** Returns the member after an entry about it. */
+function changed(member: Member, entry: Exclude<AuditedEntry, DecisionEntry>): Member {
+  const { status } = entry;
+  const action = { ...member.action, status };
+  if (entry.type === "redecision") {
+    if (status === "pending_approval")
+      Object.assign(action, { expires_at: timeOrNull(entry.expires_at), approved_until: null });
+    const isEdit = entry.edit !== null;
+    return { action, approvals: isEdit ? [] : member.approvals, commitment: entry.commitment };
+  }
+  if (entry.type !== "execution" && status === "approved") action.approved_until = timeOrNull(entry.approved_until);
+  const isApproval = entry.type === "approval" && entry.verdict === "approve";
+  return { ...member, action, approvals: isApproval ? [{ plan: entry.plan }] : member.approvals };
+}
+
+function timeOrNull(text: string | null): number | null {
+  return text === null ? null : parseEntryTime(text);
+}

@@ -1,0 +1,124 @@
+/** Commands for plans: actions that are submitted at once, and approved as one list. */
+import { readFile } from "node:fs/promises";
+import type { ActionRequest, PlanRecord } from "../client/index.ts";
+import { parseJson } from "../domain/json.ts";
+import { EXIT, parse, safe, usage, type Command, type Output } from "./command.ts";
+import { actionExitCode, client, privilegedClient, withServiceErrors } from "./remote.ts";
+
+export const plan: Command = {
+  summary: "submit several actions as a plan, show it, and vote on it",
+  help: `usage: assent plan submit FILE [--idempotency-key KEY] [--json]
+       assent plan show ID [--json]
+       assent plan approve ID [--strike N[=REASON]]... [--reason TEXT] [--json]
+       assent plan reject ID [--reason TEXT] [--json]
+
+FILE is JSON, or - for standard input: {"actions": [...], "ordered": true, "stop_on_failure": true}, with each action as in
+POST /v1/actions. Without agent_id, an action is of the agent that the key is bound to.
+
+approve shows the plan's actions, rejects those with --strike, and approves the others with one vote. It votes only on the
+list that it shows.
+
+"submit" exits 0 when every action is allowed, 3 when one is denied, 4 when one waits for approval.
+
+examples:
+  assent plan submit plan.json
+  assent plan approve 019346a0-0000-7000-8000-000000000000 --strike 2="not today"
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, {
+      strike: { type: "string", multiple: true },
+      reason: { type: "string" },
+      "idempotency-key": { type: "string" },
+      json: { type: "boolean" },
+    });
+    const [verb, target, ...more] = positionals;
+    if (target === undefined || more.length > 0)
+      throw usage("assent plan takes submit FILE, or show, approve or reject ID");
+    const json = values.json === true;
+    if (verb === "submit") {
+      const record = await submitFile(target, values["idempotency-key"]);
+      showPlan(io, record, json);
+      return exitCodeOf(record);
+    }
+    if (verb === "show") showPlan(io, await withServiceErrors(async () => (await client()).plan(target)), json);
+    else if (verb === "approve" || verb === "reject") {
+      const strikes = (values.strike ?? []).map(toStrike);
+      if (verb === "reject" && strikes.length > 0)
+        throw usage("--strike goes with approve; reject rejects the whole plan");
+      const service = await privilegedClient();
+      const shown = await withServiceErrors(() => service.plan(target));
+      const how = { reason: values.reason, ...(verb === "approve" ? { strikes } : {}), token: shown.approval_token };
+      showPlan(io, await withServiceErrors(() => service.votePlan(target, verb === "approve", how)), json);
+    } else throw usage(`assent plan has no ${verb}; it takes submit, show, approve or reject`);
+    return EXIT.ok;
+  },
+};
+
+interface PlanFile {
+  actions: Partial<ActionRequest>[];
+  ordered?: boolean;
+  stop_on_failure?: boolean;
+}
+
+async function submitFile(path: string, idempotencyKey: string | undefined): Promise<PlanRecord> {
+  const { actions, ordered, stop_on_failure: stopOnFailure } = await readPlanFile(path);
+  const service = await client();
+  return withServiceErrors(async () => {
+    const isNamed = actions.every(({ agent_id }) => agent_id !== undefined);
+    const agent_id = isNamed ? "" : await service.agent();
+    const requests = actions.map((action) => ({ agent_id, ...action }) as ActionRequest);
+    return service.submitPlan(requests, { ordered, stopOnFailure, idempotencyKey });
+  });
+}
+
+async function readPlanFile(path: string): Promise<PlanFile> {
+  const text = path === "-" ? await readStandardInput() : await readFile(path, "utf8").catch(() => null);
+  if (text === null) throw usage(`the file ${path} cannot be read`);
+  let file: unknown;
+  try {
+    file = parseJson(text);
+  } catch (error) {
+    throw usage(`${path} is not JSON: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const { actions, ordered, stop_on_failure, ...unknown } = file as Record<string, unknown>;
+  const [name] = Object.keys(unknown);
+  if (name !== undefined)
+    throw usage(`${path} has the unknown member "${name}"; it takes actions, ordered and stop_on_failure`);
+  if (!Array.isArray(actions)) throw usage(`${path} must have an array "actions"`);
+  return { actions, ordered, stop_on_failure } as PlanFile;
+}
+
+async function readStandardInput(): Promise<string> {
+  const parts: Buffer[] = [];
+  for await (const part of process.stdin) parts.push(part as Buffer);
+  return Buffer.concat(parts).toString("utf8");
+}
+
+function toStrike(text: string): { position: number; reason?: string } {
+  const [, position, reason] = /^(\d{1,3})(?:=(.*))?$/s.exec(text) ?? [];
+  if (position === undefined)
+    throw usage(`--strike takes the number of an action, and a reason after =, not "${text}"`);
+  return { position: Number(position), ...(reason === undefined ? {} : { reason }) };
+}
+
+function exitCodeOf({ actions }: PlanRecord): number {
+  const codes = actions.map(actionExitCode);
+  return [EXIT.denied, EXIT.pending].find((code) => codes.includes(code)) ?? EXIT.ok;
+}
+
+function showPlan(io: Output, record: PlanRecord, json: boolean): void {
+  if (json) return io.out(JSON.stringify(record));
+  const terms = [record.ordered ? "in this order" : "in any order", record.stop_on_failure ? "stops at a failure" : ""];
+  io.out(`plan ${record.id} of ${safe(record.agent_id)}, ${terms.filter(Boolean).join(", ")}`);
+  for (const [
+    i,
+    { status, tool, operation, params, id, approvals, approvals_needed: needed },
+  ] of record.actions.entries()) {
+    const votes =
+      needed === null ? "" : `, ${approvals.filter(({ approve }) => approve).length} of ${needed} approvals`;
+    io.out(`${String(i + 1).padStart(3)}  ${status}  ${safe(tool)} ${safe(operation)} ${safe(JSON.stringify(params))}`);
+    io.out(`     ${id}${votes}`);
+  }
+  if (record.stopped !== null)
+    io.out(`stopped at action ${record.stopped.position}, which is ${record.stopped.status}`);
+}

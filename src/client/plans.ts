@@ -1,0 +1,85 @@
+/** Plans: several actions that people decide on together. Loaded at the first use. */
+import { RequestRefused, unreadableAnswer } from "./client-errors.ts";
+import { equalJson } from "./snapshot.ts";
+import { isObject, type Transport } from "./transport.ts";
+import type { ActionRequest, PlanRecord, PlanVoteOptions, SubmitPlanOptions } from "./action-types.ts";
+
+/**
+ * Submits the requests as one plan. Throws ServiceUnavailable if the answer is about other requests.
+ * @example
+ * const { id, actions } = await assent.submitPlan([backup, migrate], { ordered: true, stopOnFailure: true });
+ */
+export async function submitPlan(
+  transport: Transport,
+  requests: readonly ActionRequest[],
+  { ordered, stopOnFailure, meta, idempotencyKey, signal }: SubmitPlanOptions,
+): Promise<PlanRecord> {
+  const actions = requests.map(({ agent_id, tool, operation, params, context }) => ({
+    agent_id,
+    tool,
+    operation,
+    params,
+    context,
+    meta,
+  }));
+  const plan = readPlan(
+    await transport.send("POST", "/v1/plans", {
+      body: { actions, ordered, stop_on_failure: stopOnFailure },
+      headers: idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey },
+      signal,
+      repeatable: idempotencyKey !== undefined,
+    }),
+  );
+  const asked = JSON.parse(JSON.stringify(actions)) as ActionRequest[];
+  const answered = plan.actions.map(({ agent_id, tool, operation, proposed, params, context }) => [
+    agent_id,
+    tool,
+    operation,
+    (proposed ?? { params }).params,
+    context,
+  ]);
+  const wanted = asked.map(({ agent_id, tool, operation, params = {}, context = {} }) => [
+    agent_id,
+    tool,
+    operation,
+    params,
+    context,
+  ]);
+  if (equalJson(wanted, answered)) return plan;
+  throw unreadableAnswer(200, `${plan.id} is not the plan that was asked for`);
+}
+
+/** Reads a plan. */
+export async function readPlanRecord(
+  transport: Transport,
+  id: string,
+  signal: AbortSignal | undefined,
+): Promise<PlanRecord> {
+  return readPlan(await transport.send("GET", `/v1/plans/${encodeURIComponent(id)}`, { signal }));
+}
+
+/**
+ * Votes on the plan with the caller's approval token. Without `token` it reads the plan first. Throws RequestRefused if the
+ * caller gets no token.
+ */
+export async function votePlan(
+  transport: Transport,
+  id: string,
+  approve: boolean,
+  { reason, strikes, token: given, signal }: PlanVoteOptions,
+): Promise<PlanRecord> {
+  const token = given ?? (await readPlanRecord(transport, id, signal)).approval_token;
+  if (token === undefined)
+    throw new RequestRefused(`this key gets no approval token for ${id}: nothing is pending, or the key may not vote`, {
+      status: 403,
+      code: "NO_TOKEN",
+    });
+  const body = { token, approve, reason, strikes };
+  return readPlan(await transport.send("POST", `/v1/plans/${encodeURIComponent(id)}/approval`, { body, signal }));
+}
+
+function readPlan({ json }: { json: unknown }): PlanRecord {
+  if (!isObject(json) || typeof json["id"] !== "string" || !Array.isArray(json["actions"]))
+    throw unreadableAnswer(200, "it is no plan");
+  return json as unknown as PlanRecord;
+}

@@ -1,0 +1,107 @@
+/**
+ * Plans: ordered lists of actions that were submitted at once. People approve the list of the actions that remain, and
+ * their approval is void once that list changes. Each action is still decided, started and reported by itself.
+ */
+import type { ActionHistory, RecordedApproval } from "./action-history.ts";
+import type { ActionStatus } from "./actions.ts";
+import { canonicalText } from "./canonical.ts";
+import { sha256Hex, utf8 } from "./hash.ts";
+
+/** Largest number of actions in a plan. */
+export const MAX_PLAN_ACTIONS = 100;
+
+/** What the submitter required of a plan. */
+export interface PlanTerms {
+  id: string;
+  ordered: boolean;
+  stop_on_failure: boolean;
+}
+
+/** An action of a plan at one moment. */
+export interface PlanMember {
+  action_id: string;
+  /** Starting at 1. */
+  position: number;
+  /** Commitment to the effective request. Lowercase hex. */
+  commitment: string;
+  status: ActionStatus;
+  /** Digest of the list that the votes on it approved; null unless it was approved by votes. */
+  approved: string | null;
+}
+
+/** Why an action of a plan cannot start. */
+export interface PlanObstacle {
+  /** `waiting`: an action ahead of it has not ended. `stopped`: the plan has stopped, so it can never start. */
+  kind: "waiting" | "stopped";
+  /** The action that is the reason. */
+  by: PlanMember;
+}
+
+const REMOVED: readonly ActionStatus[] = ["denied", "cancelled", "expired"];
+const RAN: readonly ActionStatus[] = ["executing", "unknown", "succeeded", "failed"];
+const OVER: readonly ActionStatus[] = [...REMOVED, "succeeded", "failed"];
+
+/** Returns the actions that can still run, or did: those that were not denied, cancelled or left to expire. */
+export function remainingMembers(members: readonly PlanMember[]): PlanMember[] {
+  return members.filter(({ status }) => !REMOVED.includes(status));
+}
+
+/**
+ * Returns SHA-256 of `assent-plan/1`, a line feed and the canonical JSON of the plan's terms and its remaining actions, in
+ * order. Lowercase hex.
+ */
+export function actionListDigest({ id, ordered, stop_on_failure }: PlanTerms, members: readonly PlanMember[]): string {
+  const actions = remainingMembers(members).map(({ action_id, commitment, position }) => ({
+    action_id,
+    commitment,
+    position,
+  }));
+  return sha256Hex(utf8(`assent-plan/1\n${canonicalText({ actions, id, ordered, stop_on_failure })}`));
+}
+
+/**
+ * Returns the action at which the plan stopped; null if it has not stopped. A plan that stops at a failure also stops when
+ * an action was denied, cancelled or expired, unless people have approved the list without that action.
+ */
+export function findPlanFailure(terms: PlanTerms, members: readonly PlanMember[]): PlanMember | null {
+  if (!terms.stop_on_failure) return null;
+  const digest = actionListDigest(terms, members);
+  const isApproved = members.some(({ approved }) => approved === digest);
+  const isFailure = ({ status }: PlanMember): boolean =>
+    status === "failed" || status === "unknown" || (REMOVED.includes(status) && !isApproved);
+  return members.find(isFailure) ?? null;
+}
+
+/** Returns why the action at `position` cannot start now; null if the plan lets it. */
+export function findPlanObstacle(
+  terms: PlanTerms,
+  members: readonly PlanMember[],
+  position: number,
+): PlanObstacle | null {
+  const failed = findPlanFailure(terms, members);
+  if (failed !== null) return { kind: "stopped", by: failed };
+  if (!terms.ordered) return null;
+  const open = members.find((member) => member.position < position && !OVER.includes(member.status));
+  return open === undefined ? null : { kind: "waiting", by: open };
+}
+
+/** Returns the member at `now` (milliseconds), with the status that its deadlines give it. Throws for an action of no plan. */
+export function planMemberOf({ action, approvals, commitment }: MemberHistory, now: number): PlanMember {
+  const { id, plan_position: position } = action;
+  if (position === null) throw new RangeError(`the action ${id} belongs to no plan`);
+  const status = statusAt(action, now);
+  const approved = status === "approved" || RAN.includes(status) ? (approvals.at(-1)?.plan ?? null) : null;
+  return { action_id: id, position, commitment, status, approved };
+}
+
+/** What determines a member. */
+export interface MemberHistory extends Pick<ActionHistory, "commitment"> {
+  /** The approving votes, in order. */
+  approvals: readonly Pick<RecordedApproval, "plan">[];
+  action: Pick<ActionHistory["action"], "id" | "plan_position" | "status" | "expires_at" | "approved_until">;
+}
+
+function statusAt({ status, expires_at, approved_until }: MemberHistory["action"], now: number): ActionStatus {
+  const deadline = status === "pending_approval" ? expires_at : status === "approved" ? approved_until : null;
+  return deadline !== null && deadline <= now ? "expired" : status;
+}
