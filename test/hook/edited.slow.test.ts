@@ -55,7 +55,7 @@ describe("a request that an approver changed", () => {
     assert.notEqual(proposed, null);
   }
 
-  for (const host of ["claude", "codex", "gemini"] as const)
+  for (const host of ["claude-code", "codex", "gemini"] as const)
     test(`the hook of ${host} denies the call, and names the approved command`, async () => {
       const [given, approved] = [`rm -rf build-${host}`, `rm -rf cache-${host}`];
       const event = {
