@@ -1,6 +1,7 @@
 /** Clients that cannot run the parameters that an approver changed: the call does not run, and the agent learns which were approved. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { inspect } from "node:util";
 import { createGate } from "../../src/adapters/gate.ts";
 import { createAssent } from "../../src/client/index.ts";
 import { program } from "../support/cli.ts";
@@ -90,7 +91,7 @@ describe("a request that an approver changed", () => {
       const result = await started;
       if (appliesEdits) assert.deepEqual(result, { command: approved });
       else {
-        assert.ok(result instanceof Error && result.message.includes(approved), String(result));
+        assert.ok(result instanceof Error && result.message.includes(approved), inspect(result));
         await assertNotStarted(id, approved);
       }
     }
