@@ -333,7 +333,9 @@ export async function readRecord(
   const history = options.token && current.row.quorum !== null ? await readHistory(host.storage, current.row) : null;
   // The same policies render the preview of the record.
   const set = options.set ?? (await host.policies.current()).compiled;
-  const voting = options.token ? await readVoting(host, current.row, current.votes, history, credential, set) : null;
+  // Nobody votes on a request that cannot be read.
+  const mayVote = options.token && readContent(current.row) !== null;
+  const voting = mayVote ? await readVoting(host, current.row, current.votes, history, credential, set) : null;
   const record = renderAction(host, current.row, current.votes, rejection, voting, options);
   return history === null || history.reviews.length === 0
     ? record
