@@ -72,11 +72,14 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
       "Actions",
       "Grants",
       "Policies",
+      "Suggestions",
+      "Delegations",
+      "Break-glass",
       "Events",
       "System",
       "API",
     ]);
-    for (const name of ["Approvals", "Actions", "Grants", "Policies", "Events", "System"]) {
+    for (const name of ["Approvals", "Actions", "Grants", "Policies", "Suggestions", "Events", "System"]) {
       await page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
       await page.getByRole("main").getByRole("heading", { name, exact: true }).waitFor();
       assert.equal(await page.getByRole("alert").count(), 0, name);

@@ -4,7 +4,7 @@ import type { Action, Api } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { follow } from "../core/live.ts";
 
-export const FILTERS = ["q", "status", "agent_id", "tool", "operation", "since", "until"] as const;
+export const FILTERS = ["q", "status", "agent_id", "tool", "operation", "since", "until", "grant_id"] as const;
 export type ActionFilters = Record<(typeof FILTERS)[number], string>;
 
 export const STATUSES = [

@@ -22,7 +22,7 @@ const TEXTS = {
   none: "No action matches.",
   noneYet: "No action was submitted yet.",
   firstSteps: "Submit the first one",
-  fields: { agent_id: "Agent", tool: "Tool", operation: "Operation", since: "From", until: "Until" },
+  fields: { agent_id: "Agent", tool: "Tool", operation: "Operation", grant_id: "Grant", since: "From", until: "Until" },
 } as const;
 
 interface Props {
@@ -85,7 +85,7 @@ function FilterForm({ filters, isFiltered }: { filters: ActionFilters; isFiltere
           ))}
         </select>
       </div>
-      {(["agent_id", "tool", "operation"] as const).map((name) => (
+      {(["agent_id", "tool", "operation", "grant_id"] as const).map((name) => (
         <div class="field" key={name}>
           <label for={`f-${name}`}>{TEXTS.fields[name]}</label>
           <input id={`f-${name}`} name={name} defaultValue={filters[name]} autocomplete="off" spellcheck={false} />
