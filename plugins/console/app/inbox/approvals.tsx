@@ -9,7 +9,7 @@ import { duration } from "../ui/format.ts";
 import { useNow } from "../ui/hooks.ts";
 import { Icon } from "../ui/icons.tsx";
 import { What } from "../ui/request.tsx";
-import { FirstSteps } from "./first-steps.tsx";
+import { FirstSteps } from "./lazy-parts.tsx";
 import { addressOf, Filters, readQuery } from "./filters.tsx";
 import { useShortcuts } from "./keyboard.ts";
 import { List } from "./list.tsx";

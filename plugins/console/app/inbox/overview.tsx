@@ -3,7 +3,7 @@ import { useRef, useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { Notice } from "../ui/elements.tsx";
 import { Icon } from "../ui/icons.tsx";
-import { FirstSteps } from "./first-steps.tsx";
+import { FirstSteps } from "./lazy-parts.tsx";
 import type { Item } from "./queue.ts";
 import { groupByShape, type Group } from "./shape.ts";
 import { findVoteAvailability } from "./vote-availability.ts";

@@ -25,7 +25,7 @@ import type { Item } from "./queue.ts";
 import { approvalsGiven, findVoteAvailability, type VoteAvailability, findOwnVote } from "./vote-availability.ts";
 import { Standing } from "./standing.tsx";
 import { TEXTS } from "./strings.ts";
-import { TestProof } from "./test-proof.tsx";
+import { TestProof } from "./lazy-parts.tsx";
 import { isTestRequest } from "./test-request.ts";
 import { castVote, type VoteResult } from "./vote.ts";
 import type { VoteBarHandle } from "./vote-bar.tsx";

@@ -1,0 +1,29 @@
+/** Parts of the inbox that few people need, loaded when they are displayed for the first time. */
+import type { ComponentProps, ComponentType } from "preact";
+import { Loading, Problem } from "../ui/elements.tsx";
+import { useLoad } from "../ui/hooks.ts";
+
+const loadFirstSteps = async () => ({ View: (await import("./first-steps.tsx")).FirstSteps });
+const loadTestProof = async () => ({ View: (await import("./test-proof.tsx")).TestProof });
+
+export function FirstSteps(props: ComponentProps<Awaited<ReturnType<typeof loadFirstSteps>>["View"]>) {
+  return <LazyPart load={loadFirstSteps} what="the first steps" props={props} />;
+}
+
+export function TestProof(props: ComponentProps<Awaited<ReturnType<typeof loadTestProof>>["View"]>) {
+  return <LazyPart load={loadTestProof} what="the proof" props={props} />;
+}
+
+function LazyPart<P extends object>({
+  load,
+  what,
+  props,
+}: {
+  load: () => Promise<{ View: ComponentType<P> }>;
+  what: string;
+  props: P;
+}) {
+  const { data, error, reload } = useLoad(load, []);
+  if (error !== null) return <Problem error={error} again={reload} />;
+  return data === null ? <Loading what={what} /> : <data.View {...props} />;
+}
