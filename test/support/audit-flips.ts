@@ -118,7 +118,7 @@ export async function flipColumns(audited: Audited, mostRows?: number): Promise<
     );
     const value =
       was === null
-        ? numeric || /_at$|_ms$|_until$|quorum|version/.test(column)
+        ? numeric || /_at$|_ms$|_until$|quorum|version|position/.test(column)
           ? 1
           : "x"
         : changed(was, table.key.includes(column));
