@@ -22,6 +22,7 @@ import { endGroup, ROOT, startCommand } from "../support/process.ts";
 import { programOf, without } from "../support/runtimes.ts";
 
 interface Manifest {
+  name: string;
   version: string;
   engines: { node: string };
   exports: Record<string, unknown>;
