@@ -6,7 +6,7 @@ import { may } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Badge, Empty, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { plain } from "../ui/format.ts";
-import { Field, values } from "../ui/forms.tsx";
+import { Field, useSubmit, values } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { Who } from "../ui/person.tsx";
 import { Snippet } from "../ui/snippet.tsx";
@@ -214,23 +214,14 @@ function End({ ended: { cause, by, comment } }: { ended: NonNullable<Grant["ende
 }
 
 function Revoke({ grant, onClose, onDone }: { grant: Grant; onClose(): void; onDone(): void }) {
-  const [error, setError] = useState<unknown>(null);
-  const [isBusy, setBusy] = useState(false);
-  const revoke = async (event: SubmitEvent & { currentTarget: HTMLFormElement }): Promise<void> => {
-    event.preventDefault();
-    const { reason = "" } = values(event.currentTarget);
-    setBusy(true);
-    try {
-      await request("POST /v1/grants/{id}/revoke", { path: [grant.id], body: reason === "" ? {} : { reason } });
-      onDone();
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
-  };
+  const { error, isBusy, submit } = useSubmit(async (form) => {
+    const { reason = "" } = values(form);
+    await request("POST /v1/grants/{id}/revoke", { path: [grant.id], body: reason === "" ? {} : { reason } });
+    onDone();
+  });
   return (
     <Dialog title="Revoke this grant?" onClose={onClose}>
-      <form onSubmit={(event) => void revoke(event)}>
+      <form onSubmit={submit}>
         <p>
           <strong>
             <Text value={`${grant.tool} ${grant.operation}`} />

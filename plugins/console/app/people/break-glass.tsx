@@ -6,7 +6,7 @@ import { may, me } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Badge, Empty, Loading, Notice, Page, Problem, Text, Time } from "../ui/elements.tsx";
 import { plain } from "../ui/format.ts";
-import { Field, values } from "../ui/forms.tsx";
+import { Field, useSubmit, values } from "../ui/forms.tsx";
 import { usePaged } from "../ui/paged.ts";
 import { Who } from "../ui/person.tsx";
 import { What } from "../ui/request.tsx";
@@ -140,24 +140,14 @@ function ReviewDialog({
   onClose(): void;
   onDone(): void;
 }) {
-  const [error, setError] = useState<unknown>(null);
-  const [isBusy, setBusy] = useState(false);
-  const submit = async (event: SubmitEvent & { currentTarget: HTMLFormElement }): Promise<void> => {
-    event.preventDefault();
-    const { comment = "" } = values(event.currentTarget);
-    setBusy(true);
-    setError(null);
-    try {
-      await request("POST /v1/break-glass/{id}/review", { path: [id], body: { comment } });
-      onDone();
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
-  };
+  const { error, isBusy, submit } = useSubmit(async (form) => {
+    const { comment = "" } = values(form);
+    await request("POST /v1/break-glass/{id}/review", { path: [id], body: { comment } });
+    onDone();
+  });
   return (
     <Dialog title="Review this break-glass approval" onClose={onClose}>
-      <form onSubmit={(event) => void submit(event)}>
+      <form onSubmit={submit}>
         <p>
           <Who principal={approver} /> wrote: “
           <Text value={reason} />”

@@ -4,7 +4,7 @@ import { now, request } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Loading, Problem } from "../ui/elements.tsx";
 import { list, plain, when } from "../ui/format.ts";
-import { Field, values } from "../ui/forms.tsx";
+import { Field, useSubmit, values } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 
 const WEEK_MS = 7 * 86_400_000;
@@ -33,21 +33,11 @@ export function DelegateDialog({
 }) {
   const { data, error: loadError, reload } = useLoad((signal) => loadDelegates(user, signal), [user]);
   const [isLimited, setLimited] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const [isBusy, setBusy] = useState(false);
-  const submit = async (event: SubmitEvent & { currentTarget: HTMLFormElement }): Promise<void> => {
-    event.preventDefault();
-    setBusy(true);
-    setError(null);
-    try {
-      const body = readForm(event.currentTarget, isLimited);
-      const { to, until } = await request("POST /v1/users/{id}/delegations", { path: [user], body });
-      onDone(`${to.name} can approve in your place until ${when(until)}.`);
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
-  };
+  const { error, isBusy, submit } = useSubmit(async (form) => {
+    const body = readForm(form, isLimited);
+    const { to, until } = await request("POST /v1/users/{id}/delegations", { path: [user], body });
+    onDone(`${to.name} can approve in your place until ${when(until)}.`);
+  });
   return (
     <Dialog title={TEXTS.title} onClose={onClose}>
       <Problem error={loadError} again={reload} />
@@ -58,7 +48,7 @@ export function DelegateDialog({
       ) : data.delegates.length === 0 ? (
         <p>{TEXTS.nobody}</p>
       ) : (
-        <form id="delegate" onSubmit={(event) => void submit(event)}>
+        <form id="delegate" onSubmit={submit}>
           <Field name="to" label="Who approves in your place" error={error}>
             <select id="to" name="to" required data-focus="">
               <option value="">Choose an approver</option>

@@ -7,7 +7,7 @@ import { COOKIE, key, userSignInAddress } from "../core/session.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Badge, Empty, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { plain } from "../ui/format.ts";
-import { Field, values } from "../ui/forms.tsx";
+import { Field, useSubmit, values } from "../ui/forms.tsx";
 import { usePaged } from "../ui/paged.ts";
 import { DelegateDialog } from "./delegate-dialog.tsx";
 
@@ -206,24 +206,14 @@ interface DialogProps {
 }
 
 function RevokeDialog({ delegation: { id, from, to }, onClose, onDone }: DialogProps) {
-  const [error, setError] = useState<unknown>(null);
-  const [isBusy, setBusy] = useState(false);
-  const submit = async (event: SubmitEvent & { currentTarget: HTMLFormElement }): Promise<void> => {
-    event.preventDefault();
-    const { comment = "" } = values(event.currentTarget);
-    setBusy(true);
-    setError(null);
-    try {
-      await request("POST /v1/delegations/{id}/revoke", { path: [id], body: comment === "" ? {} : { comment } });
-      onDone(`${to.name} no longer approves in the place of ${from.name}.`);
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
-  };
+  const { error, isBusy, submit } = useSubmit(async (form) => {
+    const { comment = "" } = values(form);
+    await request("POST /v1/delegations/{id}/revoke", { path: [id], body: comment === "" ? {} : { comment } });
+    onDone(`${to.name} no longer approves in the place of ${from.name}.`);
+  });
   return (
     <Dialog title="Revoke this delegation?" onClose={onClose}>
-      <form onSubmit={(event) => void submit(event)}>
+      <form onSubmit={submit}>
         <p>
           <Text value={to.name} /> can no longer approve in the place of <Text value={from.name} />, from now on and in
           every process. Votes that were given stay.

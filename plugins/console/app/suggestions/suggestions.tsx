@@ -6,7 +6,7 @@ import { may } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Badge, Empty, Facts, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { counted, duration } from "../ui/format.ts";
-import { Field, values } from "../ui/forms.tsx";
+import { Field, useSubmit, values } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { Who } from "../ui/person.tsx";
 import { Snippet } from "../ui/snippet.tsx";
@@ -227,23 +227,14 @@ function ActiveRules({ rules, onRestored }: { rules: readonly Rule[]; onRestored
 const failures = ({ results }: Rule): number => results.split("f").length - 1;
 
 function Restore({ rule, onClose, onDone }: { rule: Rule; onClose(): void; onDone(): void }) {
-  const [error, setError] = useState<unknown>(null);
-  const [isBusy, setBusy] = useState(false);
-  const restore = async (event: SubmitEvent & { currentTarget: HTMLFormElement }): Promise<void> => {
-    event.preventDefault();
-    const { reason = "" } = values(event.currentTarget);
-    setBusy(true);
-    try {
-      await request("POST /v1/suggested-rules/{policy}/restore", { path: [rule.policy], body: { reason } });
-      onDone();
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
-  };
+  const { error, isBusy, submit } = useSubmit(async (form) => {
+    const { reason = "" } = values(form);
+    await request("POST /v1/suggested-rules/{policy}/restore", { path: [rule.policy], body: { reason } });
+    onDone();
+  });
   return (
     <Dialog title="Restore this rule?" onClose={onClose}>
-      <form onSubmit={(event) => void restore(event)}>
+      <form onSubmit={submit}>
         <p>
           <strong>{rule.policy}</strong> allows <Text value={`${rule.tool} ${rule.operation}`} /> again without asking
           anyone.

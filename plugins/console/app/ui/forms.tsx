@@ -1,5 +1,6 @@
 /** Form fields with their labels and errors. */
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import { ApiError } from "../core/api.ts";
 
 /** The attributes that forms of the console set. */
@@ -64,4 +65,33 @@ export function values(form: HTMLFormElement): Record<string, string> {
   return Object.fromEntries(
     [...new FormData(form)].map(([name, value]) => [name, typeof value === "string" ? value.trim() : ""]),
   );
+}
+
+/**
+ * Returns the state of a form that sends one request. After a failure the form can be sent again; after a success it stays
+ * busy, because its dialog closes.
+ * @param send called with the form; rejects with the error to display
+ */
+export function useSubmit(send: (form: HTMLFormElement) => Promise<void>): {
+  error: unknown;
+  isBusy: boolean;
+  submit(event: SubmitEvent & { currentTarget: HTMLFormElement }): void;
+} {
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const run = async (form: HTMLFormElement): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    try {
+      await send(form);
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  };
+  const submit = (event: SubmitEvent & { currentTarget: HTMLFormElement }): void => {
+    event.preventDefault();
+    void run(event.currentTarget);
+  };
+  return { error, isBusy, submit };
 }
