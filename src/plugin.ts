@@ -184,12 +184,12 @@ export {
 export { listPolicyTree, readPolicyTree, sizePolicyTree, type TreeFile } from "./policies/git-tree.ts";
 
 // Effect sources
-export type { EffectSource, SourceRecord } from "./contract/effects.ts";
+export { createEffectSources, type EffectSource, type SourceRecord } from "./contract/effects.ts";
 export type { EffectMapping, SourceEvent } from "./domain/effects/match-effects.ts";
 export { parseCsvLine, readCsvRecords } from "./domain/effects/csv-records.ts";
 export { readJsonRecords } from "./domain/effects/json-records.ts";
 export { findActionId, findRecordText, readRecordText } from "./domain/effects/record-members.ts";
 export { SourceFault } from "./domain/effects/source-fault.ts";
-export { EFFECT_SOURCE_OPTIONS, type EffectSourceOptions, SOURCE_NAME } from "./domain/effects/source-options.ts";
+export { type EffectSourceOptions, effectSourceOptions } from "./domain/effects/source-options.ts";
 export { type JsonObject } from "./domain/json.ts";
 export { parseRfc3339 } from "./domain/time.ts";

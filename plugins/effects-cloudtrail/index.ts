@@ -3,26 +3,19 @@
  * action's id, as `credentials-aws` sets it.
  */
 import {
+  createEffectSources,
   definePlugin,
-  EFFECT_SOURCE_OPTIONS,
-  type EffectSource,
-  type EffectSourceOptions,
+  effectSourceOptions,
   findActionId,
   findRecordText,
   parseRfc3339,
   readJsonRecords,
   readRecordText,
-  SOURCE_NAME,
   SourceFault,
   type SourceRecord,
-  Type,
 } from "../../src/plugin.ts";
 
-const Source = Type.Object(EFFECT_SOURCE_OPTIONS, { additionalProperties: false });
-const Options = Type.Object(
-  { sources: Type.Record(SOURCE_NAME, Source, { default: {} }) },
-  { additionalProperties: false },
-);
+const Options = effectSourceOptions({});
 
 const CANNOT_SEE = [
   "Calls of accounts, regions and services that the trail does not log.",
@@ -33,20 +26,9 @@ const CANNOT_SEE = [
 export default definePlugin({
   name: "effects-cloudtrail",
   options: Options,
-  effectSources: ({ sources }) => Object.entries(sources).map(([name, options]) => createSource(name, options)),
+  effectSources: ({ sources }) =>
+    createEffectSources(sources, () => ({ format: "aws-cloudtrail", cannot_see: CANNOT_SEE, read: readTrail })),
 });
-
-function createSource(name: string, options: EffectSourceOptions): EffectSource {
-  return {
-    name,
-    format: "aws-cloudtrail",
-    effects: options.effects,
-    actors: options.actors ?? null,
-    tolerance_seconds: options.tolerance_seconds,
-    cannot_see: CANNOT_SEE,
-    read: readTrail,
-  };
-}
 
 async function* readTrail(text: AsyncIterable<string>): AsyncIterable<SourceRecord> {
   for await (const { line, value } of readJsonRecords(text)) {

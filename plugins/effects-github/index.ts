@@ -1,35 +1,25 @@
 /** Reads the audit log of a GitHub organization or enterprise: exported as an array, or streamed as JSON Lines. */
 import {
+  createEffectSources,
   definePlugin,
-  EFFECT_SOURCE_OPTIONS,
-  type EffectSource,
+  effectSourceOptions,
   findActionId,
   findRecordText,
   parseRfc3339,
   readJsonRecords,
   readRecordText,
-  SOURCE_NAME,
   SourceFault,
   type SourceRecord,
-  type Static,
   Type,
 } from "../../src/plugin.ts";
 
-const Source = Type.Object(
-  {
-    ...EFFECT_SOURCE_OPTIONS,
-    action_id_members: Type.Array(Type.String({ pattern: "^/", maxLength: 500, description: "a JSON pointer" }), {
-      default: ["/user_agent"],
-      maxItems: 20,
-      description: "Members that can contain the action's id, such as a commit message with a trailer.",
-    }),
-  },
-  { additionalProperties: false },
-);
-const Options = Type.Object(
-  { sources: Type.Record(SOURCE_NAME, Source, { default: {} }) },
-  { additionalProperties: false },
-);
+const Options = effectSourceOptions({
+  action_id_members: Type.Array(Type.String({ pattern: "^/", maxLength: 500, description: "a JSON pointer" }), {
+    default: ["/user_agent"],
+    maxItems: 20,
+    description: "Members that can contain the action's id, such as a commit message with a trailer.",
+  }),
+});
 
 const CANNOT_SEE = [
   "Git events (clone, fetch and push) after 7 days, and all events after 180 days.",
@@ -40,20 +30,13 @@ const CANNOT_SEE = [
 export default definePlugin({
   name: "effects-github",
   options: Options,
-  effectSources: ({ sources }) => Object.entries(sources).map(([name, options]) => createSource(name, options)),
+  effectSources: ({ sources }) =>
+    createEffectSources(sources, ({ action_id_members: members }) => ({
+      format: "github-audit-log",
+      cannot_see: CANNOT_SEE,
+      read: (text) => readAuditLog(text, members),
+    })),
 });
-
-function createSource(name: string, options: Static<typeof Source>): EffectSource {
-  return {
-    name,
-    format: "github-audit-log",
-    effects: options.effects,
-    actors: options.actors ?? null,
-    tolerance_seconds: options.tolerance_seconds,
-    cannot_see: CANNOT_SEE,
-    read: (text) => readAuditLog(text, options.action_id_members),
-  };
-}
 
 async function* readAuditLog(
   text: AsyncIterable<string>,

@@ -1,36 +1,25 @@
 /** Reads the log of a Postgres server with pgaudit, as `csvlog` or `jsonlog`. Other lines of the log are skipped. */
 import {
+  createEffectSources,
   definePlugin,
-  EFFECT_SOURCE_OPTIONS,
-  type EffectSource,
+  effectSourceOptions,
   findActionId,
   type JsonObject,
   parseCsvLine,
   parseRfc3339,
   readCsvRecords,
   readJsonRecords,
-  SOURCE_NAME,
   SourceFault,
   type SourceRecord,
-  type Static,
   Type,
 } from "../../src/plugin.ts";
 
-const Source = Type.Object(
-  {
-    ...EFFECT_SOURCE_OPTIONS,
-    log_format: Type.Union([Type.Literal("csvlog"), Type.Literal("jsonlog")], {
-      default: "csvlog",
-      description: "Format of the log, as `log_destination` of the server names it.",
-    }),
-  },
-  { additionalProperties: false },
-);
-const Options = Type.Object(
-  { sources: Type.Record(SOURCE_NAME, Source, { default: {} }) },
-  { additionalProperties: false },
-);
-type SourceOptions = Static<typeof Source>;
+const Options = effectSourceOptions({
+  log_format: Type.Union([Type.Literal("csvlog"), Type.Literal("jsonlog")], {
+    default: "csvlog",
+    description: "Format of the log, as `log_destination` of the server names it.",
+  }),
+});
 
 const CANNOT_SEE = [
   "Statement classes and relations that pgaudit.log and pgaudit.role do not select.",
@@ -41,20 +30,13 @@ const CANNOT_SEE = [
 export default definePlugin({
   name: "effects-pgaudit",
   options: Options,
-  effectSources: ({ sources }) => Object.entries(sources).map(([name, options]) => createSource(name, options)),
+  effectSources: ({ sources }) =>
+    createEffectSources(sources, ({ log_format: format }) => ({
+      format: `pgaudit-${format}`,
+      cannot_see: CANNOT_SEE,
+      read: (text) => readAuditEntries(format === "csvlog" ? readCsvLog(text) : readJsonLog(text)),
+    })),
 });
-
-function createSource(name: string, options: SourceOptions): EffectSource {
-  return {
-    name,
-    format: `pgaudit-${options.log_format}`,
-    effects: options.effects,
-    actors: options.actors ?? null,
-    tolerance_seconds: options.tolerance_seconds,
-    cannot_see: CANNOT_SEE,
-    read: (text) => readAuditEntries(options.log_format === "csvlog" ? readCsvLog(text) : readJsonLog(text)),
-  };
-}
 
 /** The members of a log line that matter here, under their names in `jsonlog`. */
 interface LogLine {

@@ -3,6 +3,7 @@
  * them and compares each effect with the actions of the ledger. Sources run in the command, not in the service.
  */
 import type { EffectMapping, SourceEvent } from "../domain/effects/match-effects.ts";
+import type { EffectSourceOptions } from "../domain/effects/source-options.ts";
 
 /** A record of the log, and the line on which it starts. */
 export interface SourceRecord {
@@ -30,4 +31,23 @@ export interface EffectSource {
    * @param text the decoded file
    */
   read(text: AsyncIterable<string>): AsyncIterable<SourceRecord>;
+}
+
+/**
+ * Creates the sources that the options of a plugin name.
+ * @param describe returns what the plugin adds to the options of one source
+ * @example
+ * createEffectSources(sources, () => ({ format: "my-log", cannot_see: [], read: readMyLog }));
+ */
+export function createEffectSources<Options extends EffectSourceOptions>(
+  sources: Readonly<Record<string, Options>>,
+  describe: (options: Options) => Pick<EffectSource, "format" | "cannot_see" | "read">,
+): EffectSource[] {
+  return Object.entries(sources).map(([name, options]) => ({
+    name,
+    effects: options.effects,
+    actors: options.actors ?? null,
+    tolerance_seconds: options.tolerance_seconds,
+    ...describe(options),
+  }));
 }

@@ -1,5 +1,5 @@
 /** Options that every effect source has: its mappings, the actors that it compares, and the tolerance. */
-import { type Static, Type } from "@sinclair/typebox";
+import { type Static, type TProperties, Type } from "@sinclair/typebox";
 
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 200, description });
 
@@ -21,8 +21,8 @@ const Mapping = Type.Object(
   { additionalProperties: false },
 );
 
-/** Members of the options of one source. Spread them into the plugin's schema. */
-export const EFFECT_SOURCE_OPTIONS = {
+/** Members of the options of each source. */
+const COMMON_OPTIONS = {
   effects: Type.Array(Mapping, { minItems: 1, maxItems: 500, description: "Which events are effects of actions." }),
   actors: Type.Optional(
     Type.Array(Name("Pattern."), {
@@ -39,8 +39,18 @@ export const EFFECT_SOURCE_OPTIONS = {
   }),
 };
 
-const Options = Type.Object(EFFECT_SOURCE_OPTIONS);
-export type EffectSourceOptions = Static<typeof Options>;
+const CommonOptions = Type.Object(COMMON_OPTIONS);
+export type EffectSourceOptions = Static<typeof CommonOptions>;
 
-/** Names of sources in the options of a plugin. */
-export const SOURCE_NAME = Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,62}$" });
+const closed = { additionalProperties: false };
+
+/**
+ * Returns the schema of a plugin's options: `sources` by name, each with the common members and these.
+ * @example
+ * const Options = effectSourceOptions({ log_format: Type.Literal("csvlog") });
+ */
+export function effectSourceOptions<Members extends TProperties>(members: Members) {
+  const Source = Type.Object({ ...COMMON_OPTIONS, ...members }, closed);
+  const Name = Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,62}$" });
+  return Type.Object({ sources: Type.Record(Name, Source, { default: {} }) }, closed);
+}
