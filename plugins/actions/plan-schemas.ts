@@ -48,7 +48,7 @@ export const PlanApprovalBody = Type.Object(
     token: Type.String({
       minLength: 1,
       maxLength: 4096,
-      description: "The `approval_token` from the plan's record, as this credential reads it.",
+      description: "The plan's `approval_token`, as returned to this credential.",
     }),
     ...PlanAnswer,
   },
@@ -66,7 +66,7 @@ export const PlanRecord = Type.Object(
     ordered: Ordered,
     stop_on_failure: StopOnFailure,
     digest: text(
-      "Digest of the actions that remain: all that were not denied, cancelled or left to expire. Votes name it, and are void once it changes.",
+      "Digest of the remaining actions: those that were not denied or cancelled and did not expire. Each vote contains it. A change of the digest voids earlier votes.",
     ),
     stopped: orNull(
       Type.Object(

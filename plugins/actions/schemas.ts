@@ -73,7 +73,7 @@ export const ApprovalBody = Type.Object(
     token: Type.String({
       minLength: 1,
       maxLength: 4096,
-      description: "The `approval_token` from the action's record, as this credential reads it.",
+      description: "The action's `approval_token`, as returned to this credential.",
     }),
     approve: Type.Boolean({ description: "False denies." }),
     reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })),

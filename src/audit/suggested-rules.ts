@@ -27,7 +27,7 @@ import type { EntryBody, ReportFault } from "./report.ts";
 export interface SuggestedRulesAudit {
   /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
-  /** Whether `meta` has the results of a rule of this policy. */
+  /** Returns true if `meta` contains recent results for a rule of this policy. */
   hasResults(policy: string): boolean;
   /** Compares the rules in the entries with the active policy set, and their results with `meta`. */
   check(reader: Pick<StorageReader, "meta">, active: PolicySetDocument, fault: ReportFault): Promise<void>;

@@ -48,7 +48,7 @@ export interface SubmitPlanOptions extends CallOptions {
 
 export interface PlanVoteOptions extends CallOptions {
   reason?: string | undefined;
-  /** Positions of pending actions to reject, from 1, while the others are approved. */
+  /** Positions (from 1) of the pending actions to reject. The vote approves the others. */
   strikes?: readonly { position: number; reason?: string }[] | undefined;
   /** `approval_token` of the plan as it was displayed. Default: the plan is read again. */
   token?: string | undefined;

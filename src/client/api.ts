@@ -252,7 +252,7 @@ export interface Plan {
   ordered: boolean;
   /** No action can start after one has failed or has an unknown outcome, or after one was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
   stop_on_failure: boolean;
-  /** Digest of the actions that remain: all that were not denied, cancelled or left to expire. Votes name it, and are void once it changes. */
+  /** Digest of the remaining actions: those that were not denied or cancelled and did not expire. Each vote contains it. A change of the digest voids earlier votes. */
   digest: string;
   /** The action at which the plan stopped; null if it has not stopped. */
   stopped: {

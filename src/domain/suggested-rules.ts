@@ -10,7 +10,7 @@ import type { Facts, PolicyDocument, PolicySetDocument } from "./policy/policy-t
 import { stopApplies, type Stop } from "./stops.ts";
 import { parseRfc3339 } from "./time.ts";
 
-/** What a reversal depends on, as of the activation. */
+/** A suggested rule as it was activated. These members decide when it is reverted. */
 export type SuggestedRuleTerms = SuggestedRuleEntry["rule"];
 
 export interface SuggestedRule extends SuggestedRuleTerms {

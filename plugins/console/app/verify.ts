@@ -272,7 +272,7 @@ function changesIn(extra: Uint8Array | null): KeyChange[] {
 }
 
 /**
- * Verifies a `.tlog-proof` file. Throws an Error that names what does not fit.
+ * Verifies a `.tlog-proof` file. Throws an Error that names the failed check.
  * @param leaf hash of the entry
  * @param pin the pinned key
  */
@@ -287,7 +287,7 @@ export async function verifyProof(
   return { index, checkpoint, vkey };
 }
 
-/** A proof as the service returns it, with what opens the entry's commitment. */
+/** A proof as the service returns it, with the values that open the entry's commitment. */
 export interface ProofAnswer {
   leaf: string;
   index: number;
@@ -308,7 +308,7 @@ export interface VerifiedEntry {
 }
 
 /**
- * Verifies a proof that the service returned. Throws an Error that names what does not fit.
+ * Verifies a proof that the service returned. Throws an Error that names the failed check.
  * @param hash of the entry's leaf, hex
  * @param pin the pinned key
  */

@@ -17,8 +17,8 @@ export interface ReadFile {
 }
 
 /**
- * Calls `onRecord` for each record of the file, which can be compressed with gzip (`.gz`). Throws CommandError with the
- * line of the first record that cannot be read, also for a fault that `onRecord` throws as RangeError.
+ * Calls `onRecord` for each record of the file, which can be compressed with gzip (`.gz`). Throws CommandError, with the line
+ * of the record, if a record cannot be read or `onRecord` throws a RangeError.
  */
 export async function readLogFile(
   path: string,

@@ -200,8 +200,8 @@ export interface ActionReads {
   /** Returns the number of pending actions with `expires_at > now`. */
   pendingCount(visibility: StoredVisibility, now: number): Promise<number>;
   /**
-   * Counts the newest actions of a key, at most `most`, that required approval when they were submitted, with
-   * `since <= created_at < until`, and the hours (UTC) in which they were submitted.
+   * Counts the actions of a key that required approval when they were submitted, and the different hours (UTC) in which they
+   * were submitted. Counts the newest `most` actions with `since <= created_at < until`.
    */
   approvalRequests(
     keyId: string,

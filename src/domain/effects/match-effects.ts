@@ -67,9 +67,9 @@ export interface UnmatchedEffect {
 
 /** The window and how actions and effects in it were matched. */
 export interface Reconciliation {
-  /** Effects in the window. The other three sum up to `total`. */
+  /** Effects in the window. The other three numbers add up to `total`. */
   readonly effects: { total: number; matched: number; unmatched: number; unknown: number };
-  /** Actions whose success was reported in the window. The other three sum up to `total`. */
+  /** Actions whose success was reported in the window. The other three numbers add up to `total`. */
   readonly actions: { total: number; matched: number; missing: number; unknown: number };
   readonly unmatched: readonly UnmatchedEffect[];
   readonly missing: readonly { id: string; at: number }[];

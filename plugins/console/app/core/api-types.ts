@@ -1623,7 +1623,7 @@ export interface Plan {
   ordered: boolean;
   /** No action can start after one has failed or has an unknown outcome, or after one was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
   stop_on_failure: boolean;
-  /** Digest of the actions that remain: all that were not denied, cancelled or left to expire. Votes name it, and are void once it changes. */
+  /** Digest of the remaining actions: those that were not denied or cancelled and did not expire. Each vote contains it. A change of the digest voids earlier votes. */
   digest: string;
   /** The action at which the plan stopped; null if it has not stopped. */
   stopped: {
@@ -2385,7 +2385,7 @@ export interface Api {
   "POST /v1/actions/{id}/approval": {
     query: never;
     body: {
-      /** The `approval_token` from the action's record, as this credential reads it. */
+      /** The action's `approval_token`, as returned to this credential. */
       token: string;
       /** False denies. */
       approve: boolean;
@@ -2425,7 +2425,7 @@ export interface Api {
   "POST /v1/actions/{id}/edit": {
     query: never;
     body: {
-      /** The `approval_token` from the action's record, as this credential reads it. */
+      /** The action's `approval_token`, as returned to this credential. */
       token: string;
       /** New values, of the same types as before. */
       changes: Record<string, unknown>;
@@ -3198,7 +3198,7 @@ export interface Api {
   "POST /v1/plans/{id}/approval": {
     query: never;
     body: {
-      /** The `approval_token` from the plan's record, as this credential reads it. */
+      /** The plan's `approval_token`, as returned to this credential. */
       token: string;
       /** False rejects every pending action of the plan. */
       approve: boolean;
