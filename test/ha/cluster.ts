@@ -19,6 +19,8 @@ const CONFIGURATION = join(ROOT, "deploy/patroni");
 const MEMBERS = [1, 2, 3];
 const [POSTGRES, REST, ETCD] = [5432, 8008, 2379];
 const PASSWORD = "ha-test";
+/** Polls, 200 ms apart, after which a cluster that is not whole is helped. */
+const POLLS_BEFORE_RESTART = 300;
 
 /** Patroni's program: HA_PATRONI, or the installed one. */
 const programOf = (name: string): string | null =>
@@ -154,11 +156,13 @@ export class Cluster {
   /** Resolves when one member leads, both others follow it on its timeline, and one of them synchronously. */
   async untilWhole(): Promise<void> {
     let states: MemberState[] = [];
+    let polls = 0;
     await until(
       () => `the cluster is whole: ${JSON.stringify(states)}`,
       async () => {
         states = await this.states();
         const leader = states.find(({ role }) => role === "leader");
+        if (++polls % POLLS_BEFORE_RESTART === 0 && leader !== undefined) await this.restartStalePatroni(leader.name);
         return (
           states.length === MEMBERS.length &&
           leader !== undefined &&
@@ -168,6 +172,20 @@ export class Cluster {
       },
       200,
     );
+  }
+
+  /**
+   * Restarts a leader's Patroni, as an operator does. Patroni before 3.1 can keep a stale copy of etcd's keys after a pause,
+   * and then never names a synchronous standby (https://github.com/patroni/patroni/pull/2783). Postgres keeps running.
+   */
+  private async restartStalePatroni(name: string): Promise<void> {
+    const member = this.members.find((other) => other.name === name);
+    if (member === undefined) return;
+    process.stdout.write(`  ${name} has named no synchronous standby for a minute; its Patroni is restarted\n`);
+    const ended = new Promise((resolve) => member.patroni.once("exit", resolve));
+    signal(member.patroni.pid as number, "SIGKILL");
+    await ended;
+    this.restart(member);
   }
 
   /** Asks Patroni to make another member the primary. */
