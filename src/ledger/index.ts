@@ -137,6 +137,7 @@ class ProcessLedger implements OpenLedger {
   private readonly follower: CommitFollower;
   private readonly batchListeners = new Set<(lockedMs: number) => void>();
   private seenKeptAt = 0;
+  private isClosing = false;
 
   constructor(options: LedgerOptions, start: StoredHead, signed: SignedCheckpoint | null) {
     const { storage, heads, log, clock } = options;
@@ -174,10 +175,23 @@ class ProcessLedger implements OpenLedger {
     const last = start.size === 0 ? undefined : (await storage.entries(start.size - 1, start.size))[0];
     if (last !== undefined) clock.observeEntryTime(last.created_at);
     await this.follower.start();
+    // A process that was killed may have left entries that nobody signed.
+    if (start.size > (this.checkpoints.latest()?.size ?? 0))
+      this.checkpoint().catch((error: unknown) => {
+        if (!this.isClosing) this.signingFailed(error, start.size);
+      });
+  }
+
+  private signingFailed(error: unknown, size: number): void {
+    if (error instanceof StorageError && error.kind === "unavailable")
+      return this.options.log.warn("the committed head could not be signed yet", { size, error: error.message });
+    this.sequencer.halt(
+      `the committed head (size ${size}) could not be signed: ${error instanceof Error ? error.message : String(error)}; nothing more is written: stop the service and run an audit`,
+    );
   }
 
   private createCheckpoints(signed: SignedCheckpoint | null): Checkpoints {
-    const { origin, logKeys, log } = this.options;
+    const { origin, logKeys } = this.options;
     return new Checkpoints({
       origin,
       signers: (size) => logKeys.signers(size),
@@ -190,13 +204,7 @@ class ProcessLedger implements OpenLedger {
         this.appended?.changed();
         this.checkpointStore.schedule();
       },
-      failed: (error, size) => {
-        if (error instanceof StorageError && error.kind === "unavailable")
-          return log.warn("the committed head could not be signed yet", { size, error: error.message });
-        this.sequencer.halt(
-          `the committed head (size ${size}) could not be signed: ${error instanceof Error ? error.message : String(error)}; nothing more is written: stop the service and run an audit`,
-        );
-      },
+      failed: (error, size) => this.signingFailed(error, size),
     });
   }
 
@@ -400,6 +408,7 @@ class ProcessLedger implements OpenLedger {
   }
 
   async close(): Promise<void> {
+    this.isClosing = true;
     await this.follower.stop();
     await this.sequencer.drain();
     await this.tail.settled();

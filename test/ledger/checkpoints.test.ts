@@ -10,6 +10,7 @@ import { createProofReader } from "../../src/ledger/reader.ts";
 import { openLedgerOn } from "../support/ledger.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
 import { signerOf } from "../support/signer.ts";
+import { until } from "../support/wait.ts";
 
 const ORIGIN = "signing.example/log";
 const signer = signerOf(ORIGIN);
@@ -160,4 +161,24 @@ test("a head is signed after one read, although others are signed during each re
     return heads[reads] as LedgerHead;
   });
   assert.deepEqual([signed.size, reads], [2, 1]);
+});
+
+test("a restart signs and stores the entries that a killed process left unsigned", async () => {
+  const storage = await opened();
+  let isKilled = false;
+  const killed = await open({
+    ...storage,
+    write: (work) =>
+      storage.write((tx) =>
+        work({ ...tx, putCheckpoint: async (size, note) => (isKilled ? undefined : tx.putCheckpoint(size, note)) }),
+      ),
+  });
+  await add(killed, "a");
+  isKilled = true;
+  await add(killed, "b");
+  await killed.close();
+  assert.notEqual((await storage.checkpoint())?.size, 2);
+  const restarted = await open(storage);
+  await until("the head is signed", async () => (await storage.checkpoint())?.size === 2);
+  await restarted.close();
 });
