@@ -147,7 +147,10 @@ function stopNotices(options: OutboxOptions, cause: Cause): NewDelivery[] {
   return noticesTo(options.stops, options, "stop", cause, null);
 }
 
-/** Notifies the channels of the configuration, and every channel that was asked to approve the action. */
+/**
+ * Notifies the channels of the configuration, every channel that was asked to approve the action, and the person behind
+ * the agent, once at each address.
+ */
 async function breakGlassNotices(
   options: OutboxOptions,
   tx: StorageTransaction,
@@ -155,7 +158,13 @@ async function breakGlassNotices(
   cause: Cause,
 ): Promise<NewDelivery[]> {
   const asked = (await tx.deliveriesOfAction(related_action)).flatMap(({ channel }) => channel ?? []);
-  return noticesTo([...options.breakGlass, ...asked], options, "break_glass", cause, related_action);
+  const owner = (await tx.action(related_action))?.submitted_owner ?? null;
+  const notices = [
+    ...noticesTo([...options.breakGlass, ...asked], options, "break_glass", cause, related_action),
+    ...noticesToPerson(options, "break_glass", owner, cause, related_action),
+  ];
+  const keys = notices.map(({ notifier, recipient, person }) => recipientKey(notifier, recipient, person));
+  return notices.filter((_, i) => keys.indexOf(keys[i] as string) === i);
 }
 
 /** Returns one notice for each recipient of the channels, even if a recipient is in several of them. */

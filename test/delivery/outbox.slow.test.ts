@@ -10,7 +10,7 @@ import { toRfc3339 } from "../../src/domain/time.ts";
 import { readChannels } from "../../src/delivery/channels.ts";
 import { createOutbox } from "../../src/delivery/outbox.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
-import { T0 } from "../../src/testing/suite/rows.ts";
+import { actionRow, T0 } from "../../src/testing/suite/rows.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -349,12 +349,13 @@ describe("quiet hours", () => {
   });
 });
 
-test("an emergency approval is announced to the configured channels and to those that were asked, once each", async () => {
+test("an emergency approval is announced to the configured channels, those that were asked, and the person behind the agent, once each", async () => {
   const channels = {
     a: { notifier: "mail", people: [ANNA] },
     b: { notifier: "mail", people: [ANNA, BEN] },
-    c: { notifier: "mail", places: [{ to: "room" }] },
+    c: { notifier: "mail", places: [{ to: "room" }], people: [{ owner: "Dana", to: "dana" }] },
   };
+  await storage.write((tx) => tx.insertAction(actionRow(0, { id: "a-1", submitted_owner: "dana" })));
   const used = { type: "break_glass", change: "used", agent_id: "bot", related_action: "a-1" } as unknown as EntryBody;
   const reviewed = { ...used, change: "reviewed" } as EntryBody;
   const rows = await written(channels, [asks(["a"]), used, reviewed], { breakGlass: ["b"] });
@@ -362,5 +363,6 @@ test("an emergency approval is announced to the configured channels and to those
     "approval_requested anna waiting 0",
     "break_glass anna waiting 0",
     "break_glass ben waiting 0",
+    "break_glass dana waiting 0",
   ]);
 });

@@ -122,7 +122,7 @@ test("a key that is bound to an agent sees no delivery, whatever its scopes; a r
   }
 });
 
-test("a link works for everyone whom the current policies require, also for actions that were allowed or approved before", async () => {
+test("a link cannot break the glass, and works for everyone whom the current policies require, also for actions that were allowed or approved before", async () => {
   const notifier = testNotifier();
   const service = await startService({
     policy: `policy: open
@@ -155,6 +155,9 @@ rules:
     }
     const [allowed, asked] = ids as [string, string];
     const first = await linkTo(asked, "ada");
+    const alone = { token: first, approve: true, reason: "the shop is down", break_glass: true };
+    const glass = await service.call("POST", "/v1/approval-link/verdict", { key: null, body: alone });
+    assert.deepEqual([glass.status, glass.body.code], [422, "VALIDATION_FAILED"]);
     assert.deepEqual(await verdict(first), [200, "approved"]);
     const yaml = `policy: audit
 rules:
