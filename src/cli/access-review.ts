@@ -2,6 +2,11 @@
 import { EXIT, parse, safe, usage, type Command, type Output } from "./command.ts";
 import { privilegedClient, withServiceErrors } from "./remote.ts";
 
+interface Patterns {
+  agents: string[] | null;
+  tools: string[] | null;
+}
+
 interface ReviewView {
   since: string;
   until: string;
@@ -11,7 +16,7 @@ interface ReviewView {
     name: string;
     may_approve: boolean;
     groups: string[];
-    limits: { agents: string[] | null; tools: string[] | null }[] | null;
+    limits: (Patterns & { also: Patterns[] })[] | null;
     approvals: number;
     rejections: number;
     break_glass: number;
@@ -72,11 +77,14 @@ function showReview(io: Output, { since, until, open_reviews, rows }: ReviewView
 function describePower({ may_approve, limits }: ReviewView["rows"][number]): string {
   if (!may_approve) return "cannot approve";
   if (limits === null) return "can approve everything";
-  const parts = limits.map(({ agents, tools }) =>
-    [
-      ...(agents === null ? [] : [`agents ${agents.join(", ")}`]),
-      ...(tools === null ? [] : [`tools ${tools.join(", ")}`]),
-    ].join(" with "),
-  );
+  const parts = limits.map(({ also, ...own }) => [own, ...also].map(describePatterns).join(", but only "));
   return `can approve ${parts.join("; or ")}`;
+}
+
+function describePatterns({ agents, tools }: Patterns): string {
+  const parts = [
+    ...(agents === null ? [] : [`agents ${agents.join(", ")}`]),
+    ...(tools === null ? [] : [`tools ${tools.join(", ")}`]),
+  ];
+  return parts.join(" with ");
 }

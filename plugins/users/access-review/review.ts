@@ -15,6 +15,17 @@ import { readActivity, type Votes } from "./votes.ts";
 
 const DAY = 24 * 3_600_000;
 
+type GroupLimits = Extract<Visibility, { within: unknown }>["within"][number];
+
+/** Patterns of agents and tools; null for all. */
+interface Patterns {
+  agents: string[] | null;
+  tools: string[] | null;
+}
+
+/** A limit, and further limits that apply in addition, such as those of a delegation or of the user who made the key. */
+type ReviewLimit = Patterns & { also: Patterns[] };
+
 /** A user, a live key, or another principal that voted, such as the owner of a revoked key. */
 export interface ReviewRow {
   kind: "user" | "key" | "voter";
@@ -24,8 +35,8 @@ export interface ReviewRow {
   roles: string[];
   groups: string[];
   may_approve: boolean;
-  /** Patterns of the agents and tools that the user or key can see and approve. Null means all. */
-  limits: { agents: string[] | null; tools: string[] | null }[] | null;
+  /** What the user or key can see and approve: what at least one of these limits includes. Null means all. */
+  limits: ReviewLimit[] | null;
   /** The agent that the key is bound to. */
   agent_id: string | null;
   approvals: number;
@@ -136,13 +147,25 @@ function describeRights(rights: Rights | null): Pick<ReviewRow, "groups" | "may_
 
 function describeLimits(visibility: Visibility): ReviewRow["limits"] {
   if ("within" in visibility)
-    return visibility.within.map(({ agents, tools, agent_id }) => ({
-      agents: agent_id === undefined ? (agents === null ? null : [...agents]) : [agent_id],
-      tools: tools === null ? null : [...tools],
-    }));
-  if ("agent_id" in visibility) return [{ agents: [visibility.agent_id], tools: null }];
+    return visibility.within.map((limits) => {
+      const [first = { agents: null, tools: null }, ...also] = listPatterns(limits);
+      return { ...first, also };
+    });
+  if ("agent_id" in visibility) return [{ agents: [visibility.agent_id], tools: null, also: [] }];
   // A user who sees only their own submissions has nothing to approve.
   return "key_id" in visibility ? [] : null;
+}
+
+/** Returns the patterns that all apply, each once. */
+function listPatterns({ agents, tools, agent_id, also }: GroupLimits): Patterns[] {
+  const own = { agents: agents === null ? null : [...agents], tools: tools === null ? null : [...tools] };
+  const bound = agent_id === undefined ? [] : [{ agents: [agent_id], tools: agents === null ? own.tools : null }];
+  const rest = also === undefined ? [] : listPatterns(also);
+  const all = [...bound, ...(bound.length > 0 && agents === null ? [] : [own]), ...rest];
+  const texts = all.map((patterns) => JSON.stringify(patterns));
+  return all.filter(
+    (patterns, i) => texts.indexOf(texts[i] as string) === i && (patterns.agents !== null || patterns.tools !== null),
+  );
 }
 
 type VoteColumns = Pick<ReviewRow, "approvals" | "rejections" | "break_glass" | "approval_rate" | "median_seconds">;

@@ -25,6 +25,17 @@ const Query = Type.Object(
   closed,
 );
 
+const Limit = Type.Object(
+  {
+    agents: Patterns,
+    tools: Patterns,
+    also: Type.Array(Type.Object({ agents: Patterns, tools: Patterns }, closed), {
+      description: "Further limits that an action must meet, such as those of the user who made the key.",
+    }),
+  },
+  closed,
+);
+
 const Row = Type.Object(
   {
     kind: Type.Union([Type.Literal("user"), Type.Literal("key"), Type.Literal("voter")], {
@@ -36,8 +47,8 @@ const Row = Type.Object(
     roles: Texts,
     groups: Texts,
     may_approve: Type.Boolean(),
-    limits: Type.Union([Type.Array(Type.Object({ agents: Patterns, tools: Patterns }, closed)), Type.Null()], {
-      description: "Agents and tools of the actions that they can approve; null if all, or none.",
+    limits: Type.Union([Type.Array(Limit), Type.Null()], {
+      description: "They can approve what at least one of these limits includes; null if all, or none.",
     }),
     agent_id: Nullable,
     approvals: Count,

@@ -221,14 +221,14 @@ function Power({ row, names }: { row: Row; names: ReadonlyMap<string, string> })
   );
 }
 
-/** Returns "agents support-* with tools stripe". */
-function describeLimit({
-  agents,
-  tools,
-}: {
-  agents: readonly string[] | null;
-  tools: readonly string[] | null;
-}): string {
+type Limit = NonNullable<Row["limits"]>[number];
+
+/** Returns "agents support-* with tools stripe, but only agents support-1". */
+function describeLimit({ also, ...own }: Limit): string {
+  return [own, ...also].map(describePatterns).join(", but only ");
+}
+
+function describePatterns({ agents, tools }: Pick<Limit, "agents" | "tools">): string {
   const parts = [
     agents === null ? "" : `agents ${agents.join(", ")}`,
     tools === null ? "" : `tools ${tools.join(", ")}`,
