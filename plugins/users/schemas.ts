@@ -65,23 +65,30 @@ export const ListQuery = Type.Object(
   closed,
 );
 
-export const UserRecord = Type.Object(
+const userFields = {
+  id: Type.String({ format: "uuid" }),
+  name: Type.String(),
+  principal: Type.String({ description: "The user as records name them: `user:<id>`." }),
+  roles: Type.Array(Type.String()),
+  groups: Type.Array(Type.String()),
+  identities: Type.Array(Type.Object({ issuer: Type.String(), subject: Type.String() }, closed)),
+  passkeys: Type.Array(Type.Object({ id: Type.String(), name: Type.String(), added_at: Time }, closed)),
+  recovery_codes: Type.Integer({ minimum: 0, description: "Unused recovery codes." }),
+  link_expires_at: Type.Union([Time, Type.Null()], { description: "Expiry of the open enrolment link." }),
+  managed_by: Nullable,
+  ended_at: Nullable,
+};
+export const UserRecord = Type.Object(userFields, { title: "User", ...closed });
+export const UserDetails = Type.Object(
   {
-    id: Type.String({ format: "uuid" }),
-    name: Type.String(),
-    principal: Type.String({ description: "The user as records name them: `user:<id>`." }),
-    roles: Type.Array(Type.String()),
-    groups: Type.Array(Type.String()),
-    identities: Type.Array(Type.Object({ issuer: Type.String(), subject: Type.String() }, closed)),
-    passkeys: Type.Array(Type.Object({ id: Type.String(), name: Type.String(), added_at: Time }, closed)),
-    recovery_codes: Type.Integer({ minimum: 0, description: "Unused recovery codes." }),
-    link_expires_at: Type.Union([Time, Type.Null()], { description: "Expiry of the open enrolment link." }),
-    managed_by: Nullable,
-    ended_at: Nullable,
+    ...userFields,
+    last_sign_in_at: Type.Union([Time, Type.Null()], {
+      description: "Last sign-in, also of a session that has ended; null if there was none.",
+    }),
   },
-  { title: "User", ...closed },
+  { title: "UserDetails", ...closed },
 );
-export const UserList = Type.Object({ users: Type.Array(UserRecord), next_cursor: Nullable }, closed);
+export const UserList = Type.Object({ users: Type.Array(UserDetails), next_cursor: Nullable }, closed);
 const Link = Type.Object(
   {
     url: Type.String({ description: "Give it to this person alone. It is shown this once and works once." }),
@@ -212,6 +219,11 @@ export function renderUser(user: User): Static<typeof UserRecord> {
     managed_by,
     ended_at,
   };
+}
+
+/** @param last time of the last sign-in, in milliseconds */
+export function renderUserDetails(user: User, last: number | null): Static<typeof UserDetails> {
+  return { ...renderUser(user), last_sign_in_at: last === null ? null : toRfc3339(last) };
 }
 
 export function renderSession(session: StoredSession, current: string | null): Static<typeof SessionRecord> {

@@ -102,6 +102,9 @@ type SealedRefresh = {
 const loginKey = (provider: string, kind: "sub" | "sid", value: string): string =>
   `login/${sha256Hex(utf8(JSON.stringify([provider, kind, value])))}/`;
 
+/** Key of the document with the time of a user's last sign-in, which outlasts the session. */
+const lastSignInKey = (user: string): string => `signed-in/${user}`;
+
 const keyOf = (user: string, id = ""): string => `session/${user}/${id}`;
 
 export class Sessions {
@@ -175,6 +178,8 @@ export class Sessions {
     const open = await this.list(user.id, documents);
     for (const old of open.slice(MAX_SESSIONS - 1)) await this.end(tx, old, null, "too many sessions");
     await documents.put(keyOf(user.id, session.id), { ...session }, null);
+    const last = await documents.get(lastSignInKey(user.id));
+    await documents.put(lastSignInKey(user.id), { at: tx.now }, last?.version ?? null);
     recordSession(tx, "started", session, null, null);
     return { id: session.id, cookie: this.cookieFor(session, secret, site) };
   }
@@ -297,6 +302,12 @@ export class Sessions {
   async list(userId: string, reader: DocumentReader = this.host.documents): Promise<StoredSession[]> {
     const documents = await reader.list({ prefix: keyOf(userId), limit: 1000 });
     return documents.map(opened).sort((a, b) => b.started_at - a.started_at);
+  }
+
+  /** Returns the time of the user's last sign-in, in milliseconds; null if there was none. */
+  async lastSignIn(userId: string): Promise<number | null> {
+    const document = await this.host.documents.get(lastSignInKey(userId));
+    return document === null ? null : (document.value as { at: number }).at;
   }
 
   /** Returns the session's document; null if it has ended. */

@@ -45,7 +45,7 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
         const { rows, next_cursor } = slicePage("users", all, query);
         return {
           status: 200,
-          json: { users: rows.map(({ user }) => schema.renderUser(user)), next_cursor },
+          json: { users: await Promise.all(rows.map(({ user }) => describeUser(sessions, user))), next_cursor },
           headers: nextLink("/v1/users", query, next_cursor),
         };
       },
@@ -72,11 +72,11 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
       summary: "Show a user",
       scope: ["users:read", "users:manage"],
       params: schema.UserParams,
-      responses: { 200: one },
+      responses: { 200: { description: "The user.", schema: schema.UserDetails } },
       errors: [ERRORS.NOT_FOUND],
       handle: async ({ params }) => ({
         status: 200,
-        json: schema.renderUser(knownUser(await host.users.list(), params.id)),
+        json: await describeUser(sessions, knownUser(await host.users.list(), params.id)),
       }),
     }),
     defineRoute({
@@ -143,6 +143,10 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
       }),
     }),
   ];
+}
+
+async function describeUser(sessions: Sessions, user: User): Promise<object> {
+  return schema.renderUserDetails(user, await sessions.lastSignIn(user.id));
 }
 
 function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {

@@ -240,9 +240,63 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     }
   });
 
+  it("lists users and their sessions, adds a user, ends a session and a user, and resumes the user", async () => {
+    const { page } = await signIn("Alma", ["admin"], []);
+    const uma = await signIn("Uma", ["viewer"], ["finance"]);
+    await visit(page, "#/users", "Users");
+    const row = page.getByRole("row", { name: /^Uma / });
+    for (const text of ["viewer", "finance", "1 passkey"]) await row.getByText(text).waitFor();
+    await page
+      .getByRole("row", { name: /^admin / })
+      .getByText("never", { exact: true })
+      .waitFor();
+    await fits(page);
+    await pictures(page, "users");
+    await page.getByRole("button", { name: "Sessions of Uma" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("article").getByText("enrolment link").waitFor();
+    await fits(page);
+    await dialog.getByRole("button", { name: "End session 1" }).click();
+    await dialog.getByText("No session is open.").waitFor();
+    await dialog.getByRole("button", { name: "Close" }).click();
+    assert.equal(await uma.page.evaluate(() => fetch("/v1/session").then(({ status }) => status)), 401);
+
+    await page.getByRole("button", { name: "Add a user…" }).click();
+    await dialog.getByLabel("Name").fill(" ");
+    await dialog.getByRole("button", { name: "Add the user" }).click();
+    await dialog.getByRole("alert").waitFor();
+    await dialog.getByLabel("Name").fill("Nell");
+    await dialog.getByRole("checkbox", { name: /^approver/ }).check();
+    await fits(page);
+    await dialog.getByRole("button", { name: "Add the user" }).click();
+    assert.match((await page.locator(".made .hash").textContent()) ?? "", /\/sign-in#enrol=/);
+    await page.getByRole("button", { name: "I have it" }).click();
+    await page
+      .getByRole("row", { name: /^Nell / })
+      .getByText("cannot sign in yet")
+      .waitFor();
+
+    await page.getByRole("button", { name: "End Uma" }).click();
+    await dialog.getByLabel("Reason").fill("left the company");
+    await fits(page);
+    await dialog.getByRole("button", { name: "End the user" }).click();
+    await page.getByText("Uma was ended.").waitFor();
+    await row.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Ended" }).click();
+    await row.getByText("ended", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Resume Uma" }).click();
+    await dialog.getByRole("button", { name: "Resume" }).click();
+    await page.getByText("Uma can sign in again.").waitFor();
+    await page.getByText("No user has been ended.").waitFor();
+    await visit(page, "#/users", "Users");
+    await page.getByRole("button", { name: "End Alma" }).click();
+    await dialog.getByText("This is you: you will be signed out.").waitFor();
+  });
+
   it("says on each page what went wrong, and loads again", async () => {
     const { page } = await signIn("Anton", ["auditor", "approver"], []);
     for (const [address, title, api] of [
+      ["#/users", "Users", "**/v1/users?*"],
       ["#/delegations", "Delegations", "**/v1/delegations*"],
       ["#/break-glass", "Break-glass approvals", "**/v1/break-glass*"],
       ["#/access-review", "Access review", "**/v1/access-review*"],

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { ASKED, makeKey, type Service } from "../../support/service.ts";
-import { enrol, invite, ORIGIN, PAGE, signIn, startPeople, tokenIn } from "../../support/people.ts";
+import { addUser, enrol, invite, ORIGIN, PAGE, signIn, startPeople, tokenIn } from "../../support/people.ts";
 import { createAuthenticator } from "../../support/authenticator.ts";
 
 const MINUTE = 60_000;
@@ -123,6 +123,14 @@ test("a session that was ended by the user or an admin is rejected from that res
   assert.equal((await eve.call("GET", "/v1/actions")).status, 200);
   assert.equal((await service.call("DELETE", `/v1/users/${eve.id}/sessions`, { key: service.admin })).status, 204);
   assert.equal((await eve.call("GET", "/v1/actions")).status, 401);
+  const { body: user } = await service.call("GET", `/v1/users/${eve.id}`, { key: service.admin });
+  const { user: unused } = await addUser(service, { name: "New" });
+  const { users } = (await service.call("GET", "/v1/users?limit=1000", { key: service.admin })).body;
+  const lastSignIn = (id: string): string | null =>
+    users.find((each: { id: string }) => each.id === id).last_sign_in_at as string | null;
+  assert.match(user.last_sign_in_at, /^20/, "the last sign-in outlasts its session");
+  assert.equal(lastSignIn(eve.id), user.last_sign_in_at);
+  assert.equal(lastSignIn(unused.id), null);
 });
 
 test("a user cannot see or end another user's sessions", async () => {

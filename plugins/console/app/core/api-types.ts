@@ -2242,6 +2242,32 @@ export interface SuggestedRule {
   } | null;
 }
 
+export interface UserDetails {
+  id: string;
+  name: string;
+  /** The user as records name them: `user:<id>`. */
+  principal: string;
+  roles: string[];
+  groups: string[];
+  identities: {
+    issuer: string;
+    subject: string;
+  }[];
+  passkeys: {
+    id: string;
+    name: string;
+    added_at: string;
+  }[];
+  /** Unused recovery codes. */
+  recovery_codes: number;
+  /** Expiry of the open enrolment link. */
+  link_expires_at: string | null;
+  managed_by: string | null;
+  ended_at: string | null;
+  /** Last sign-in, also of a session that has ended; null if there was none. */
+  last_sign_in_at: string | null;
+}
+
 export interface Problem {
   /** Documentation of the code. */
   type: string;
@@ -2289,10 +2315,15 @@ export interface Api {
         roles: string[];
         groups: string[];
         may_approve: boolean;
-        /** Agents and tools of the actions that they can approve; null if all, or none. */
+        /** They can approve what at least one of these limits includes; null if all, or none. */
         limits: ({
           agents: string[] | null;
           tools: string[] | null;
+          /** Further limits that an action must meet, such as those of the user who made the key. */
+          also: ({
+            agents: string[] | null;
+            tools: string[] | null;
+          })[];
         })[] | null;
         agent_id: string | null;
         approvals: number;
@@ -2655,7 +2686,7 @@ export interface Api {
       scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "credentials:receive" | "approvals:decide" | "approvals:break_glass" | "grants:write" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry" | "coverage:write" | "users:provision")[] | undefined;
       /** Agent that the key is bound to: it submits only as that agent and sees only its actions. */
       agent_id?: string | null | undefined;
-      /** Person or team behind the key; a key that may approve needs one. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared. */
+      /** Person behind the key: the name of an active user or `user:<id>`, or any name until the first user has enrolled. If absent, a key that a user creates in a session belongs to that user. A key that may approve needs an owner. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared. */
       owner?: string | null | undefined;
       expires_at?: string | null | undefined;
     };
@@ -3888,7 +3919,7 @@ export interface Api {
     };
     body: never;
     response: {
-      users: User[];
+      users: UserDetails[];
       next_cursor: string | null;
     };
   };
@@ -3913,7 +3944,7 @@ export interface Api {
   "GET /v1/users/{id}": {
     query: never;
     body: never;
-    response: User;
+    response: UserDetails;
   };
   "PATCH /v1/users/{id}": {
     query: never;

@@ -91,6 +91,14 @@ export const PAGES: readonly PageEntry[] = [
     scopes: ["keys:manage"],
   },
   {
+    name: "users",
+    title: "Users",
+    icon: "users",
+    section: "People",
+    load: () => import("../people/users.tsx").then((module) => module.Users),
+    scopes: ["users:read", "users:manage"],
+  },
+  {
     name: "delegations",
     title: "Delegations",
     icon: "users",

@@ -1,0 +1,65 @@
+/** The dialog that creates a user with a one-time enrolment link. */
+import type { Api } from "../core/api-types.ts";
+import { request } from "../core/api.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Problem } from "../ui/elements.tsx";
+import { Field, useSubmit, values } from "../ui/forms.tsx";
+
+type Role = NonNullable<Api["POST /v1/users"]["body"]["roles"]>[number];
+
+const ROLES: Readonly<Record<Role, string>> = {
+  viewer: "reads actions, policies, agents and events",
+  approver: "votes on actions",
+  break_glass: "votes, and approves alone in an emergency",
+  policy_author: "writes and activates policies",
+  key_manager: "creates agents and their keys",
+  auditor: "reads everything, and replays decisions",
+  admin: "everything",
+};
+
+export function AddUser({
+  onClose,
+  onDone,
+}: {
+  onClose(): void;
+  onDone(answer: Api["POST /v1/users"]["response"]): void;
+}) {
+  const { error, isBusy, submit } = useSubmit(async (form) => {
+    const { name = "", groups = "" } = values(form);
+    const roles = new FormData(form).getAll("roles") as Role[];
+    const named = groups
+      .split(",")
+      .map((group) => group.trim())
+      .filter((group) => group !== "");
+    onDone(await request("POST /v1/users", { body: { name, roles, groups: [...new Set(named)] } }));
+  });
+  return (
+    <Dialog title="Add a user" onClose={onClose}>
+      <form onSubmit={submit}>
+        <Field name="name" label="Name" error={error} required maxLength={100} />
+        <fieldset>
+          <legend>Roles</legend>
+          <div class="checks">
+            {Object.entries(ROLES).map(([role, text]) => (
+              <label key={role} class="check">
+                <input type="checkbox" name="roles" value={role} /> <code>{role}</code>
+                <br />
+                <span class="quiet">{text}</span>
+              </label>
+            ))}
+          </div>
+        </fieldset>
+        <Field name="groups" label="Groups" help="Separated by commas; optional." error={error} />
+        <Problem error={error} />
+        <div class="row end">
+          <button type="submit" class="primary" disabled={isBusy}>
+            Add the user
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,77 @@
+/** The dialogs that end a user and let an ended user sign in again. */
+import type { UserDetails } from "../core/api-types.ts";
+import { request } from "../core/api.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Notice, Problem, Text } from "../ui/elements.tsx";
+import { counted } from "../ui/format.ts";
+import { Field, useSubmit, values } from "../ui/forms.tsx";
+import { me } from "../core/me.ts";
+
+interface Props {
+  user: UserDetails;
+  onClose(): void;
+  onDone(text: string): void;
+}
+
+export function EndUser({ user: { id, name }, onClose, onDone }: Props) {
+  const { error, isBusy, submit } = useSubmit(async (form) => {
+    const { reason = "" } = values(form);
+    const body = reason === "" ? {} : { reason };
+    const { revoked_keys } = await request("POST /v1/users/{id}/end", { path: [id], body });
+    const keys = revoked_keys.length === 0 ? "" : ` ${counted(revoked_keys.length, "key")} revoked.`;
+    onDone(`${name} was ended.${keys}`);
+  });
+  return (
+    <Dialog title="End this user?" onClose={onClose}>
+      <form onSubmit={submit}>
+        <p>
+          <strong>
+            <Text value={name} />
+          </strong>{" "}
+          can no longer sign in, from now on and in every process. This ends their sessions, grants and delegations,
+          revokes the keys that they created or own, agents’ keys included, and cancels what was submitted with those
+          keys and has not started.
+        </p>
+        {me()?.principal === `user:${id}` ? <Notice kind="bad">This is you: you will be signed out.</Notice> : null}
+        <Field name="reason" label="Reason" help="Recorded in the ledger; optional." error={error} maxLength={1000} />
+        <Problem error={error} />
+        <div class="row end">
+          <button type="submit" class="danger" disabled={isBusy}>
+            End the user
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+export function ResumeUser({ user: { id, name }, onClose, onDone }: Props) {
+  const { error, isBusy, submit } = useSubmit(async () => {
+    await request("POST /v1/users/{id}/resume", { path: [id] });
+    onDone(`${name} can sign in again.`);
+  });
+  return (
+    <Dialog title="Resume this user?" onClose={onClose}>
+      <form onSubmit={submit}>
+        <p>
+          <strong>
+            <Text value={name} />
+          </strong>{" "}
+          can sign in again with the roles and groups that they had. Their sessions, keys and grants stay ended.
+        </p>
+        <Problem error={error} />
+        <div class="row end">
+          <button type="submit" class="primary" disabled={isBusy}>
+            Resume
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

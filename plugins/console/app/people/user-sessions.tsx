@@ -1,0 +1,95 @@
+/** The dialog with the sessions of a user. Admins, and the user themselves, end one or all of them. */
+import { useState } from "preact/hooks";
+import type { UserDetails } from "../core/api-types.ts";
+import { request } from "../core/api.ts";
+import { may, me } from "../core/me.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Empty, Loading, Notice, Problem, Text, Time } from "../ui/elements.tsx";
+import { useLoad } from "../ui/hooks.ts";
+
+const METHODS: Readonly<Record<string, string>> = {
+  passkey: "passkey",
+  link: "enrolment link",
+  recovery_code: "recovery code",
+};
+
+export function UserSessions({ user: { id, name, principal }, onClose }: { user: UserDetails; onClose(): void }) {
+  const { data, error, reload } = useLoad(
+    (signal) => request("GET /v1/users/{id}/sessions", { path: [id], signal }),
+    [id],
+  );
+  const [failure, setFailure] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const [done, setDone] = useState("");
+  const mayEnd = may("users:manage") || me()?.principal === principal;
+  const end = async (session: string | null): Promise<void> => {
+    setBusy(true);
+    setFailure(null);
+    try {
+      if (session === null) await request("DELETE /v1/users/{id}/sessions", { path: [id] });
+      else await request("DELETE /v1/users/{id}/sessions/{session_id}", { path: [id, session] });
+      setDone(session === null ? "All sessions have ended." : "The session has ended.");
+    } catch (problem) {
+      setFailure(problem);
+    } finally {
+      setBusy(false);
+      reload();
+    }
+  };
+  return (
+    <Dialog title={`Sessions of ${name}`} onClose={onClose} hotkey={false}>
+      <Problem error={error} again={reload} />
+      <Problem error={failure} />
+      <div role="status">{done === "" ? null : <Notice kind="good">{done}</Notice>}</div>
+      {data === null ? (
+        error === null ? (
+          <Loading what="sessions" />
+        ) : null
+      ) : data.sessions.length === 0 ? (
+        <Empty text="No session is open." />
+      ) : (
+        <ul class="plain-list">
+          {data.sessions.map((session, i) => (
+            <li key={session.id}>
+              <article class="card" aria-label={`Session ${i + 1}`}>
+                <p>
+                  <strong>{METHODS[session.method] ?? <Text value={session.method} />}</strong>
+                  {session.current ? <span class="quiet"> (this session)</span> : null}
+                  <br />
+                  <span class="quiet">
+                    signed in <Time at={session.started_at} />, last used <Time at={session.seen_at} />
+                  </span>
+                  <br />
+                  <span class="quiet">
+                    <Text value={session.browser === "" ? "unknown browser" : session.browser} />
+                  </span>
+                </p>
+                {mayEnd ? (
+                  <button
+                    type="button"
+                    class="small danger"
+                    aria-label={`End session ${i + 1}`}
+                    disabled={isBusy}
+                    onClick={() => void end(session.id)}
+                  >
+                    End
+                  </button>
+                ) : null}
+              </article>
+            </li>
+          ))}
+        </ul>
+      )}
+      <div class="row end">
+        {mayEnd && (data?.sessions.length ?? 0) > 1 ? (
+          <button type="button" class="danger" disabled={isBusy} onClick={() => void end(null)}>
+            End all sessions
+          </button>
+        ) : null}
+        <button type="button" data-focus="" onClick={onClose}>
+          Close
+        </button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,225 @@
+/** Users: their state, roles, groups, ways to sign in and sessions. Admins add, end and resume them. */
+import { useState } from "preact/hooks";
+import type { Api, UserDetails } from "../core/api-types.ts";
+import { request } from "../core/api.ts";
+import { may } from "../core/me.ts";
+import { Badge, Copy, Empty, Hash, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { counted, plain } from "../ui/format.ts";
+import { usePaged } from "../ui/paged.ts";
+import { AddUser } from "./add-user.tsx";
+import { EndUser, ResumeUser } from "./end-user.tsx";
+import { UserSessions } from "./user-sessions.tsx";
+
+type Invited = Api["POST /v1/users"]["response"];
+
+const TEXTS = {
+  title: "Users",
+  intro: "People who sign in. A user who is ended loses sessions, keys, grants and delegations at once.",
+  none: { live: "There is no user yet.", ended: "No user has been ended." },
+  next: "Add a user, or let people sign in at your identity provider.",
+} as const;
+
+type Status = "live" | "ended";
+
+type Open = { kind: "add" } | { kind: "sessions" | "end" | "resume"; user: UserDetails };
+
+export function Users() {
+  const [status, setStatus] = useState<Status>("live");
+  const [open, setOpen] = useState<Open | null>(null);
+  const [invited, setInvited] = useState<Invited | null>(null);
+  const [done, setDone] = useState("");
+  const list = usePaged(
+    async (cursor, signal) => {
+      const query = { status, limit: 100, ...(cursor === undefined ? {} : { cursor }) };
+      const { users: rows, next_cursor } = await request("GET /v1/users", { query, signal });
+      return { rows, next_cursor };
+    },
+    [status],
+  );
+  const close = (): void => setOpen(null);
+  const finish = (text: string): void => {
+    close();
+    setDone(text);
+    list.reload();
+  };
+  const add = may("users:manage") ? (
+    <button type="button" class="primary" onClick={() => setOpen({ kind: "add" })}>
+      Add a user…
+    </button>
+  ) : undefined;
+  return (
+    <>
+      <Page title={TEXTS.title} side={add}>
+        <p class="quiet">{TEXTS.intro}</p>
+        {invited === null ? null : <EnrolmentLink invited={invited} onDone={() => setInvited(null)} />}
+        <div role="status">
+          {done === "" ? null : (
+            <Notice kind="good">
+              <Text value={done} />
+            </Notice>
+          )}
+        </div>
+        <div class="tabs" role="group" aria-label="Which users">
+          {(["live", "ended"] as const).map((each) => (
+            <button key={each} type="button" aria-pressed={status === each} onClick={() => setStatus(each)}>
+              {each === "live" ? "Active" : "Ended"}
+            </button>
+          ))}
+        </div>
+        <Problem error={list.error} again={list.reload} />
+        {list.rows === null ? (
+          list.error === null ? (
+            <Loading what="users" />
+          ) : null
+        ) : list.rows.length === 0 ? (
+          <Empty text={TEXTS.none[status]}>{status === "live" ? <p>{TEXTS.next}</p> : null}</Empty>
+        ) : (
+          <UserTable users={list.rows} onOpen={setOpen} />
+        )}
+        {list.hasMore ? (
+          <button type="button" disabled={list.isBusy} onClick={list.more}>
+            Load more
+          </button>
+        ) : null}
+      </Page>
+      {open?.kind === "add" ? (
+        <AddUser
+          onClose={close}
+          onDone={(answer) => {
+            setInvited(answer);
+            finish(`${answer.user.name} was added.`);
+          }}
+        />
+      ) : null}
+      {open?.kind === "sessions" ? <UserSessions user={open.user} onClose={close} /> : null}
+      {open?.kind === "end" ? <EndUser user={open.user} onClose={close} onDone={finish} /> : null}
+      {open?.kind === "resume" ? <ResumeUser user={open.user} onClose={close} onDone={finish} /> : null}
+    </>
+  );
+}
+
+function EnrolmentLink({ invited: { user, link }, onDone }: { invited: Invited; onDone(): void }) {
+  return (
+    <section class="card made" aria-labelledby="made">
+      <h2 id="made">
+        Link for <Text value={user.name} />
+      </h2>
+      <p>
+        Send it only to this person: whoever opens it first signs in as them. It is displayed once and ends{" "}
+        <Time at={link.expires_at} />.
+      </p>
+      <p>
+        <Hash value={link.url} />
+      </p>
+      <div class="row">
+        <Copy value={link.url} label="Copy the link" />
+        <button type="button" onClick={onDone}>
+          I have it
+        </button>
+      </div>
+    </section>
+  );
+}
+
+function UserTable({ users, onOpen }: { users: readonly UserDetails[]; onOpen(open: Open): void }) {
+  return (
+    <Table label={TEXTS.title} head={["User", "Roles and groups", "Signs in with", "Last sign-in", ""]}>
+      {users.map((user) => (
+        <tr key={user.id}>
+          <td>
+            <strong title={user.principal}>
+              <Text value={user.name} />
+            </strong>{" "}
+            <code class="quiet">…{user.id.slice(-6)}</code>
+            {user.ended_at === null ? null : (
+              <div>
+                <Badge value="revoked" label="ended" /> <Time at={user.ended_at} />
+              </div>
+            )}
+          </td>
+          <td data-label="Roles and groups">
+            <div>{user.roles.length === 0 ? <span class="quiet">no role</span> : user.roles.join(", ")}</div>
+            {user.groups.length === 0 ? null : (
+              <div class="quiet">
+                <Text value={user.groups.join(", ")} />
+              </div>
+            )}
+          </td>
+          <td data-label="Signs in with">
+            <SignInMethods user={user} />
+          </td>
+          <td data-label="Last sign-in">
+            {user.last_sign_in_at === null ? <span class="quiet">never</span> : <Time at={user.last_sign_in_at} />}
+          </td>
+          <td>
+            <Buttons user={user} onOpen={onOpen} />
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function SignInMethods({ user: { passkeys, identities, managed_by, link_expires_at } }: { user: UserDetails }) {
+  return (
+    <>
+      {passkeys.length === 0 ? null : (
+        <div>
+          {counted(passkeys.length, "passkey")}{" "}
+          <span class="quiet">
+            (<Text value={passkeys.map(({ name }) => name).join(", ")} />)
+          </span>
+        </div>
+      )}
+      {identities.map(({ issuer, subject }) => (
+        <div key={`${issuer} ${subject}`}>
+          <Text value={issuer} />
+        </div>
+      ))}
+      {identities.length === 0 && managed_by !== null ? <Text value={managed_by} /> : null}
+      {passkeys.length + identities.length === 0 ? <span class="quiet">cannot sign in yet</span> : null}
+      {link_expires_at === null ? null : (
+        <div class="quiet">
+          open link until <Time at={link_expires_at} />
+        </div>
+      )}
+    </>
+  );
+}
+
+function Buttons({ user, onOpen }: { user: UserDetails; onOpen(open: Open): void }) {
+  const name = plain(user.name);
+  if (user.ended_at !== null)
+    return may("users:manage") ? (
+      <button
+        type="button"
+        class="small"
+        aria-label={`Resume ${name}`}
+        onClick={() => onOpen({ kind: "resume", user })}
+      >
+        Resume…
+      </button>
+    ) : null;
+  return (
+    <div class="row">
+      <button
+        type="button"
+        class="small"
+        aria-label={`Sessions of ${name}`}
+        onClick={() => onOpen({ kind: "sessions", user })}
+      >
+        Sessions…
+      </button>
+      {may("users:manage") ? (
+        <button
+          type="button"
+          class="small danger"
+          aria-label={`End ${name}`}
+          onClick={() => onOpen({ kind: "end", user })}
+        >
+          End…
+        </button>
+      ) : null}
+    </div>
+  );
+}
