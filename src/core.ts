@@ -266,8 +266,10 @@ export {
   findUserByIdentity,
   findUserByPasskey,
   createEnrolmentLinkRecord,
+  hasEnrolled,
   newUser,
   type Passkey,
+  resolveOwner,
   type User,
   type Users,
 } from "./domain/users.ts";

@@ -17,12 +17,20 @@ export function selfApprovalRelation(
 ): SelfRelation | null {
   const { earlier_owners = [] } = host.keys.recordedKey(key.id) ?? {};
   const direct = relationOfKey(row, key) ?? relationOfOwners(row, earlier_owners);
-  if (direct !== null || host.config.approvals.trust_key_makers) return direct;
-  const makers = listKeyMakers(key.id, (id) => host.keys.recordedKey(id)).slice(1);
+  if (direct !== null) return direct;
+  const makers = host.config.approvals.trust_key_makers
+    ? []
+    : listKeyMakers(key.id, (id) => host.keys.recordedKey(id)).slice(1);
   const isMaker = makers.some(
     (maker) => relationOfKey(row, maker) !== null || relationOfOwners(row, maker.earlier_owners ?? []) !== null,
   );
-  return isMaker ? "same_maker" : null;
+  return isMaker ? "same_maker" : relationToUnknown(host, row, key.owner);
+}
+
+/** If only one of the two owners is a user, nobody can tell whether the other name is the same person. */
+function relationToUnknown(host: CoreHost, row: SubmittedAction, owner: string | null): SelfRelation | null {
+  if (owner === null || row.submitted_owner === null) return null;
+  return host.keys.isUnknownOwner(owner) === host.keys.isUnknownOwner(row.submitted_owner) ? null : "unknown_owner";
 }
 
 /** A user who was renamed is still the owner of what was submitted under an earlier name. */
@@ -39,8 +47,8 @@ function relationOfKey(
 }
 
 /** Returns why a vote of a person by link, without a key, would be a self-approval; null if it would not be. */
-export function selfRelationOfOwner(row: ActionRow, owner: string): SelfRelation | null {
-  return relationOfKey(row, { id: "", agent_id: null, owner });
+export function selfRelationOfOwner(host: CoreHost, row: ActionRow, owner: string): SelfRelation | null {
+  return relationOfKey(row, { id: "", agent_id: null, owner }) ?? relationToUnknown(host, row, owner);
 }
 
 /** Whether the key counts as the submitter's: the same key, agent or owner. */

@@ -182,7 +182,7 @@ export async function verifyLinkVoter(
   const groups = host.groups.of(principal);
   if (!canSee(host.groups.visibility(groups), row))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", `the groups of ${principal} do not cover this agent and tool`);
-  assertNotSelf(selfRelationOfOwner(row, owner));
+  assertNotSelf(selfRelationOfOwner(host, row, owner));
   const actor = { key_id: LINK_KEY_ID, principal, agent_id: null, owner };
   return { actor, self: null, groups, gesture: null, preview: null, session: null };
 }

@@ -8,11 +8,14 @@ import {
   findCreatedResource,
   hasScope,
   isValidOwner,
+  type LedgerTransaction,
   parseRfc3339,
   PRESETS,
+  principalOfUser,
   readIdempotentCall,
   recordCreatedResource,
   REPLAYED_HEADERS,
+  resolveOwner,
   toActor,
 } from "../../src/core.ts";
 import {
@@ -139,22 +142,7 @@ async function create(
       errors: [{ pointer: "/scopes", detail: `one or more of ${host.scopes.join(", ")}` }],
     });
   }
-  if (hasScope(scopes, "approvals:decide") && typeof wanted.owner !== "string") {
-    throw new Refusal(
-      "VALIDATION_FAILED",
-      `a key that may approve (${scopes.includes("admin") ? "admin" : "approvals:decide"}) needs an owner, because votes are counted by person`,
-      { errors: [{ pointer: "/owner", detail: "the name of the person who decides with it" }] },
-    );
-  }
-  if (typeof wanted.owner === "string" && !isValidOwner(wanted.owner)) {
-    throw new Refusal(
-      "VALIDATION_FAILED",
-      `the owner ${JSON.stringify(wanted.owner)} has no visible characters or is too long; give the name of a person or team, or omit it`,
-      {
-        errors: [{ pointer: "/owner", detail: "a visible name" }],
-      },
-    );
-  }
+  const owner = requestedOwner(wanted, scopes, credential);
   const expiresAt = typeof wanted.expires_at === "string" ? parseRfc3339(wanted.expires_at) : null;
   if (expiresAt !== null && expiresAt <= host.clock()) {
     throw new Refusal("VALIDATION_FAILED", `expires_at ${wanted.expires_at as string} has passed already`, {
@@ -165,7 +153,7 @@ async function create(
     name: wanted.name,
     scopes,
     agent_id: wanted.agent_id ?? null,
-    owner: wanted.owner ?? null,
+    owner,
     created_by: credential.key.id,
     expires_at: expiresAt,
     now: host.clock(),
@@ -191,7 +179,7 @@ async function create(
         "KEY_NAME_TAKEN",
         `the live key ${namesake.id} is named "${wanted.name}"; choose another name or revoke that one first`,
       );
-    const newKey = { ...minted.row, created_at: tx.now };
+    const newKey = { ...minted.row, owner: owner === null ? null : findOwner(tx, owner), created_at: tx.now };
     await tx.insertKey(newKey);
     tx.record(buildKeyEntry("created", newKey, tx.now, toActor(who.key, who.principal)));
     tx.bumpEpoch();
@@ -203,6 +191,43 @@ async function create(
     json: { ...renderKey(row), key: replayed ? null : minted.value, warnings: warningsOf(host, row) },
     headers: { Location: `/v1/api-keys/${row.id}`, ...(replayed ? REPLAYED_HEADERS : {}) },
   };
+}
+
+/**
+ * Returns the owner of a new key: a user's key belongs to that user unless the body says otherwise. Throws
+ * VALIDATION_FAILED if the key needs an owner, or if the owner cannot be one.
+ */
+function requestedOwner(
+  { owner }: schema.KeyBody,
+  scopes: readonly Scope[],
+  { session }: Pick<Credential, "session">,
+): string | null {
+  const requested = owner === undefined && session !== undefined ? principalOfUser(session.user.id) : (owner ?? null);
+  if (requested === null && hasScope(scopes, "approvals:decide"))
+    throw ownerFault(
+      `a key that may approve (${scopes.includes("admin") ? "admin" : "approvals:decide"}) needs an owner, because votes are counted by person`,
+      "the name of the person who decides with it",
+    );
+  if (requested !== null && !isValidOwner(requested))
+    throw ownerFault(
+      `the owner ${JSON.stringify(requested)} has no visible characters or is too long; give the name of a person, or omit it`,
+      "a visible name",
+    );
+  return requested;
+}
+
+/** Returns the owner's name as the key stores it. Throws VALIDATION_FAILED if the owner must be a user and is not. */
+function findOwner({ users }: LedgerTransaction, owner: string): string {
+  const found = resolveOwner(users, owner);
+  if ("owner" in found) return found.owner;
+  throw ownerFault(
+    `the owner of a key must be an active user: ${found.fault}. For a key of an agent that no person is behind, set agent_id and no owner`,
+    "the name of an active user, or user:<id>",
+  );
+}
+
+function ownerFault(detail: string, expected: string): Refusal {
+  return new Refusal("VALIDATION_FAILED", detail, { errors: [{ pointer: "/owner", detail: expected }] });
 }
 
 function warningsOf(host: CoreHost, { scopes, agent_id }: KeyRow): string[] {

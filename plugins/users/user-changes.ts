@@ -13,6 +13,7 @@ import {
   buildKeyEntry,
   findGrantEnd,
   findUser,
+  hasEnrolled,
   hasScope,
   isSameOwner,
   createEnrolmentLinkRecord,
@@ -90,7 +91,7 @@ export function changeUser(
     assertMayGive(who, [...before.roles, ...(change.roles ?? [])]);
     const user = { ...before, ...change };
     if (JSON.stringify(user) === JSON.stringify(before)) return before;
-    if (isAdmin(before) && !isAdmin(user)) await assertNotLastAdmin(tx, before);
+    if (isAdmin(before) && !isAdmin(user)) await assertNotLastAdmin(host, tx, before);
     return recordUser(tx, "updated", user, toActor(who.key, who.principal));
   });
 }
@@ -121,7 +122,7 @@ export async function endUser(
     const who = await confirmWithScope(tx, credential, "users:manage");
     const before = liveUser(tx.users, id);
     assertMayGive(who, before.roles);
-    if (isAdmin(before)) await assertNotLastAdmin(tx, before);
+    if (isAdmin(before)) await assertNotLastAdmin(host, tx, before);
     const by = toActor(who.key, who.principal);
     return { by, ...(await endUserIn(host, sessions, tx, before, by, reason)) };
   });
@@ -288,20 +289,15 @@ function isAdmin({ roles }: User): boolean {
   return hasScope(scopesOfRoles(roles), "admin");
 }
 
-async function assertNotLastAdmin(tx: LedgerTransaction, user: User): Promise<void> {
-  const canSignIn = ({ passkeys, identities }: User): boolean => passkeys.length > 0 || identities.length > 0;
+async function assertNotLastAdmin(host: CoreHost, tx: LedgerTransaction, user: User): Promise<void> {
   const other = findUser(
     tx.users,
-    (each) => each.id !== user.id && each.ended_at === null && isAdmin(each) && canSignIn(each),
+    (each) => each.id !== user.id && each.ended_at === null && isAdmin(each) && hasEnrolled(each),
   );
   if (other !== null) return;
   const keys = (await tx.keys()).filter(
-    ({ scopes, revoked_at, expires_at, created_by, owner }) =>
-      hasScope(scopes, "admin") &&
-      revoked_at === null &&
-      expires_at === null &&
-      created_by !== user.id &&
-      !(owner !== null && isSameOwner(owner, user.name)),
+    (key) =>
+      hasScope(key.scopes, "admin") && key.revoked_at === null && key.expires_at === null && !isKeyOf(host, user, key),
   );
   if (keys.length === 0)
     throw new Refusal(
@@ -310,8 +306,10 @@ async function assertNotLastAdmin(tx: LedgerTransaction, user: User): Promise<vo
     );
 }
 
-/** Whether the user made the key, directly or through other keys, or is its owner by name. */
+/** Whether the user made the key, directly or through other keys, or is its owner by name, also by an earlier name. */
 function isKeyOf(host: CoreHost, { id, name }: User, key: { id: string; owner: string | null }): boolean {
-  if (key.owner !== null && isSameOwner(key.owner, name)) return true;
+  const { owner } = key;
+  const names = [name, ...(host.keys.recordedKey(id)?.earlier_owners ?? [])];
+  if (owner !== null && names.some((each) => isSameOwner(owner, each))) return true;
   return listKeyMakers(key.id, (keyId) => host.keys.recordedKey(keyId)).some((maker) => maker.id === id);
 }

@@ -2,7 +2,7 @@
  * Keys that stand for workloads. Each workload of the configuration has an API key whose value nobody knows, so that
  * revocation, rate limits, permits, audits and access reviews work as for every other key.
  */
-import { buildKeyEntry, type CoreHost, type LedgerTransaction, PRESETS } from "../../src/core.ts";
+import { buildKeyEntry, type CoreHost, type LedgerTransaction, PRESETS, resolveOwner } from "../../src/core.ts";
 import type { IssuerOptions, WorkloadOptions } from "./issuer-options.ts";
 import { invalidToken } from "./verify-token.ts";
 
@@ -30,7 +30,7 @@ export class WorkloadKeys {
   /** The ledger tells which keys exist, because anyone with write access to the database can change their rows. */
   private async findOrCreate(tx: LedgerTransaction, name: string, workload: WorkloadOptions): Promise<string> {
     const { agent } = workload;
-    const owner = workload.owner ?? null;
+    const owner = workload.owner === undefined ? null : findOwner(tx, workload.id, workload.owner);
     const existing = this.host.keys
       .recordedKeysNamed(name)
       // A key that another key made may have the same name, and is not the workload's.
@@ -45,4 +45,12 @@ export class WorkloadKeys {
     tx.bumpEpoch();
     return row.id;
   }
+}
+
+/** Throws INVALID_CREDENTIAL if the configured owner is not a user. */
+function findOwner({ users }: LedgerTransaction, workload: string, configured: string): string {
+  const found = resolveOwner(users, configured);
+  if ("fault" in found)
+    throw invalidToken(`the configured owner of the workload "${workload}" is not valid: ${found.fault}`);
+  return found.owner;
 }

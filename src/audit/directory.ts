@@ -1,10 +1,12 @@
 /** Compares every API key and every registered agent with the entries that created and changed them. */
 import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/action-history.ts";
-import { decodeEntry, type AgentEntry, type KeyEntry } from "../domain/entries.ts";
+import { decodeEntry, type AgentEntry, type KeyEntry, type UserEntry } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
+import { ownerIdentity } from "../domain/owner.ts";
 import { hasScope, canCreateApprovers } from "../domain/scopes.ts";
 import { reportUnreadable } from "./ledger.ts";
+import { hasEnrolled } from "../domain/users.ts";
 import {
   withSubject,
   reportDifferences,
@@ -21,6 +23,9 @@ export class DirectoryAudit {
   private readonly store: AuditedStore;
   private readonly keyRows = new Map<string, { created: number; revoked_at: number | null }>();
   private readonly agentRows = new Map<string, { registered: number; last: number; suspended_at: number | null }>();
+  /** Names that users have or had, as owner identities. */
+  private readonly userNames = new Set<string>();
+  private hasPeople = false;
   private warningTexts: string[] = [];
 
   constructor(store: AuditedStore) {
@@ -35,6 +40,11 @@ export class DirectoryAudit {
       if (change === "created") this.keyRows.set(key.id, { created: seq, revoked_at: null });
       else if (trail === undefined) throw new RangeError("it revokes a key that no entry created");
       else trail.revoked_at = parseEntryTime(at);
+    }
+    if (type === "user") {
+      const { user } = body as unknown as UserEntry;
+      this.userNames.add(ownerIdentity(user.name));
+      this.hasPeople ||= hasEnrolled(user);
     }
     if (type === "agent") {
       const { change, agent, at } = body as unknown as AgentEntry;
@@ -112,9 +122,12 @@ export class DirectoryAudit {
   }
 
   private warn({ id, name, scopes, owner }: KeyEntry["key"]): void {
-    const key = `the API key ${id} (${JSON.stringify(name)}) may approve`;
-    if (canCreateApprovers(scopes)) this.warningTexts.push(`${key}, and create keys that approve`);
-    if (hasScope(scopes, "approvals:decide") && owner === null) this.warningTexts.push(`${key}, and has no owner`);
+    const key = `the API key ${id} (${JSON.stringify(name)})`;
+    if (canCreateApprovers(scopes)) this.warningTexts.push(`${key} may approve, and create keys that approve`);
+    if (hasScope(scopes, "approvals:decide") && owner === null)
+      this.warningTexts.push(`${key} may approve, and has no owner`);
+    if (this.hasPeople && owner !== null && !this.userNames.has(ownerIdentity(owner)))
+      this.warningTexts.push(`${key} has the owner ${JSON.stringify(owner)}, who is not a user`);
   }
 
   private async checkAgent(id: string, fault: ReportFault): Promise<void> {

@@ -30,7 +30,8 @@ export const keys: Command = {
   --preset PRESET     ${Object.keys(PRESETS).join(", ")}
   --scope SCOPE       one of ${SCOPES.slice(0, 6).join(", ")}, ...; may be repeated
   --agent AGENT       bind the key to an agent
-  --owner OWNER       person or team; keys of one owner count as one approver, and a key that may approve needs one
+  --owner OWNER       the person behind the key: a user by name or as user:<id>, or any name until the first user has
+                      enrolled. Keys of one owner count as one approver; a key that may approve needs an owner
   --expires-at TIME   RFC 3339
   --local             create an admin key directly in the store while the service is stopped: for an operator
                       who lost every admin key

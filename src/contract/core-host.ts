@@ -38,6 +38,11 @@ export interface Keys {
   /** Returns all keys with this name as recorded in the ledger. Current as `recordedKey` is. */
   recordedKeysNamed(name: string): RecordedKey[];
   /**
+   * Whether the owner of a key names no user, past or present. False until the first user has enrolled, because people are
+   * then known only by the owners of their keys. Current as `recordedKey` is.
+   */
+  isUnknownOwner(owner: string): boolean;
+  /**
    * Returns the credential of an agent whose token was verified. Null if the key or the user has ended. It has at most the
    * scopes of the preset `agent`, and ends with the token.
    * @param bearer the key that stands for the workload, or the user that the agent acts for

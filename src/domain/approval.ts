@@ -15,7 +15,8 @@ interface Approver {
   owner: string | null;
 }
 
-export type SelfRelation = "same_key" | "same_agent" | "same_owner" | "same_maker";
+/** `unknown_owner`: one of the two owners names no user, so both might be one person. */
+export type SelfRelation = "same_key" | "same_agent" | "same_owner" | "same_maker" | "unknown_owner";
 
 /**
  * Returns why the approver counts as the submitter, or null if the approver is someone else.
@@ -40,4 +41,6 @@ export const SELF_RELATION_REASONS: Readonly<Record<SelfRelation, string>> = {
   same_agent: "this key is bound to the agent that acts",
   same_maker: "the submitter of the action made this key, so its vote counts as the submitter's",
   same_owner: "this key has the same owner as the one that submitted the action",
+  unknown_owner:
+    "the owner of this key, or of the key that submitted the action, is not a user, so both might be the same person",
 };

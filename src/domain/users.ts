@@ -4,6 +4,7 @@
  */
 import type { UserEntry } from "./entries.ts";
 import { sha256Hex, utf8 } from "./hash.ts";
+import { isSameOwner, isValidOwner, userOfPrincipal } from "./owner.ts";
 import type { RecordedKey } from "./standing.ts";
 import { scopesOfRoles } from "./roles.ts";
 import { toRfc3339 } from "./time.ts";
@@ -69,6 +70,35 @@ export function applyUserEntry(before: User | null, { change, user }: UserEntry)
 export function findUser(users: Users, matches: (user: User) => boolean): User | null {
   for (const user of users.values()) if (matches(user)) return user;
   return null;
+}
+
+/** Whether the user has a passkey or an account at a provider. */
+export function hasEnrolled({ passkeys, identities }: User): boolean {
+  return passkeys.length > 0 || identities.length > 0;
+}
+
+/**
+ * Returns the name of the active user that an owner names; a fault if there is none, or more than one. Until the first user
+ * has enrolled, an owner can be any name, because a service without sign-in knows people only by the owners of their keys.
+ *
+ * @param owner the name of a user, or `user:<id>`
+ * @example resolveOwner(users, "ada lovelace") // { owner: "Ada Lovelace" }
+ */
+export function resolveOwner(users: Users, owner: string): { owner: string } | { fault: string } {
+  const quoted = JSON.stringify(owner);
+  const id = userOfPrincipal(owner);
+  const named = [...users.values()].filter((user) => (id === null ? isSameOwner(user.name, owner) : user.id === id));
+  const active = named.filter(({ ended_at }) => ended_at === null);
+  const [user] = active;
+  if (active.length > 1) return { fault: `${active.length} users are named ${quoted}; give one of them as user:<id>` };
+  if (user !== undefined)
+    return isValidOwner(user.name)
+      ? { owner: user.name }
+      : { fault: `the name of the user ${quoted} has no visible characters or is too long; change it first` };
+  if (named.length > 0) return { fault: `the user ${quoted} was ended` };
+  if (id !== null || findUser(users, hasEnrolled) !== null)
+    return { fault: `no user is ${id === null ? `named ${quoted}` : quoted}; create the user first (POST /v1/users)` };
+  return { owner };
 }
 
 /** Returns the user with this external identity, ended or not. */

@@ -23,11 +23,12 @@ import { equalBytes } from "../domain/hash.ts";
 import { applyGrantEntries, NO_GRANTS, type Grants } from "../domain/grants.ts";
 import { hashLeaf } from "../domain/merkle.ts";
 import { foldName } from "../domain/names.ts";
+import { ownerIdentity } from "../domain/owner.ts";
 import { NO_STOPS, applyStopEntry, type Stops } from "../domain/stops.ts";
 import { applySuggestedRuleEntry, NO_SUGGESTED_RULES, type SuggestedRules } from "../domain/suggested-rules.ts";
 import type { RecordedKey } from "../domain/standing.ts";
 import { parseRfc3339 } from "../domain/time.ts";
-import { applyUserEntry, userAsKey, type User, type Users } from "../domain/users.ts";
+import { applyUserEntry, hasEnrolled, userAsKey, type User, type Users } from "../domain/users.ts";
 
 const PAGE = 500;
 
@@ -63,6 +64,10 @@ export class Directory {
   private userMap = new Map<string, User>();
   /** Names that users had before, by the user's id. */
   private readonly earlierNames = new Map<string, string[]>();
+  /** All names that users have or had, as owner identities. */
+  private readonly userNames = new Set<string>();
+  /** Whether a user has ever enrolled. */
+  private hasPeople = false;
   private stopMap: Stops = NO_STOPS;
   private delegationMap: Delegations = NO_DELEGATIONS;
   private breakGlassUses: BreakGlassUses = NO_BREAK_GLASS;
@@ -132,6 +137,11 @@ export class Directory {
     return this.userMap;
   }
 
+  /** Whether the owner names no user, past or present. False until the first user has enrolled. */
+  isUnknownOwner(owner: string): boolean {
+    return this.hasPeople && !this.userNames.has(ownerIdentity(owner));
+  }
+
   /** Returns the recorded keys that sign permits, in order. */
   permitKeys(): readonly RecordedPermitKey[] {
     return this.permitKeyEntries;
@@ -190,6 +200,8 @@ export class Directory {
       id,
       applied(seq, () => applyUserEntry(before, entry)),
     );
+    this.userNames.add(ownerIdentity(name));
+    this.hasPeople ||= hasEnrolled(entry.user);
     if (before !== null && before.name !== name)
       this.earlierNames.set(id, [...new Set([...(this.earlierNames.get(id) ?? []), before.name])]);
   }

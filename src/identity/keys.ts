@@ -15,8 +15,8 @@ import { principalOfKey } from "../domain/owner.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope, type Scope } from "../domain/scopes.ts";
 import { listKeyMakers } from "../domain/standing.ts";
-import type { GroupVisibility, Visibility } from "../domain/visibility.ts";
-import type { User } from "../domain/users.ts";
+import { intersectVisibility, type GroupVisibility, type Visibility } from "../domain/visibility.ts";
+import type { Users } from "../domain/users.ts";
 import type { Directory } from "./directory.ts";
 import { groupsOfUser, rightsOfUser, type UserService } from "./users.ts";
 import { assertUnexpired, workloadOfKey } from "./workloads.ts";
@@ -79,7 +79,7 @@ export class KeyService implements Keys {
       const hash = toHex(digest);
       const row = await this.options.storage.keyByHash(hash);
       if (row === null || !equalBytes(fromHex(row.hash), digest)) return null;
-      credential = toCredential(row, epoch, this.options.groups, this.usersWhoMade(row));
+      credential = toCredential(row, epoch, this.options.groups, this.makersOf(row));
       if (this.cachedEpoch === epoch) this.cache.set(value, credential);
     }
     return this.admit(credential);
@@ -101,7 +101,7 @@ export class KeyService implements Keys {
     if (credential.epoch !== epoch) {
       const row = await tx.key(credential.key.id);
       if (row === null) throw gone(credential.key);
-      current = toCredential(row, epoch, this.options.groups, this.usersWhoMade(row));
+      current = toCredential(row, epoch, this.options.groups, this.makersOf(row));
       if (credential.workload !== undefined) current = workloadOfKey(current, credential.workload);
     }
     if (!this.isLive(current.key, now)) throw gone(current.key);
@@ -127,6 +127,10 @@ export class KeyService implements Keys {
 
   recordedKeysNamed(name: string): RecordedKey[] {
     return this.options.directory.keysNamed(name);
+  }
+
+  isUnknownOwner(owner: string): boolean {
+    return this.options.directory.isUnknownOwner(owner);
   }
 
   rightsOf(tx: RightsReader, id: string): Promise<Rights | null> {
@@ -169,10 +173,9 @@ export class KeyService implements Keys {
     return key.revoked_at === null && !this.expired.has(key.id);
   }
 
-  private usersWhoMade({ created_by }: KeyRow): User[] {
-    if (created_by === null) return [];
-    const users = this.options.directory.users();
-    return listKeyMakers(created_by, (id) => this.options.directory.key(id)).flatMap(({ id }) => users.get(id) ?? []);
+  private makersOf(row: KeyRow): MakerRights[] {
+    const { directory, groups } = this.options;
+    return listMakerRights(row, directory, groups, directory.users());
   }
 
   private admit(credential: Credential): Credential | null {
@@ -186,7 +189,7 @@ export class KeyService implements Keys {
   private async readKey(id: string, epoch: number): Promise<Credential | null> {
     const row = await this.options.storage.key(id);
     if (row === null || !this.isLive(row, this.options.clock())) return null;
-    return toCredential(row, epoch, this.options.groups, this.usersWhoMade(row));
+    return toCredential(row, epoch, this.options.groups, this.makersOf(row));
   }
 
   private async refreshWorkload({ key }: Credential, workload: Workload): Promise<Credential | null> {
@@ -210,13 +213,29 @@ async function readRights(
   const row = await tx.key(id);
   if (row === null || row.revoked_at !== null || (row.expires_at ?? Infinity) <= tx.now) return null;
   if (directory.altered(row).length > 0) return null;
-  const makers = listKeyMakers(row.created_by ?? "", (maker) => directory.key(maker));
-  return toCredential(
-    row,
-    0,
-    groups,
-    makers.flatMap((maker) => tx.users.get(maker.id) ?? []),
-  );
+  return toCredential(row, 0, groups, listMakerRights(row, directory, groups, tx.users));
+}
+
+/** Rights of a user or key that made a key. */
+interface MakerRights {
+  scopes: readonly string[];
+  groups: readonly string[];
+  visibility: GroupVisibility;
+}
+
+/**
+ * Returns the rights of those who made the key, directly or through other keys. Admin keys are left out, because they can
+ * give any rights. The scopes of a key were compared with its maker's when it was created, and those of a user can change.
+ */
+function listMakerRights({ created_by }: KeyRow, directory: Directory, groups: Groups, users: Users): MakerRights[] {
+  if (created_by === null) return [];
+  return listKeyMakers(created_by, (id) => directory.key(id)).flatMap((maker) => {
+    const user = users.get(maker.id);
+    if (user === undefined && hasScope(maker.scopes, "admin")) return [];
+    const memberOf = user === undefined ? groups.of(principalOfKey(maker)) : groupsOfUser(groups, user);
+    const scopes = user === undefined ? maker.scopes : user.ended_at === null ? scopesOfRoles(user.roles) : [];
+    return [{ scopes, groups: memberOf, visibility: groups.visibility(memberOf) }];
+  });
 }
 
 /** Creates the row of a key with the given value. */
@@ -237,20 +256,26 @@ export function createKeyRow(id: string, value: string, input: Parameters<Keys["
   };
 }
 
-/** @param makers users who made the key, directly or through other keys: it has only the rights that all of them have */
-export function toCredential(key: KeyRow, epoch: number, groups: Groups, makers: readonly User[] = []): Credential {
+/** @param makers those who made the key, directly or through other keys: it has only the rights that all of them have */
+export function toCredential(
+  key: KeyRow,
+  epoch: number,
+  groups: Groups,
+  makers: readonly MakerRights[] = [],
+): Credential {
   const principal = principalOfKey(key);
-  const rights = [key.scopes, ...makers.map((user) => (user.ended_at === null ? scopesOfRoles(user.roles) : []))];
+  const rights = [key.scopes, ...makers.map(({ scopes }) => scopes)];
   const may = (scope: Scope): boolean => rights.every((scopes) => hasScope(scopes, scope));
-  const ofMakers = makers.map((user) => groupsOfUser(groups, user));
-  const memberOf = groups.of(principal).filter((group) => ofMakers.every((each) => each.includes(group)));
-  const limit = ofMakers.map((each) => groups.visibility(each)).find((visibility) => !("all" in visibility));
+  const memberOf = groups.of(principal).filter((group) => makers.every((maker) => maker.groups.includes(group)));
+  const limit = makers
+    .map(({ visibility }) => visibility)
+    .reduce<GroupVisibility>(intersectVisibility, groups.visibility(groups.of(principal)));
   return {
     key,
     epoch,
     principal,
     groups: memberOf,
-    visibility: visibilityOf(key, may, limit ?? groups.visibility(memberOf)),
+    visibility: visibilityOf(key, may, limit),
     hasScope: may,
   };
 }

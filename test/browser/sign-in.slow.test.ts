@@ -263,6 +263,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
 
     it("asks a person with an API key to sign in where a rule requires a signature", async () => {
       const id = await submit({ tool: "postgres", operation: "archive old" });
+      await invite("Desk", ["approver"]);
       const { body } = await service.call("POST", "/v1/api-keys", {
         key: service.admin,
         body: { name: "desk", preset: "approver", owner: "Desk" },

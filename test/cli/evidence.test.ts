@@ -8,7 +8,7 @@ import type { PackFile } from "../../src/cli/evidence/page/read-lines.ts";
 import { verifyPack } from "../../src/cli/evidence/page/verify-pack.ts";
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import { assentHere } from "../support/cli.ts";
-import { invite, startPeople } from "../support/people.ts";
+import { addUser, invite, startPeople } from "../support/people.ts";
 import { approve, makeKey, plainVotes, quiet } from "../support/service.ts";
 import { signVotes } from "../support/signed-votes.ts";
 
@@ -32,6 +32,7 @@ let window: string[] = [];
 
 before(async () => {
   service = await startPeople({ policy: POLICY, change: plainVotes });
+  await addUser(service, { name: "ada" });
   const { key } = await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" });
   const grace = await invite(service, { name: "Grace", roles: ["approver"] });
   const submit = async (tool: string, params: object, more: object = {}): Promise<string> =>

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { EXIT } from "../../src/cli/command.ts";
 import { serve, type Listening } from "../../src/serve/index.ts";
 import { assentHere, type Run } from "../support/cli.ts";
-import { invite, startPeople, type Person } from "../support/people.ts";
+import { addUser, invite, startPeople, type Person } from "../support/people.ts";
 import { makeKey, type Service } from "../support/service.ts";
 
 const POLICY = `
@@ -26,6 +26,7 @@ before(async () => {
   bo = await invite(service, { name: "Bo", roles: ["break_glass"] });
   keys.admin = service.admin;
   keys.agent = service.agent;
+  await addUser(service, { name: "Rex" });
   keys.rex = (await makeKey(service, { name: "rex", owner: "Rex", preset: "approver" })).key;
   keys.bo = (await makeKey(service, { name: "bo", owner: "Bo", preset: "approver" })).key;
 });

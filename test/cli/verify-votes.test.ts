@@ -6,7 +6,7 @@ import { EXIT } from "../../src/cli/command.ts";
 import { hashLeaf } from "../../src/domain/merkle.ts";
 import { toHex } from "../../src/domain/hash.ts";
 import { assentHere, folderWith } from "../support/cli.ts";
-import { invite, startPeople } from "../support/people.ts";
+import { addUser, invite, startPeople } from "../support/people.ts";
 import { makeKey, plainVotes } from "../support/service.ts";
 import { signVotes } from "../support/signed-votes.ts";
 
@@ -19,6 +19,7 @@ rules:
 test("verify checks a signed vote with the enrolment, and rejects another user's", async (t) => {
   const service = await startPeople({ policy: POLICY, change: plainVotes });
   t.after(() => service.close());
+  await addUser(service, { name: "ada" });
   const { key } = await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" });
   const grace = await invite(service, { name: "Grace", roles: ["approver"] });
   const eve = await invite(service, { name: "Eve", roles: ["approver"] });

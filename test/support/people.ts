@@ -37,6 +37,21 @@ export function cookieOf(answer: Answer): string {
   return answer.headers.getSetCookie()[0]?.split(";")[0] ?? "";
 }
 
+/** Creates a user, who can then be the owner of keys. Returns the answer's body, with the enrolment link. */
+export async function addUser(
+  service: Service,
+  about: { name: string; roles?: string[]; groups?: string[] },
+  host = new URL(ORIGIN).host,
+): Promise<Answer["body"]> {
+  const { status, body } = await service.call("POST", "/v1/users", {
+    key: service.admin,
+    body: about,
+    headers: { host },
+  });
+  assert.equal(status, 201, JSON.stringify(body));
+  return body;
+}
+
 /** Creates a user, who enrols a passkey. */
 export async function invite(
   service: Service,
@@ -45,15 +60,14 @@ export async function invite(
 ): Promise<Person> {
   const { host } = new URL(origin);
   const page = { ...PAGE, host, origin };
-  const invited = await service.call("POST", "/v1/users", { key: service.admin, body: about, headers: { host } });
-  assert.equal(invited.status, 201, JSON.stringify(invited.body));
-  const token = tokenIn(invited.body.link.url);
+  const invited = await addUser(service, about, host);
+  const token = tokenIn(invited.link.url);
   const passkey = createAuthenticator(origin);
   passkey.counter = 1;
   const done = await enrol(service, token, passkey, page);
   assert.equal(done.status, 201, JSON.stringify(done.body));
   const person: Person = {
-    id: invited.body.user.id,
+    id: invited.user.id,
     passkey,
     cookie: cookieOf(done),
     recovery_codes: done.body.recovery_codes,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createExceptionalVotesAudit } from "../../../src/audit/exceptional-votes.ts";
 import { auditStore } from "../../../src/testing/index.ts";
-import { invite, startPeople, type Person } from "../../support/people.ts";
+import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, type Answer, type Service } from "../../support/service.ts";
 import { signature } from "../../support/signed-votes.ts";
 
@@ -32,6 +32,7 @@ before(async () => {
       config.groups = { near: { members: [], tools: ["near"] } };
     },
   });
+  await addUser(service, { name: "Somebody else" });
   agent = (await makeKey(service, { name: "adas agent", owner: "Ada", preset: "agent", agent_id: "bot" })).key;
   bo = await invite(service, { name: "Bo", roles: ["break_glass"] });
   rex = await invite(service, { name: "Rex", roles: ["approver"] });
@@ -96,7 +97,7 @@ test("neither the person who broke the glass nor the person behind the agent clo
   assert.equal(await byKey("ADA"), "REVIEWER_NOT_ELIGIBLE");
   const admin = { key: service.admin, body: { roles: ["break_glass", "key_manager"] } };
   await service.call("PATCH", `/v1/users/${bo.id}`, admin);
-  assert.equal(await byKey("somebody else", bo), "REVIEWER_NOT_ELIGIBLE");
+  assert.equal(await byKey("Somebody else", bo), "REVIEWER_NOT_ELIGIBLE");
   assert.equal((await openReviews()).length, 1);
   await review(open.id, rex);
 });

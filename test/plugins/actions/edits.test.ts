@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { admit, createAssent, govern } from "../../../src/client/index.ts";
 import { auditStore } from "../../../src/testing/index.ts";
-import { invite, startPeople, type Person } from "../../support/people.ts";
+import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, plainVotes, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `
@@ -37,6 +37,7 @@ before(async () => {
       config.groups = { limited: { members: [], tools: ["crm"] } };
     },
   });
+  for (const name of ["ada", "bob", "eve"]) await addUser(service, { name });
   agent = (await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" })).key;
   bob = (await makeKey(service, { name: "bob", owner: "bob", preset: "approver" })).key;
   eve = (await makeKey(service, { name: "eve", owner: "eve", preset: "approver" })).key;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { auditStore } from "../../../src/testing/index.ts";
-import { invite, startPeople, type Person } from "../../support/people.ts";
+import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { rawSqlite, type RawStore, type RawTable } from "../../support/raw-store.ts";
 import { makeKey, type Answer, type Service } from "../../support/service.ts";
 
@@ -47,6 +47,7 @@ before(async () => {
     },
   });
   raw = await rawSqlite(path);
+  for (const name of ["ann", "leo", "requester", "tim"]) await addUser(service, { name });
   ann = (await makeKey(service, { name: "ann", preset: "approver", owner: "ann" })).key;
   leo = (await makeKey(service, { name: "leo", preset: "approver", owner: "leo" })).key;
 });

@@ -1,7 +1,7 @@
 /** Plans: actions that are submitted at once and approved as one list, and started one by one. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { invite, startPeople } from "../../support/people.ts";
+import { addUser, invite, startPeople } from "../../support/people.ts";
 import { signature } from "../../support/signed-votes.ts";
 import { makeKey, plainVotes, type Answer, type Service } from "../../support/service.ts";
 
@@ -35,6 +35,7 @@ before(async () => {
       config.groups = { finance: { members: ["fin"], tools: ["*"] }, narrow: { members: ["nora"], tools: ["crm"] } };
     },
   });
+  for (const name of ["ada", "bob", "eve", "fin", "nora", "x"]) await addUser(service, { name });
   agent = (await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" })).key;
   bob = (await makeKey(service, { name: "bob", owner: "bob", preset: "approver" })).key;
   eve = (await makeKey(service, { name: "eve", owner: "eve", preset: "approver" })).key;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { auditStore } from "../../../src/testing/index.ts";
-import { invite, startPeople, type Person } from "../../support/people.ts";
+import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, plainVotes, type Answer, type Service } from "../../support/service.ts";
 import { signature } from "../../support/signed-votes.ts";
 
@@ -20,6 +20,7 @@ let approver: string;
 let grace: Person;
 before(async () => {
   service = await startPeople({ policy: POLICY, change: plainVotes });
+  for (const name of ["ada", "bob", "eve"]) await addUser(service, { name });
   agent = (await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" })).key;
   approver = (await makeKey(service, { name: "bob", owner: "bob", preset: "approver" })).key;
   grace = await invite(service, { name: "Grace", roles: ["approver"] });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { signVotes } from "../../support/signed-votes.ts";
-import { invite, startPeople, type Person } from "../../support/people.ts";
+import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, plainVotes, type Service } from "../../support/service.ts";
 
 const POLICY = `
@@ -22,6 +22,7 @@ before(async () => {
   agent = (await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" })).key;
   ada = (await makeKey(service, { name: "ada", owner: "ada", preset: "approver" })).key;
   person = await invite(service, { name: "Ada", roles: ["approver"] });
+  await addUser(service, { name: "bob" });
   bob = (await makeKey(service, { name: "bob", owner: "bob", preset: "approver" })).key;
 });
 after(() => service.close());

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { ApprovalMessage } from "../../../src/contract/notifier.ts";
 import { testNotifier } from "../../support/notifier.ts";
-import { invite, startPeople, type Person } from "../../support/people.ts";
+import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, plainVotes, type Service } from "../../support/service.ts";
 import { signVotes } from "../../support/signed-votes.ts";
 
@@ -68,6 +68,7 @@ test("a rule cannot offer grants and require signatures", async () => {
 });
 
 test("a grant does not cover an action once another policy requires a signature", async () => {
+  await addUser(service, { name: "bob" });
   const bob = (await makeKey(service, { name: "bob", owner: "bob", preset: "approver" })).key;
   const { body: grant, status } = await service.call("POST", "/v1/grants", {
     key: bob,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createUsersAudit } from "../../../src/audit/users.ts";
 import { commitDigest, sha256Hex, utf8 } from "../../../src/core.ts";
-import { invite, startPeople, type Person } from "../../support/people.ts";
+import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, plainVotes, type Service } from "../../support/service.ts";
 import { signature, signVotes } from "../../support/signed-votes.ts";
 
@@ -19,6 +19,7 @@ let agent: string;
 let grace: Person;
 before(async () => {
   service = await startPeople({ policy: POLICY, change: plainVotes });
+  for (const name of ["ada", "bob"]) await addUser(service, { name });
   agent = (await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" })).key;
   grace = await invite(service, { name: "Grace", roles: ["approver"] });
 });

@@ -1,7 +1,7 @@
 /** The access review: rights, votes and use of users and keys, as JSON, CSV and in the command. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { invite, startPeople, type Person } from "../../support/people.ts";
+import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { ASKED, makeKey, type Answer, type Service } from "../../support/service.ts";
 
 const DAY = 24 * 3_600_000;
@@ -13,6 +13,7 @@ before(async () => {
   service = await startPeople({
     change(config) {
       config.groups["near"] = { members: [], tools: ["billing.*"] };
+      config.groups["robins"] = { members: ["Robin"], agents: ["bot", "other-*"] };
       config.approvals.trust_key_makers = true;
     },
   });
@@ -63,19 +64,21 @@ test("votes, approval rate and median time are counted for each person", async (
 test("limits of groups and keys bound to an agent are shown, and users and keys that cannot approve", async () => {
   const near = await invite(service, { name: "Near", roles: ["approver"], groups: ["near"] });
   await invite(service, { name: "Viewer", roles: ["viewer"] });
+  await addUser(service, { name: "Bo", roles: ["approver"] });
   await makeKey(service, { name: "bound", preset: "approver", agent_id: "bot", owner: "Bo" });
-  assert.deepEqual((await rowOf("Near")).limits, [{ agents: null, tools: ["billing.*"] }]);
+  assert.deepEqual((await rowOf("Near")).limits, [{ agents: null, tools: ["billing.*"], also: [] }]);
   assert.equal((await rowOf("Viewer")).may_approve, false);
   const bound = await rowOf("bound");
-  assert.deepEqual([bound.agent_id, bound.limits], ["bot", [{ agents: ["bot"], tools: null }]]);
+  assert.deepEqual([bound.agent_id, bound.limits], ["bot", [{ agents: ["bot"], tools: null, also: [] }]]);
   await service.call("POST", `/v1/users/${near.id}/end`, { key: service.admin, body: {} });
   const ended = await rowOf("Near");
   assert.deepEqual([ended.may_approve, ended.unused], [false, false]);
   assert.notEqual(ended.ended_at, null);
 });
 
-test("a key that is bound to an agent can approve no more than the user who made it", async () => {
+test("a key can approve no more than its agent, its owner and the user who made it, and every limit is shown", async () => {
   const maker = await invite(service, { name: "Lim", roles: ["approver", "key_manager"], groups: ["near"] });
+  await addUser(service, { name: "Robin", roles: ["approver"] });
   const body = { name: "of Lim", owner: "Robin", preset: "approver", agent_id: "bot" };
   const made = await maker.call("POST", "/v1/api-keys", body);
   assert.equal(made.status, 201, JSON.stringify(made.body));
@@ -84,7 +87,11 @@ test("a key that is bound to an agent can approve no more than the user who made
     return (await service.call("GET", `/v1/actions/${id}`, { key: made.body.key })).status;
   };
   assert.deepEqual([await read("billing.send"), await read("stripe")], [200, 404]);
-  assert.deepEqual((await rowOf("of Lim")).limits, [{ agents: ["bot"], tools: ["billing.*"] }]);
+  const also = [
+    { agents: ["bot", "other-*"], tools: null },
+    { agents: null, tools: ["billing.*"] },
+  ];
+  assert.deepEqual((await rowOf("of Lim")).limits, [{ agents: ["bot"], tools: null, also }]);
 });
 
 test("a user's delegators are those in whose place they can approve now", async () => {
@@ -117,6 +124,7 @@ test("a user's delegators are those in whose place they can approve now", async 
 });
 
 test("a voter whose key was revoked is still listed, and the revoked key is not", async () => {
+  await addUser(service, { name: "Olga" });
   const { id, key } = await makeKey(service, { name: "old key", preset: "approver", owner: "Olga" });
   const submitted = await service.call("POST", "/v1/actions", {
     body: { ...ASKED, params: { ...ASKED.params, by: "olga" } },

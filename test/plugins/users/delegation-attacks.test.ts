@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { auditStore } from "../../../src/testing/index.ts";
-import { invite, startPeople, type Person } from "../../support/people.ts";
+import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `
@@ -19,6 +19,7 @@ let ben: Person;
 let n = 0;
 before(async () => {
   service = await startPeople({ policy: POLICY });
+  for (const name of ["ada", "robot"]) await addUser(service, { name });
   agent = (await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" })).key;
   ann = await invite(service, { name: "Ann", roles: ["approver", "break_glass"], groups: ["finance"] });
   ben = await invite(service, { name: "Ben", roles: ["approver"], groups: ["support"] });

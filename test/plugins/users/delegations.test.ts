@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { auditStore } from "../../../src/testing/index.ts";
-import { invite, startPeople, type Person } from "../../support/people.ts";
+import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, type Answer, type Service } from "../../support/service.ts";
 
 const DAY = 86_400_000;
@@ -34,6 +34,7 @@ before(async () => {
       config.groups = { limited: { members: [], tools: ["crm"] }, clerks: { members: ["ada"] } };
     },
   });
+  await addUser(service, { name: "ada" });
   agent = (await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" })).key;
   ann = await invite(service, { name: "Ann", roles: ["approver"], groups: ["finance"] });
   ben = await invite(service, { name: "Ben", roles: ["approver"], groups: ["support"] });

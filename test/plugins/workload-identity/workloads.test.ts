@@ -9,7 +9,7 @@ import users from "../../../plugins/users/index.ts";
 import workloadIdentity from "../../../plugins/workload-identity/index.ts";
 import { type DecisionEntry, decodeEntry, type User } from "../../../src/core.ts";
 import { toRfc3339, type Plugin } from "../../../src/plugin.ts";
-import { invite, type Person } from "../../support/people.ts";
+import { addUser, invite, type Person } from "../../support/people.ts";
 import { ROOT } from "../../support/process.ts";
 import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
 import { startTokenIssuer, type TokenIssuer } from "../../support/token-issuer.ts";
@@ -78,6 +78,7 @@ before(async () => {
       { plugin: workloadIdentity as Plugin, options: { issuers: issuers() }, origin: "workload-identity", core: true },
     ],
   });
+  await addUser(service, { name: "Platform team" });
 });
 after(async () => {
   await service.close();
@@ -104,6 +105,7 @@ function issuers(): object[] {
         },
         { id: "rest", agent: "builder", subject: "repo:acme/*:ref:refs/heads/main" },
         { id: "late", agent: "late", subject: "repo:late/late:ref:refs/heads/main" },
+        { id: "ghost", agent: "ghost", subject: "repo:ghost/ghost:ref:refs/heads/main", owner: "Gus" },
         { id: "doomed", agent: "doomed", subject: "repo:doomed/doomed:ref:refs/heads/main" },
       ],
     },
@@ -369,6 +371,18 @@ test("revoking the workload's key refuses its tokens at once, cancels its action
   assert.equal(refused.status, 401);
   assert.match(refused.body.detail, /was revoked/);
   assert.equal((await keysOf("doomed")).length, 1);
+});
+
+test("a token is refused while the configured owner of its workload is not a user", async () => {
+  await invite(service, { name: "Uri", roles: ["viewer"] });
+  const token = await signGithub("ghost/ghost");
+  const refused = await submit(token, "ghost", "wait");
+  assert.equal(refused.status, 401);
+  assert.match(refused.body.detail, /owner of the workload "ghost" is not valid: no user is named "Gus"/);
+  assert.deepEqual(await keysOf("ghost"), []);
+  await addUser(service, { name: "Gus" });
+  assert.equal((await submit(token, "ghost", "wait")).status, 202);
+  assert.equal((await keysOf("ghost"))[0].owner, "Gus");
 });
 
 test("another key with the workload's name is not taken for it", async () => {

@@ -1,6 +1,7 @@
 /** API keys: who may call, and what for. */
 import { at, call, url } from "../core/api.ts";
-import { key } from "../core/session.ts";
+import { may } from "../core/me.ts";
+import { COOKIE, key } from "../core/session.ts";
 import { Field, values } from "../ui/forms.tsx";
 import { plain } from "../ui/format.ts";
 import {
@@ -139,16 +140,25 @@ function Create({ onClose, onMade }) {
   const [preset, setPreset] = useState("approver");
   const [error, setError] = useState(/** @type {any} */ (null));
   const [busy, setBusy] = useState(false);
+  const isUser = key() === COOKIE;
+  const { data: users } = useLoad(
+    (signal) =>
+      isUser && ["users:read", "users:manage"].some(may)
+        ? call(url("/v1/users", { status: "live", limit: 1000 }), { signal })
+        : Promise.resolve(null),
+    [],
+  );
   const submit = async (event) => {
     event.preventDefault();
     const form = event.currentTarget;
     const { name, agent_id, owner, expires_at } = values(form);
     const scopes = new FormData(form).getAll("scopes");
+    const isShared = new FormData(form).has("shared");
     const body = {
       name,
       ...(preset === "" ? { scopes } : { preset }),
       agent_id: agent_id || null,
-      owner: owner || null,
+      ...(isShared ? { owner: null } : owner === "" ? {} : { owner }),
       expires_at: expires_at === "" ? null : new Date(expires_at).toISOString(),
     };
     setBusy(true);
@@ -195,10 +205,21 @@ function Create({ onClose, onMade }) {
       <${Field}
         name="owner"
         label="Owner"
-        help="The person or team behind it; a key that may approve needs one. Keys of one owner count as one approver, and cannot approve each other's actions."
+        help=${`The user behind it. ${isUser ? "Empty: you. " : ""}A key that may approve needs one. Keys of one owner count as one approver, and cannot approve each other's actions.`}
         error=${error}
         maxlength="100"
+        list="owners"
       />
+      <datalist id="owners">
+        ${(users?.users ?? []).map((user) => html`<option value=${plain(user.name)}></option>`)}
+      </datalist>
+      ${
+        isUser
+          ? html`<label class="check"
+              ><input type="checkbox" name="shared" /> A shared agent: no person is behind it</label
+            >`
+          : null
+      }
       <${Field} name="expires_at" label="Ends" help="Empty: never." error=${error} type="datetime-local" />
       <${Problem} error=${error} />
       <div class="row end">
