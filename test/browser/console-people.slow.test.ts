@@ -288,7 +288,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await dialog.getByRole("button", { name: "Resume" }).click();
     await page.getByText("Uma can sign in again.").waitFor();
     await page.getByText("No user has been ended.").waitFor();
-    await visit(page, "#/users", "Users");
+    await page.getByRole("button", { name: "Active", exact: true }).click();
     await page.getByRole("button", { name: "End Alma" }).click();
     await dialog.getByText("This is you: you will be signed out.").waitFor();
   });
