@@ -139,6 +139,14 @@ export { type MatchedLimit, findMatchedLimits, findUsedBefore } from "./domain/p
 
 // Policies and decisions
 export { findUnknownChannels } from "./domain/policy/check/unknown-channels.ts";
+export {
+  listFunctions,
+  listTools,
+  listVariables,
+  type NamedFunction,
+  type NamedTool,
+  type NamedType,
+} from "./domain/policy/check/expression-names.ts";
 export { findUnknownReviewers } from "./domain/policy/check/reviewer-faults.ts";
 export { findRuleWarnings } from "./domain/policy/check/rule-warnings.ts";
 export { findGrantExpressionFault, findLargestGrantTerms } from "./domain/policy/check/grant-request.ts";

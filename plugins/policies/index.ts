@@ -9,6 +9,7 @@ import {
   importPolicies,
   updatePolicy,
 } from "./policy-changes.ts";
+import { editorRoutes } from "./check.ts";
 import { dryRunRoute } from "./dry-run.ts";
 import { findPolicy, findVersion } from "./stored-policies.ts";
 import { FILE_TYPES, parsePolicyBody, YAML_TYPES } from "./parse-body.ts";
@@ -129,6 +130,7 @@ function routes(host: CoreHost): Route[] {
       },
     }),
     dryRunRoute(host, TAG, MAX_BODY),
+    ...editorRoutes(host, TAG, MAX_BODY),
     defineRoute({
       method: "GET",
       path: "/v1/policies/:id",

@@ -163,33 +163,41 @@ export const VersionList = Type.Object(
   },
 );
 
+/** One change between two versions. */
+export const Change = Type.Object(
+  {
+    kind: Type.Union(
+      [
+        "policy_changed",
+        "limit_added",
+        "limit_removed",
+        "limit_changed",
+        "rule_added",
+        "rule_removed",
+        "rule_changed",
+        "rule_moved",
+      ].map((kind) => Type.Literal(kind)),
+    ),
+    rule: Nullable(Type.String()),
+    before: Nullable(Type.Integer({ description: "Position among the rules, from 1." })),
+    after: Nullable(Type.Integer({ description: "Position among the rules, from 1." })),
+    fields: Type.Array(
+      Type.Object(
+        { field: Type.String(), before: Type.Unknown(), after: Type.Unknown() },
+        { additionalProperties: false },
+      ),
+    ),
+    summary: Type.String({ description: "One sentence for people." }),
+  },
+  { additionalProperties: false },
+);
+
 export const Diff = Type.Object(
   {
     policy: Type.String(),
     from: Type.Integer(),
     to: Type.Integer(),
-    changes: Type.Array(
-      Type.Object(
-        {
-          kind: Type.Union(
-            ["policy_changed", "rule_added", "rule_removed", "rule_changed", "rule_moved"].map((kind) =>
-              Type.Literal(kind),
-            ),
-          ),
-          rule: Nullable(Type.String()),
-          before: Nullable(Type.Integer({ description: "Position among the rules, from 1." })),
-          after: Nullable(Type.Integer({ description: "Position among the rules, from 1." })),
-          fields: Type.Array(
-            Type.Object(
-              { field: Type.String(), before: Type.Unknown(), after: Type.Unknown() },
-              { additionalProperties: false },
-            ),
-          ),
-          summary: Type.String({ description: "One sentence for people." }),
-        },
-        { additionalProperties: false },
-      ),
-    ),
+    changes: Type.Array(Change),
   },
   {
     additionalProperties: false,

@@ -1,7 +1,9 @@
 /** Compiles and tests callers' policies on a separate thread, so that only the caller waits for their cost. */
 import type { ActionRequest } from "../domain/actions.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
-import type { Decision, Facts, PolicyDocument } from "../domain/policy/policy-types.ts";
+import type { NamedTool, NamedType } from "../domain/policy/check/expression-names.ts";
+import type { Decision, Effect, Facts, PolicyDocument } from "../domain/policy/policy-types.ts";
+import type { FieldError } from "./errors.ts";
 import type { SuggestionRange, SuggestionReport } from "./suggestions.ts";
 import type { BacktestRange, BacktestReport } from "./backtest.ts";
 
@@ -34,6 +36,37 @@ export interface TrialCase {
   now: number;
 }
 
+/** The texts of an editor. `tests` is null if there are none. */
+export interface PolicyTexts {
+  yaml: string;
+  tests: string | null;
+}
+
+/** Results of the tests in a text. If a text has a fault, no test runs. */
+export interface CheckedTests {
+  faults: FieldError[];
+  passed: number;
+  failed: number;
+  /** The first results, in the order of the text. `failure` is null if the case passes. */
+  results: {
+    name: string;
+    line: number | null;
+    column: number | null;
+    effect: Effect | null;
+    failure: string | null;
+  }[];
+}
+
+/** What a check of the texts found. The lists of documents, variables and tools are empty if the policies have a fault. */
+export interface CheckedText {
+  documents: PolicyDocument[];
+  faults: FieldError[];
+  warnings: FieldError[];
+  tests: CheckedTests | null;
+  variables: NamedType[];
+  tools: NamedTool[];
+}
+
 /**
  * Each method rejects with TOO_MANY_TRIALS if this process's limit is reached, TRIAL_TOO_LONG if it exceeds the time
  * limit of a request, TRIAL_LOST if the thread failed, and SHUTTING_DOWN if `signal` aborted. A failure is never a
@@ -52,6 +85,8 @@ export interface PolicyTrials {
     alone: boolean,
     signal: AbortSignal,
   ): Promise<SerializedPolicySet>;
+  /** Checks texts and runs their tests. Faults of the texts are in the result. */
+  check(texts: PolicyTexts, signal: AbortSignal): Promise<CheckedText>;
   /** Decides every case with every set. The result is one array for each set, in the order of the cases. */
   decide(
     sets: readonly (CompiledPolicySet | SerializedPolicySet)[],

@@ -22,47 +22,70 @@ function parseJsonPolicy(value: unknown, pointer: string): ParsedPolicy {
       faults.slice(0, 20).map((fault) => ({ pointer: `${pointer}${fault.pointer}`, detail: fault.detail })),
     );
   }
-  return compileAndHash([value as PolicyDocument], null)[0] as ParsedPolicy;
+  const document = value as PolicyDocument;
+  const compileFaults = findCompileFaults([document]);
+  if (compileFaults.length > 0)
+    throw invalidPolicy(compileFaults.slice(0, 20).map(({ message }) => ({ detail: message })));
+  return hashPolicy(document, null);
 }
 
 /** Returns at least one policy. Errors have line and column. */
 function parseYamlPolicies(yaml: string): ParsedPolicy[] {
-  const { documents, places, faults } = parsePolicies(yaml, "body");
-  if (faults.length > 0)
-    throw invalidPolicy(faults.slice(0, 20).map(({ line, column, message }) => fieldError(message, line, column)));
+  const { documents, faults } = readYamlPolicies(yaml);
+  if (faults.length > 0) throw invalidPolicy(faults.slice(0, 20));
+  return documents.map((document) => hashPolicy(document, documents.length === 1 ? yaml : null));
+}
+
+/** Parses and compiles policies. Returns their faults, with line and column where they have one, instead of throwing. */
+export function readYamlPolicies(yaml: string): {
+  documents: PolicyDocument[];
+  faults: FieldError[];
+  warnings: FieldError[];
+} {
+  const { documents, places, faults, warnings } = parsePolicies(yaml, "body");
   const seen = new Set<string>();
-  for (const [i, { policy }] of documents.entries()) {
-    if (seen.has(policy))
-      throw invalidPolicy([
-        fieldError(
-          `the policy "${policy}" appears twice; send it once`,
-          places[i]?.line ?? null,
-          places[i]?.column ?? null,
-        ),
-      ]);
-    seen.add(policy);
-  }
-  return compileAndHash(documents, documents.length === 1 ? yaml : null);
+  const repeated = documents.flatMap(({ policy }, i): FieldError[] => {
+    if (!seen.has(policy)) return (seen.add(policy), []);
+    return [fieldError({ message: `the policy "${policy}" appears twice; send it once`, ...places[i] })];
+  });
+  const all = [...faults.map(fieldError), ...repeated];
+  const compiled =
+    all.length > 0 ? [] : findCompileFaults(documents).map((fault) => fieldError({ ...fault, ...places[fault.index] }));
+  return { documents, faults: [...all, ...compiled], warnings: warnings.map(fieldError) };
 }
 
-function fieldError(detail: string, line: number | null, column: number | null): FieldError {
-  return { detail, ...(line === null ? {} : { line }), ...(column === null ? {} : { column }) };
+/** Converts a fault in a text for the API. A fault without a position has neither line nor column. */
+export function fieldError({
+  message,
+  line = null,
+  column = null,
+}: {
+  message: string;
+  line?: number | null;
+  column?: number | null;
+}): FieldError {
+  return { detail: message, ...(line === null ? {} : { line }), ...(column === null ? {} : { column }) };
 }
 
-function compileAndHash(documents: PolicyDocument[], yaml: string | null): ParsedPolicy[] {
+/** Returns the faults that policies have only together. `index` is that of the policy in `documents`. */
+function findCompileFaults(documents: readonly PolicyDocument[]): { message: string; index: number }[] {
   try {
     compilePolicySet(
       buildPolicySet(documents.map((definition) => ({ policy: definition.policy, version: 1, definition }))),
     );
+    return [];
   } catch (error) {
-    if (error instanceof PolicyCompileError)
-      throw invalidPolicy(error.faults.slice(0, 20).map((fault) => ({ detail: explainCompileFault(fault) })));
-    throw error;
+    if (!(error instanceof PolicyCompileError)) throw error;
+    return error.faults.map((fault) => ({
+      message: explainCompileFault(fault),
+      index: documents.findIndex(({ policy }) => policy === fault.policy),
+    }));
   }
-  return documents.map((document) => {
-    const text = canonicalText(document as unknown as JsonValue);
-    return { document, text, digest: sha256Hex(utf8(text)), yaml };
-  });
+}
+
+function hashPolicy(document: PolicyDocument, yaml: string | null): ParsedPolicy {
+  const text = canonicalText(document as unknown as JsonValue);
+  return { document, text, digest: sha256Hex(utf8(text)), yaml };
 }
 
 function invalidPolicy(errors: FieldError[]): Refusal {

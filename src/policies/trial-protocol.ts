@@ -3,7 +3,14 @@ import type { BacktestCounts, BacktestRange, BacktestReport } from "../contract/
 import type { ErrorCode, FieldError } from "../contract/errors.ts";
 import type { StorageReader } from "../contract/storage.ts";
 import type { VisibleReads } from "../contract/visible-reads.ts";
-import type { Candidates, ParsedPolicy, TrialCase, SerializedPolicySet } from "../contract/trials.ts";
+import type {
+  Candidates,
+  CheckedText,
+  ParsedPolicy,
+  PolicyTexts,
+  TrialCase,
+  SerializedPolicySet,
+} from "../contract/trials.ts";
 import type { PastDecisionReader, SuggestionRange, SuggestionReport } from "../contract/suggestions.ts";
 import type { Decision } from "../domain/policy/policy-types.ts";
 
@@ -14,6 +21,7 @@ export interface Jobs {
     input: { active: SerializedPolicySet; candidates: Candidates; alone: boolean };
     output: SerializedPolicySet;
   };
+  check: { input: PolicyTexts; output: CheckedText };
   decide: { input: { sets: SerializedPolicySet[]; cases: readonly TrialCase[] }; output: Decision[][] };
   backtest: {
     input: { set: SerializedPolicySet; range: Omit<BacktestRange, "signal" | "progress"> };

@@ -13,6 +13,7 @@ import type { Decision, PolicySetDocument } from "../domain/policy/policy-types.
 import { backtest, type BacktestReader } from "./backtest.ts";
 import type { PastDecisionReader } from "../contract/suggestions.ts";
 import { suggestPolicies } from "./suggest-policies.ts";
+import { checkPolicyText } from "./check-text.ts";
 import { parseCandidatePolicies, buildCandidateSet } from "./candidates.ts";
 import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } from "./trial-protocol.ts";
 
@@ -116,6 +117,8 @@ const JOBS: { [Name in JobName]: (input: Jobs[Name]["input"], turn: Turn) => Pro
   async read(candidates) {
     return parseCandidatePolicies(candidates);
   },
+
+  check: (texts, turn) => checkPolicyText(texts, turn.yieldIfSlow),
 
   async withCandidates({ active, candidates, alone }, turn) {
     const policies = parseCandidatePolicies(candidates);

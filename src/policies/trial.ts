@@ -8,7 +8,15 @@ import type { BacktestRange, BacktestReport } from "../contract/backtest.ts";
 import type { PastDecisionReader, SuggestionRange, SuggestionReport } from "../contract/suggestions.ts";
 import { Refusal } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
-import type { Candidates, ParsedPolicy, PolicyTrials, SerializedPolicySet, TrialCase } from "../contract/trials.ts";
+import type {
+  Candidates,
+  CheckedText,
+  ParsedPolicy,
+  PolicyTexts,
+  PolicyTrials,
+  SerializedPolicySet,
+  TrialCase,
+} from "../contract/trials.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { Decision, PolicySetDocument } from "../domain/policy/policy-types.ts";
 import { startThread } from "./worker-thread.ts";
@@ -97,6 +105,10 @@ class ThreadedTrials implements TrialService {
     signal?: AbortSignal,
   ): Promise<SerializedPolicySet> {
     return this.run("withCandidates", { active: serializePolicySet(active), candidates, alone }, { signal });
+  }
+
+  check(texts: PolicyTexts, signal?: AbortSignal): Promise<CheckedText> {
+    return this.run("check", texts, { signal });
   }
 
   decide(

@@ -345,6 +345,8 @@ describe("every operation", () => {
     await send("POST", "/v1/policies/dry-run", {
       body: { policy: definition, actions: [{ agent_id: "a", tool: "walk", operation: "x" }] },
     });
+    await send("POST", "/v1/policies/check", { body: { yaml: JSON.stringify(definition) } });
+    await send("GET", "/v1/policy-vocabulary");
 
     const rule = {
       name: "r",

@@ -165,6 +165,54 @@ describe("a policy over the API", () => {
   });
 });
 
+describe("the check of a text", () => {
+  const text = (effect: string): string =>
+    `policy: texts\nlet: { most: 100 }\nrules:\n  - { name: a, tool: wiki, operation: edit, when: params.n < most, effect: ${effect} }\n`;
+  const check = async (body: object) => (await admin("POST", "/v1/policies/check", { body })).body;
+
+  it("reports a fault at its line, and stores nothing", async () => {
+    const { faults, policies } = await check({ yaml: text("alow") });
+    assert.deepEqual([faults.length, faults[0].line, policies], [1, 4, []]);
+    assert.ok(faults[0].column > 1);
+    assert.match(faults[0].detail, /allow/);
+    const twice = await check({ yaml: `${text("allow")}---\n${text("allow")}` });
+    assert.match(twice.faults[0].detail, /appears twice/);
+    assert.equal((await admin("GET", "/v1/policies/texts")).status, 404);
+  });
+
+  it("reports what changes, what tests find, and which names the text declares", async () => {
+    await admin("POST", "/v1/policies?activate=true", {
+      raw: text("deny"),
+      headers: { "content-type": "application/yaml" },
+    });
+    const tests = ["allow", "deny"]
+      .map(
+        (effect) =>
+          `  - { name: ${effect}, action: { agent_id: a, tool: wiki, operation: edit, params: { n: 1 } }, expect: { effect: ${effect} } }\n`,
+      )
+      .join("");
+    const checked = await check({ yaml: text("allow"), tests: `now: 2026-01-31T12:00:00Z\ncases:\n${tests}` });
+    assert.deepEqual([checked.faults, checked.policies[0].compared_with], [[], 1]);
+    assert.match(checked.policies[0].changes[0].summary, /is allow; it was deny/);
+    assert.deepEqual([checked.tests.passed, checked.tests.failed], [1, 1]);
+    const [passed, failed] = checked.tests.results;
+    assert.deepEqual([passed.failure, failed.line, failed.effect], [null, 4, "allow"]);
+    assert.match(failed.failure, /effect is allow, expected deny/);
+    assert.deepEqual(checked.variables, [{ name: "most", type: "an int" }]);
+    assert.deepEqual(checked.tools, [{ tool: "wiki", operation: "edit", params: [] }]);
+    const faulty = await check({ yaml: text("allow"), tests: "now: soon\ncases: []\n" });
+    assert.ok(faulty.tests.faults.length > 0 && faulty.tests.passed === 0);
+  });
+
+  it("lists what a policy can contain", async () => {
+    const { schema, variables, functions, tools } = (await admin("GET", "/v1/policy-vocabulary")).body;
+    assert.ok("rules" in schema.properties);
+    assert.ok(variables.some(({ name }: { name: string }) => name === "principal.owner"));
+    assert.ok(functions.some(({ name, method }: { name: string; method: boolean }) => name === "startsWith" && method));
+    assert.ok(tools.some(({ tool }: { tool: string }) => tool === "mail"));
+  });
+});
+
 describe("conditions of a change", () => {
   it("If-Match rejects a change if another came first, and loses nothing", async () => {
     const body = named();

@@ -3406,7 +3406,7 @@ export interface Api {
       from: number;
       to: number;
       changes: ({
-        kind: "policy_changed" | "rule_added" | "rule_removed" | "rule_changed" | "rule_moved";
+        kind: "policy_changed" | "limit_added" | "limit_removed" | "limit_changed" | "rule_added" | "rule_removed" | "rule_changed" | "rule_moved";
         rule: string | null;
         /** Position among the rules, from 1. */
         before: number | null;
@@ -3512,6 +3512,103 @@ export interface Api {
       next_cursor: string | null;
     };
   };
+  "POST /v1/policies/check": {
+    query: never;
+    body: {
+      /** Policies as YAML, one or more documents. Can be faulty. */
+      yaml: string;
+      /** Tests of these policies, in the format of a `_test.yaml` file. */
+      tests?: string | undefined;
+    };
+    response: {
+      /** Empty if the policies can be stored. */
+      faults: ({
+        /** From 1; null if the fault has no position. */
+        line: number | null;
+        /** From 1; null if the fault has no position. */
+        column: number | null;
+        /** One sentence for people. */
+        detail: string;
+      })[];
+      /** The policies can be stored, but probably do not do what their author intended. */
+      warnings: ({
+        /** From 1; null if the fault has no position. */
+        line: number | null;
+        /** From 1; null if the fault has no position. */
+        column: number | null;
+        /** One sentence for people. */
+        detail: string;
+      })[];
+      /** The policies of the text. Empty if it has a fault. */
+      policies: ({
+        policy: string;
+        /** The active version, or the newest if none is active; null for a new policy. */
+        compared_with: number | null;
+        /** At most 200. */
+        changes: ({
+          kind: "policy_changed" | "limit_added" | "limit_removed" | "limit_changed" | "rule_added" | "rule_removed" | "rule_changed" | "rule_moved";
+          rule: string | null;
+          /** Position among the rules, from 1. */
+          before: number | null;
+          /** Position among the rules, from 1. */
+          after: number | null;
+          fields: {
+            field: string;
+            before: unknown;
+            after: unknown;
+          }[];
+          /** One sentence for people. */
+          summary: string;
+        })[];
+        /** Changes that are not listed. */
+        more_changes: number;
+      })[];
+      tests: {
+        /** Faults of the text of the tests. No test runs if there is one. */
+        faults: ({
+          /** From 1; null if the fault has no position. */
+          line: number | null;
+          /** From 1; null if the fault has no position. */
+          column: number | null;
+          /** One sentence for people. */
+          detail: string;
+        })[];
+        /** Cases that passed. */
+        passed: number;
+        /** Cases that failed. */
+        failed: number;
+        /** At most 500 cases, in the order of the text. */
+        results: ({
+          name: string;
+          /** From 1; null if the fault has no position. */
+          line: number | null;
+          /** From 1; null if the fault has no position. */
+          column: number | null;
+          effect: "allow" | "deny" | "require_approval" | null;
+          /** What differs; null if the case passed. */
+          failure: string | null;
+        })[];
+      } | null;
+      /** Named values of the policies (`let` and `data`). Empty if the text has a fault. */
+      variables: {
+        name: string;
+        /** Such as `a string or null`. */
+        type: string;
+      }[];
+      /** Tools that policies declare or name without wildcards. */
+      tools: ({
+        tool: string;
+        /** Null for every operation. */
+        operation: string | null;
+        /** Declared parameters. */
+        params: {
+          name: string;
+          /** Such as `a string or null`. */
+          type: string;
+        }[];
+      })[];
+    };
+  };
   "POST /v1/policies/dry-run": {
     query: never;
     body: {
@@ -3588,6 +3685,44 @@ export interface Api {
       min_days?: number | undefined;
     };
     response: Suggestions;
+  };
+  "GET /v1/policy-vocabulary": {
+    query: never;
+    body: never;
+    response: {
+      /** JSON Schema of a policy. */
+      schema: Record<string, unknown>;
+      /** Variables of every condition, and their members. */
+      variables: {
+        name: string;
+        /** Such as `a string or null`. */
+        type: string;
+      }[];
+      /** Functions, methods and macros of conditions. */
+      functions: {
+        name: string;
+        /** Called as `value.name()`. */
+        method: boolean;
+        /** Numbers of arguments that it accepts. */
+        arity: number[];
+      }[];
+      /** Tools that policies declare or name without wildcards. */
+      tools: ({
+        tool: string;
+        /** Null for every operation. */
+        operation: string | null;
+        /** Declared parameters. */
+        params: {
+          name: string;
+          /** Such as `a string or null`. */
+          type: string;
+        }[];
+      })[];
+      /** Configured channels. */
+      channels: string[];
+      /** Configured machine reviewers. */
+      reviewers: string[];
+    };
   };
   "GET /v1/provenance/{hash}": {
     query: never;

@@ -1,0 +1,93 @@
+/** Lists what expressions can name, for completion in editors. */
+import { FUNCTION_NAMES, listArities } from "../condition/cel.ts";
+import { compileNamedValues } from "../condition/named-values.ts";
+import type { PolicyDocument } from "../policy-types.ts";
+import { isGlob } from "../compile/glob.ts";
+import { inferNamedTypes } from "./named-types.ts";
+import { describeType, type StaticType, typeOfJsonSchema, unionMembers } from "./static-types.ts";
+import { VARIABLE_TYPES } from "./type-check.ts";
+
+/** A variable or a member of one, such as `principal.owner`, with a phrase for its type. */
+export interface NamedType {
+  name: string;
+  type: string;
+}
+
+/** A function, or a method of values. `arity` lists the numbers of arguments that it accepts. */
+export interface NamedFunction {
+  name: string;
+  method: boolean;
+  arity: readonly number[];
+}
+
+/** A tool and an operation that policies name. Null stands for every operation. */
+export interface NamedTool {
+  tool: string;
+  operation: string | null;
+  /** Declared parameters. */
+  params: readonly NamedType[];
+}
+
+/** Functions that the parser expands. Their first argument is a name. */
+const MACROS: readonly NamedFunction[] = [
+  { name: "has", method: false, arity: [1] },
+  { name: "cel.bind", method: false, arity: [3] },
+  ...["all", "exists", "exists_one", "filter", "map"].map((name) => ({ name, method: true, arity: [2] })),
+];
+
+/** Maximum number of members of one variable, so that large data does not fill the answer. */
+const MAX_MEMBERS = 200;
+
+/** Lists the variables of every expression and their members. */
+export function listVariables(): NamedType[] {
+  return describeAll(VARIABLE_TYPES);
+}
+
+/** Lists the functions, methods and macros of expressions. */
+export function listFunctions(): NamedFunction[] {
+  return [
+    ...MACROS,
+    ...FUNCTION_NAMES.flatMap((name) =>
+      [false, true].map((method) => ({ name, method, arity: listArities(name, method) })),
+    ).filter(({ arity }) => arity.length > 0),
+  ];
+}
+
+/** Lists the named values of a valid policy (`let` and `data`) and their members. */
+export function listNamedValues(document: Pick<PolicyDocument, "let" | "data">): NamedType[] {
+  return describeAll(inferNamedTypes(document, compileNamedValues(document).named).types);
+}
+
+/** Lists the tools that policies declare or name literally, with the parameters that they declare. */
+export function listTools(documents: readonly PolicyDocument[]): NamedTool[] {
+  const found = new Map<string, NamedTool>();
+  const add = (tool: string, operation: string | null, params: readonly NamedType[]): void => {
+    const key = JSON.stringify([tool, operation]);
+    if ((found.get(key)?.params.length ?? -1) < params.length) found.set(key, { tool, operation, params });
+  };
+  for (const { tools = [], rules, limits = [] } of documents) {
+    for (const { tool, operation, params } of tools)
+      add(tool, operation ?? null, describeMembers("", typeOfJsonSchema(params)));
+    for (const { tool, operation } of [...rules, ...limits])
+      for (const name of literals(tool))
+        for (const one of operation === undefined ? [null] : literals(operation)) add(name, one, []);
+  }
+  return [...found.values()].sort((a, b) => (a.tool < b.tool ? -1 : 1));
+}
+
+const literals = (names: string | string[] | undefined): string[] =>
+  (names === undefined ? [] : [names].flat()).filter((name) => !isGlob(name));
+
+function describeAll(types: ReadonlyMap<string, StaticType>): NamedType[] {
+  return [...types].flatMap(([name, type]) => [
+    { name, type: describeType(type) },
+    ...describeMembers(`${name}.`, type),
+  ]);
+}
+
+function describeMembers(prefix: string, type: StaticType): NamedType[] {
+  return unionMembers(type)
+    .flatMap((member) => (member.kind === "map" ? [...member.fields] : []))
+    .slice(0, MAX_MEMBERS)
+    .map(([name, field]) => ({ name: `${prefix}${name}`, type: describeType(field) }));
+}

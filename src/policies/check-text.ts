@@ -1,0 +1,59 @@
+/** Checks the text of policies and of their tests while a person types, and lists what the text declares. */
+import type { CheckedTests, CheckedText, PolicyTexts } from "../contract/trials.ts";
+import { listNamedValues, listTools } from "../domain/policy/check/expression-names.ts";
+import { parsePolicyTests, type PolicyTest } from "../domain/policy/parse/parse.ts";
+import type { PolicyDocument } from "../domain/policy/policy-types.ts";
+import { runPolicyTest } from "../domain/policy/test/run-tests.ts";
+import { fieldError, readYamlPolicies } from "./candidates.ts";
+import type { YieldIfSlow } from "./yield-if-slow.ts";
+
+/** Maximum number of results in a report. `passed` and `failed` count all of them. */
+const MAX_RESULTS = 500;
+
+/** Returns every fault and warning, and runs the tests if neither text has a fault. */
+export async function checkPolicyText({ yaml, tests }: PolicyTexts, yieldIfSlow: YieldIfSlow): Promise<CheckedText> {
+  const { documents, faults, warnings } = readYamlPolicies(yaml);
+  await yieldIfSlow();
+  const isValid = faults.length === 0;
+  return {
+    documents: isValid ? documents : [],
+    faults,
+    warnings,
+    tests: tests === null ? null : await runTests(isValid ? documents : null, tests, yieldIfSlow),
+    variables: isValid ? documents.flatMap(listNamedValues) : [],
+    tools: isValid ? listTools(documents) : [],
+  };
+}
+
+/** @param documents null if the policies have faults, so that no test can run */
+async function runTests(
+  documents: readonly PolicyDocument[] | null,
+  text: string,
+  yieldIfSlow: YieldIfSlow,
+): Promise<CheckedTests> {
+  const parsed = parsePolicyTests(text, "tests");
+  const report: CheckedTests = { faults: parsed.faults.map(fieldError), passed: 0, failed: 0, results: [] };
+  if (documents === null || report.faults.length > 0) return report;
+  for (const [i, test] of parsed.tests.entries()) {
+    for (const [j, { name, failure, effect }] of runTest(documents, test).entries()) {
+      const { line = null, column = null } = parsed.places[i]?.[j] ?? {};
+      if (failure === null) report.passed += 1;
+      else report.failed += 1;
+      if (report.results.length < MAX_RESULTS) report.results.push({ name, line, column, effect, failure });
+    }
+    await yieldIfSlow();
+  }
+  return report;
+}
+
+function runTest(documents: readonly PolicyDocument[], test: PolicyTest) {
+  if (test.environment !== undefined) {
+    const failure = `the environment "${test.environment}" needs shared data, which only a folder of policies has`;
+    return [{ name: `environment ${test.environment}`, failure, effect: null }];
+  }
+  return runPolicyTest(documents, test).map(({ name, failure, decision }) => ({
+    name,
+    failure,
+    effect: decision?.effect ?? null,
+  }));
+}
