@@ -82,7 +82,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     ["#/provenance", "no key is pinned"],
     [`#/provenance/${hash}`, "Entry"],
     ["#/events?after=-1", "policies decide"],
-    ["#/deliveries", "Nobody was told anything yet"],
+    ["#/deliveries", "No messages were sent yet"],
     ["#/system", "Ready"],
   ];
 

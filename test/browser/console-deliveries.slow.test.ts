@@ -32,7 +32,7 @@ describe("deliveries in a browser", { skip: withoutBrowser }, () => {
   it("lists them, filters them and sends a dead one again", async () => {
     pigeon.plans.push(() => Promise.reject(new NotifierError("no such <b>mailbox</b>", { permanent: true })));
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/deliveries");
-    await page.getByText("Nobody was told anything yet").waitFor();
+    await page.getByText("No messages were sent yet").waitFor();
     const id = (await console_.service.call("POST", "/v1/actions", { body: ASKED })).body.id as string;
     await page.getByText("no such <b>mailbox</b>").waitFor();
     await page.getByRole("cell", { name: "delivered" }).first().waitFor();

@@ -39,7 +39,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await page.getByText("for the first time").waitFor();
     await console_.service.call("POST", "/v1/actions", { body: ALLOWED });
     await quiet(console_.service);
-    await page.getByRole("button", { name: "Look again" }).click();
+    await page.getByRole("button", { name: "Check again" }).click();
     await page.getByText(/it goes on from the \d+ entries that this browser has seen/).waitFor();
     assert.deepEqual([complaints, strayed], [[], []]);
   });
@@ -65,7 +65,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
         localStorage.setItem("assent.checkpoint", JSON.stringify({ vkey: key, size: 10_000, root: "ab".repeat(32) })),
       vkey,
     );
-    await page.getByRole("button", { name: "Look again" }).click();
+    await page.getByRole("button", { name: "Check again" }).click();
     await page.getByText("The log has shrunk").waitFor();
     const impostor = signerOf(vkey.split("+")[0] as string);
     await page.evaluate((key) => localStorage.setItem("assent.pinned", key), impostor.vkey);
@@ -146,7 +146,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual(seen, ["after", "meanwhile two", "meanwhile one", "before"]);
     await page.getByRole("button", { name: "Pause" }).click();
     await submit("paused");
-    await page.getByRole("button", { name: "Go on (1 new)" }).click();
+    await page.getByRole("button", { name: "Resume (1 new)" }).click();
     await page.getByText("stripe paused").waitFor();
   });
 

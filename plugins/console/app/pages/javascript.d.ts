@@ -1,6 +1,6 @@
 import type { PageView } from "../shell/pages.ts";
 
 export const LOADERS: Record<
-  "policies" | "agents" | "keys" | "analytics" | "provenance" | "events" | "deliveries" | "system",
+  "policies" | "agents" | "keys" | "analytics" | "system",
   () => Promise<PageView>
 >;

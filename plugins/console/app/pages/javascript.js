@@ -4,8 +4,5 @@ export const LOADERS = {
   agents: () => import("./agents.js").then((module) => module.Agents),
   keys: () => import("./keys.js").then((module) => module.Keys),
   analytics: () => import("./analytics.js").then((module) => module.Analytics),
-  provenance: () => import("./provenance.js").then((module) => module.Provenance),
-  events: () => import("./events.js").then((module) => module.Events),
-  deliveries: () => import("./deliveries.js").then((module) => module.Deliveries),
   system: () => import("./system.js").then((module) => module.System),
 };

@@ -135,7 +135,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Provenance",
     icon: "shield",
     section: "Record",
-    load: LOADERS.provenance,
+    load: () => import("../pages/provenance.tsx").then((module) => module.Provenance),
     scopes: ["provenance:read"],
   },
   {
@@ -151,7 +151,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Events",
     icon: "list",
     section: "Record",
-    load: LOADERS.events,
+    load: () => import("../pages/events.tsx").then((module) => module.Events),
     scopes: ["events:read"],
   },
   {
@@ -159,7 +159,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Deliveries",
     icon: "send",
     section: "Service",
-    load: LOADERS.deliveries,
+    load: () => import("../pages/deliveries.tsx").then((module) => module.Deliveries),
     scopes: ["deliveries:read"],
   },
   {

@@ -1,0 +1,170 @@
+/** One line for each kind of ledger entry. */
+import type { ComponentChildren } from "preact";
+import type {
+  AgentEntry,
+  ApprovalEntry,
+  BreakGlassEntry,
+  DecisionEntry,
+  DelegationEntry,
+  ErasureEntry,
+  ExecutionEntry,
+  GrantEntry,
+  KeyEntry,
+  PlanEntry,
+  PolicySetEntry,
+  QuestionEntry,
+  RedecisionEntry,
+  ReviewEntry,
+  StopEntry,
+  SuggestedRuleEntry,
+  ThrottleEntry,
+  UserEntry,
+} from "../core/api-types.ts";
+import type { LedgerEvent } from "../core/live.ts";
+import { Badge, Text } from "../ui/elements.tsx";
+import { counted } from "../ui/format.ts";
+import { Who } from "../ui/person.tsx";
+
+type Entry =
+  | AgentEntry
+  | ApprovalEntry
+  | BreakGlassEntry
+  | DecisionEntry
+  | DelegationEntry
+  | ErasureEntry
+  | ExecutionEntry
+  | GrantEntry
+  | KeyEntry
+  | PlanEntry
+  | PolicySetEntry
+  | QuestionEntry
+  | RedecisionEntry
+  | ReviewEntry
+  | StopEntry
+  | SuggestedRuleEntry
+  | ThrottleEntry
+  | UserEntry;
+
+const VERDICTS: Readonly<Partial<Record<ApprovalEntry["verdict"], string>>> = {
+  approve: "approved",
+  deny: "denied",
+  rejection_lifted: "rejection lifted",
+};
+const OCCASIONS: Readonly<Record<RedecisionEntry["occasion"], string>> = {
+  vote: "at a vote",
+  start: "at a start",
+  permit: "for a permit",
+  review: "after a review",
+  edit: "after a change",
+};
+
+const words = (name: string): string => name.replaceAll("_", " ");
+
+/** Renders the line of an event. Nothing for a kind that the console does not know, such as a plugin's. */
+export function EventSummary({ event }: { event: LedgerEvent }) {
+  return <span>{summarize(event.entry as unknown as Entry)}</span>;
+}
+
+function summarize(entry: Entry): ComponentChildren {
+  switch (entry.type) {
+    case "decision":
+      return (
+        <>
+          <Badge value={entry.decision.effect} /> <Text value={entry.tool} /> <Text value={entry.operation} /> by{" "}
+          <Text value={entry.agent_id} />
+        </>
+      );
+    case "approval":
+      return (
+        <>
+          <Badge value={VERDICTS[entry.verdict] ?? entry.verdict} />{" "}
+          {entry.by === null ? (
+            "by the service"
+          ) : (
+            <>
+              by <Who principal={entry.by.principal} />
+            </>
+          )}
+        </>
+      );
+    case "redecision":
+      return (
+        <>
+          <Badge value={entry.status} /> decided again {OCCASIONS[entry.occasion]}, for <Text value={entry.agent_id} />
+        </>
+      );
+    case "execution":
+      return (
+        <>
+          <Badge value={entry.status} /> by <Text value={entry.agent_id} />
+        </>
+      );
+    case "erasure":
+      return (
+        <>
+          a request of <Text value={entry.agent_id} /> was erased: <Text value={entry.reason} />
+        </>
+      );
+    case "review":
+      return (
+        <>
+          <Text value={entry.reviewer} /> {entry.answer ?? `gave no answer (${entry.fault ?? "error"})`}
+        </>
+      );
+    case "question":
+      return <Text value={`${entry.phase === "ask" ? "question" : "answer"}: ${entry.text}`} />;
+    case "policy_set":
+      return `${entry.policy_count} policies decide`;
+    default:
+      return summarizeChange(entry);
+  }
+}
+
+type ActionEntry =
+  | ApprovalEntry
+  | DecisionEntry
+  | ErasureEntry
+  | ExecutionEntry
+  | PolicySetEntry
+  | QuestionEntry
+  | RedecisionEntry
+  | ReviewEntry;
+
+/** Summarizes a change of what the service knows, such as a key or a grant. */
+function summarizeChange(entry: Exclude<Entry, ActionEntry>): ComponentChildren {
+  switch (entry.type) {
+    case "api_key":
+      return <Text value={`key ${entry.key.name} ${entry.change}`} />;
+    case "user":
+      return <Text value={`user ${entry.user.name}: ${words(entry.change)}`} />;
+    case "agent":
+      return <Text value={`${entry.agent["id"] as string} ${entry.change}`} />;
+    case "stop":
+      return <Text value={`stop ${words(entry.change)}: ${entry.stop.reason}`} />;
+    case "grant":
+      return (
+        <Text value={`grant ${entry.change}: ${entry.grant.tool} ${entry.grant.operation} by ${entry.agent_id}`} />
+      );
+    case "plan":
+      return <Text value={`plan of ${counted(entry.plan.actions.length, "action")} by ${entry.agent_id}`} />;
+    case "delegation":
+      return (
+        <>
+          delegation {entry.change}: from <Who principal={entry.delegation.from} /> to{" "}
+          <Who principal={entry.delegation.to} />
+        </>
+      );
+    case "break_glass":
+      return (
+        <Text
+          value={`emergency approval ${entry.change}: ${entry.use.tool} ${entry.use.operation} by ${entry.agent_id}`}
+        />
+      );
+    case "suggested_rule":
+      return <Text value={`suggested rule of ${entry.rule.policy} ${entry.change}`} />;
+    case "throttle":
+      return <Text value={`${entry.agent_id} is throttled`} />;
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,232 @@
+/** The ledger as it grows, with filters. */
+import type { VNode } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { at, url } from "../core/api.ts";
+import { follow, type LedgerEvent } from "../core/live.ts";
+import { Badge, Empty, Live, Page, Time } from "../ui/elements.tsx";
+import { JsonDisclosure } from "../ui/params.tsx";
+import { EventSummary } from "./event-summary.tsx";
+
+const TYPES = [
+  "decision",
+  "approval",
+  "redecision",
+  "question",
+  "review",
+  "execution",
+  "erasure",
+  "plan",
+  "policy_set",
+  "api_key",
+  "agent",
+  "user",
+  "stop",
+  "grant",
+  "delegation",
+  "break_glass",
+  "suggested_rule",
+  "throttle",
+  "permit_key",
+  "log_key",
+];
+/** Older events leave the page, because it can stay open for weeks. */
+const MAX_EVENTS = 500;
+/** Events within this time are rendered together. Milliseconds. */
+const RENDER_EVERY_MS = 500;
+
+const TEXTS = {
+  title: "Events",
+  types: "Types",
+  agent: "Agent",
+  tool: "Tool",
+  from: "From",
+  fromNow: "now on",
+  fromStart: "the beginning",
+  filter: "Filter",
+  pause: "Pause",
+  resume: (count: number) => `Resume (${count} new)`,
+  clear: "Clear",
+  waiting: "Waiting for events.",
+  none: "No events yet.",
+  help: "Each decision, vote, execution and change appears here when it is recorded. To see earlier ones, choose “the beginning”.",
+  action: "Action",
+};
+
+/** The filters are in the address. */
+export function Events({ query }: { query: URLSearchParams }) {
+  return <Tail key={query.toString()} query={query} />;
+}
+
+function Tail({ query }: { query: URLSearchParams }) {
+  const types = query
+    .getAll("type")
+    .flatMap((text) => text.split(","))
+    .filter((type) => TYPES.includes(type));
+  const [agent, tool, from] = ["agent_id", "tool", "after"].map((name) => query.get(name) ?? "") as [
+    string,
+    string,
+    string,
+  ];
+  const { events, held, isPaused, live, togglePause, clear } = useTail({ types, agent, tool, from });
+  return (
+    <Page title={TEXTS.title} side={<Live {...live} />}>
+      <Filters types={types} agent={agent} tool={tool} from={from} />
+      <div class="row">
+        <button type="button" aria-pressed={isPaused} onClick={togglePause}>
+          {isPaused ? TEXTS.resume(held) : TEXTS.pause}
+        </button>
+        <button type="button" onClick={clear}>
+          {TEXTS.clear}
+        </button>
+      </div>
+      {events.length === 0 ? (
+        <Empty text={live.state === "live" ? TEXTS.waiting : TEXTS.none}>
+          <p>{TEXTS.help}</p>
+        </Empty>
+      ) : null}
+      <ol class="events" reversed>
+        {events.map(renderRow)}
+      </ol>
+    </Page>
+  );
+}
+
+interface TailFilters {
+  types: readonly string[];
+  agent: string;
+  tool: string;
+  /** Sequence number after which events are listed; empty for events from now on. */
+  from: string;
+}
+
+/** Follows the ledger. While it is paused, new events are held. */
+function useTail({ types, agent, tool, from }: TailFilters) {
+  // One state, which changes from what it was: an event that arrives during a rendering must not be lost.
+  const [tail, setTail] = useState<{ events: LedgerEvent[]; held: LedgerEvent[]; isPaused: boolean }>({
+    events: [],
+    held: [],
+    isPaused: false,
+  });
+  const [live, setLive] = useState({ state: "starting", why: "" });
+  useEffect(() => {
+    const over = new AbortController();
+    let arrived: LedgerEvent[] = [];
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const render = (): void => {
+      timer = undefined;
+      const newest = arrived;
+      arrived = [];
+      setTail((old) =>
+        old.isPaused
+          ? { ...old, held: [...newest, ...old.held].slice(0, MAX_EVENTS) }
+          : { ...old, events: [...newest, ...old.events].slice(0, MAX_EVENTS) },
+      );
+    };
+    follow({
+      filters: {
+        ...(types.length === 0 ? {} : { type: types.join(",") }),
+        ...(agent === "" ? {} : { agent_id: agent }),
+        ...(tool === "" ? {} : { tool }),
+      },
+      ...(/^(-1|\d{1,15})$/.test(from) ? { after: Number(from) } : {}),
+      signal: over.signal,
+      onEvent(event) {
+        arrived.unshift(event);
+        // More would leave the page at once.
+        if (arrived.length > MAX_EVENTS) arrived.length = MAX_EVENTS;
+        timer ??= setTimeout(render, RENDER_EVERY_MS);
+      },
+      onState: (state, why) => setLive({ state, why }),
+    });
+    return () => {
+      clearTimeout(timer);
+      over.abort();
+    };
+  }, []);
+  return {
+    events: tail.events,
+    held: tail.held.length,
+    isPaused: tail.isPaused,
+    live,
+    togglePause: () =>
+      setTail((old) =>
+        old.isPaused
+          ? { events: [...old.held, ...old.events].slice(0, MAX_EVENTS), held: [], isPaused: false }
+          : { ...old, isPaused: true },
+      ),
+    clear: () => setTail((old) => ({ ...old, events: [] })),
+  };
+}
+
+function Filters({ types, agent, tool, from }: TailFilters) {
+  const apply = (form: HTMLFormElement): void => {
+    const fields = new FormData(form);
+    const text = (name: string): string => (fields.get(name) as string).trim();
+    location.hash = url("#/events", {
+      type: (fields.getAll("type") as string[]).join(","),
+      agent_id: text("agent_id"),
+      tool: text("tool"),
+      after: text("after"),
+    });
+  };
+  return (
+    <form
+      class="filters"
+      onSubmit={(event) => {
+        event.preventDefault();
+        apply(event.currentTarget);
+      }}
+    >
+      <fieldset class="inline">
+        <legend>{TEXTS.types}</legend>
+        {TYPES.map((type) => (
+          <label class="check" key={type}>
+            <input type="checkbox" name="type" value={type} defaultChecked={types.includes(type)} />{" "}
+            {type.replaceAll("_", " ")}
+          </label>
+        ))}
+      </fieldset>
+      <div class="field">
+        <label for="e-agent">{TEXTS.agent}</label>
+        <input id="e-agent" name="agent_id" defaultValue={agent} autocomplete="off" spellcheck={false} />
+      </div>
+      <div class="field">
+        <label for="e-tool">{TEXTS.tool}</label>
+        <input id="e-tool" name="tool" defaultValue={tool} autocomplete="off" spellcheck={false} />
+      </div>
+      <div class="field">
+        <label for="e-after">{TEXTS.from}</label>
+        <select id="e-after" name="after">
+          <option value="">{TEXTS.fromNow}</option>
+          <option value="-1" selected={from === "-1"}>
+            {TEXTS.fromStart}
+          </option>
+        </select>
+      </div>
+      <button type="submit" class="primary">
+        {TEXTS.filter}
+      </button>
+    </form>
+  );
+}
+
+/** The same element for the same event, so that it is not compared again. */
+const rendered = new WeakMap<LedgerEvent, VNode>();
+
+function renderRow(event: LedgerEvent): VNode {
+  const known = rendered.get(event);
+  if (known !== undefined) return known;
+  const row = (
+    <li key={event.seq} class="card">
+      <div class="row">
+        <a href={`#/provenance/${at(event.hash)}`}>#{event.seq}</a>
+        <Badge value={event.type} label={event.type.replaceAll("_", " ")} /> <EventSummary event={event} />{" "}
+        <Time at={event.at} />
+        {event.action_id === null ? null : <a href={`#/actions/${at(event.action_id)}`}>{TEXTS.action}</a>}
+      </div>
+      <JsonDisclosure value={event.entry} label={`Entry ${event.seq}`} summary="Entry" />
+    </li>
+  );
+  rendered.set(event, row);
+  return row;
+}

@@ -1,0 +1,92 @@
+/** Checks the ledger's checkpoint in the browser: that the pinned key signed it, and that it extends what was seen before. */
+import type { Api } from "../core/api-types.ts";
+import { request } from "../core/api.ts";
+import { canVerify, type Checkpoint, fromHex, openUnderPin, toHex, verifyConsistency } from "../verify.ts";
+
+export type LedgerKeys = Api["GET /v1/provenance/keys"]["response"];
+
+/** Where the browser stores the newest checkpoint that it verified. */
+const STORE = "assent.checkpoint";
+
+interface SeenCheckpoint {
+  vkey: string;
+  size: number;
+  /** Hex. */
+  root: string;
+}
+
+/** The result for people. `next` is the key that has followed the pinned one; null if none has. */
+export interface LedgerCheck {
+  kind: "good" | "busy" | "bad";
+  text: string;
+  next: string | null;
+}
+
+const TEXTS = {
+  unsupported:
+    "Not verified: browsers compute hashes and signatures only on pages of https and localhost. Use assent verify.",
+  unpinned: "Not verified: no key is pinned in this browser.",
+  notSigned: (why: string) => `Not signed by the pinned key: ${why}.`,
+  shrunk: (before: number, now: number) =>
+    `The log has shrunk: this browser has seen ${before} signed entries, and now there are ${now}. Was the store replaced by an older one?`,
+  changed: (size: number) =>
+    `The log does not go on from the ${size} entries that this browser has seen: its past was changed. Keep the checkpoint below and inform the auditor of this service.`,
+  signed: (isFollower: boolean) => (isFollower ? "Signed by the key after the pinned one" : "Signed by the pinned key"),
+  first: "Verified in this browser, for the first time.",
+  goesOn: (size: number) =>
+    `and it goes on from the ${size} entries that this browser has seen before. Verified in this browser.`,
+};
+
+function readSeen(): SeenCheckpoint | null {
+  return JSON.parse(localStorage.getItem(STORE) ?? "null") as SeenCheckpoint | null;
+}
+
+function storeSeen(vkey: string, { size, root }: Checkpoint): void {
+  localStorage.setItem(STORE, JSON.stringify({ vkey, size, root: toHex(root) }));
+}
+
+/** Keeps the stored checkpoint when the pinned key's successor is pinned, and otherwise removes it: it is another log's. */
+export function moveSeen(vkey: string | null, isSuccessor: boolean): void {
+  const before = readSeen();
+  if (isSuccessor && before !== null) localStorage.setItem(STORE, JSON.stringify({ ...before, vkey }));
+  else localStorage.removeItem(STORE);
+}
+
+/** Checks the current checkpoint and stores it if it extends the one before. @param vkey the pinned key */
+export async function checkLedger(keys: LedgerKeys, vkey: string | null): Promise<LedgerCheck> {
+  if (!canVerify) return { kind: "busy", text: TEXTS.unsupported, next: null };
+  if (vkey === null) return { kind: "busy", text: TEXTS.unpinned, next: null };
+  let opened: Awaited<ReturnType<typeof openUnderPin>>;
+  try {
+    opened = await openUnderPin(keys.checkpoint, vkey, keys.log_keys);
+  } catch (error) {
+    return { kind: "bad", text: TEXTS.notSigned((error as Error).message), next: null };
+  }
+  const { checkpoint } = opened;
+  const next = opened.vkey === vkey ? null : opened.vkey;
+  const before = readSeen();
+  if (before === null || before.vkey !== vkey || before.size === 0) {
+    storeSeen(vkey, checkpoint);
+    return { kind: "good", text: `${TEXTS.signed(next !== null)}. ${TEXTS.first}`, next };
+  }
+  if (before.size > checkpoint.size)
+    return { kind: "bad", text: TEXTS.shrunk(before.size, checkpoint.size), next: null };
+  // A checkpoint that does not extend the stored one does not replace it.
+  if (!(await extendsSeen(before, checkpoint))) return { kind: "bad", text: TEXTS.changed(before.size), next: null };
+  storeSeen(vkey, checkpoint);
+  return { kind: "good", text: `${TEXTS.signed(next !== null)}, ${TEXTS.goesOn(before.size)}`, next };
+}
+
+async function extendsSeen(before: SeenCheckpoint, checkpoint: Checkpoint): Promise<boolean> {
+  const { path } =
+    before.size === checkpoint.size
+      ? { path: [] }
+      : await request("GET /v1/provenance/consistency", { query: { first: before.size, second: checkpoint.size } });
+  return verifyConsistency({
+    first: before.size,
+    second: checkpoint.size,
+    firstRoot: fromHex(before.root),
+    secondRoot: checkpoint.root,
+    path: path.map(fromHex),
+  });
+}
