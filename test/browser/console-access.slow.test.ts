@@ -72,7 +72,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     ["#/policies", "payments"],
     ["#/policies/hostile", "Digest"],
     ["#/policies/hostile-shadow", "1 of 1 past decisions"],
-    ["#/policies/new", "Check and dry-run"],
+    ["#/policies/new", "No problems."],
     ["#/agents", "Suspend…"],
     ["#/keys", "(yours)"],
     ["#/delegations", "No delegation is active or scheduled."],

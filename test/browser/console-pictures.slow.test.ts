@@ -8,7 +8,7 @@ import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
 import { NotifierError, type ApprovalMessage } from "../../src/contract/notifier.ts";
 import { open, withoutBrowser } from "../support/browser.ts";
-import { startConsole, type Console } from "../support/console.ts";
+import { fillEditor, startConsole, type Console } from "../support/console.ts";
 import { testNotifier } from "../support/notifier.ts";
 import { ASKED, POLICIES, quiet } from "../support/service.ts";
 import { aWeek, type Week, WEEK } from "../support/week.ts";
@@ -137,8 +137,7 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
       light: true,
       hash: "#/policies/new",
       until: async (page) => {
-        await page.getByLabel("Policy, as YAML").fill(DRAFT);
-        await page.getByRole("button", { name: "Check and dry-run" }).click();
+        await fillEditor(page, DRAFT);
         await page.getByText(/^Line \d+/).waitFor();
       },
     },

@@ -2,16 +2,12 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
+import type { Page } from "playwright-core";
 import { parseAllDocuments } from "yaml";
+import { renderYaml } from "../../plugins/console/app/policies/yaml.ts";
 import { withoutBrowser } from "../support/browser.ts";
-import { startConsole, type Console } from "../support/console.ts";
+import { editorOf, fillEditor, readEditor, startConsole, type Console } from "../support/console.ts";
 import { DENIED, POLICIES } from "../support/service.ts";
-
-const yamlOf = (
-  (await import(new URL("../../plugins/console/app/yaml.js", import.meta.url).href)) as {
-    yamlOf(value: unknown): string;
-  }
-).yamlOf;
 
 describe("a definition as YAML", () => {
   it("reads back as what it was", () => {
@@ -31,11 +27,18 @@ describe("a definition as YAML", () => {
         )[0],
     );
     for (const value of [tricky, ...own]) {
-      const [document, ...others] = parseAllDocuments(yamlOf(value));
+      const [document, ...others] = parseAllDocuments(renderYaml(value));
       assert.deepEqual([document?.errors, others, document?.toJS()], [[], [], value]);
     }
   });
 });
+
+/** Returns how many files the page loaded whose address contains a text. */
+const countLoaded = (page: Page, part: string): Promise<number> =>
+  page.evaluate(
+    (wanted) => performance.getEntriesByType("resource").filter(({ name }) => name.includes(wanted)).length,
+    part,
+  );
 
 describe("policies in a browser", { skip: withoutBrowser }, () => {
   let console_: Console;
@@ -66,23 +69,28 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
       buttons.map((text) => text.trim()),
       ["Show", "Run the backtest"],
     );
+    assert.equal(await countLoaded(page, "chunk-code-mirror-"), 0, "only the editor loads CodeMirror");
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
   it("says what is wrong at its line, tries it on real actions, and stores it", async () => {
     const { page, strayed } = await console_.visit(console_.service.admin, "#/policies");
     await page.getByRole("link", { name: "New policy" }).click();
-    const editor = page.getByLabel("Policy, as YAML");
-    await editor.fill("policy: wiki\nrules:\n  - name: edits\n    tool: wiki\n    effect: alow\n");
-    await page.getByRole("button", { name: "Check and dry-run" }).click();
+    await fillEditor(page, "policy: wiki\nrules:\n  - name: edits\n    tool: wiki\n    effect: alow\n");
     await page.getByText(/^Line 5, column \d+$/).waitFor();
-    assert.deepEqual(await page.locator(".editor .marked").allTextContents(), ["5\n"]);
+    await page.locator(".cm-lint-marker-error").waitFor();
     await page.getByText(/^Line 5/).click();
-    const caret = await editor.evaluate((area) => (area as HTMLTextAreaElement).selectionStart);
-    assert.equal((await editor.inputValue()).slice(0, caret).split("\n").length, 5);
-    await editor.fill("policy: wiki\nrules:\n  - name: edits\n    tool: wiki\n    effect: allow\n");
-    await page.getByRole("button", { name: "Check and dry-run" }).click();
-    await page.getByText("1 of 2 actions would be decided otherwise").waitFor();
+    // The caret is at the value.
+    await page.keyboard.press("Shift+End");
+    await page.keyboard.type("allow");
+    await page.getByText("No problems.").waitFor();
+    assert.equal(await readEditor(page), "policy: wiki\nrules:\n  - name: edits\n    tool: wiki\n    effect: allow\n");
+    await page.getByRole("button", { name: "Dry run" }).click();
+    await page.getByRole("button", { name: "Decide the samples" }).click();
+    await page.getByText("1 of 2 actions would be decided differently.").waitFor();
+    const causes = await page.locator(".editor-results .flips h3").allTextContents();
+    assert.match(causes[0] ?? "", /^allow by “edits” of wiki\s*1 action$/);
+    assert.match(causes[1] ?? "", /^deny by/);
     assert.equal(await decided(), "deny", "a dry run changes nothing");
     await page.getByRole("button", { name: "Save", exact: true }).click();
     await page.getByRole("heading", { name: "wiki", level: 1 }).waitFor();
@@ -97,8 +105,13 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
   it("edits, compares, activates and rolls back", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/policies/wiki");
     await page.getByRole("button", { name: "Edit…" }).click();
-    const editor = page.getByLabel("Policy, as YAML");
-    await editor.fill((await editor.inputValue()).replace("effect: allow", "effect: require_approval"));
+    await editorOf(page).waitFor();
+    await fillEditor(page, (await readEditor(page)).replace("effect: allow", "effect: require_approval"));
+    await page
+      .getByText("Version 1 is active and enforced. Saving stores another version and decides nothing.")
+      .waitFor();
+    await page.getByRole("button", { name: "Changes" }).click();
+    await page.getByText('the effect of the rule "edits" is require_approval; it was allow').waitFor();
     await page.getByRole("button", { name: "Save and activate…" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Activate" }).click();
     await page.getByText('the effect of the rule "edits" is require_approval; it was allow').waitFor();
@@ -135,16 +148,41 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     assert.equal(await readYaml(), written);
     const { page } = await console_.visit(console_.service.admin, "#/policies/kept");
     await page.getByRole("button", { name: "Edit…" }).click();
-    const editor = page.getByLabel("Policy, as YAML");
     const displayed = written.replaceAll("\r\n", "\n");
-    assert.equal(await editor.inputValue(), displayed);
-    await editor.fill(displayed.replace("# why", "# why not"));
+    await editorOf(page).waitFor();
+    assert.equal(await readEditor(page), displayed);
+    await fillEditor(page, displayed.replace("# why", "# why not"));
+    const asked: string[] = [];
+    page.on("dialog", (dialog) => {
+      asked.push(dialog.type());
+      void dialog.accept();
+    });
     await page.reload();
     await page.getByText("Your draft from before").waitFor();
-    assert.equal(await editor.inputValue(), displayed.replace("# why", "# why not"));
+    assert.deepEqual(asked, ["beforeunload"], "the browser asks before a draft is lost");
+    await editorOf(page).waitFor();
+    assert.equal(await readEditor(page), displayed.replace("# why", "# why not"));
+    await page.getByRole("link", { name: "Back", exact: true }).click();
+    await page.getByRole("button", { name: "Keep editing" }).click();
     await page.getByRole("button", { name: "Save", exact: true }).click();
     await page.getByRole("button", { name: "Show version 2" }).waitFor();
     assert.equal(await readYaml(), written.replace("# why", "# why not"), "a changed comment is a new version");
+    // A text that mixes line breaks keeps each of them.
+    const mixed = "policy: mixed\r\nrules:\n  - { name: edits, effect: allow, tool: nothing }\r\n";
+    await console_.service.call("POST", "/v1/policies", {
+      key: console_.service.admin,
+      raw: mixed,
+      headers: { "content-type": "application/yaml" },
+    });
+    await page.evaluate(() => void (location.hash = "#/policies/mixed?edit=true"));
+    await page.getByRole("heading", { name: "Edit mixed" }).waitFor();
+    await editorOf(page).click();
+    await page.keyboard.press("Control+End");
+    await page.keyboard.type("# typed");
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.getByRole("button", { name: "Show version 2" }).waitFor();
+    const { yaml } = (await console_.service.call("GET", "/v1/policies/mixed", { key: console_.service.admin })).body;
+    assert.equal(yaml, `${mixed}# typed`);
   });
 
   it("reports a shadow version as shadow when it is activated, and an older one that is enforced as enforced", async () => {
@@ -170,8 +208,8 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
       key: console_.service.admin,
       body: { ...before.definition, description: "by another" },
     });
-    const editor = page.getByLabel("Policy, as YAML");
-    await editor.fill(`${await editor.inputValue()}description: by me\n`);
+    await editorOf(page).waitFor();
+    await fillEditor(page, `${await readEditor(page)}description: by me\n`);
     await page.getByRole("button", { name: "Save", exact: true }).click();
     await page
       .getByText(/changed since/)
@@ -186,9 +224,9 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
   it("keeps a draft while one looks elsewhere, for the version that it was made from, and not for the next who signs in", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/policies/wiki");
     await page.getByRole("button", { name: "Edit…" }).click();
-    const editor = page.getByLabel("Policy, as YAML");
-    const mine = `${(await editor.inputValue()).replace("by another", "kept")}`;
-    await editor.fill(mine);
+    await editorOf(page).waitFor();
+    const mine = (await readEditor(page)).replace("by another", "kept");
+    await fillEditor(page, mine);
     await page.getByRole("link", { name: "Actions", exact: true }).click();
     await page.getByRole("heading", { name: "Actions", level: 1 }).waitFor();
     const before = (await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).body;
@@ -198,7 +236,8 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     });
     await page.goBack();
     await page.getByText("Your draft from before").waitFor();
-    assert.equal(await editor.inputValue(), mine);
+    await editorOf(page).waitFor();
+    assert.equal(await readEditor(page), mine);
     await page.getByRole("button", { name: "Save", exact: true }).click();
     await page
       .getByText(/changed since/)
@@ -209,12 +248,48 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
       "meanwhile",
     );
     await page.getByRole("button", { name: "Start over" }).click();
-    assert.match(await editor.inputValue(), /description: meanwhile/);
-    await editor.fill(mine);
+    await editorOf(page).waitFor();
+    assert.match(await readEditor(page), /description: meanwhile/);
+    await fillEditor(page, mine);
     await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("dialog").getByText("Edit wiki").waitFor();
+    await page.getByRole("button", { name: "Sign out and discard" }).click();
     await page.getByLabel("API key").fill(console_.service.admin);
     await page.getByRole("button", { name: "Sign in" }).click();
-    assert.match(await editor.inputValue(), /description: meanwhile/);
+    await editorOf(page).waitFor();
+    assert.match(await readEditor(page), /description: meanwhile/);
     assert.equal(await page.getByText("Your draft from before").count(), 0);
+  });
+
+  it("completes keys and names while one types, runs the tests beside the text, and keeps the page's policy", async () => {
+    const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/policies/new");
+    await editorOf(page).waitFor();
+    const head = "policy: typed\nlet: { most: 100 }\nrules:\n  - name: small\n    tool: wiki\n";
+    await fillEditor(page, "policy: typed\n");
+    await page.getByText("The text cannot be saved.").waitFor();
+    await fillEditor(page, `${head}    effect: allow\n`);
+    await page.getByText("No problems.").waitFor();
+    const suggestions = page.locator(".cm-tooltip-autocomplete");
+    await page.keyboard.type("    whe");
+    await suggestions.getByText("when", { exact: true }).click();
+    await page.keyboard.type("params.amount <= mo");
+    // The constant that this text declares.
+    await suggestions.getByText("most", { exact: true }).click();
+    await page.getByText("No problems.").waitFor();
+    assert.equal(await readEditor(page), `${head}    effect: allow\n    when: params.amount <= most`);
+    await page.getByRole("button", { name: "Tests", exact: true }).click();
+    const test = (amount: number, effect: string) =>
+      `now: 2026-01-31T12:00:00Z\ncases:\n  - name: c${amount}\n    action: { agent_id: a, tool: wiki, operation: x, params: { amount: ${amount} } }\n    expect: { effect: ${effect} }\n`;
+    await editorOf(page, "Tests, as YAML").waitFor();
+    await fillEditor(page, test(100, "allow"), "Tests, as YAML");
+    await page.getByText("All 1 test passed.").waitFor();
+    await fillEditor(page, test(101, "allow"), "Tests, as YAML");
+    await page.getByText("1 of 1 test failed.").waitFor();
+    await page
+      .getByText(/effect is deny, expected allow/)
+      .first()
+      .waitFor();
+    assert.equal(await countLoaded(page, "chunk-code-mirror-"), 1);
+    assert.deepEqual([complaints, strayed], [[], []]);
   });
 });

@@ -307,7 +307,8 @@ describe("the package", () => {
     const files = readdirSync(join(plain, "node_modules/assent"), { recursive: true, encoding: "utf8" });
     assert.ok(!files.some((name) => /(?<!\.d)\.ts$|\.db$|\.pem$|(?:^|\/)\.build/.test(name)));
     const licences = readFileSync(join(plain, "node_modules/assent/dist/vendor/LICENSES.txt"), "utf8");
-    for (const name of ["preact", "@preact/signals", "uplot"]) assert.match(licences, new RegExp(`^${name} \\d`, "m"));
+    for (const name of ["preact", "@preact/signals", "@codemirror/view", "uplot"])
+      assert.match(licences, new RegExp(`^${name} \\d`, "m"));
     for (const name of ["swagger-ui.LICENSE", "swagger-ui.NOTICE", "redoc.LICENSE", "redoc.standalone.js.LICENSE"])
       assert.ok(files.includes(`dist/plugins/docs/vendor/${name}.txt`), name);
   });

@@ -80,3 +80,24 @@ export async function vote(page: Page, verb: "Approve" | "Deny", reason = ""): P
   if (reason !== "") await page.getByLabel("Reason").fill(reason);
   await page.getByRole("button", { name: verb, exact: true }).click();
 }
+
+/** The text editor of a policy, or another one by its label. */
+export const editorOf = (page: Page, label = "Policy, as YAML"): Locator =>
+  page.getByRole("textbox", { name: label, exact: true });
+
+/** Replaces the text of an editor by a paste, which the editor reads without indenting its lines. */
+export async function fillEditor(page: Page, text: string, label?: string): Promise<void> {
+  await editorOf(page, label).click();
+  await page.keyboard.press("Control+a");
+  await editorOf(page, label).evaluate((content, pasted) => {
+    const clipboardData = new DataTransfer();
+    clipboardData.setData("text/plain", pasted);
+    content.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+  }, text);
+}
+
+/** Returns the lines of an editor, joined by line feeds. Long texts are only partly rendered. */
+export const readEditor = (page: Page, label?: string): Promise<string> =>
+  editorOf(page, label).evaluate((content) =>
+    [...content.querySelectorAll(".cm-line")].map((line) => line.textContent).join("\n"),
+  );

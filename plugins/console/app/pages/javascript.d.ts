@@ -1,6 +1,3 @@
 import type { PageView } from "../shell/pages.ts";
 
-export const LOADERS: Record<
-  "policies" | "agents" | "keys" | "analytics" | "system",
-  () => Promise<PageView>
->;
+export const LOADERS: Record<"agents" | "keys" | "analytics" | "system", () => Promise<PageView>>;

@@ -1,6 +1,5 @@
 /** Loads the pages that are still written in JavaScript with htm. */
 export const LOADERS = {
-  policies: () => import("./policies.js").then((module) => module.Policies),
   agents: () => import("./agents.js").then((module) => module.Agents),
   keys: () => import("./keys.js").then((module) => module.Keys),
   analytics: () => import("./analytics.js").then((module) => module.Analytics),

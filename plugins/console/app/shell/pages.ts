@@ -63,7 +63,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Policies",
     icon: "scroll",
     section: "Control",
-    load: LOADERS.policies,
+    load: () => import("../policies/policies.tsx").then((module) => module.Policies),
     scopes: ["policies:read"],
   },
   {

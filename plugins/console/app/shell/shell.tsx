@@ -4,7 +4,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, call } from "../core/api.ts";
 import { forgetMe, loadMe, me } from "../core/me.ts";
 import { askOtherTabs, COOKIE, key, shareSession, signOut, whenSessionChanges } from "../core/session.ts";
-import { Banner, Loading, Page, Problem } from "../ui/elements.tsx";
+import { listPolicyDrafts } from "../policies/policy-drafts.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Banner, Loading, Page, Problem, Text } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { Icon } from "../ui/icons.tsx";
 import { Key } from "../ui/person.tsx";
@@ -51,6 +53,11 @@ function Console() {
   const { stops, look } = useStops(user !== null);
   const [isStopping, setStopping] = useState(false);
   const [signOutError, setSignOutError] = useState<unknown>(null);
+  const [isLeaving, setLeaving] = useState(false);
+  const leave = (): void => {
+    setLeaving(false);
+    void endSession().catch(setSignOutError);
+  };
   useEffect(() => {
     const update = (): void => {
       setRoute(currentRoute());
@@ -107,7 +114,7 @@ function Console() {
               </li>
             ) : null}
             <li>
-              <button type="button" onClick={() => void endSession().catch(setSignOutError)}>
+              <button type="button" onClick={() => (listPolicyDrafts().length > 0 ? setLeaving(true) : leave())}>
                 <Icon name="log-out" />
                 Sign out
               </button>
@@ -131,6 +138,7 @@ function Console() {
         </main>
       </div>
       {user === null ? null : <Palette pages={pages} />}
+      {isLeaving ? <SignOutDialog onClose={() => setLeaving(false)} onSignOut={leave} /> : null}
       {isStopping ? (
         <StopDialog
           onClose={() => setStopping(false)}
@@ -177,6 +185,30 @@ function MenuSection({ title, pages, current }: { title: Section; pages: readonl
 async function endSession(): Promise<void> {
   if (key() === COOKIE) await call("/v1/session", { method: "DELETE" });
   signOut();
+}
+
+/** Asks before a sign-out discards drafts, which are in the tab's storage only. */
+function SignOutDialog({ onClose, onSignOut }: { onClose(): void; onSignOut(): void }) {
+  return (
+    <Dialog title="Sign out and discard drafts?" onClose={onClose}>
+      <p>These drafts are not saved:</p>
+      <ul>
+        {listPolicyDrafts().map((title) => (
+          <li key={title}>
+            <Text value={title} />
+          </li>
+        ))}
+      </ul>
+      <div class="row end">
+        <button type="button" class="danger" onClick={onSignOut}>
+          Sign out and discard
+        </button>
+        <button type="button" data-focus onClick={onClose}>
+          Stay signed in
+        </button>
+      </div>
+    </Dialog>
+  );
 }
 
 /** Loads and renders the page that the address names. */

@@ -1,0 +1,45 @@
+/** Runs a backtest and reports its progress while it runs. */
+import type { Api, Backtest } from "../core/api-types.ts";
+import { send } from "../core/api.ts";
+
+export interface Progress {
+  evaluated: number;
+  flipped: number;
+}
+
+/** The service reports progress twice a second, so a stream that is silent this long has failed. Milliseconds. */
+const SILENCE_MS = 60_000;
+
+/**
+ * Runs one backtest. Aborting the signal ends the work in the service, too. Throws `ApiError`, or `Error` if the stream ends
+ * before its result.
+ */
+export async function runBacktest(
+  body: Api["POST /v1/replay/progress"]["body"],
+  { signal, onProgress }: { signal: AbortSignal; onProgress: (counts: Progress) => void },
+): Promise<Backtest> {
+  const response = await send("/v1/replay/progress", { method: "POST", body, signal });
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  while (reader !== undefined) {
+    const { done, value } = await withinSilence(reader.read());
+    if (done) break;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      const message = JSON.parse(line) as ({ type: "progress" } & Progress) | ({ type: "result" } & Backtest);
+      if (message.type === "result") return message;
+      onProgress(message);
+    }
+  }
+  throw new Error("the backtest ended before its result: run it again");
+}
+
+function withinSilence<T>(read: Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const error = new Error(`the backtest has reported nothing for ${SILENCE_MS / 1000} seconds: run it again`);
+    timer = setTimeout(() => reject(error), SILENCE_MS);
+  });
+  return Promise.race([read, late]).finally(() => clearTimeout(timer));
+}

@@ -1,0 +1,49 @@
+/** Checks a text in the service while a person types. */
+import { useEffect, useState } from "preact/hooks";
+import type { Api } from "../core/api-types.ts";
+import { request } from "../core/api.ts";
+
+export type Checked = Api["POST /v1/policies/check"]["response"];
+
+export interface CheckState {
+  /** Result for the newest text that was checked; null before the first. */
+  result: Checked | null;
+  error: unknown;
+  /** Whether the result is that of an earlier text. */
+  isBusy: boolean;
+  again(): void;
+}
+
+/** Pause in typing before a check starts. Milliseconds. */
+const PAUSE_MS = 300;
+
+/** Returns the check of a policy and of its tests. A newer text aborts the check of an older one. */
+export function useCheckedText(yaml: string, tests: string): CheckState {
+  const [state, setState] = useState<{ result: Checked | null; error: unknown; of: string }>({
+    result: null,
+    error: null,
+    of: "",
+  });
+  const [round, setRound] = useState(0);
+  const subject = JSON.stringify([yaml, tests]);
+  useEffect(() => {
+    const over = new AbortController();
+    const body = { yaml, ...(tests.trim() === "" ? {} : { tests }) };
+    const check = (): void =>
+      void request("POST /v1/policies/check", { body, signal: over.signal }).then(
+        (result) => over.signal.aborted || setState({ result, error: null, of: subject }),
+        (error: unknown) => over.signal.aborted || setState((old) => ({ ...old, error, of: subject })),
+      );
+    const timer = setTimeout(check, state.of === "" ? 0 : PAUSE_MS);
+    return () => {
+      clearTimeout(timer);
+      over.abort();
+    };
+  }, [subject, round]);
+  return {
+    result: state.result,
+    error: state.error,
+    isBusy: state.of !== subject,
+    again: () => setRound((n) => n + 1),
+  };
+}

@@ -1,0 +1,52 @@
+/** A text area for YAML with line numbers, marks at faults, and completion. */
+import type { RefObject } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { Loading, Problem } from "../ui/elements.tsx";
+import { useLoad } from "../ui/hooks.ts";
+import type { Editor, Mark } from "./code-mirror.ts";
+import type { Completion } from "./completions.ts";
+import { EDITOR } from "./strings.ts";
+
+interface Props {
+  label: string;
+  /** The text to begin with. To replace the text, give the element another key. */
+  text: string;
+  marks: readonly Mark[];
+  /** Receives the editor while it exists. */
+  handle: RefObject<Editor | null>;
+  onChange(text: string): void;
+  complete?: (text: string, position: number) => Completion | null;
+}
+
+export function CodeEditor({ label, text, marks, handle, onChange, complete }: Props) {
+  const parent = useRef<HTMLDivElement>(null);
+  const latest = useRef({ onChange, complete });
+  latest.current = { onChange, complete };
+  const { data, error, reload } = useLoad(loadCodeMirror, []);
+  useEffect(() => {
+    if (data === null || parent.current === null) return;
+    const editor = data.createEditor(parent.current, {
+      label,
+      text,
+      onChange: (changed) => latest.current.onChange(changed),
+      complete: (current, position) => latest.current.complete?.(current, position) ?? null,
+    });
+    handle.current = editor;
+    return () => {
+      handle.current = null;
+      editor.destroy();
+    };
+  }, [data]);
+  useEffect(() => handle.current?.setMarks(marks), [marks, data]);
+  if (data === null)
+    return error === null ? <Loading what={EDITOR.loading} /> : <Problem error={error} again={reload} />;
+  return <div class="code-editor" ref={parent} />;
+}
+
+async function loadCodeMirror() {
+  try {
+    return await import("./code-mirror.ts");
+  } catch {
+    throw new Error(EDITOR.notLoaded);
+  }
+}

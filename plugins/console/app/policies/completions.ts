@@ -1,0 +1,237 @@
+/**
+ * Suggests keys, values and names of expressions at a position in the text of a policy. Pure. It reads lines and their
+ * indentation, because a text that is being typed is rarely valid YAML.
+ */
+import type { Api } from "../core/api-types.ts";
+
+type Vocabulary = Api["GET /v1/policy-vocabulary"]["response"];
+type Named = Vocabulary["variables"][number];
+type Tool = Vocabulary["tools"][number];
+
+/** What the service knows, and what the last valid text declared. */
+export interface Words {
+  vocabulary: Vocabulary;
+  variables: readonly Named[];
+  tools: readonly Tool[];
+}
+
+export interface Suggestion {
+  label: string;
+  /** Text to insert in place of the label. */
+  apply?: string;
+  /** Type or kind, next to the label. */
+  detail?: string;
+  /** Explanation of the selected suggestion. */
+  info?: string;
+}
+
+export interface Completion {
+  /** Start of the text that a suggestion replaces. */
+  from: number;
+  suggestions: Suggestion[];
+}
+
+/** A part of JSON Schema, as far as policies use it. */
+interface Schema {
+  type?: string;
+  const?: unknown;
+  description?: string;
+  properties?: Record<string, Schema>;
+  items?: Schema;
+  anyOf?: Schema[];
+}
+
+/** Keys whose values are expressions. */
+const EXPRESSION_KEY = /(?:^|[\s{,])(?:when|per|sum|cel):\s*(?:[|>][-+]?)?\s*["']?([^"]*)$/;
+/** A later entry of a map in braces, whose value is not an expression. */
+const FLOW_ENTRY = /\{.*,\s*(?!(?:when|per|sum|cel):)\w+:\s*["']?[\w.*-]*$/;
+const ITEM = "[]";
+
+/**
+ * Returns suggestions for a position, or null.
+ * @example completeAt("rules:\n  - eff", 14, words) // { from: 11, suggestions: [{ label: "effect", apply: "effect: ", … }] }
+ */
+export function completeAt(text: string, position: number, words: Words): Completion | null {
+  const before = text.slice(0, position).split("\n");
+  const line = (before.at(-1) ?? "").replace(/\r$/, "");
+  if (/^\s*#|\s#[^"']*$/.test(line)) return null;
+  const isExpression = EXPRESSION_KEY.test(line) && !FLOW_ENTRY.test(line);
+  if (isExpression || isInBlockExpression(before)) return completeExpression(line, position, words);
+  const { path, rest } = locate(before);
+  const key = /^[\w-]*$/.exec(rest);
+  if (key !== null) return completeKey(schemaAt(words.vocabulary.schema, path), key[0], position);
+  const value = /^([\w-]+):\s+(?:\[[^\]]*?)?["']?([\w.*-]*)$/.exec(rest);
+  return value === null ? null : completeValue([...path, value[1] ?? ""], value[2] ?? "", position, words);
+}
+
+/** Returns whether the line continues a block such as `when: |`. */
+function isInBlockExpression(before: readonly string[]): boolean {
+  const indent = indentOf(before.at(-1) ?? "");
+  for (const line of before.slice(0, -1).reverse()) {
+    if (line.trim() === "" || indentOf(line) >= indent) continue;
+    return /(?:^|\s)(?:when|per|sum|cel):\s*[|>][-+]?\s*$/.test(line);
+  }
+  return false;
+}
+
+const indentOf = (line: string): number => line.length - line.trimStart().length;
+
+function completeExpression(line: string, position: number, words: Words): Completion | null {
+  const word = /[A-Za-z_][\w.]*$/.exec(line)?.[0] ?? "";
+  const { vocabulary, variables, tools } = words;
+  const params = [...vocabulary.tools, ...tools].flatMap((tool) =>
+    tool.params.map(({ name, type }) => ({ name: `params.${name}`, type: `${type}; ${tool.tool}` })),
+  );
+  const depth = word.split(".").length;
+  const names = [...vocabulary.variables, ...variables, ...params].filter(
+    ({ name }) => name.split(".").length === depth,
+  );
+  const functions = vocabulary.functions
+    .filter(({ method }) => !method)
+    .filter(({ name }) => name.split(".").length === depth);
+  const suggestions = [
+    ...names.map(({ name, type }) => ({ label: name, detail: type })),
+    ...functions.map(({ name, arity }) => ({ label: name, apply: `${name}(`, detail: describeArity(arity) })),
+  ];
+  const dot = word.lastIndexOf(".");
+  const from = position - word.length;
+  const matching = unique(suggestions).filter(({ label }) => label.startsWith(word.slice(0, dot + 1)));
+  if (dot < 0) return { from, suggestions: matching };
+  // Every value can have methods, so they follow the members that are known.
+  const receiver = word.slice(0, dot + 1);
+  const methods = vocabulary.functions
+    .filter(({ method }) => method)
+    .map(({ name, arity }) => ({
+      label: `${receiver}${name}`,
+      apply: `${receiver}${name}(`,
+      detail: describeArity(arity),
+    }));
+  return { from, suggestions: [...matching, ...methods] };
+}
+
+const describeArity = (arity: readonly number[]): string =>
+  `${arity.join(" or ")} ${arity.length === 1 && arity[0] === 1 ? "argument" : "arguments"}`;
+
+function unique(suggestions: readonly Suggestion[]): Suggestion[] {
+  return [
+    ...new Map([...suggestions].reverse().map((suggestion) => [suggestion.label, suggestion])).values(),
+  ].reverse();
+}
+
+function completeKey(schemas: readonly Schema[], typed: string, position: number): Completion | null {
+  const suggestions = schemas.flatMap(({ properties = {} }) =>
+    Object.entries(properties).map(([label, schema]) => ({
+      label,
+      apply: isNested(schema) ? `${label}:` : `${label}: `,
+      ...(schema.description === undefined ? {} : { info: schema.description }),
+    })),
+  );
+  return suggestions.length === 0 ? null : { from: position - typed.length, suggestions: unique(suggestions) };
+}
+
+function isNested(schema: Schema): boolean {
+  return schema.properties !== undefined || schema.items?.properties !== undefined;
+}
+
+function completeValue(path: readonly string[], typed: string, position: number, words: Words): Completion | null {
+  const { vocabulary, tools } = words;
+  const key = path.at(-1);
+  const known = [...vocabulary.tools, ...tools];
+  const names: Readonly<Record<string, readonly (string | null)[]>> = {
+    tool: known.map(({ tool }) => tool),
+    operation: known.map(({ operation }) => operation),
+    notify: vocabulary.channels,
+    reviewers: vocabulary.reviewers,
+  };
+  const listed = (names[key ?? ""] ?? []).filter((name) => name !== null).map((label): Suggestion => ({ label }));
+  const constants = schemaAt(vocabulary.schema, path).flatMap((schema): Suggestion[] => {
+    if (schema.type === "boolean") return [{ label: "true" }, { label: "false" }];
+    return typeof schema.const === "string" ? [{ label: schema.const }] : [];
+  });
+  const suggestions = unique([...listed, ...constants]);
+  return suggestions.length === 0 ? null : { from: position - typed.length, suggestions };
+}
+
+/** Returns the schemas that a value at the path can have. */
+function schemaAt(root: unknown, path: readonly string[]): Schema[] {
+  return path.reduce(
+    (schemas, key) =>
+      schemas.flatMap((schema) => {
+        const next = key === ITEM ? schema.items : schema.properties?.[key];
+        return next === undefined ? [] : alternatives(next);
+      }),
+    alternatives(root as Schema),
+  );
+}
+
+function alternatives(schema: Schema): Schema[] {
+  return schema.anyOf === undefined ? [schema] : schema.anyOf.flatMap(alternatives);
+}
+
+interface Located {
+  /** Keys from the root to the map that contains the position. `[]` stands for an item of a list. */
+  path: string[];
+  /** The text of the entry before the position. */
+  rest: string;
+}
+
+/** A line as the columns of its dashes, and its key with its column. */
+interface Row {
+  dashes: number[];
+  column: number;
+  key: string | null;
+}
+
+function readRow(line: string): Row {
+  const lead = /^(?:\s*-(?=\s|$))*\s*/.exec(line)?.[0] ?? "";
+  const dashes = [...lead.matchAll(/-/g)].map(({ index }) => index);
+  const key = /^"?([\w.-]+)"?:(?=\s|$)/.exec(line.slice(lead.length));
+  return { dashes, column: lead.length, key: key?.[1] ?? null };
+}
+
+/** Locates the end of the last line. */
+function locate(before: readonly string[]): Located {
+  const last = before.at(-1) ?? "";
+  const open = last.lastIndexOf("{") > last.lastIndexOf("}") ? last.lastIndexOf("{") : -1;
+  const head = open < 0 ? last : last.slice(0, open);
+  const row = readRow(head);
+  const path = pathOf(before.slice(0, -1), row);
+  if (open < 0) return { path, rest: last.slice(row.column) };
+  const entry =
+    last
+      .slice(open + 1)
+      .split(",")
+      .at(-1) ?? "";
+  // Before the brace is either a key or only the dash of a list.
+  return { path: row.key === null ? path : [...path, row.key], rest: entry.trimStart() };
+}
+
+/** Returns the path of the map in which a row is, from the rows above it. */
+function pathOf(above: readonly string[], row: Row): string[] {
+  const path: string[] = [];
+  // A key belongs to a row that is further left. A dash also belongs to a key in its own column.
+  let limit = row.column;
+  let isItem = false;
+  const enterItems = (dashes: readonly number[]): void => {
+    for (const dash of [...dashes].reverse()) {
+      if (dash >= limit) continue;
+      path.unshift(ITEM);
+      limit = dash;
+      isItem = true;
+    }
+  };
+  enterItems(row.dashes);
+  for (const line of [...above].reverse()) {
+    if (limit === 0 && !isItem) break;
+    if (line.trim() === "" || line.trimStart().startsWith("#")) continue;
+    if (line.startsWith("---")) break;
+    const { dashes, column, key } = readRow(line);
+    if (key !== null && (column < limit || (isItem && column === limit))) {
+      path.unshift(key);
+      limit = column;
+      isItem = false;
+      enterItems(dashes);
+    } else if (!isItem) enterItems(dashes);
+  }
+  return path;
+}

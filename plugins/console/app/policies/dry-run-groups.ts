@@ -1,0 +1,50 @@
+/** Groups the results of a dry run by cause. Pure. */
+
+/** A decision, as far as its cause goes. */
+export interface Cause {
+  effect: string;
+  policy: string | null;
+  rule: string | null;
+  reason: string;
+}
+
+export interface SampleAction {
+  agent_id: string;
+  tool: string;
+  operation: string;
+  params?: Record<string, unknown>;
+  context?: Record<string, unknown>;
+}
+
+export interface DryRunResult {
+  current: Cause;
+  candidate: Cause;
+  changed: boolean;
+}
+
+/** Actions that are decided alike, for the same reason. */
+export interface DryRunGroup extends DryRunResult {
+  actions: SampleAction[];
+}
+
+/**
+ * Returns groups of actions with the same decision now and then: first those that change, each part with the largest group
+ * first.
+ * @param results one for each action, in their order
+ */
+export function groupByCause(actions: readonly SampleAction[], results: readonly DryRunResult[]): DryRunGroup[] {
+  const groups = new Map<string, DryRunGroup>();
+  for (const [i, result] of results.entries()) {
+    const action = actions[i];
+    if (action === undefined) continue;
+    const key = JSON.stringify([result.changed, causeKey(result.current), causeKey(result.candidate)]);
+    const group = groups.get(key) ?? { ...result, actions: [] };
+    group.actions.push(action);
+    groups.set(key, group);
+  }
+  return [...groups.values()].sort(
+    (a, b) => Number(b.changed) - Number(a.changed) || b.actions.length - a.actions.length,
+  );
+}
+
+const causeKey = ({ effect, policy, rule, reason }: Cause): unknown[] => [effect, policy, rule, reason];

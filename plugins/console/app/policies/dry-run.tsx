@@ -1,0 +1,162 @@
+/** The dry run of the editor: sample actions, decided now and with the text, grouped by cause. */
+import { useEffect, useState } from "preact/hooks";
+import { request } from "../core/api.ts";
+import { may } from "../core/me.ts";
+import { Badge, Notice, Problem, Text } from "../ui/elements.tsx";
+import { What } from "../ui/request.tsx";
+import { type Cause, type DryRunGroup, type DryRunResult, groupByCause, type SampleAction } from "./dry-run-groups.ts";
+import { Rule } from "./flip-list.tsx";
+import { BACKTEST, DRY_RUN } from "./strings.ts";
+
+const EXAMPLES = 3;
+const EXAMPLE_ACTION: SampleAction = {
+  agent_id: "support-bot",
+  tool: "stripe",
+  operation: "refund",
+  params: { amount: 50, currency: "USD" },
+};
+
+/** Returns the newest real actions, as JSON; an example if the key may not see any. */
+export function useSamples(): [string, (samples: string) => void] {
+  const [samples, setSamples] = useState(() => JSON.stringify([EXAMPLE_ACTION], null, 2));
+  useEffect(() => {
+    if (!may("actions:read") && !may("actions:read_own")) return;
+    const over = new AbortController();
+    request("GET /v1/actions", { query: { limit: 20 }, signal: over.signal }).then(
+      ({ actions }) => {
+        const complete = actions.filter(({ erased_at }) => erased_at === null);
+        if (complete.length === 0 || over.signal.aborted) return;
+        const listed = complete.map(({ agent_id, tool, operation, params, context }) => ({
+          agent_id,
+          tool,
+          operation,
+          params,
+          context,
+        }));
+        setSamples(JSON.stringify(listed, null, 2));
+      },
+      () => undefined,
+    );
+    return () => over.abort();
+  }, []);
+  return [samples, setSamples];
+}
+
+/** Parses sample actions. Throws an error for people if they are not JSON. The service validates the rest. */
+export function parseSamples(samples: string): SampleAction[] {
+  try {
+    return JSON.parse(samples) as SampleAction[];
+  } catch (error) {
+    throw new Error(DRY_RUN.notJson((error as Error).message), { cause: error });
+  }
+}
+
+interface Props {
+  yaml: string;
+  samples: string;
+  onSamples: (samples: string) => void;
+  /** Returns true if the refusal appears elsewhere. */
+  onRefused: (error: unknown) => boolean;
+}
+
+export function DryRun({ yaml, samples, onSamples, onRefused }: Props) {
+  const [state, setState] = useState<{ groups: DryRunGroup[]; of: string } | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const subject = JSON.stringify([yaml, samples]);
+  const run = async (): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    setState(null);
+    try {
+      const actions = parseSamples(samples);
+      const { results } = await request("POST /v1/policies/dry-run", { body: { yaml, actions } });
+      setState({ groups: groupByCause(actions, results as unknown as DryRunResult[]), of: subject });
+    } catch (problem) {
+      if (!onRefused(problem)) setError(problem);
+    }
+    setBusy(false);
+  };
+  return (
+    <>
+      <p class="quiet">{DRY_RUN.help}</p>
+      <button type="button" disabled={isBusy} onClick={() => void run()}>
+        {DRY_RUN.run}
+      </button>
+      <Problem error={error} />
+      {state === null ? null : (
+        <>
+          {state.of === subject ? null : <Notice kind="busy">{DRY_RUN.stale}</Notice>}
+          <Groups groups={state.groups} />
+        </>
+      )}
+      <details>
+        <summary>{DRY_RUN.samples}</summary>
+        <label for="samples">{DRY_RUN.samplesHelp}</label>
+        <textarea
+          id="samples"
+          rows={14}
+          spellcheck={false}
+          value={samples}
+          onInput={(event) => onSamples(event.currentTarget.value)}
+        />
+      </details>
+    </>
+  );
+}
+
+function Groups({ groups }: { groups: readonly DryRunGroup[] }) {
+  const count = (list: readonly DryRunGroup[]): number => list.reduce((sum, { actions }) => sum + actions.length, 0);
+  const changed = count(groups.filter((group) => group.changed));
+  const all = count(groups);
+  return (
+    <>
+      <Notice kind={changed === 0 ? "good" : "busy"}>
+        {changed === 0 ? DRY_RUN.unchanged(all) : DRY_RUN.changed(changed, all)}
+      </Notice>
+      {groups.map((group) => (
+        <Group key={JSON.stringify([group.current, group.candidate])} group={group} />
+      ))}
+    </>
+  );
+}
+
+function Group({ group: { current, candidate, changed, actions } }: { group: DryRunGroup }) {
+  const isSameEffect = current.effect === candidate.effect;
+  return (
+    <div class="flips">
+      <h3>
+        <Decided cause={candidate} />
+        <span class="quiet">{DRY_RUN.count(actions.length)}</span>
+      </h3>
+      <p class="quiet">
+        {changed ? (
+          <>
+            {DRY_RUN.now} <Decided cause={current} /> {isSameEffect ? DRY_RUN.terms : null}
+          </>
+        ) : (
+          DRY_RUN.same
+        )}
+      </p>
+      <p>
+        <Text value={candidate.reason} />
+      </p>
+      <ul class="examples">
+        {actions.slice(0, EXAMPLES).map((action, i) => (
+          <li key={i}>
+            <What action={action} />
+          </li>
+        ))}
+        {actions.length > EXAMPLES ? <li class="quiet">{BACKTEST.more(actions.length - EXAMPLES)}</li> : null}
+      </ul>
+    </div>
+  );
+}
+
+function Decided({ cause }: { cause: Cause }) {
+  return (
+    <span>
+      <Badge value={cause.effect} /> {DRY_RUN.by} <Rule outcome={cause} />
+    </span>
+  );
+}

@@ -1,0 +1,45 @@
+/** The dialogs of the editor: before changes are discarded, and before a text decides. */
+import { Dialog } from "../ui/dialog.tsx";
+import { Backtest } from "./backtest.tsx";
+import { EDITOR } from "./strings.ts";
+
+export function DiscardDialog({ onClose, onDiscard }: { onClose(): void; onDiscard(): void }) {
+  return (
+    <Dialog title={EDITOR.discardTitle} onClose={onClose}>
+      <p>{EDITOR.discardText}</p>
+      <div class="row end">
+        <button type="button" class="danger" onClick={onDiscard}>
+          {EDITOR.discard}
+        </button>
+        <button type="button" data-focus onClick={onClose}>
+          {EDITOR.keepEditing}
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+interface ActivateProps {
+  yaml: string;
+  onClose(): void;
+  onActivate(): void;
+  /** Returns true if the refusal appears elsewhere. */
+  onRefused: (error: unknown) => boolean;
+}
+
+export function ActivateDialog({ yaml, onClose, onActivate, onRefused }: ActivateProps) {
+  return (
+    <Dialog title={EDITOR.activateTitle} onClose={onClose}>
+      <p>{EDITOR.activateText}</p>
+      <Backtest name="activation" candidate={{ yaml }} onRefused={onRefused} startsItself />
+      <div class="row end">
+        <button type="button" class="primary" onClick={onActivate}>
+          {EDITOR.activate}
+        </button>
+        <button type="button" data-focus onClick={onClose}>
+          {EDITOR.cancel}
+        </button>
+      </div>
+    </Dialog>
+  );
+}

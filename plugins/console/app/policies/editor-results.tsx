@@ -1,0 +1,148 @@
+/** What the editor shows next to the text: problems, changes, dry run, tests, backtest and shadow mode. */
+import type { ComponentChildren } from "preact";
+import { useRef, useState } from "preact/hooks";
+import { Notice, Problem, Text } from "../ui/elements.tsx";
+import { Backtest, Shadow } from "./backtest.tsx";
+import type { CheckState, Checked } from "./checked-text.ts";
+import type { Editor } from "./code-mirror.ts";
+import { DryRun, useSamples } from "./dry-run.tsx";
+import { FaultList } from "./fault-list.tsx";
+import { PolicyTests } from "./policy-tests.tsx";
+import { EDITOR } from "./strings.ts";
+
+type Tab = keyof typeof EDITOR.tabs;
+
+interface Props {
+  yaml: string;
+  tests: string;
+  check: CheckState;
+  /** Id of a stored policy. */
+  shadowId: string | null;
+  /** Goes to a position of the policy's text. */
+  goTo: (line: number, column: number | null) => void;
+  onTests: (tests: string) => void;
+  onRefused: (error: unknown) => boolean;
+}
+
+export function EditorResults({ yaml, tests, check, shadowId, goTo, onTests, onRefused }: Props) {
+  const [tab, setTab] = useState<Tab>("problems");
+  /** Tabs that were opened stay in the page, so that their results remain. */
+  const [opened, setOpened] = useState<ReadonlySet<Tab>>(new Set());
+  const [samples, setSamples] = useSamples();
+  const testHandle = useRef<Editor | null>(null);
+  const open = (next: Tab): void => {
+    setTab(next);
+    setOpened(new Set([...opened, next]));
+  };
+  const tabs = (Object.keys(EDITOR.tabs) as Tab[]).filter((name) => name !== "shadow" || shadowId !== null);
+  const panels: Record<Tab, () => ComponentChildren> = {
+    problems: () => <Problems check={check} goTo={goTo} />,
+    changes: () => <Changes checked={check.result} />,
+    samples: () => <DryRun yaml={yaml} samples={samples} onSamples={setSamples} onRefused={onRefused} />,
+    tests: () => (
+      <PolicyTests
+        yaml={yaml}
+        tests={tests}
+        samples={samples}
+        check={check}
+        handle={testHandle}
+        onTests={onTests}
+        onRefused={onRefused}
+      />
+    ),
+    backtest: () => (
+      <>
+        <p class="quiet">{EDITOR.backtestHelp}</p>
+        <Backtest name="draft" candidate={{ yaml }} onRefused={onRefused} />
+      </>
+    ),
+    shadow: () => (shadowId === null ? null : <Shadow id={shadowId} />),
+  };
+  return (
+    <section class="editor-results" aria-label={EDITOR.results}>
+      <div class="tabs" role="group" aria-label={EDITOR.results}>
+        {tabs.map((name) => (
+          <button type="button" key={name} aria-pressed={name === tab} onClick={() => open(name)}>
+            {EDITOR.tabs[name]}
+            {countOf(name, check.result)}
+          </button>
+        ))}
+      </div>
+      {tabs.map((name) =>
+        name === tab || opened.has(name) ? (
+          <div key={name} hidden={name !== tab}>
+            {name === "shadow" ? null : <h2 class="visually-hidden">{EDITOR.tabs[name]}</h2>}
+            {panels[name]()}
+          </div>
+        ) : null,
+      )}
+    </section>
+  );
+}
+
+/** Returns " (2)" for a tab that has something to look at. */
+function countOf(tab: Tab, checked: Checked | null): string {
+  if (checked === null) return "";
+  const count =
+    tab === "problems"
+      ? checked.faults.length + checked.warnings.length
+      : tab === "tests"
+        ? (checked.tests?.failed ?? 0) + (checked.tests?.faults.length ?? 0)
+        : 0;
+  return count === 0 ? "" : ` (${count})`;
+}
+
+function Problems({ check: { result, error, isBusy, again }, goTo }: { check: CheckState; goTo: Props["goTo"] }) {
+  if (error !== null) return <Problem error={error} again={again} />;
+  if (result === null) return <p role="status">{EDITOR.checking}</p>;
+  const { faults, warnings } = result;
+  return (
+    <div aria-busy={isBusy}>
+      <Notice kind={faults.length === 0 ? "good" : "bad"}>
+        {faults.length === 0 ? (
+          EDITOR.valid
+        ) : (
+          <>
+            {EDITOR.problems(faults.length)}
+            <FaultList faults={faults} goTo={goTo} />
+          </>
+        )}
+      </Notice>
+      {warnings.length === 0 ? null : (
+        <Notice kind="busy">
+          {EDITOR.warnings(warnings.length)}
+          <FaultList faults={warnings} goTo={goTo} />
+        </Notice>
+      )}
+    </div>
+  );
+}
+
+function Changes({ checked }: { checked: Checked | null }) {
+  if (checked === null || checked.policies.length === 0) return <p class="quiet">{EDITOR.changesUnknown}</p>;
+  return (
+    <>
+      {checked.policies.map(({ policy, compared_with: version, changes, more_changes: more }) => (
+        <div key={policy}>
+          {version === null ? (
+            <p>{EDITOR.changesNew}</p>
+          ) : changes.length === 0 ? (
+            <p>{EDITOR.changesNone(version)}</p>
+          ) : (
+            <>
+              <p>{EDITOR.changesFrom(version)}</p>
+              <ul>
+                {changes.map(({ summary }) => (
+                  <li key={summary}>
+                    <Text value={summary} />
+                  </li>
+                ))}
+                {more === 0 ? null : <li class="quiet">{EDITOR.changesMore(more)}</li>}
+              </ul>
+            </>
+          )}
+        </div>
+      ))}
+    </>
+  );
+}

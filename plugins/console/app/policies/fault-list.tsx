@@ -1,0 +1,35 @@
+import { Text } from "../ui/elements.tsx";
+import { EDITOR } from "./strings.ts";
+
+interface Fault {
+  line: number | null;
+  column: number | null;
+  detail: string;
+}
+
+/** Renders faults of a text. Their positions are buttons that go to them. */
+export function FaultList({
+  faults,
+  goTo,
+}: {
+  faults: readonly Fault[];
+  goTo: (line: number, column: number | null) => void;
+}) {
+  return (
+    <ul>
+      {faults.map(({ line, column, detail }) => (
+        <li key={`${line} ${column} ${detail}`}>
+          {line === null ? null : (
+            <>
+              <button type="button" class="plain" onClick={() => goTo(line, column)}>
+                <strong>{EDITOR.position(line, column)}</strong>
+              </button>
+              {": "}
+            </>
+          )}
+          <Text value={detail} />
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,81 @@
+/** Flips of a report, grouped by the rule that would decide. */
+import { at } from "../core/api.ts";
+import { Badge, Text, Time } from "../ui/elements.tsx";
+import { plain } from "../ui/format.ts";
+import { What } from "../ui/request.tsx";
+import { type Flip, flipKey, type FlipReport, groupByRule, isLessStrict, type Outcome } from "./flips.ts";
+import { BACKTEST } from "./strings.ts";
+
+/** Number of flips that the active policies have too, by key, or why it is unknown. */
+export interface CurrentFlips {
+  counts: ReadonlyMap<string, number>;
+  error: unknown;
+}
+
+export function Flips({ data, current }: { data: FlipReport; current: CurrentFlips | null }) {
+  return (
+    <>
+      {current === null || current.error === null ? null : (
+        <p class="quiet">
+          {BACKTEST.currentUnknown} <Text value={(current.error as Error).message} />
+        </p>
+      )}
+      {groupByRule(data.flips).map(({ to, count, flips }) => (
+        <div class="flips" key={JSON.stringify(to)}>
+          <h3>
+            <Rule outcome={to} /> <Badge value={to.effect} /> <span class="quiet">{BACKTEST.flipCount(count)}</span>
+          </h3>
+          <ul>
+            {flips.map((flip) => (
+              <OneFlip key={flipKey(flip)} flip={flip} currentCount={current?.counts.get(flipKey(flip)) ?? 0} />
+            ))}
+          </ul>
+        </div>
+      ))}
+      {data.unlisted === 0 ? null : <p class="quiet">{BACKTEST.unlisted(data.unlisted)}</p>}
+    </>
+  );
+}
+
+function OneFlip({ flip, currentCount }: { flip: Flip; currentCount: number }) {
+  const { count, from, examples } = flip;
+  return (
+    <li>
+      {count.toLocaleString("en")} <span class="quiet">recorded as</span> <Badge value={from.effect} />{" "}
+      <span class="quiet">by</span> <Rule outcome={from} />{" "}
+      {isLessStrict(flip) ? <Badge value="critical" label={BACKTEST.lessStrict} /> : null}{" "}
+      {currentCount >= count ? <Badge value="inactive" label={BACKTEST.already} /> : null}
+      <ul class="examples">
+        {examples.map((example) => (
+          <li key={example.action_id}>
+            <a
+              href={`#/actions/${at(example.action_id)}`}
+              aria-label={plain(`${example.tool} ${example.operation} by ${example.agent_id}, ${example.at}`)}
+            >
+              <What action={example} />
+            </a>{" "}
+            <span class="quiet">
+              <Time at={example.at} />
+            </span>
+          </li>
+        ))}
+        {count > examples.length && examples.length > 0 ? (
+          <li class="quiet">{BACKTEST.more(count - examples.length)}</li>
+        ) : null}
+      </ul>
+    </li>
+  );
+}
+
+/** Renders the rule of an outcome: “large refunds” of payments. */
+export function Rule({ outcome: { policy, rule } }: { outcome: Pick<Outcome, "policy" | "rule"> }) {
+  if (rule === null) return <span>{BACKTEST.noRule}</span>;
+  return (
+    <span>
+      “<Text value={rule} />”{" "}
+      <span class="quiet">
+        of <Text value={policy} />
+      </span>
+    </span>
+  );
+}

@@ -1,0 +1,95 @@
+/** The list of policies, and the address of each policy's page and editor. */
+import type { Api } from "../core/api-types.ts";
+import { at, request } from "../core/api.ts";
+import { may } from "../core/me.ts";
+import { Badge, Empty, Table, Text, Time } from "../ui/elements.tsx";
+import { useLoad } from "../ui/hooks.ts";
+import { LoadedPage } from "../ui/loaded-page.tsx";
+import { Snippet } from "../ui/snippet.tsx";
+import { Managed } from "./managed.tsx";
+import { NewPolicy } from "./policy-editor.tsx";
+import { PolicyDetail } from "./policy.tsx";
+import { LIST } from "./strings.ts";
+
+type Summary = Api["GET /v1/policies"]["response"]["policies"][number];
+
+export function Policies({ id, query }: { id: string | null; query: URLSearchParams }) {
+  if (id === "new") return <NewPolicy />;
+  return id === null ? <List /> : <PolicyDetail key={id} id={id} query={query} />;
+}
+
+function List() {
+  const loaded = useLoad((signal) => request("GET /v1/policies", { query: { limit: 1000 }, signal }), []);
+  return (
+    <LoadedPage
+      title={LIST.title}
+      what="policies"
+      loaded={loaded}
+      side={
+        may("policies:write") ? (
+          <a class="button" href="#/policies/new">
+            {LIST.create}
+          </a>
+        ) : null
+      }
+    >
+      {({ policies }) =>
+        policies.length === 0 ? (
+          <Empty text={LIST.empty}>
+            <p>{LIST.emptyHelp}</p>
+            <Snippet label={LIST.emptySnippet} text={"assent init\nassent serve"} />
+          </Empty>
+        ) : (
+          <Table label={LIST.title} head={LIST.head}>
+            {[...policies]
+              .sort((a, b) => (a.name < b.name ? -1 : 1))
+              .map((policy) => (
+                <Row key={policy.id} policy={policy} />
+              ))}
+          </Table>
+        )
+      }
+    </LoadedPage>
+  );
+}
+
+function Row({ policy }: { policy: Summary }) {
+  const { name, description, status, mode, active_version, latest_version, updated_at } = policy;
+  return (
+    <tr>
+      <td>
+        <a href={`#/policies/${at(name)}`}>
+          <strong>
+            <Text value={name} />
+          </strong>
+        </a>
+        {description === null || description === "" ? null : (
+          <>
+            <br />
+            <span class="quiet">
+              <Text value={description} />
+            </span>
+          </>
+        )}
+      </td>
+      <td>
+        <Badge value={status} /> {mode === "shadow" ? <Badge value="shadow" /> : null}
+      </td>
+      <td data-label="Version">
+        {active_version ?? <span class="quiet">{LIST.noneActive}</span>}
+        {latest_version === active_version ? null : (
+          <>
+            <br />
+            <span class="quiet">{LIST.newest(latest_version)}</span>
+          </>
+        )}
+      </td>
+      <td data-label="Managed by">
+        <Managed policy={policy} />
+      </td>
+      <td data-label="Changed">
+        <Time at={updated_at} />
+      </td>
+    </tr>
+  );
+}

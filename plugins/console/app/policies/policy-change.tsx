@@ -1,0 +1,74 @@
+/** The dialogs that change which version of a policy decides. */
+import { useState } from "preact/hooks";
+import type { Policy } from "../core/api-types.ts";
+import { request } from "../core/api.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Problem, Text } from "../ui/elements.tsx";
+import { Backtest } from "./backtest.tsx";
+import { CHANGE, type ChangeTexts } from "./strings.ts";
+import { isShadow, type Version } from "./versions.ts";
+
+export type Change = { kind: "activate"; version: Version } | { kind: "deactivate" } | { kind: "delete" };
+
+interface Props {
+  change: Change;
+  policy: Policy;
+  /** The change is refused if the policy has changed since this state. */
+  etag: string;
+  onClose(): void;
+  onDone(words: string): void;
+}
+
+export function PolicyChange({ change, policy, etag, onClose, onDone }: Props) {
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const texts: ChangeTexts =
+    change.kind === "activate"
+      ? CHANGE.activate(change.version.version, policy.active_version, isShadow(change.version))
+      : CHANGE[change.kind];
+  const apply = async (): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    try {
+      await send(change, policy.id, etag);
+      onDone(texts.done);
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={texts.title} onClose={onClose}>
+      <p>
+        <strong>
+          <Text value={policy.name} />
+        </strong>
+        : {texts.effect}
+      </p>
+      {change.kind === "activate" ? (
+        <Backtest name="activation" candidate={{ policy: change.version.definition }} startsItself />
+      ) : null}
+      <Problem error={error} />
+      <div class="row end">
+        <button
+          type="button"
+          class={change.kind === "activate" ? "primary" : "danger"}
+          disabled={isBusy}
+          onClick={() => void apply()}
+        >
+          {texts.button}
+        </button>
+        <button type="button" data-focus onClick={onClose}>
+          {CHANGE.cancel}
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+async function send(change: Change, id: string, etag: string): Promise<void> {
+  const common = { path: [id], headers: { "if-match": etag } };
+  if (change.kind === "delete") await request("DELETE /v1/policies/{id}", common);
+  else if (change.kind === "deactivate") await request("POST /v1/policies/{id}/deactivate", common);
+  else await request("POST /v1/policies/{id}/activate", { ...common, body: { version: change.version.version } });
+}

@@ -1,0 +1,215 @@
+/** Where a policy is written: the text on the left, and what it would change on the right, before anything is stored. */
+import { useMemo, useRef, useState } from "preact/hooks";
+import type { Policy } from "../core/api-types.ts";
+import { ApiError, at, call, request, url } from "../core/api.ts";
+import { Notice, Page, Problem } from "../ui/elements.tsx";
+import { useLoad } from "../ui/hooks.ts";
+import { type Checked, useCheckedText } from "./checked-text.ts";
+import { CodeEditor } from "./code-editor.tsx";
+import type { Editor, Mark } from "./code-mirror.ts";
+import { completeAt, type Words } from "./completions.ts";
+import { ActivateDialog, DiscardDialog } from "./editor-dialogs.tsx";
+import { EditorResults } from "./editor-results.tsx";
+import { describeStanding, EDITOR } from "./strings.ts";
+import { useDraft } from "./use-draft.ts";
+import { type LoadedPolicy, textOfVersion } from "./versions.ts";
+
+const STARTER = `policy: my-policy
+description: What it is for.
+rules:
+  - name: small refunds
+    tool: stripe
+    operation: refund
+    when: params.amount <= 100
+    effect: allow
+  - name: other refunds
+    tool: stripe
+    operation: refund
+    effect: require_approval
+    risk: medium
+    reason: a person checks larger refunds
+    approval: { expires_in: 8h }
+`;
+
+export function NewPolicy() {
+  return (
+    <PolicyEditor
+      title={EDITOR.newTitle}
+      text={STARTER}
+      base=""
+      standing={EDITOR.standingNew}
+      shadowId={null}
+      back="#/policies"
+      save={(text, activate) =>
+        call(url("/v1/policies", { activate }), { method: "POST", text, type: "application/yaml" }) as Promise<Policy>
+      }
+    />
+  );
+}
+
+/** @param props.address of the policy's page */
+export function EditPolicy({ address, loaded }: { address: string; loaded: LoadedPolicy }) {
+  const { policy, etag, versions } = loaded;
+  const newest = versions[0];
+  return (
+    <PolicyEditor
+      title={EDITOR.editTitle(policy.name)}
+      text={newest === undefined ? "" : textOfVersion(newest)}
+      base={etag}
+      standing={EDITOR.standingNext(describeStanding(policy))}
+      shadowId={policy.id}
+      back={address}
+      save={(text, activate, base) =>
+        call(url(`/v1/policies/${at(policy.id)}`, { activate }), {
+          method: "PUT",
+          text,
+          type: "application/yaml",
+          headers: { "if-match": base },
+        }) as Promise<Policy>
+      }
+    />
+  );
+}
+
+interface Props {
+  title: string;
+  /** The text to begin with. */
+  text: string;
+  /** Entity tag of the policy that the text was made from; empty for a new policy. */
+  base: string;
+  /** One sentence that says which version decides. */
+  standing: string;
+  /** Id of a stored policy, which may have been in shadow mode. */
+  shadowId: string | null;
+  /** Address to return to. */
+  back: string;
+  save(text: string, activate: boolean, base: string): Promise<Policy>;
+}
+
+function PolicyEditor({ title, text, base, standing, shadowId, back, save }: Props) {
+  const draft = useDraft(title, text, base);
+  const { yaml, tests } = draft;
+  const check = useCheckedText(yaml, tests);
+  const words = useWords(check.result);
+  const [dialog, setDialog] = useState<"discard" | "activate" | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const handle = useRef<Editor | null>(null);
+  const marks = useMemo(() => marksOf(check.result), [check.result]);
+  const leave = (): void => {
+    draft.discard();
+    location.hash = back;
+  };
+  const store = async (activate: boolean): Promise<void> => {
+    setDialog(null);
+    setBusy(true);
+    setError(null);
+    try {
+      const stored = await save(yaml, activate, draft.base);
+      draft.discard();
+      location.hash = `#/policies/${at(stored.name)}`;
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  };
+  /** A text that the service refuses is checked again, so that its faults appear at their lines. */
+  const showFaults = (refusal: unknown): boolean => {
+    if (!(refusal instanceof ApiError) || !refusal.errors.some(({ line }) => line !== undefined)) return false;
+    setDialog(null);
+    setError(refusal);
+    check.again();
+    return true;
+  };
+  return (
+    <>
+      <Page title={title}>
+        <p>
+          <a
+            href={back}
+            onClick={(event) => {
+              event.preventDefault();
+              if (draft.isChanged) setDialog("discard");
+              else leave();
+            }}
+          >
+            {EDITOR.back}
+          </a>
+        </p>
+        <p>{standing}</p>
+        {draft.isFromBefore ? (
+          <Notice>
+            {EDITOR.draft}{" "}
+            <button type="button" class="small" onClick={draft.startOver}>
+              {EDITOR.startOver}
+            </button>
+          </Notice>
+        ) : null}
+        {draft.isTooLarge ? <Notice kind="bad">{EDITOR.draftTooLarge}</Notice> : null}
+        <div class="policy-editor">
+          <div>
+            <CodeEditor
+              key={draft.round}
+              label={EDITOR.label}
+              text={yaml}
+              marks={marks}
+              handle={handle}
+              onChange={(changed) => {
+                setError(null);
+                draft.write({ yaml: changed, tests });
+              }}
+              complete={(current, position) => (words === null ? null : completeAt(current, position, words))}
+            />
+            <p class="quiet">{EDITOR.completionHelp}</p>
+            <Problem error={error} />
+            <div class="row">
+              <button type="button" disabled={isBusy} onClick={() => void store(false)}>
+                {EDITOR.save}
+              </button>
+              <button type="button" class="primary" disabled={isBusy} onClick={() => setDialog("activate")}>
+                {EDITOR.saveAndActivate}
+              </button>
+            </div>
+            <p class="quiet">{EDITOR.saveHelp}</p>
+          </div>
+          <EditorResults
+            key={draft.round}
+            yaml={yaml}
+            tests={tests}
+            check={check}
+            shadowId={shadowId}
+            goTo={(line, column) => handle.current?.goTo(line, column)}
+            onTests={(changed) => draft.write({ yaml, tests: changed })}
+            onRefused={showFaults}
+          />
+        </div>
+      </Page>
+      {dialog === "discard" ? <DiscardDialog onClose={() => setDialog(null)} onDiscard={leave} /> : null}
+      {dialog === "activate" ? (
+        <ActivateDialog
+          yaml={yaml}
+          onClose={() => setDialog(null)}
+          onActivate={() => void store(true)}
+          onRefused={showFaults}
+        />
+      ) : null}
+    </>
+  );
+}
+
+/** Returns the words for completion; null while the vocabulary is loading. Without it, the editor works and suggests nothing. */
+function useWords(checked: Checked | null): Words | null {
+  const { data: vocabulary } = useLoad((signal) => request("GET /v1/policy-vocabulary", { signal }), []);
+  // A text that is being typed often has a fault. Then the names of the last valid one are suggested.
+  const declared = useRef<Pick<Words, "variables" | "tools">>({ variables: [], tools: [] });
+  if (checked !== null && checked.faults.length === 0) declared.current = checked;
+  return vocabulary === null ? null : { vocabulary, ...declared.current };
+}
+
+function marksOf(checked: Checked | null): Mark[] {
+  if (checked === null) return [];
+  return [
+    ...checked.faults.map((fault) => ({ severity: "error" as const, ...fault })),
+    ...checked.warnings.map((warning) => ({ severity: "warning" as const, ...warning })),
+  ];
+}

@@ -1,0 +1,231 @@
+/** One policy: its versions, what differs between them, and which one decides. */
+import { useState } from "preact/hooks";
+import type { Policy } from "../core/api-types.ts";
+import { at } from "../core/api.ts";
+import { Badge, Facts, Hash, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { useLoad } from "../ui/hooks.ts";
+import { MarkedText } from "../ui/marked-text.tsx";
+import { Key } from "../ui/person.tsx";
+import { findRuleLines } from "../ui/rule-lines.ts";
+import { Backtest, Shadow } from "./backtest.tsx";
+import { Managed } from "./managed.tsx";
+import { PolicyChange, type Change } from "./policy-change.tsx";
+import { VersionDiff } from "./version-diff.tsx";
+import { EditPolicy } from "./policy-editor.tsx";
+import { DETAIL, describeStanding } from "./strings.ts";
+import { isShadow, type LoadedPolicy, loadPolicy, textOfVersion, type Version } from "./versions.ts";
+
+/**
+ * The page of a policy or its editor. `?edit=true` opens the editor, so that a reload returns to it and its draft. `rule`
+ * and `version` in the query name the lines to show.
+ * @param props.id id or name
+ */
+export function PolicyDetail({ id, query }: { id: string; query: URLSearchParams }) {
+  const isEdited = query.get("edit") === "true";
+  const { data, error, reload } = useLoad((signal) => loadPolicy(id, signal), [id, isEdited]);
+  if (data === null)
+    return (
+      <Page title={id}>
+        <BackToList />
+        {error === null ? <Loading what="the policy" /> : <Problem error={error} again={reload} />}
+      </Page>
+    );
+  if (isEdited && data.policy.managed_by === null) return <EditPolicy address={`#/policies/${at(id)}`} loaded={data} />;
+  return <Detail id={id} query={query} loaded={data} error={error} reload={reload} />;
+}
+
+interface DetailProps {
+  id: string;
+  query: URLSearchParams;
+  loaded: LoadedPolicy;
+  error: unknown;
+  reload(): void;
+}
+
+function Detail({ id, query, loaded, error, reload }: DetailProps) {
+  const { policy, etag, versions, hasMore } = loaded;
+  const [change, setChange] = useState<Change | null>(null);
+  const [result, setResult] = useState("");
+  const [chosen, setChosen] = useState<number | null>(query.has("version") ? Number(query.get("version")) : null);
+  const shown = versions.find(({ version }) => version === (chosen ?? policy.active_version)) ?? versions[0];
+  const isManaged = policy.managed_by !== null;
+  return (
+    <>
+      <Page
+        title={policy.name}
+        side={isManaged ? null : <Buttons policy={policy} address={`#/policies/${at(id)}`} onChange={setChange} />}
+      >
+        <BackToList />
+        <Problem error={error} again={reload} />
+        <div role="status">{result === "" ? null : <Notice kind="good">{result}</Notice>}</div>
+        {isManaged ? (
+          <Notice kind="busy">
+            Managed by{" "}
+            <strong>
+              <Text value={policy.managed_by} />
+            </strong>{" "}
+            {DETAIL.managed}
+          </Notice>
+        ) : null}
+        <Facts
+          rows={[
+            ["Status", <Badge value={policy.status} />],
+            [DETAIL.standing, describeStanding(policy)],
+            ["Managed by", <Managed policy={policy} />],
+            ["Description", policy.description],
+          ]}
+        />
+        <section class="card" aria-labelledby="versions">
+          <h2 id="versions">{DETAIL.versions}</h2>
+          <Table label={DETAIL.versionsLabel} head={DETAIL.versionsHead}>
+            {versions.map((version) => (
+              <VersionRow
+                key={version.version}
+                version={version}
+                policy={policy}
+                isShown={version === shown}
+                onShow={() => setChosen(version.version)}
+                onActivate={() => setChange({ kind: "activate", version })}
+              />
+            ))}
+          </Table>
+          {hasMore ? <p class="quiet">{DETAIL.onlyNewest}</p> : null}
+        </section>
+        {versions.length < 2 ? null : (
+          <VersionDiff
+            id={policy.id}
+            versions={versions.map(({ version }) => version)}
+            active={policy.active_version}
+          />
+        )}
+        {shown === undefined ? null : <ShownVersion version={shown} rule={query.get("rule")} />}
+        {versions.some(isShadow) ? <Shadow id={policy.id} /> : null}
+      </Page>
+      {change === null ? null : (
+        <PolicyChange
+          change={change}
+          policy={policy}
+          etag={etag}
+          onClose={() => setChange(null)}
+          onDone={(words) => {
+            setChange(null);
+            setResult(words);
+            if (change.kind === "delete") location.hash = "#/policies";
+            else reload();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function BackToList() {
+  return (
+    <p>
+      <a href="#/policies">{DETAIL.back}</a>
+    </p>
+  );
+}
+
+function Buttons({
+  policy,
+  address,
+  onChange,
+}: {
+  policy: Policy;
+  address: string;
+  onChange: (change: Change) => void;
+}) {
+  return (
+    <div class="row">
+      <button type="button" class="primary" onClick={() => (location.hash = `${address}?edit=true`)}>
+        {DETAIL.edit}
+      </button>
+      {policy.active_version === null ? null : (
+        <button type="button" class="danger" onClick={() => onChange({ kind: "deactivate" })}>
+          {DETAIL.deactivate}
+        </button>
+      )}
+      <button type="button" class="danger" onClick={() => onChange({ kind: "delete" })}>
+        {DETAIL.delete}
+      </button>
+    </div>
+  );
+}
+
+interface RowProps {
+  version: Version;
+  policy: Policy;
+  isShown: boolean;
+  onShow(): void;
+  onActivate(): void;
+}
+
+function VersionRow({ version, policy, isShown, onShow, onActivate }: RowProps) {
+  const { version: number, created_at, created_by, definition } = version;
+  const active = policy.active_version;
+  return (
+    <tr>
+      <td data-label="Version">
+        {number} {number === active ? <Badge value="active" /> : null}{" "}
+        {isShadow(version) ? <Badge value="shadow" /> : null}
+      </td>
+      <td>
+        <Time at={created_at} />
+      </td>
+      <td data-label="By">
+        {created_by === null ? (
+          <span class="quiet">{policy.managed_by ?? "the service"}</span>
+        ) : (
+          <Key id={created_by} />
+        )}
+      </td>
+      <td data-label="Rules">{(definition["rules"] as readonly unknown[]).length}</td>
+      <td>
+        <div class="row">
+          <button
+            type="button"
+            class="small"
+            aria-pressed={isShown}
+            aria-label={DETAIL.showVersion(number)}
+            onClick={onShow}
+          >
+            {DETAIL.show}
+          </button>
+          {policy.managed_by !== null || number === active ? null : (
+            <button type="button" class="small" aria-label={DETAIL.activateVersion(number)} onClick={onActivate}>
+              {active !== null && number < active ? DETAIL.rollBack : DETAIL.activate}
+            </button>
+          )}
+        </div>
+      </td>
+    </tr>
+  );
+}
+
+/** @param props.rule name of the rule whose lines are marked */
+function ShownVersion({ version, rule }: { version: Version; rule: string | null }) {
+  const { version: number, digest, definition } = version;
+  const text = textOfVersion(version);
+  return (
+    <>
+      <section class="card" aria-labelledby="definition">
+        <h2 id="definition">{DETAIL.version(number)}</h2>
+        <p class="quiet">
+          Digest <Hash value={digest} />
+        </p>
+        <MarkedText
+          label={DETAIL.asYaml(number)}
+          text={text}
+          marked={rule === null ? null : findRuleLines(text, rule)}
+        />
+      </section>
+      <section class="card" aria-labelledby="backtest">
+        <h2 id="backtest">{DETAIL.backtest(number)}</h2>
+        <p class="quiet">{DETAIL.backtestHelp}</p>
+        {isShadow(version) ? <Notice kind="busy">{DETAIL.backtestShadow}</Notice> : null}
+        <Backtest key={number} name="version" candidate={{ policy: { ...definition, mode: "enforce" } }} />
+      </section>
+    </>
+  );
+}

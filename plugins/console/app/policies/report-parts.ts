@@ -1,0 +1,108 @@
+/** A report that is fetched in parts, newest decisions first. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { now } from "../core/api.ts";
+import type { Progress } from "./backtest-stream.ts";
+import { type FlipReport, joinReports } from "./flips.ts";
+
+const DAY = 86_400_000;
+/** Ranges that a person can choose, in milliseconds. */
+export const RANGES: Readonly<Record<string, number>> = {
+  "24 hours": DAY,
+  "7 days": 7 * DAY,
+  "30 days": 30 * DAY,
+  "90 days": 90 * DAY,
+  "1 year": 365 * DAY,
+};
+const DEFAULT_RANGE = "7 days";
+
+/** What one request of a report asks for. */
+export interface Part {
+  since: string;
+  until: string | undefined;
+  /** Where the part before ended; null for the first. */
+  before: number | null;
+  signal: AbortSignal;
+  onProgress: (counts: Progress) => void;
+}
+
+interface Options<Comparison> {
+  fetchPart: (part: Part) => Promise<FlipReport>;
+  /** Receives the whole report after each part. */
+  compare?: (report: FlipReport, signal: AbortSignal) => Promise<Comparison | null>;
+  /** Returns true if the error appears elsewhere. */
+  onRefused?: (error: unknown) => boolean;
+  /** What is reported on. A report about another subject is stale. */
+  subject: string;
+}
+
+interface State<Comparison> {
+  isBusy: boolean;
+  isCancelled: boolean;
+  counts: Progress | null;
+  data: FlipReport | null;
+  comparison: Comparison | null;
+  error: unknown;
+  subject: string;
+}
+
+export interface ReportState<Comparison> extends Omit<State<Comparison>, "subject"> {
+  range: string;
+  isStale: boolean;
+  setRange(range: string): void;
+  start(): void;
+  /** Continues with older decisions. */
+  goOn(): void;
+  cancel(): void;
+}
+
+/** Returns the state of a report and what starts, continues and cancels it. Leaving the page cancels it. */
+export function useReport<Comparison>(options: Options<Comparison>): ReportState<Comparison> {
+  const { fetchPart, compare, onRefused, subject } = options;
+  const [range, setRange] = useState(DEFAULT_RANGE);
+  const [state, setState] = useState<State<Comparison>>({
+    isBusy: false,
+    isCancelled: false,
+    counts: null,
+    data: null,
+    comparison: null,
+    error: null,
+    subject,
+  });
+  const running = useRef<AbortController | null>(null);
+  useEffect(() => () => running.current?.abort(), []);
+  const fetchNext = async (first: FlipReport | null): Promise<void> => {
+    running.current?.abort();
+    const current = new AbortController();
+    running.current = current;
+    const { signal } = current;
+    const update = (change: Partial<State<Comparison>>): void => {
+      if (!signal.aborted) setState((old) => ({ ...old, ...change }));
+    };
+    update({ isBusy: true, isCancelled: false, counts: null, data: first, comparison: null, error: null, subject });
+    try {
+      const since = first?.since ?? new Date(now() - (RANGES[range] ?? DAY)).toISOString();
+      const onProgress = ({ evaluated, flipped }: Progress): void =>
+        update({
+          counts: { evaluated: evaluated + (first?.evaluated ?? 0), flipped: flipped + (first?.flipped ?? 0) },
+        });
+      const part = await fetchPart({ since, until: first?.until, before: first?.next ?? null, signal, onProgress });
+      const data = joinReports(first, part);
+      update({ data });
+      update({ comparison: (await compare?.(data, signal)) ?? null, isBusy: false });
+    } catch (error) {
+      update({ isBusy: false, error: onRefused?.(error) === true ? null : error });
+    }
+  };
+  return {
+    ...state,
+    range,
+    setRange,
+    isStale: state.subject !== subject,
+    start: () => void fetchNext(null),
+    goOn: () => void fetchNext(state.data),
+    cancel() {
+      running.current?.abort();
+      setState((old) => ({ ...old, isBusy: false, isCancelled: old.data === null }));
+    },
+  };
+}

@@ -1,0 +1,216 @@
+/** Texts of the policy pages. */
+import { counted } from "../ui/format.ts";
+
+const number = (count: number): string => count.toLocaleString("en");
+
+/** Texts of the list of policies. */
+export const LIST = {
+  title: "Policies",
+  create: "New policy",
+  empty: "No policy is stored, so every action is denied.",
+  emptyHelp: "Write a policy here, or start the service with a folder of policies that you keep in git:",
+  emptySnippet: "Create a folder with policies, tests and schemas for editors",
+  head: ["Policy", "Status", "Version", "Managed by", "Changed"],
+  noneActive: "none active",
+  newest: (version: number) => `newest ${version}`,
+};
+
+/** Texts of the page of one policy. */
+export const DETAIL = {
+  back: "All policies",
+  edit: "Edit…",
+  deactivate: "Deactivate…",
+  delete: "Delete…",
+  managed: "and read-only here: change the file in its source. The service loads it by itself.",
+  standing: "What decides",
+  versions: "Versions",
+  versionsLabel: "Versions of the policy",
+  versionsHead: ["Version", "Created", "By", "Rules", ""],
+  show: "Show",
+  showVersion: (version: number) => `Show version ${version}`,
+  rollBack: "Roll back…",
+  activate: "Activate…",
+  activateVersion: (version: number) => `Activate version ${version}`,
+  onlyNewest: "Only the 100 newest versions are listed.",
+  changed: "What changed",
+  from: "From",
+  to: "To",
+  version: (version: number) => `Version ${version}`,
+  asYaml: (version: number) => `Version ${version} as YAML`,
+  unchanged: "These versions do not differ.",
+  backtest: (version: number) => `Backtest of version ${version}`,
+  backtestHelp:
+    "Decides past requests again with this version in place of the active one, each with its own facts and at its own time.",
+  backtestShadow: "This version is in shadow mode and decides nothing. It is tested here as if it were enforced.",
+};
+
+/** Returns one sentence that says which version of a policy decides. */
+export function describeStanding(policy: {
+  active_version: number | null;
+  latest_version: number;
+  mode: "enforce" | "shadow";
+}): string {
+  const { active_version: active, latest_version: newest, mode } = policy;
+  if (active === null) return "No version is active: this policy decides nothing.";
+  const older = newest === active ? "" : ` The newest is version ${newest}.`;
+  return mode === "shadow"
+    ? `Version ${active} is active in shadow mode: its decisions are recorded, and it enforces nothing.${older}`
+    : `Version ${active} is active and enforced.${older}`;
+}
+
+/** Texts of a dialog that changes what decides. */
+export interface ChangeTexts {
+  title: string;
+  effect: string;
+  button: string;
+  /** Shown after the change. */
+  done: string;
+}
+
+export const CHANGE = {
+  cancel: "Cancel",
+  activate(version: number, active: number | null, isShadow: boolean): ChangeTexts {
+    const instead = active === null ? "" : ` instead of version ${active}`;
+    return {
+      title: `Activate version ${version}?`,
+      effect: isShadow
+        ? `Version ${version} is in shadow mode: from the next action on its decisions are recorded, and the policy enforces nothing.`
+        : `From the next action on, version ${version} decides${instead}.`,
+      button: "Activate",
+      done: `Version ${version} is active${isShadow ? " in shadow mode: it enforces nothing" : ""}.`,
+    };
+  },
+  deactivate: {
+    title: "Deactivate this policy?",
+    effect: "From the next action on it decides nothing. What only this policy allowed is denied.",
+    button: "Deactivate",
+    done: "The policy is inactive.",
+  } satisfies ChangeTexts,
+  delete: {
+    title: "Delete this policy?",
+    effect:
+      "From the next action on it decides nothing. Its recorded decisions remain, and its versions are retained for replay.",
+    button: "Delete",
+    done: "",
+  } satisfies ChangeTexts,
+};
+
+/** Texts of backtests and of reports about shadow mode. */
+export const BACKTEST = {
+  range: "Range",
+  last: (range: string) => `last ${range}`,
+  run: "Run the backtest",
+  cancel: "Cancel",
+  starting: "Deciding past requests again…",
+  progress: (evaluated: number, flipped: number) =>
+    `${number(evaluated)} decisions made again, ${number(flipped)} would flip so far…`,
+  cancelled: (evaluated: number, flipped: number) =>
+    evaluated === 0
+      ? "Cancelled. No decision was tested."
+      : `Cancelled. Of the ${number(evaluated)} newest decisions, ${number(flipped)} would flip; the others were not tested.`,
+  notTested: "Not tested:",
+  stale: "The text has changed since this backtest: run it again.",
+  nothing: "No decision that this key may see is in this range: the backtest says nothing about this version.",
+  noFlips: (evaluated: number) => `None of ${number(evaluated)} past decisions would flip.`,
+  flips: (flipped: number, evaluated: number) =>
+    `${number(flipped)} of ${number(evaluated)} past decisions would flip.`,
+  otherwise: (count: number) =>
+    count === 0 ? "" : ` ${number(count)} would come out the same, by another rule or on other terms.`,
+  erased: (count: number) =>
+    count === 0 ? "" : ` ${number(count)} more cannot be replayed: their requests were erased.`,
+  altered: (count: number) =>
+    count === 0 ? "" : ` ${number(count)} more cannot be read: their rows were altered; run assent audit.`,
+  currentUnknown: "What the active policies would decide is unknown:",
+  flipCount: (count: number) => counted(count, "flip"),
+  lessStrict: "less strict",
+  already: "already so with the policies in force",
+  more: (count: number) => `and ${number(count)} more`,
+  unlisted: (count: number) => `${number(count)} more flips are of kinds that are not listed.`,
+  noRule: "no rule",
+  partial: (evaluated: number) => `Not the whole range: the ${number(evaluated)} newest.`,
+  goOn: "Continue with older ones",
+  shadowTitle: "What it would have changed in shadow mode",
+  shadowHelp: "By the decisions that it recorded at the time, had it been enforced.",
+  shadowLoading: "Reading what it recorded…",
+  shadowNothing: "It matched no decision of this range that this key may see.",
+};
+
+/** Texts of the editor. */
+export const EDITOR = {
+  newTitle: "New policy",
+  editTitle: (name: string) => `Edit ${name}`,
+  back: "Back",
+  label: "Policy, as YAML",
+  loading: "the editor",
+  notLoaded: "the editor could not be loaded; if the service was updated, reload the console",
+  standingNew: "No version decides yet: this policy is not stored.",
+  standingNext: (standing: string) => `${standing} Saving stores another version and decides nothing.`,
+  draft: "Your draft from before, not saved yet.",
+  draftTooLarge: "This draft is too large for the browser to keep: leaving this page loses it.",
+  startOver: "Start over",
+  save: "Save",
+  saveAndActivate: "Save and activate…",
+  saveHelp: "Saving stores a version, which decides nothing. Activating it makes it decide from the next action on.",
+  completionHelp: "Ctrl+Space suggests names. Esc and then Tab leaves the editor.",
+  discardTitle: "Discard your changes?",
+  discardText: "They are not saved, and are lost.",
+  discard: "Discard",
+  keepEditing: "Keep editing",
+  activateTitle: "Save and activate?",
+  activateText:
+    "From the next action on, this text decides. In shadow mode it enforces nothing: its decisions are only recorded.",
+  activate: "Activate",
+  cancel: "Cancel",
+  results: "Results",
+  tabs: {
+    problems: "Problems",
+    changes: "Changes",
+    samples: "Dry run",
+    tests: "Tests",
+    backtest: "Backtest",
+    shadow: "Shadow mode",
+  },
+  checking: "Checking…",
+  valid: "No problems. The text can be saved.",
+  problems: (count: number) => `${counted(count, "problem")}. The text cannot be saved.`,
+  warnings: (count: number) => counted(count, "warning"),
+  position: (line: number, column: number | null) => `Line ${line}${column === null ? "" : `, column ${column}`}`,
+  changesNew: "A new policy: there is no stored version to compare with.",
+  changesNone: (version: number) => `No rule differs from version ${version}.`,
+  changesFrom: (version: number) => `Compared with version ${version}:`,
+  changesMore: (count: number) => `and ${number(count)} more changes`,
+  changesUnknown: "The changes appear when the text has no problems.",
+  backtestHelp:
+    "Decides past requests again with this text in place of the active version, each with its own facts and at its own time.",
+};
+
+/** Texts of the dry run. */
+export const DRY_RUN = {
+  help: "Decides sample actions with the active policies, and with this text in place of the active version. Records nothing.",
+  run: "Decide the samples",
+  samples: "Sample actions",
+  samplesHelp: "A JSON list of at most 100 actions. It starts with the newest real actions that you may see.",
+  notJson: (why: string) => `the sample actions are not JSON: ${why}`,
+  unchanged: (count: number) => `All ${counted(count, "action")} would be decided as now.`,
+  changed: (changed: number, count: number) =>
+    `${changed} of ${counted(count, "action")} would be decided differently.`,
+  stale: "The text or the actions have changed since this dry run: run it again.",
+  count: (count: number) => counted(count, "action"),
+  same: "decided as now",
+  now: "now",
+  by: "by",
+  terms: "on other terms",
+};
+
+/** Texts of the tests. */
+export const TESTS = {
+  label: "Tests, as YAML",
+  help: "Tests of this text alone, in the format of NAME_test.yaml. They are part of your draft and are not stored with the policy: save the file next to the policy in git.",
+  record: "Write tests from the sample actions",
+  recordHelp: "Each expects what this text decides now, so it fails when a later change decides differently.",
+  download: "Download",
+  none: "No tests yet.",
+  blocked: "The tests run when the text has no problems.",
+  passed: (count: number) => `All ${counted(count, "test")} passed.`,
+  failed: (failed: number, count: number) => `${failed} of ${counted(count, "test")} failed.`,
+};

@@ -1,0 +1,44 @@
+/** The draft of an editor. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { deletePolicyDraft, readPolicyDraft, writePolicyDraft } from "./policy-drafts.ts";
+
+/**
+ * Keeps what is typed in the tab's storage, with the state of the policy that it was made from: a draft is saved over that
+ * state, not over what someone else saved meanwhile. The browser asks before it closes a page with a draft.
+ */
+export function useDraft(title: string, text: string, base: string) {
+  const [kept, setKept] = useState(() => readPolicyDraft(title));
+  const [content, setContent] = useState({ yaml: kept?.yaml ?? text, tests: kept?.tests ?? "" });
+  const [isTooLarge, setTooLarge] = useState(false);
+  /** Changes when the text is replaced, so that the editors begin with the new one. */
+  const [round, setRound] = useState(0);
+  const from = useRef(kept?.base ?? base);
+  const isChanged = content.yaml !== text || content.tests !== "";
+  useEffect(() => {
+    if (!isChanged) return;
+    const warn = (event: BeforeUnloadEvent): void => event.preventDefault();
+    addEventListener("beforeunload", warn);
+    return () => removeEventListener("beforeunload", warn);
+  }, [isChanged]);
+  return {
+    ...content,
+    base: from.current,
+    isChanged,
+    isTooLarge,
+    isFromBefore: kept !== null,
+    round,
+    write(next: { yaml: string; tests: string }): void {
+      setTooLarge(!writePolicyDraft(title, { ...next, base: from.current }));
+      setContent(next);
+    },
+    discard: () => deletePolicyDraft(title),
+    startOver(): void {
+      deletePolicyDraft(title);
+      from.current = base;
+      setKept(null);
+      setTooLarge(false);
+      setContent({ yaml: text, tests: "" });
+      setRound((n) => n + 1);
+    },
+  };
+}

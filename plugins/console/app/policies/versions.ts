@@ -1,0 +1,32 @@
+/** Versions of a policy as the policy pages use them. */
+import type { Api, Policy } from "../core/api-types.ts";
+import { at, request, tagged } from "../core/api.ts";
+import { renderYaml } from "./yaml.ts";
+
+export type Version = Api["GET /v1/policies/{id}/versions"]["response"]["versions"][number];
+
+/** A policy with its newest versions, and the entity tag that a change of it sends. */
+export interface LoadedPolicy {
+  policy: Policy;
+  etag: string;
+  versions: readonly Version[];
+  hasMore: boolean;
+}
+
+/** Loads a policy and its 100 newest versions. @param id id or name */
+export async function loadPolicy(id: string, signal: AbortSignal): Promise<LoadedPolicy> {
+  const [{ body, etag }, { versions, next_cursor }] = await Promise.all([
+    tagged(`/v1/policies/${at(id)}`, { signal }),
+    request("GET /v1/policies/{id}/versions", { path: [id], query: { limit: 100 }, signal }),
+  ]);
+  return { policy: body as Policy, etag, versions, hasMore: next_cursor !== null };
+}
+
+/** Returns the text of a version: as its author wrote it, if it was sent as YAML. */
+export function textOfVersion(version: Version): string {
+  return version.yaml ?? renderYaml(version.definition);
+}
+
+export function isShadow({ definition }: Version): boolean {
+  return definition["mode"] === "shadow";
+}
