@@ -8,14 +8,19 @@ import { fileURLToPath } from "node:url";
 import { compile, ensureBuilt } from "../.ci/build.mjs";
 import { bundlePackages } from "../.ci/bundle.mjs";
 import { copyVendored } from "../.ci/vendor.mjs";
+import { bundleService } from "./bundle.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const BUILD = join(ROOT, "build");
 const COMPILED = ["src", "plugins", "test", "bench", join("docs", "examples")];
+/** Most tests need no more of the default policies. Loading all, with their tests, takes four times as long. */
+const FEW_POLICIES = ["payments.yaml", "customer-data.yaml"];
 
-export function build() {
-  // For what starts the package as its users have it.
-  ensureBuilt(bundlePackages);
+/** @param dist also builds dist/, for tests that start the package as its users have it */
+export function build({ dist = true } = {}) {
+  if (dist) ensureBuilt(bundlePackages);
+  // Set by a caller that has just run tests, such as .ci/run.
+  if (process.env["ASSENT_TEST_BUILT"] === "1") return;
   rmSync(BUILD, { recursive: true, force: true });
   compile(["-p", join(ROOT, "test", "tsconfig.json")]);
   // What the code reads from beside itself.
@@ -27,8 +32,12 @@ export function build() {
   const manifest = readFileSync(join(ROOT, "package.json"), "utf8");
   writeFileSync(join(BUILD, "package.json"), manifest.replaceAll('"./dist/', '"./'));
   copyVendored(BUILD);
+  for (const name of FEW_POLICIES)
+    cpSync(join(ROOT, "policies", name), join(BUILD, "test", "support", "policies", name));
   // As it is published: every process reads 30 files instead of 700.
   bundlePackages(BUILD, ["test"]);
+  // V8 reports coverage by file.
+  if (process.env["ASSENT_TEST_COVERAGE"] !== "1") bundleService(BUILD);
   for (const { name } of readdirSync(join(ROOT, "docs"), { withFileTypes: true }))
     if (name !== "examples") symlinkSync(join("..", "..", "docs", name), join(BUILD, "docs", name));
 }

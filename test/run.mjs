@@ -5,6 +5,7 @@
  *
  *   ASSENT_TEST_AGAIN=1     runs a failed file once more, alone, and reports it as flaky if it passes
  *   ASSENT_TEST_KEEP=1      keeps what the tests write
+ *   ASSENT_TEST_BUILT=1     uses the JavaScript of the run before
  *   ASSENT_TEST_COVERAGE=1  reports which lines ran
  */
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -198,7 +199,7 @@ function folderOnDisk() {
 
 const begun = performance.now();
 const files = select(process.argv.slice(2));
-build();
+build({ dist: files.some(isSlow) });
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
 process.env["FORCE_COLOR"] = "0";
 // Node starts each file with the flags of this process.

@@ -1,15 +1,37 @@
 /** The path of a decision, as plugins/actions/README.md describes it. */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
+import type { Profiler } from "node:inspector";
 import { Session } from "node:inspector/promises";
+import { findSourceMap } from "node:module";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { ROOT } from "../support/process.ts";
 import { ALLOWED, startService } from "../support/service.ts";
 
 const page = readFileSync(join(ROOT, "plugins/actions/README.md"), "utf8");
 const path = page.slice(page.indexOf("## Path of a decision"), page.indexOf("## Routes"));
 const files = [...new Set([...path.matchAll(/`((?:src|plugins)\/[^`]+\.ts)`/g)].map((match) => match[1] as string))];
+
+/** Returns the sources of the functions of a script that ran; a bundle has many. */
+function sourcesThatRan({ url, functions }: Profiler.ScriptCoverage): string[] {
+  if (!url.startsWith("file:")) return [];
+  const starts = functions
+    .filter(({ functionName, ranges }) => functionName !== "" && ranges[0]?.count)
+    .map(({ ranges }) => ranges[0]?.startOffset ?? 0);
+  const map = findSourceMap(fileURLToPath(url));
+  if (map === undefined || starts.length === 0) return starts.length === 0 ? [] : [url];
+  const text = readFileSync(fileURLToPath(url), "utf8");
+  let [line, begin] = [0, 0];
+  return starts
+    .sort((a, b) => a - b)
+    .map((start) => {
+      for (let end; (end = text.indexOf("\n", begin)) >= 0 && end < start; begin = end + 1) line++;
+      const entry = map.findEntry(line, start - begin);
+      return "originalSource" in entry ? entry.originalSource : url;
+    });
+}
 
 test("the files that the page names exist, and are at most 20", () => {
   assert.ok(files.length > 10 && files.length <= 20, `${files.length} files`);
@@ -28,9 +50,7 @@ test("the files that the page names run for a request that policies decide", asy
     const unknown = { ...ALLOWED, tool: "stripe", operation: "refund", params: { amount: 5000, currency: "USD" } };
     assert.ok((await service.call("POST", "/v1/actions", { body: unknown })).status < 300);
     const { result } = await session.post("Profiler.takePreciseCoverage");
-    const ran = result
-      .filter(({ functions }) => functions.some(({ functionName, ranges }) => functionName !== "" && ranges[0]?.count))
-      .map(({ url }) => url.replace(/\.js$/, ".ts"));
+    const ran = result.flatMap(sourcesThatRan);
     for (const file of files)
       assert.ok(
         ran.some((url) => url.endsWith(`/${file}`)),

@@ -1,0 +1,125 @@
+/**
+ * Bundles the modules of the service that tests load most. Each test file, and each service that a test starts, would
+ * otherwise load 500 modules, which takes most of a second of CPU time. Every module stays importable by its own path: its
+ * file becomes a facade that exports the bindings of the one instance in the bundle.
+ */
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { posix, sep } from "node:path";
+import { buildSync } from "esbuild";
+
+const { dirname, join, relative } = posix;
+/** Started as processes and threads of their own. Each gets a small bundle, because it needs little of the service. */
+const ENTRIES = ["src/hook/worker.js", "src/hook/daemon.js", "src/policies/trial-thread.js"];
+/**
+ * Bundles, by modules with all that these import. A bundle imports the bundles before it. So a command of a client and a
+ * test of the ledger load only a part.
+ */
+const BUNDLES = {
+  commands: /^src\/cli\/(?:main|actions|plans|schema|service-status|verify)\.js$/,
+  domain: /^src\/domain\//,
+  ledger: /^src\/(?:testing|ledger|storage)\/|^plugins\/storage-sqlite\//,
+  // The plugins that test/support/service.ts imports.
+  service: new RegExp(
+    "^src/(?:runtime/|cli/serve\\.js$)|^plugins/(?:actions|agents|analytics|api-keys|console|coverage|deliveries|docs|events" +
+      "|health|metrics|policies|policy-files|provenance|replay|stop|well-known)/index\\.js$",
+  ),
+  plugins: /^plugins\/[\w-]+\/index\.js$/,
+};
+const IMPORT = /^(?:import|export)\b[^"';]*?"(\.[^"]*)";?$/gm;
+
+/** @param folder has the layout of dist/, with its packages bundled into ./vendor */
+export function bundleService(folder) {
+  const modules = new Map(scriptsIn(folder).map((path) => [path, readFileSync(join(folder, path), "utf8")]));
+  for (const [path, text] of modules)
+    if (text.includes("import.meta.url")) writeFileSync(join(folder, path), keepLocation(path, text));
+  const exportsOf = listExports(folder, [...modules.keys()]);
+  for (const path of ENTRIES) bundle(folder, { entryPoints: [path], outfile: path }, []);
+  const waiting = new Set(modules.keys());
+  for (const path of ENTRIES) waiting.delete(path);
+  for (const [name, roots] of Object.entries(BUNDLES)) {
+    const found = withImports(
+      [...waiting].filter((path) => roots.test(path)),
+      modules,
+    ).filter((path) => waiting.delete(path));
+    const loaders = found.map((path) => `"${path}": () => require("./${path}"),\n`).join("");
+    const contents = `export const modules = {\n${loaders}};\n`;
+    bundle(folder, { stdin: { contents, resolveDir: folder }, outfile: `bundles/${name}.js` }, waiting);
+    for (const path of found)
+      writeFileSync(join(folder, path), facadeOf(path, modules.get(path), exportsOf.get(path), name));
+  }
+  // These stay files.
+  for (const path of waiting) writeFileSync(join(folder, path), modules.get(path));
+}
+
+/** Paths of all modules, without the client side, which imports nothing of the service, and the entry point of the command line. */
+function scriptsIn(folder) {
+  return ["src", "plugins"]
+    .flatMap((room) =>
+      readdirSync(join(folder, room), { recursive: true, encoding: "utf8" }).map((path) =>
+        join(room, path.split(sep).join("/")),
+      ),
+    )
+    .filter((path) => path.endsWith(".js") && !/\/(?:vendor|assets|bundle|app|static)\//.test(path))
+    .filter((path) => !/^src\/(?:client|adapters)\/|^src\/browser\.js$|^src\/cli\/bin\.js$/.test(path));
+}
+
+/** Returns the modules and all that they import statically. */
+function withImports(roots, modules) {
+  const found = new Set(roots);
+  for (const path of found)
+    for (const [, name] of modules.get(path).matchAll(IMPORT)) {
+      const imported = join(dirname(path), name);
+      if (modules.has(imported)) found.add(imported);
+    }
+  return [...found];
+}
+
+/** Makes a module find the files next to it, in whichever bundle it is. */
+function keepLocation(path, text) {
+  return text.replaceAll("import.meta.url", `new URL("${path}", assentBuild).href`);
+}
+
+/** Returns the names that each module exports, without those that it exports with `export *`. */
+function listExports(folder, paths) {
+  const { metafile } = buildSync({
+    absWorkingDir: folder,
+    entryPoints: paths,
+    outdir: folder,
+    write: false,
+    format: "esm",
+    metafile: true,
+    logLevel: "error",
+  });
+  return new Map(Object.values(metafile.outputs).map(({ entryPoint, exports }) => [entryPoint, exports]));
+}
+
+/** @param others modules that the bundle must not contain; it can import them dynamically */
+function bundle(folder, options, others) {
+  buildSync({
+    ...options,
+    absWorkingDir: folder,
+    allowOverwrite: true,
+    bundle: true,
+    format: "esm",
+    platform: "node",
+    target: "node20",
+    packages: "external",
+    external: ["./vendor/*", "./src/client/*", "./bundles/*", ...[...others].map((path) => `./${path}`)],
+    sourcemap: true,
+    sourcesContent: false,
+    logLevel: "error",
+    banner: { js: `const assentBuild = new URL("${relative(dirname(options.outfile), ".")}/", import.meta.url);` },
+  });
+}
+
+function facadeOf(path, text, exports, bundleName) {
+  const names = exports.filter((name) => name !== "default");
+  return [
+    `import { modules as $modules } from "${relative(dirname(path), `bundles/${bundleName}.js`)}";`,
+    `const $module = $modules["${path}"]();`,
+    ...(names.length === 0 ? [] : [`export const { ${names.join(", ")} } = $module;`]),
+    ...(exports.includes("default") ? ["export default $module.default;"] : []),
+    ...(text.match(/^export \* from ".*";$/gm) ?? []),
+    "",
+  ].join("\n");
+}
