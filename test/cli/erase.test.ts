@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { EXIT } from "../../src/cli/command.ts";
 import { assentHere, type Run } from "../support/cli.ts";
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
-import { POLICIES } from "../support/service.ts";
+import { FEW_POLICIES } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 let service: ServiceProcess;
@@ -14,7 +14,7 @@ let folder = "";
 const keys = { admin: "", agent: "" };
 before(async () => {
   folder = temporaryFolder("assent-erase-");
-  service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES });
+  service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: FEW_POLICIES });
   keys.admin = /export ADMIN_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
   keys.agent = /export AGENT_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
   process.env["ASSENT_URL"] = service.url;

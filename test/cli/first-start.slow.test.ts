@@ -9,7 +9,7 @@ import { createLogger, createRuntime, defaultConfig } from "../../src/index.ts";
 import { createAuthenticator } from "../support/authenticator.ts";
 import { assent, folderWith } from "../support/cli.ts";
 import { ASSENT, startCommand, stopProcess, type ServiceProcess } from "../support/process.ts";
-import { POLICIES } from "../support/service.ts";
+import { FEW_POLICIES } from "../support/service.ts";
 
 /** Without environment variables that configure the service. */
 const BARE = Object.fromEntries(
@@ -66,7 +66,7 @@ describe("the first keys", () => {
     await new Promise<void>((resolve) => taken.listen(0, "127.0.0.1", resolve));
     t.after(() => taken.close());
     const port = String((taken.address() as { port: number }).port);
-    const env = { ...BARE, ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES };
+    const env = { ...BARE, ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: FEW_POLICIES };
     const failed = await assent(["serve", "--port", port], { cwd: folder, env });
     assert.equal(failed.code, 1);
     assert.match(failed.err, /is in use by another process/);
@@ -83,7 +83,7 @@ describe("the first keys", () => {
 
   it("come with a link that enrols the first admin, once", async (t) => {
     const folder = folderWith(t, {});
-    const env = { ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES };
+    const env = { ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: FEW_POLICIES };
     const service = await serve(t, folder, env);
     const [, link = ""] =
       /open this link once, within 24 hours, and create a passkey:\s+(\S+)/.exec(service.output()) ?? [];
@@ -106,7 +106,7 @@ describe("the first keys", () => {
   });
 
   it("are not stored if they could not be displayed; the next start displays others", async (t) => {
-    const config = defaultConfig({ data: folderWith(t, {}), policies: POLICIES });
+    const config = defaultConfig({ data: folderWith(t, {}), policies: FEW_POLICIES });
     const runtime = await createRuntime(config, { log: createLogger("silent") });
     await runtime.start();
     t.after(() => runtime.stop());
@@ -130,7 +130,7 @@ describe("the first keys", () => {
   ] as const)
     it(`go to a private file if ${how} says so, and not into the log`, async (t) => {
       const folder = folderWith(t, {});
-      const env_ = { ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES, ...env };
+      const env_ = { ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: FEW_POLICIES, ...env };
       const service = await serve(t, folder, env_, [...args]);
       const path = join(folder, "data/first-keys");
       assert.deepEqual(keysIn(service.output()), []);
@@ -143,7 +143,7 @@ describe("the first keys", () => {
   it("are not created if their file cannot be written", async (t) => {
     const folder = folderWith(t, {});
     mkdirSync(join(folder, "data/first-keys/in-the-way"), { recursive: true });
-    const env = { ...BARE, ASSENT_PORT: "0", ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES };
+    const env = { ...BARE, ASSENT_PORT: "0", ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: FEW_POLICIES };
     const failed = await assent(["serve", "--first-keys", "file"], { cwd: folder, env });
     assert.equal(failed.code, 1);
     assert.match(failed.err, /^assent: the keys of this new store cannot be written to .*first-keys/m);

@@ -8,7 +8,7 @@ import { EXIT } from "../../src/cli/command.ts";
 import { readSecret, type SecretInput } from "../../src/cli/secret-input.ts";
 import { assent, folderWith, type Run } from "../support/cli.ts";
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
-import { POLICIES } from "../support/service.ts";
+import { FEW_POLICIES } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 let service: ServiceProcess;
@@ -18,7 +18,7 @@ const keys = { admin: "", agent: "", auditor: "" };
 
 before(async () => {
   folder = temporaryFolder("assent-login-");
-  service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES });
+  service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: FEW_POLICIES });
   keys.admin = /export ADMIN_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
   keys.agent = /export AGENT_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
   const env = { ASSENT_URL: service.url, ASSENT_API_KEY: keys.admin };
@@ -146,7 +146,7 @@ describe("assent doctor", () => {
       ASSENT_URL: service.url,
       ASSENT_API_KEY: keys.agent,
       ASSENT_DATA: join(folder, "data"),
-      ASSENT_POLICIES: POLICIES,
+      ASSENT_POLICIES: FEW_POLICIES,
     });
     assert.equal(code, EXIT.ok, out);
     const { findings } = JSON.parse(out) as {

@@ -6,7 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { assent, type Run } from "../support/cli.ts";
 import { newKey } from "../support/keys.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
-import { POLICIES } from "../support/service.ts";
+import { FEW_POLICIES } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const ADMIN = "assent-admin-0123456789abcdefghijklmnop";
@@ -21,7 +21,7 @@ describe("assent keys rotate-log", () => {
   /** A store, and a service's responses on it: its keys, and the proof of its first entry. */
   function storeOf(name: string, env: Record<string, string> = {}) {
     const data = join(folder, name);
-    const settings = { ASSENT_DATA: data, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN, ...env };
+    const settings = { ASSENT_DATA: data, ASSENT_POLICIES: FEW_POLICIES, ASSENT_ADMIN_KEY: ADMIN, ...env };
     const run = (args: string[], more: Record<string, string> = {}): Promise<Run> =>
       assent(args, { env: { ...settings, ...more } });
     async function served(more: Record<string, string> = {}): Promise<{ vkeys: string[]; proof: string }> {

@@ -6,7 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { assent, type Run } from "../support/cli.ts";
 import { newKey } from "../support/keys.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
-import { POLICIES } from "../support/service.ts";
+import { FEW_POLICIES } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 describe("assent keys rotate-permit", () => {
@@ -18,10 +18,10 @@ describe("assent keys rotate-permit", () => {
 
   const rotate = (args: string[] = [], env: Record<string, string> = {}): Promise<Run> =>
     assent(["keys", "rotate-permit", "--json", ...args], {
-      env: { ASSENT_DATA: data, ASSENT_POLICIES: POLICIES, ...env },
+      env: { ASSENT_DATA: data, ASSENT_POLICIES: FEW_POLICIES, ...env },
     });
   async function published(env: Record<string, string> = {}): Promise<string[]> {
-    const service = await startProcess({ ASSENT_DATA: data, ASSENT_POLICIES: POLICIES, ...env });
+    const service = await startProcess({ ASSENT_DATA: data, ASSENT_POLICIES: FEW_POLICIES, ...env });
     try {
       const busy = await rotate([], env["ASSENT_PERMIT_KEY"] === undefined ? {} : { ASSENT_PERMIT_KEY: "" });
       assert.notEqual(busy.code, 0, "not while the service has the store");

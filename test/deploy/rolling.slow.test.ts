@@ -13,7 +13,7 @@ import { freePort, startPostgres, withoutPostgres, type PostgresServer } from ".
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { findProgram, listens, withoutProxy } from "../support/proxy.ts";
 import { ROOT } from "../support/runtimes.ts";
-import { ALLOWED, POLICIES } from "../support/service.ts";
+import { ALLOWED, FEW_POLICIES } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { bounded, until } from "../support/wait.ts";
 
@@ -83,7 +83,7 @@ describe("two services behind haproxy", { skip: withoutPostgres || withoutProxy 
     const shared = {
       ...sharedEnvironment("rolling.test/log"),
       DATABASE_URL: url,
-      ASSENT_POLICIES: POLICIES,
+      ASSENT_POLICIES: FEW_POLICIES,
       ASSENT_DRAIN_SECONDS: DRAIN_SECONDS,
     };
     const envs = ports.map((port, i) => ({

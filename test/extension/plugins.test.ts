@@ -12,7 +12,7 @@ import { definePlugin, type Contributions, type Plugin } from "../../src/plugin.
 import { loadPlugins } from "../../src/runtime/plugins/loader.ts";
 import { createRuntime, type Runtime } from "../../src/runtime/runtime.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
-import { POLICIES } from "../support/service.ts";
+import { FEW_POLICIES } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const quiet = createLogger("silent");
@@ -43,7 +43,7 @@ async function runtimeOf(plugins: (Plugin | [Plugin, unknown])[]): Promise<{ run
   );
   try {
     return {
-      runtime: await createRuntime(defaultConfig({ data: folder, policies: POLICIES }), {
+      runtime: await createRuntime(defaultConfig({ data: folder, policies: FEW_POLICIES }), {
         plugins: loaded,
         log: quiet,
       }),

@@ -11,7 +11,7 @@ import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { verifyProofText } from "../../src/cli/verify.ts";
 import { createAssent, type ActionRecord, type Assent } from "../../src/client/index.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
-import { ALLOWED, POLICIES } from "../support/service.ts";
+import { ALLOWED, FEW_POLICIES } from "../support/service.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -35,7 +35,7 @@ test(`${CRASHES} times SIGKILL under load lose nothing that was acknowledged`, a
   t.diagnostic(`SEED=${SEED}`);
   const next = random(SEED);
   const folder = temporaryFolder("assent-crash-");
-  const env = { ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN };
+  const env = { ASSENT_DATA: folder, ASSENT_POLICIES: FEW_POLICIES, ASSENT_ADMIN_KEY: ADMIN };
   const acknowledged = new Map<string, ActionRecord>();
   let unanswered: string[] = [];
   try {

@@ -10,7 +10,7 @@ import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { withFaults } from "../../src/testing/faults.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
-import { ALLOWED, ASKED, POLICIES, quiet, startService, type Service } from "../support/service.ts";
+import { ALLOWED, ASKED, FEW_POLICIES, quiet, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -78,7 +78,7 @@ test("a full disk gives 503 and a clear line, and the service recovers when ther
 test("a read-only folder is said in one line at start, and the service starts when it may write again", async (t) => {
   const disk = mount("32m");
   if (disk === null) return t.skip("mounting a tmpfs is not permitted here");
-  const env = { ASSENT_DATA: join(disk.path, "data"), ASSENT_POLICIES: POLICIES };
+  const env = { ASSENT_DATA: join(disk.path, "data"), ASSENT_POLICIES: FEW_POLICIES };
   try {
     // A store that exists: what fails is writing to it, not making it.
     await stopProcess(await startProcess(env));
@@ -198,7 +198,7 @@ test("a data folder that is deleted or replaced under the service is said: it is
 test("a lock that the file system does not give back is said to need a restart, and holds nobody up after that", async (t) => {
   if (spawnSync("strace", ["-V"]).status !== 0) return t.skip("no strace");
   const folder = temporaryFolder("assent-unlock-");
-  const service = await startProcess({ ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES });
+  const service = await startProcess({ ASSENT_DATA: folder, ASSENT_POLICIES: FEW_POLICIES });
   try {
     const ready = async () => (await fetch(`${service.url}/readyz`)).status;
     assert.equal(await ready(), 200);

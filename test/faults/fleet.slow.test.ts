@@ -16,7 +16,7 @@ import { ADMIN, sharedEnvironment } from "../support/deployment.ts";
 import { freePort, startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { startProxy, withoutProxy, type Proxy } from "../support/proxy.ts";
-import { ALLOWED, POLICIES } from "../support/service.ts";
+import { ALLOWED, FEW_POLICIES } from "../support/service.ts";
 import { bounded, pause, until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -86,7 +86,7 @@ describe(
       const env = (i: number): Record<string, string> => ({
         ...SHARED,
         DATABASE_URL: url,
-        ASSENT_POLICIES: POLICIES,
+        ASSENT_POLICIES: FEW_POLICIES,
         ASSENT_DATA: join(folder, String(i)),
         ASSENT_PORT: String(ports[i]),
       });

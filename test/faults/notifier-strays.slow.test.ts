@@ -5,7 +5,7 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { ROOT, startProcess, stopProcess } from "../support/process.ts";
-import { ASKED, POLICIES } from "../support/service.ts";
+import { ASKED, FEW_POLICIES } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
@@ -36,7 +36,7 @@ test("the service goes on beside a careless notifier, and tells whose fault it i
     "plugins: [built-in, ./careless.ts]\nchannels:\n  finance: { notifier: careless, people: [{ owner: anna, to: anna }] }\n",
   );
   const service = await startProcess(
-    { ASSENT_POLICIES: POLICIES, ASSENT_DATA: join(folder, "data"), ASSENT_ADMIN_KEY: ADMIN },
+    { ASSENT_POLICIES: FEW_POLICIES, ASSENT_DATA: join(folder, "data"), ASSENT_ADMIN_KEY: ADMIN },
     ["--config", join(folder, "assent.yaml")],
   );
   try {

@@ -11,7 +11,7 @@ import { VaultError } from "../../src/identity/key-files.ts";
 import { MAX_PERMIT_SECONDS } from "../../src/domain/permit.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
 import { newKey } from "../support/keys.ts";
-import { ALLOWED, POLICIES, startService, type Service, type ServiceOptions } from "../support/service.ts";
+import { ALLOWED, FEW_POLICIES, startService, type Service, type ServiceOptions } from "../support/service.ts";
 
 let service: Service;
 const start = async (options: ServiceOptions = {}): Promise<void> => {
@@ -152,7 +152,7 @@ describe("a rotation of the permit key", () => {
     await service.storage.write((tx) => tx.putMeta("permit_key", "ab".repeat(32)));
     await assert.rejects(service.restart(), VaultError);
     const config = {
-      ...defaultConfig({ data: service.folder, policies: POLICIES }),
+      ...defaultConfig({ data: service.folder, policies: FEW_POLICIES }),
       log: { level: "silent" as const },
     };
     const runtime = await createRuntime(config, { anyPermitKey: true });

@@ -6,7 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { encodeEntry, type EntryBody } from "../../src/domain/entries.ts";
 import { toHex } from "../../src/domain/hash.ts";
-import { ALLOWED, ASKED, POLICIES, startService, type Service } from "../support/service.ts";
+import { ALLOWED, ASKED, FEW_POLICIES, startService, type Service } from "../support/service.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -242,7 +242,7 @@ describe("a tampered store refuses to start", () => {
   after(() => rmSync(stopped, { recursive: true, force: true }));
 
   async function startOn(folder: string): Promise<string> {
-    const process = await startProcess({ ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES }).catch(
+    const process = await startProcess({ ASSENT_DATA: folder, ASSENT_POLICIES: FEW_POLICIES }).catch(
       (error: Error) => error,
     );
     try {

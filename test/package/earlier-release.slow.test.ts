@@ -12,7 +12,7 @@ import { ADMIN, sharedEnvironment } from "../support/deployment.ts";
 import { assent, program, type Run } from "../support/cli.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ASSENT, startCommand, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
-import { ALLOWED, POLICIES } from "../support/service.ts";
+import { ALLOWED, FEW_POLICIES } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { bounded, until } from "../support/wait.ts";
 
@@ -36,7 +36,7 @@ const isKnown = async (url: string, id: string): Promise<boolean> =>
 describe("an earlier release and this one", () => {
   it("use the same embedded store, and refuse to go back once a newer version has migrated it", async () => {
     const data = temporaryFolder("assent-earlier-");
-    const env = { ASSENT_DATA: data, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN };
+    const env = { ASSENT_DATA: data, ASSENT_POLICIES: FEW_POLICIES, ASSENT_ADMIN_KEY: ADMIN };
     const earlier = await startEarlier(env);
     const ids = await Promise.all(Array.from({ length: 20 }, () => submit(earlier.url)));
     assert.equal(await stopProcess(earlier), 0);
@@ -74,7 +74,7 @@ describe("an earlier release and this one", () => {
       const shared = {
         ...sharedEnvironment("earlier.test/log"),
         DATABASE_URL: await server.database(),
-        ASSENT_POLICIES: POLICIES,
+        ASSENT_POLICIES: FEW_POLICIES,
       };
       const envOf = (name: string) => ({ ...shared, ASSENT_DATA: temporaryFolder(`assent-${name}-`) });
       const earlier = await startEarlier(envOf("earlier"));

@@ -9,7 +9,7 @@ import { describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { startProcess, type ServiceProcess } from "../support/process.ts";
 import { programOf, without, type RuntimeName } from "../support/runtimes.ts";
-import { ALLOWED, ASKED, POLICIES } from "../support/service.ts";
+import { ALLOWED, ASKED, FEW_POLICIES } from "../support/service.ts";
 import { bounded, until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -48,7 +48,7 @@ async function withService(
 ): Promise<void> {
   const folder = temporaryFolder("assent-stop-");
   const service = await startProcess(
-    { ASSENT_DATA: folder, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN, ...env },
+    { ASSENT_DATA: folder, ASSENT_POLICIES: FEW_POLICIES, ASSENT_ADMIN_KEY: ADMIN, ...env },
     [],
     runtime,
     programOf(runtime),

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { ALLOWED, ASKED, DENIED, startService, type Service } from "../../support/service.ts";
+import { eventually, until } from "../../support/wait.ts";
 
 let service: Service;
 before(async () => {
@@ -149,27 +150,22 @@ describe("idempotency", () => {
 
 describe("waiting", () => {
   async function tokenOf(id: string): Promise<string> {
-    return (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body.approval_token as string;
+    return (await admin("GET", `/v1/actions/${id}`)).body.approval_token as string;
   }
-  const waiting = { ...ASKED, tool: "email", operation: "send", params: { to: "x@customer.test" } };
+  const admin = (method: string, path: string, body?: object) =>
+    service.call(method, path, { key: service.admin, ...(body === undefined ? {} : { body }) });
+  const waiting = { ...ASKED, tool: "crm", operation: "update_address", params: { customer: "c1" } };
 
   test("Prefer: wait returns as soon as the action is decided", async () => {
     const [answer] = await Promise.all([
       submit(waiting, { prefer: "respond-async, wait=30, permit" }),
       (async () => {
-        for (;;) {
-          await new Promise((resolve) => setTimeout(resolve, 5));
-          const list = await service.call("GET", "/v1/actions?status=pending_approval&tool=email", {
-            key: service.admin,
-          });
-          const id = list.body.actions[0]?.id as string | undefined;
-          if (id === undefined) continue;
-          await service.call("POST", `/v1/actions/${id}/approval`, {
-            key: service.admin,
-            body: { token: await tokenOf(id), approve: true },
-          });
-          return;
-        }
+        const id = await eventually(
+          async () =>
+            (await admin("GET", "/v1/actions?status=pending_approval&tool=crm")).body.actions[0]?.id as string,
+          () => "no action waits",
+        );
+        await admin("POST", `/v1/actions/${id}/approval`, { token: await tokenOf(id), approve: true });
       })(),
     ]);
     assert.deepEqual(
@@ -197,7 +193,7 @@ describe("waiting", () => {
     assert.equal((await wait).body.status, "cancelled");
     const two = (await submit(waiting)).body.id as string;
     const last = service.call("GET", `/v1/actions/${two}?wait=30`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await until("it waits", async () => (await admin("GET", `/v1/actions/${two}`)).body.waiting === true);
     await service.restart();
     assert.equal((await last).body.status, "pending_approval");
   });

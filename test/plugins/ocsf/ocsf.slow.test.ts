@@ -15,7 +15,7 @@ import { verifyEd25519 } from "../../../src/identity/vault.ts";
 import { freePort } from "../../support/postgres.ts";
 import { startProcess, stopProcess, type ServiceProcess } from "../../support/process.ts";
 import { startReceiver, type Receiver } from "../../support/receiver.ts";
-import { POLICIES } from "../../support/service.ts";
+import { FEW_POLICIES } from "../../support/service.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { until } from "../../support/wait.ts";
 
@@ -47,7 +47,7 @@ describe("the export of OCSF events", { skip: withoutNats }, () => {
     startProcess({
       ASSENT_CONFIG: join(folder, "assent.yaml"),
       ASSENT_DATA: join(folder, "data"),
-      ASSENT_POLICIES: POLICIES,
+      ASSENT_POLICIES: FEW_POLICIES,
       ASSENT_ADMIN_KEY: ADMIN,
     });
   const submit = (url: string, id: number): Promise<number | null> =>
