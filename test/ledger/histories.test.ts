@@ -1,6 +1,7 @@
 /** What a batch prefetches for existing actions, and writes that no job awaits. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { Refusal } from "../../src/contract/errors.ts";
 import type { LedgerTransaction } from "../../src/contract/ledger.ts";
 import { StorageError, nullIfCorrupt } from "../../src/contract/storage.ts";
@@ -167,13 +168,18 @@ test("a write that is not awaited is stored before its job is answered, or the b
   const { ledger, statusOf } = await opened();
   let answer: (changed: boolean) => void = () => undefined;
   const late = new Promise<boolean>((resolve) => (answer = resolve));
+  let isWaiting = (): void => undefined;
+  const waiting = new Promise<void>((resolve) => (isWaiting = resolve));
   const job = ledger.transact(async (tx) => {
     await begin(tx, "action-1");
     tx.expectChange(late);
+    isWaiting();
   });
   let ended = false;
   void job.then(() => (ended = true));
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await waiting;
+  // A job that is answered too early is answered within a few turns, because the store is in memory.
+  for (let turns = 0; turns < 20; turns++) await setImmediate();
   assert.deepEqual([ended, await statusOf("action-1")], [false, "allowed"]);
   answer(true);
   await job;
@@ -215,7 +221,7 @@ test("a write that is passed after its batch has ended is refused, without an un
     () => tx.expectChange(Promise.reject(new StorageError("unavailable", "the transaction is over"))),
     /is over/,
   );
-  await new Promise((resolve) => setImmediate(resolve));
+  await setImmediate();
   assert.deepEqual(strays, []);
   assert.equal(await statusOf("action-1"), "allowed");
   await ledger.close();

@@ -47,6 +47,8 @@ describe("traces", () => {
   let service: Service;
   let resource: OtlpSpan["attributes"] = [];
   before(async () => {
+    // The SDK exports every 5 seconds unless told otherwise.
+    process.env["OTEL_BSP_SCHEDULE_DELAY"] = "20";
     collector = await startReceiver();
     service = await startService({
       policy: POLICY,

@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import type { EntryBody } from "../../../src/domain/entries.ts";
 import { ALLOWED, startService, type Answer, type Service } from "../../support/service.ts";
+import { until } from "../../support/wait.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const folder = temporaryFolder("assent-policies-");
@@ -118,7 +120,8 @@ describe("a policy over the API", () => {
     // Each twice, because clients that alternate with the switches would only see one version.
     for (let i = 0; i < 60; i++) {
       await admin("POST", `/v1/policies/${body.policy}/activate`, { body: { version: 1 + (Math.floor(i / 2) % 2) } });
-      await new Promise((resolve) => setTimeout(resolve, i % 3));
+      const seen = effects.length;
+      await until("another decision is made", () => effects.length > seen, 1);
     }
     done = true;
     await Promise.all(load);
@@ -285,13 +288,16 @@ describe("conditions of a change", () => {
     let open = (): void => {};
     const gate = new Promise<void>((resolve) => (open = resolve));
     const held = service.runtime.host.ledger.transact(() => gate);
-    const soon = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, 20));
-    const answers = [admin("POST", "/v1/policies", { body })];
-    await soon();
-    answers.push(admin("PUT", `/v1/policies/${body.policy}`, { body: { ...body, description: "second" } }));
-    await soon();
-    answers.push(admin("DELETE", `/v1/policies/${body.policy}`));
-    await soon();
+    const answers: Promise<Answer>[] = [];
+    for (const request of [
+      () => admin("POST", "/v1/policies", { body }),
+      () => admin("PUT", `/v1/policies/${body.policy}`, { body: { ...body, description: "second" } }),
+      () => admin("DELETE", `/v1/policies/${body.policy}`),
+    ]) {
+      answers.push(request());
+      // Until it waits for the batch that is held: nothing before that waits for longer than a turn.
+      for (let turns = 0; turns < 100; turns++) await setImmediate();
+    }
     open();
     await held;
     assert.deepEqual(
