@@ -7,7 +7,7 @@ import { EDITOR_SCHEMA_FILES } from "../../src/config/editor-schemas.ts";
 import { EXIT } from "../../src/cli/command.ts";
 import { assent as run, assentHere, folderWith, type Run } from "../support/cli.ts";
 import { ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
-import { POLICIES } from "../support/service.ts";
+import { FEW_POLICIES } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 function assent(args: string[], env: Record<string, string> = {}, input = "", cwd = ROOT): Promise<Run> {
@@ -132,7 +132,7 @@ describe("against a running service", () => {
   const keys = { admin: "", agent: "" };
   before(async () => {
     folder = temporaryFolder("assent-cli-");
-    service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES });
+    service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: FEW_POLICIES });
     keys.admin = /export ADMIN_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
     keys.agent = /export AGENT_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
   });
@@ -140,8 +140,13 @@ describe("against a running service", () => {
     if (service.child.exitCode === null) await stopProcess(service);
     rmSync(folder, { recursive: true, force: true });
   });
-  const as = (key: string, args: string[], input = "") =>
-    assent(args, { ASSENT_URL: service.url, ASSENT_API_KEY: key }, input);
+  /** Starts a process only for what the command reads from its standard input. */
+  const as = (key: string, args: string[], input = ""): Promise<Run> => {
+    const env = { ASSENT_URL: service.url, ASSENT_API_KEY: key };
+    if (input !== "") return assent(args, env, input);
+    Object.assign(process.env, env);
+    return assentHere(...args);
+  };
   const refund = (amount: number) => [
     "submit",
     "--agent",
@@ -178,8 +183,8 @@ describe("against a running service", () => {
     assert.deepEqual([admin.ready, typeof admin.pending], [true, "number"]);
     assert.match((await as("", ["status"])).out, /key {7}none; run "assent login" or set ASSENT_API_KEY\n/);
     assert.equal((await as("assent_wrong", ["status"])).code, EXIT.failure);
-    const down = await assent(["status"], { ASSENT_URL: "http://127.0.0.1:9", ASSENT_API_KEY: keys.agent });
-    assert.equal(down.code, EXIT.unreachable);
+    Object.assign(process.env, { ASSENT_URL: "http://127.0.0.1:9" });
+    assert.equal((await assentHere("status")).code, EXIT.unreachable);
   });
 
   test("approve accepts the beginning of an id only if exactly one pending action has it", async () => {
@@ -353,18 +358,14 @@ describe("against a running service", () => {
     const parsed = JSON.parse(proof) as { leaf: string; path: string[]; checkpoint: string; index: number };
     writeFileSync(join(folder, "entry.json"), Buffer.from(parsed.leaf, "base64"));
     writeFileSync(join(folder, "log.vkey"), `${vkey}\n`);
-    const verify = (input: string, more: string[] = []) => assent(["verify", "-", "--key", vkey, ...more], {}, input);
+    const verify = (input: string, more: string[] = [], key = vkey): Promise<Run> => {
+      writeFileSync(join(folder, "proof"), input);
+      return assentHere("verify", join(folder, "proof"), "--key", key, ...more);
+    };
+    assert.equal((await assent(["verify", "-", "--key", vkey], {}, proof)).code, EXIT.ok);
     assert.equal((await verify(proof)).code, EXIT.ok);
-    assert.equal(
-      (
-        await assent(
-          ["verify", "-", "--key", `@${join(folder, "log.vkey")}`, "--entry", join(folder, "entry.json")],
-          {},
-          tlog,
-        )
-      ).code,
-      EXIT.ok,
-    );
+    const entry = ["--entry", join(folder, "entry.json")];
+    assert.equal((await verify(tlog, entry, `@${join(folder, "log.vkey")}`)).code, EXIT.ok);
     assert.equal((await verify(tlog)).code, EXIT.usage);
     const altered = Buffer.from(parsed.leaf, "base64").toString().replace('"allow"', '"deny"');
     writeFileSync(join(folder, "altered.json"), altered);
@@ -377,30 +378,27 @@ describe("against a running service", () => {
       ["another index", await verify(change({ index: parsed.index - 1 }))],
       ["another checkpoint", await verify(change({ checkpoint: parsed.checkpoint.replace(/\n(\d+)\n/, "\n9$1\n") }))],
       ["no proof", await verify("{}")],
-      [
-        "an altered tlog-proof",
-        await assent(["verify", "-", "--key", vkey, "--entry", join(folder, "altered.json")], {}, tlog),
-      ],
+      ["an altered tlog-proof", await verify(tlog, ["--entry", join(folder, "altered.json")])],
     ] as [string, Run][]) {
       assert.equal(run.code, EXIT.unverified, what);
       assert.match(run.err, /NOT VERIFIED/);
       assert.equal(run.out, "");
     }
     const other = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
-    assert.equal((await assent(["verify", "-", "--key", other], {}, proof)).code, EXIT.unverified);
-    assert.equal((await assent(["verify", "-", "--key", "nonsense"], {}, proof)).code, EXIT.usage);
+    assert.equal((await verify(proof, [], other)).code, EXIT.unverified);
+    assert.equal((await verify(proof, [], "nonsense")).code, EXIT.usage);
   });
 
   test("a second service on the same store, and a port in use, are reported in one line", async () => {
     const second = await assent(["serve", "--port", "0"], {
       ASSENT_DATA: join(folder, "data"),
-      ASSENT_POLICIES: POLICIES,
+      ASSENT_POLICIES: FEW_POLICIES,
     });
     assert.equal(second.code, EXIT.failure);
     assert.match(second.err, /^assent: .*(lock|another process|in use)/m);
     const taken = await assent(["serve", "--port", new URL(service.url).port], {
       ASSENT_DATA: join(folder, "other"),
-      ASSENT_POLICIES: POLICIES,
+      ASSENT_POLICIES: FEW_POLICIES,
     });
     assert.equal(taken.code, EXIT.failure);
     assert.match(taken.err, /port \d+ on 127\.0\.0\.1 is in use by another process; choose another with --port or/);
@@ -425,7 +423,7 @@ describe("against a running service", () => {
   });
 
   test("an operator without an admin key creates one with --local while the service is stopped", async () => {
-    const env = { ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES };
+    const env = { ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: FEW_POLICIES };
     assert.equal(
       (await assent(["keys", "create", "rescue", "--local"], env)).code,
       EXIT.failure,
@@ -434,7 +432,7 @@ describe("against a running service", () => {
     await stopProcess(service);
     const made = await assent(["keys", "create", "rescue", "--local", "--json"], env);
     assert.equal(made.code, EXIT.ok, made.err);
-    service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES });
+    service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: FEW_POLICIES });
     assert.equal((await as((JSON.parse(made.out) as { key: string }).key, ["keys", "list"])).code, EXIT.ok);
   });
 });

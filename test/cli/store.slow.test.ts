@@ -14,10 +14,10 @@ import { MIGRATIONS } from "../../src/storage/sql/migrations.ts";
 import { COPIED_TABLES, type Storage } from "../../src/contract/storage.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { readBareHead } from "../../src/testing/suite/rows.ts";
+import { assentHereWith } from "../support/cli.ts";
 import { postgresTool, startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ASSENT, ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
-import { ALLOWED, ASKED, POLICIES } from "../support/service.ts";
-import { pause } from "../support/wait.ts";
+import { ALLOWED, ASKED, FEW_POLICIES } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
@@ -46,16 +46,16 @@ async function submit(
   return (await response.json()) as never;
 }
 
-/** Submits continuously until stopped; resolves to the number of submissions. */
-function load(service: ServiceProcess): () => Promise<number> {
-  let on = true;
+/** Submits continuously until stopped, which resolves once at least so many actions were submitted. */
+function load(service: ServiceProcess): (atLeast?: number) => Promise<void> {
+  let limit = Infinity;
+  let count = 0;
   const done = (async () => {
-    let count = 0;
-    while (on) count += (await Promise.all([submit(service), submit(service, ASKED), submit(service)])).length;
-    return count;
+    while (count < limit)
+      count += (await Promise.all([submit(service), submit(service, ASKED), submit(service)])).length;
   })();
-  return () => {
-    on = false;
+  return (atLeast = 0) => {
+    limit = Math.max(atLeast, count + 1);
     return done;
   };
 }
@@ -63,7 +63,7 @@ function load(service: ServiceProcess): () => Promise<number> {
 describe("the embedded store", () => {
   const folder = temporaryFolder("assent-store-");
   const data = join(folder, "data");
-  const env = { ASSENT_DATA: data, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN };
+  const env = { ASSENT_DATA: data, ASSENT_POLICIES: FEW_POLICIES, ASSENT_ADMIN_KEY: ADMIN };
   after(() => rmSync(folder, { recursive: true, force: true }));
 
   it("is backed up under load and restored: an older copy is detected and rejected unless accepted", async () => {
@@ -75,8 +75,7 @@ describe("the embedded store", () => {
       [made.code, made.err],
       [0, "the folder contains the service's secrets: store it where only you can read it\n"],
     );
-    await pause(300);
-    assert.ok((await stop()) > 0);
+    await stop();
     const late = await submit(service);
     assert.equal(await stopProcess(service), 0);
     for (const name of readdirSync(join(folder, "backup")))
@@ -84,7 +83,7 @@ describe("the embedded store", () => {
 
     // Onto an empty machine.
     const elsewhere = { ...env, ASSENT_DATA: join(folder, "backup") };
-    const audited = await assent(["audit"], elsewhere);
+    const audited = await assentHereWith(elsewhere, "audit");
     assert.equal(audited.code, 0, audited.out);
     const moved = await startProcess(elsewhere);
     assert.ok(
@@ -102,7 +101,7 @@ describe("the embedded store", () => {
       refused.err,
       /the store holds \d+ entries, and the stored checkpoint .*checkpoint was signed over \d+: an older copy of the store was put back[\s\S]*--accept-rollback/,
     );
-    const kept = await assent(["audit", "--checkpoint", join(data, "checkpoint")], env);
+    const kept = await assentHereWith(env, "audit", "--checkpoint", join(data, "checkpoint"));
     assert.equal(kept.code, 6);
     assert.match(kept.out, /an older copy of the store was put back, or entries were lost/);
     const accepted = await startProcess(env, ["--accept-rollback"]);
@@ -154,9 +153,9 @@ describe("the embedded store", () => {
   );
 
   it("does not overwrite a backup, and names missing files", async () => {
-    assert.match((await assent(["backup", join(folder, "backup")], env)).err, /is not empty; give a new one/);
-    assert.equal((await assent(["backup"], env)).code, 2);
-    const nothing = await assent(["audit"], { ...env, ASSENT_DATA: join(folder, "nothing") });
+    assert.match((await assentHereWith(env, "backup", join(folder, "backup"))).err, /is not empty; give a new one/);
+    assert.equal((await assentHereWith(env, "backup")).code, 2);
+    const nothing = await assentHereWith({ ...env, ASSENT_DATA: join(folder, "nothing") }, "audit");
     assert.deepEqual(
       [nothing.code, /there is no store at/.test(nothing.err), existsSync(join(folder, "nothing"))],
       [1, true, false],
@@ -166,7 +165,7 @@ describe("the embedded store", () => {
   it("is audited even if an unrelated plugin has invalid options", async () => {
     const file = join(folder, "wrong-token.yaml");
     writeFileSync(file, "plugins: [built-in, { name: notify-slack, options: { token: no-token } }]\n");
-    const audited = await assent(["audit", "--config", file], env);
+    const audited = await assentHereWith(env, "audit", "--config", file);
     assert.equal(audited.code, 0, audited.err);
     // The same file does prevent a start: otherwise the test would prove nothing.
     assert.match((await assent(["serve", "--port", "0", "--config", file], env)).err, /plugin "notify-slack"/);
@@ -217,7 +216,7 @@ describe("the embedded store", () => {
       const db = new DatabaseSync(join(copy, "assent.db"));
       db.exec(sql);
       db.close();
-      const found = await assent(["audit"], { ...env, ASSENT_DATA: copy });
+      const found = await assentHereWith({ ...env, ASSENT_DATA: copy }, "audit");
       assert.equal(found.code, 6, sql);
       assert.match(found.out, expected, sql);
     }
@@ -226,18 +225,18 @@ describe("the embedded store", () => {
   it("is migrated by a command, which can also only check", async () => {
     const at = { ...env, ASSENT_DATA: join(folder, "own") };
     const known = MIGRATIONS.length;
-    assert.equal((await assent(["migrate"], at)).out, `the store has schema ${known}\n`);
-    const checked = await assent(["migrate", "--check"], at);
+    assert.equal((await assentHereWith(at, "migrate")).out, `the store has schema ${known}\n`);
+    const checked = await assentHereWith(at, "migrate", "--check");
     assert.deepEqual([checked.code, checked.out], [0, `the store has schema ${known}: no migration is pending\n`]);
     const { DatabaseSync } = await loadSqlite();
     const db = new DatabaseSync(join(folder, "own", "assent.db"));
     db.exec("insert into schema_migrations values (99, 'from the future', 0)");
-    assert.match((await assent(["migrate"], at)).err, /written by a newer version \(schema 99/);
-    assert.match((await assent(["migrate", "--check"], at)).out, /a newer version migrated it/);
+    assert.match((await assentHereWith(at, "migrate")).err, /written by a newer version \(schema 99/);
+    assert.match((await assentHereWith(at, "migrate", "--check")).out, /a newer version migrated it/);
     db.exec("update schema_migrations set name = 'ledger, actions, keys, policies' where version = 1");
     db.close();
     for (const command of [["migrate"], ["migrate", "--check"], ["audit"], ["serve"]])
-      assert.match((await assent(command, at)).err, /made before 0\.1\.0 .*[0-9a-f]{40}/, command.join(" "));
+      assert.match((await assentHereWith(at, ...command)).err, /made before 0\.1\.0 .*[0-9a-f]{40}/, command.join(" "));
   });
 });
 
@@ -245,7 +244,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
   let server: PostgresServer;
   const folder = temporaryFolder("assent-store-");
   const data = join(folder, "data");
-  const env = { ASSENT_DATA: data, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN };
+  const env = { ASSENT_DATA: data, ASSENT_POLICIES: FEW_POLICIES, ASSENT_ADMIN_KEY: ADMIN };
   before(async () => {
     server = await startPostgres();
   });
@@ -267,9 +266,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
 
   it("accepts a copy of a SQLite store, row for row, however often the copy is interrupted", async () => {
     const service = await startProcess(env);
-    const stop = load(service);
-    await pause(2500);
-    await stop();
+    await load(service)(600);
     const odd = await submit(service, { ...ALLOWED, params: { ...ALLOWED.params, note: "\u0000\u0001 ü 😀" } });
     const pending = await submit(service, ASKED);
     assert.equal(await stopProcess(service), 0);
@@ -325,7 +322,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     } finally {
       await Promise.all([source.close(), target.close()]);
     }
-    const second = await assent(["copy", "--to", url], env);
+    const second = await assentHereWith(env, "copy", "--to", url);
     assert.deepEqual([second.code, /already contains a store/.test(second.err)], [1, true]);
 
     const onPostgres = await startProcess(at);
@@ -353,7 +350,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     // And back.
     const back = await assent(["copy", "--to", join(folder, "back")], at);
     assert.equal(back.code, 0, back.err);
-    assert.equal((await assent(["audit"], { ...env, ASSENT_DATA: join(folder, "back") })).code, 0);
+    assert.equal((await assentHereWith({ ...env, ASSENT_DATA: join(folder, "back") }, "audit")).code, 0);
   });
 
   it("rejects another secret than its other processes have", async () => {
@@ -421,7 +418,6 @@ describe("Postgres", { skip: withoutPostgres }, () => {
         dump,
         execFileSync(postgresTool("pg_dump") as string, ["--format=custom", url], { maxBuffer: 1 << 30 }),
       );
-      await pause(300);
       await stop();
       assert.equal(await stopProcess(service), 0);
       const restored = await server.database();
@@ -430,8 +426,8 @@ describe("Postgres", { skip: withoutPostgres }, () => {
       });
       const onOld = { ...at, DATABASE_URL: restored };
       const elsewhere = { ...onOld, ASSENT_DATA: join(folder, "elsewhere"), ASSENT_STATE: join(folder, "other state") };
-      assert.equal((await assent(["audit"], elsewhere)).code, 0, "the dump is of one moment");
-      assert.equal((await assent(["audit"], onOld)).code, 6, "this machine remembers more");
+      assert.equal((await assentHereWith(elsewhere, "audit")).code, 0, "the dump is of one moment");
+      assert.equal((await assentHereWith(onOld, "audit")).code, 6, "this machine remembers more");
       const refused = await assent(["serve", "--port", "0"], onOld);
       assert.deepEqual(
         [refused.code, /an older copy of the store was put back/.test(refused.err)],
@@ -451,7 +447,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
 test("an invalid checkpoint file does not make the service ignore it", async () => {
   const data = temporaryFolder("assent-store-");
   try {
-    const env = { ASSENT_DATA: data, ASSENT_POLICIES: POLICIES, ASSENT_ADMIN_KEY: ADMIN };
+    const env = { ASSENT_DATA: data, ASSENT_POLICIES: FEW_POLICIES, ASSENT_ADMIN_KEY: ADMIN };
     assert.equal(await stopProcess(await startProcess(env)), 0);
     writeFileSync(join(data, "checkpoint"), "assent.local/other\n12\nAAAA\n\n— nobody AAAA\n");
     const refused = await assent(["serve", "--port", "0"], env);

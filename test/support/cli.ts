@@ -36,6 +36,19 @@ export async function assentHere(...args: string[]): Promise<Run> {
   return { code, out, err };
 }
 
+/** The same with environment variables. Nothing else in this process may depend on them meanwhile. */
+export async function assentHereWith(env: Record<string, string>, ...args: string[]): Promise<Run> {
+  const before = Object.keys(env).map((name) => [name, process.env[name]] as const);
+  Object.assign(process.env, env);
+  try {
+    return await assentHere(...args);
+  } finally {
+    for (const [name, value] of before)
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+  }
+}
+
 export function program(
   name: string,
   args: string[],
