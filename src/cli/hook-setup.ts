@@ -26,7 +26,7 @@ type Variables = Readonly<Record<string, string | undefined>>;
 
 export const setup: Verb = {
   summary: "set up a coding agent: service, key, policies, hook, proof",
-  help: `usage: assent hook setup --host HOST [--agent AGENT] [--scope ${SCOPES.join("|")}] [--command COMMAND]
+  help: `usage: assent hook setup --host HOST [--agent AGENT] [--owner OWNER] [--scope ${SCOPES.join("|")}] [--command COMMAND]
        assent hook setup --host HOST [--scope SCOPE] [--command COMMAND] --undo
 
 Does all that a coding agent needs, and skips steps that are already done:
@@ -43,6 +43,8 @@ because a coding agent could read it there.
 
   --host HOST        ${HOSTS.join(", ")}
   --agent AGENT      the agent that the key is for; default: the host's name
+  --owner OWNER      the user who works with the agent, by name or as user:<id>. They cannot approve its calls, except with a
+                     passkey where a rule says self_confirm. Without it, no person is behind the agent
   --scope SCOPE      project, user or managed; default: user where the host has such settings
   --command COMMAND  command that starts the hook; default: this program by its path
   --undo             remove the hook and its key from this machine, and stop the service that setup started; the store stays
@@ -55,6 +57,7 @@ examples:
     const { values, positionals } = parse(args, {
       host: { type: "string" },
       agent: { type: "string" },
+      owner: { type: "string" },
       scope: { type: "string" },
       command: { type: "string" },
       undo: { type: "boolean" },
@@ -73,7 +76,12 @@ examples:
     planInstall(host, scope, command);
 
     const env = withoutCredentials(process.env);
-    const { config, agent } = await prepareKey(io, env, values.agent ?? null, host);
+    const { config, agent } = await prepareKey(
+      io,
+      env,
+      { agent: values.agent ?? null, owner: values.owner ?? null },
+      host,
+    );
     await preparePolicies(io, config, agent, host);
     const change = planInstall(host, scope, command);
     const isChanged = applyChange(io, change);
@@ -106,7 +114,7 @@ function done(io: Output, text: string): void {
 async function prepareKey(
   io: Output,
   env: Variables,
-  wanted: string | null,
+  { agent: wanted, owner }: { agent: string | null; owner: string | null },
   host: Host,
 ): Promise<{ config: HookConfig; agent: string }> {
   const local = new LocalService(settingsFolders().home, process.env);
@@ -121,7 +129,7 @@ async function prepareKey(
         `no service is ready at ${url}, and the one in ${local.folder} is for ${local.url}`,
         EXIT.unreachable,
       );
-    key = await startLocal(io, local, url, before === null ? (wanted ?? host) : null);
+    key = await startLocal(io, local, url, before === null ? { agent: wanted ?? host, owner } : null);
   }
 
   if (key === null && before !== null) {
@@ -129,6 +137,8 @@ async function prepareKey(
     if (agent !== null) {
       if (wanted !== null && wanted !== agent)
         throw new CommandError(`the hook acts as ${agent} already; run setup with --undo first to change that`);
+      if (owner !== null)
+        throw new CommandError("the hook has a key already; run setup with --undo first to change its owner");
       done(io, `the hook has a key, for the agent ${agent}`);
       return { config: loadConfig(env), agent };
     }
@@ -137,7 +147,7 @@ async function prepareKey(
   const agent = wanted ?? before?.agent ?? host;
   key ??= (
     await withServiceErrors(() =>
-      adminClient(url).call<{ key: string }>("POST", "/v1/api-keys", agentKeyRequest(agent)),
+      adminClient(url).call<{ key: string }>("POST", "/v1/api-keys", agentKeyRequest(agent, owner)),
     )
   ).key;
   const config = saveConfig(env, url, key, agent);
@@ -157,12 +167,17 @@ function savedConfig(env: Variables): HookConfig | null {
 
 /**
  * Starts the service of this user, and creates it if it does not exist. Resolves to the key of `agent`, or to null.
- * @param agent agent to create a key for; null if the hook already has a key
+ * @param wanted agent to create a key for, and its owner; null if the hook already has a key
  */
-async function startLocal(io: Output, local: LocalService, url: string, agent: string | null): Promise<string | null> {
+async function startLocal(
+  io: Output,
+  local: LocalService,
+  url: string,
+  wanted: { agent: string; owner: string | null } | null,
+): Promise<string | null> {
   let key: string | null = null;
   if (!local.exists) {
-    if (agent === null)
+    if (wanted === null)
       throw new CommandError(
         `no service is ready at ${url}, which the hook's configuration names; start it, or run setup with --undo first`,
         EXIT.unreachable,
@@ -174,8 +189,8 @@ async function startLocal(io: Output, local: LocalService, url: string, agent: s
       );
     local.create(Number(new URL(url).port || 80));
   }
-  if (agent !== null)
-    key = await local.createKeys(agent, (admin) => {
+  if (wanted !== null)
+    key = await local.createKeys(wanted, (admin) => {
       io.err(
         `\nYour admin key. It is printed once and not stored; keep it where no agent can read it, such as a password manager:\n`,
       );

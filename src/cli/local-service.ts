@@ -82,7 +82,10 @@ policies: ./policies
    * Creates the agent's key while the service is stopped. If the store has no admin key, also creates one and passes it to
    * `show`. A temporary key creates the agent's key: the maker of a key shares its vote, so an approver must not make it.
    */
-  async createKeys(agent: string, show: (adminKey: string) => void): Promise<string> {
+  async createKeys(
+    { agent, owner }: { agent: string; owner: string | null },
+    show: (adminKey: string) => void,
+  ): Promise<string> {
     const config = this.config();
     await assertStorable(config);
     const runtime = await startRuntime(() => createRuntime({ ...config, log: { level: "error" } }));
@@ -101,7 +104,13 @@ policies: ./policies
             !name.startsWith(TEMPORARY_KEY_PREFIX) && revoked_at === null && scopes.includes("admin"),
         );
         if (!hasAdmin) show((await runtime.createAdminKey("admin")).key);
-        const { key } = await call<{ key: string }>(runtime, maker.key, "POST", "/v1/api-keys", agentKeyRequest(agent));
+        const { key } = await call<{ key: string }>(
+          runtime,
+          maker.key,
+          "POST",
+          "/v1/api-keys",
+          agentKeyRequest(agent, owner),
+        );
         return key;
       } finally {
         await call(runtime, maker.key, "DELETE", `/v1/api-keys/${maker.id}`);
@@ -169,10 +178,11 @@ policies: ./policies
 }
 
 /** Returns the request for a key that may only submit for the agent. The name is random, because an earlier key may still exist. */
-export const agentKeyRequest = (agent: string): object => ({
+export const agentKeyRequest = (agent: string, owner: string | null): object => ({
   name: `hook-${agent}-${randomBytes(4).toString("hex")}`,
   preset: "agent",
   agent_id: agent,
+  owner,
 });
 
 /** Returns whether a service at this URL is ready. */

@@ -158,9 +158,20 @@ describe("with a running service", () => {
     assert.ok(!existsSync(join(home, ".config/assent/hook.json")));
 
     process.env["ASSENT_API_KEY"] = hooks.service.admin;
-    const done = await setup(["--agent", "coder"], false);
+    const unknown = await setup(["--owner", "user:nobody"], false);
+    assert.equal(unknown.code, 1);
+    assert.match(unknown.err, /no user is "user:nobody"/);
+    assert.ok(!existsSync(join(home, ".config/assent/hook.json")));
+
+    const done = await setup(["--agent", "coder", "--owner", "Ada"], false);
     assert.equal(done.code, 0, done.err + done.out);
     assert.match(done.out, /ok +the policy pack "coding-agents" is installed and active/);
+    const { api_keys } = (await hooks.service.call("GET", "/v1/api-keys", { key: hooks.service.admin })).body;
+    const [made] = (api_keys as { agent_id: string | null; owner: string | null }[]).filter(
+      ({ agent_id }) => agent_id === "coder",
+    );
+    assert.equal(made?.owner, "Ada");
+    assert.match((await setup(["--owner", "Ben"], false)).err, /run setup with --undo first to change its owner/);
     for (const path of filesBelow(home)) assert.ok(!readFileSync(path).includes(hooks.service.admin), path);
     const { body } = await hooks.service.call("GET", "/v1/actions", { key: hooks.service.admin });
     assert.deepEqual(
