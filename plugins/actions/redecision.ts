@@ -7,6 +7,7 @@ import {
   commitFacts,
   type CoreHost,
   decideForEntry,
+  effectiveHash,
   effectiveRequest,
   type Decision,
   type DecisionEntry,
@@ -200,6 +201,7 @@ export async function recordEdit(
     reason_code: "MORE_APPROVALS_NEEDED",
     quorum,
     effective: row.effective,
+    effective_hash: effectiveHash(row),
   } as const;
   await recordRedecision(tx, row, redecision, cause, change, approvers, edit);
 }

@@ -27,8 +27,8 @@ const MAX_COMMENT = 500;
 type Reader = Pick<StorageReader, "rejectedAction" | "entriesOfAction">;
 
 /**
- * Returns the rejection that denies this request now, as its ledger entry has it. Takes two reads by index. Throws
- * RECORD_ALTERED if the store has a rejection that the ledger does not.
+ * Returns the rejection that denies this request now, as its ledger entry has it: of an action that was submitted with it, or
+ * that an approver changed into it. Takes three reads by index. Throws RECORD_ALTERED if the store has a rejection that the ledger does not.
  */
 export async function findActiveRejection(
   host: Pick<CoreHost, "log">,

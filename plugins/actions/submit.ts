@@ -317,6 +317,7 @@ function recordDecision(
     meta: sealedMeta.text,
     questions: null,
     effective: null,
+    effective_hash: null,
     asked_at: null,
     waits: null,
     status,

@@ -188,7 +188,7 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
   const altered = differingColumns(history.action, row);
   if (history.action.erased_at === null) {
     if (commitDigest(row.salt, row.request_hash) !== first.commitment) altered.push("request_hash");
-    if (!editMatches(history.edit, row.effective)) altered.push("effective");
+    if (!editMatches(history.edit, row)) altered.push("effective");
   }
   if (votes === undefined) return { recorded, altered };
   // Approvers and policies rely on the texts of the request, `meta` and the questions, so they must match.

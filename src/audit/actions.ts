@@ -121,8 +121,7 @@ async function auditAction(
   if (history.action.erased_at !== null) checkErased(row, fault);
   else {
     request = openRequest(row, (entryOf(first as EntryRow) as DecisionEntry).commitment, fault);
-    if (!editMatches(history.edit, row.effective))
-      fault("its effective request does not match the commitment in the ledger");
+    if (!editMatches(history.edit, row)) fault("its effective request does not match the commitment in the ledger");
     checkResult(row, history, fault);
     checkCommitments(row, own.map(entryOf), history, fault);
   }
@@ -173,9 +172,21 @@ function entryOf({ bytes }: EntryRow): ActionEntry {
   return decodeEntry<ActionEntry>(bytes);
 }
 
+const ERASED_COLUMNS = [
+  "request",
+  "request_hash",
+  "salt",
+  "past",
+  "meta",
+  "questions",
+  "effective",
+  "effective_hash",
+  "result",
+] as const;
+
 /** Checks that the store no longer contains a request or result that the ledger records as erased. */
 function checkErased(row: ActionRow, fault: ReportFault): void {
-  for (const column of ["request", "request_hash", "salt", "past", "meta", "questions", "effective", "result"] as const)
+  for (const column of ERASED_COLUMNS)
     if (row[column] !== null && row[column] !== "") fault(`it was erased, but its ${column} is still in the store`);
 }
 

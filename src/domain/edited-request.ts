@@ -147,17 +147,23 @@ function combineBounds(path: string, all: readonly EditableParameter[]): Editabl
   };
 }
 
-/** Whether the row's effective request is the one that the entries commit to. */
+/** Whether the row's effective request, and its hash, are those that the entries commit to. */
 export function editMatches(
   recorded: { commitment: string; at: number; by: { principal: string }; comment: string | null } | null,
-  text: string | null,
+  row: { effective: string | null; effective_hash: string | null },
 ): boolean {
   try {
-    const edit = decodeEdit(text);
-    if (edit === null || recorded === null) return edit === null && recorded === null;
+    const edit = decodeEdit(row.effective);
+    if (edit === null || recorded === null) return edit === null && recorded === null && row.effective_hash === null;
     const { at, by, comment, commitment } = recorded;
-    const own = commitDigest(edit.salt, encodeRequest(edit.request).hash);
-    return own === commitment && edit.at === at && edit.by === by.principal && edit.comment === comment;
+    const { hash } = encodeRequest(edit.request);
+    if (row.effective_hash !== hash) return false;
+    return (
+      commitDigest(edit.salt, hash) === commitment &&
+      edit.at === at &&
+      edit.by === by.principal &&
+      edit.comment === comment
+    );
   } catch {
     return false;
   }

@@ -42,6 +42,7 @@ const {
   approvedActions,
   openActionsOf,
   entriesOfType,
+  rejectedAction,
   // The audit's.
   bundledEntries: _b,
   agentNames: _f,
@@ -251,9 +252,22 @@ describe("query plans", () => {
   });
 
   it("the rejection that holds for a request is a row of an index over rejections alone", () => {
-    const search =
-      "SEARCH actions USING INDEX actions_rejected ((request_hash,rejection_until)>(?,?) AND request_hash<?)";
-    assert.deepEqual(planOf(reads.rejectedAction), [search]);
+    for (const [statement, index, column] of [
+      [rejectedAction.submitted, "actions_rejected", "request_hash"],
+      [rejectedAction.edited, "actions_rejected_edits", "effective_hash"],
+    ] as const) {
+      const search = `SEARCH actions USING INDEX ${index} ((${column},rejection_until)>(?,?) AND ${column}<?)`;
+      assert.deepEqual(planOf(statement), [search]);
+    }
+  });
+
+  it("the first actions of plans are rows of an index over them alone, in the order of the list", () => {
+    for (const visibility of [{ all: true }, { agent_id: "a" }, { key_id: "k" }] as const)
+      for (const more of [{}, { before_seq: 9 }, { agent_id: "a" }]) {
+        const [search, ...sorts] = planOf(actions({ visibility, first_of_plan: true, limit: 9, ...more }));
+        assert.match(search ?? "", /^SEARCH actions USING INDEX actions_first_of_plan \(plan_position=\?/);
+        assert.deepEqual(sorts, []);
+      }
   });
 
   it("the actions of one request or one grant are found by its hash or its id, whatever else is asked for", () => {

@@ -49,9 +49,10 @@ it(
       const { openAction, rejectedAction } = prepareReads(postgresDialect.db, postgresDialect);
       const statements = [
         ["waiting", openAction.waiting, /Index Scan Backward using actions_open_waiting/],
-        ["rejected", rejectedAction, /Index Scan Backward using actions_rejected/],
+        ["rejected", rejectedAction.submitted, /Index Scan Backward using actions_rejected on/],
+        ["rejected_edit", rejectedAction.edited, /Index Scan Backward using actions_rejected_edits/],
       ] as const;
-      const values: Record<string, string> = { ...asked, now: String(T0) };
+      const values: Record<string, string> = { ...asked, hash: OFTEN, now: String(T0) };
       await server.run(url, async (sql) => {
         await sql.unsafe("set session_replication_role = replica");
         const columns = (await sql.unsafe(
@@ -61,6 +62,7 @@ it(
         const own: Record<string, string> = {
           id: "'more-' || n",
           decision_seq: "n",
+          effective_hash: "a.request_hash",
           request_hash: "case when n % 2 = 0 then a.request_hash else md5(n::text) || md5(n::text) end",
           submitted_by: "case when n % 2 = 0 then a.submitted_by else 'key-' || n end",
         };

@@ -19,6 +19,8 @@ export interface ActionRow extends RecordedAction {
   meta: string | null;
   /** The request as an approver changed it, as canonical JSON of a `StoredEdit`; null if no one did. */
   effective: string | null;
+  /** Digest of the request in `effective`; null if no one changed it. */
+  effective_hash: string | null;
   /**
    * Questions of approvers and answers of the agent, as canonical JSON of `StoredQuestion[]`; null if there are none.
    */
@@ -45,6 +47,7 @@ export type ActionChange = Partial<
     | "past"
     | "questions"
     | "effective"
+    | "effective_hash"
     | "started_at"
     | "started_by"
     | "result"
@@ -114,6 +117,8 @@ export interface ActionFilter {
   grant_id?: string;
   /** Only actions of this plan. */
   plan_id?: string;
+  /** Only the first action of each plan. */
+  first_of_plan?: true;
   /** Inclusive start. */
   since?: number;
   /** Exclusive end. */
@@ -175,7 +180,9 @@ export interface ActionReads {
    * last, and among equals the newest.
    */
   openAction(submittedBy: string, requestHash: string, now: number): Promise<ActionRow | null>;
-  /** Returns the action with this request hash whose `rejection_until` is the latest and later than `now`. */
+  /**
+   * Returns the action with this request hash or effective hash whose `rejection_until` is the latest and later than `now`.
+   */
   rejectedAction(requestHash: string, now: number): Promise<ActionRow | null>;
   /** Lists actions, newest first (descending `decision_seq`). */
   actions(filter: ActionFilter): Promise<ActionRow[]>;
@@ -228,9 +235,9 @@ export interface ActionWrites {
   /** Compare-and-set in one statement. Resolves to false and changes nothing if the guard does not match. */
   updateAction(id: string, guard: ActionGuard, change: ActionChange): Promise<boolean>;
   /**
-   * Clears request, request_hash and salt, and sets past, meta, questions, effective and result to null. Compare-and-set:
-   * resolves to false and changes nothing if the action does not exist, is pending or was erased. After the commit the store
-   * does not keep the data anywhere it could prevent; docs/erasure.md says what that means for each store.
+   * Clears request, request_hash and salt, and sets past, meta, questions, effective, effective_hash and result to null.
+   * Compare-and-set: resolves to false and changes nothing if the action does not exist, is pending or was erased. After the
+   * commit the store does not keep the data anywhere it could prevent; docs/erasure.md says what that means for each store.
    */
   eraseAction(id: string, at: number): Promise<boolean>;
   /** Resolves to false and changes nothing if this principal already voted on the action. */

@@ -41,7 +41,16 @@ export interface StorageLog {
 
 /** Members that rows written by earlier versions lack. */
 const ABSENT: { [Name in keyof Rows]?: Partial<Rows[Name]> } = {
-  actions: { past: null, meta: null, questions: null, effective: null, asked_at: null, waits: null, erased_at: null },
+  actions: {
+    past: null,
+    meta: null,
+    questions: null,
+    effective: null,
+    effective_hash: null,
+    asked_at: null,
+    waits: null,
+    erased_at: null,
+  },
 };
 
 export function createLoggedStorage(log: StorageLog): Storage {

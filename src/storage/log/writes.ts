@@ -86,6 +86,7 @@ export function createWrites(t: Tables): Methods {
         meta: null,
         questions: null,
         effective: null,
+        effective_hash: null,
         result: null,
         erased_at: at,
       };

@@ -29,6 +29,7 @@ export function prepareActionWrites(db: Kysely<Tables>) {
           meta: sql`null`,
           questions: sql`null`,
           effective: sql`null`,
+          effective_hash: sql`null`,
           result: sql`null`,
           erased_at: param<number>("at"),
         })
@@ -78,6 +79,7 @@ export const CHANGEABLE_COLUMNS = [
   "past",
   "questions",
   "effective",
+  "effective_hash",
   "quorum",
   "expires_at",
   "approved_until",
@@ -101,7 +103,7 @@ function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionC
     if (statement === undefined) {
       let query = db
         .updateTable("actions")
-        .set(params<object>(changed))
+        .set(params<object>(changed, "actions"))
         .where("id", "=", param("id", "uuid"))
         .where("status", "=", param("if_status"));
       if (guards.includes("expires_after")) query = query.where("expires_at", ">", param("expires_after"));

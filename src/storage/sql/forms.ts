@@ -16,6 +16,7 @@ const ACTION = {
   policy_hash: "hash",
   decision_hash: "hash",
   request_hash: "hash",
+  effective_hash: "hash",
   salt: "hash",
 } as const;
 

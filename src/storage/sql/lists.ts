@@ -9,6 +9,9 @@ import { param, prepare, type Statement } from "./statement.ts";
 /** A literal, so that the planner can use the partial index over pending actions. */
 export const isPendingCondition = sql<boolean>`status = 'pending_approval'`;
 
+/** A literal, so that the planner can use the partial index over the first actions of plans. */
+const isFirstOfPlan = sql<boolean>`plan_position = 1`;
+
 /** A literal, so that the planner can use the partial index over startable actions. */
 const startable = sql<boolean>`status in ('allowed', 'approved')`;
 
@@ -25,6 +28,7 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: Dialect): (filte
     "request_hash",
     "grant_id",
     "plan_id",
+    "first_of_plan",
     "since",
     "until",
     "before_seq",
@@ -37,8 +41,10 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: Dialect): (filte
     let statement = statements.get(shape);
     if (statement === undefined) {
       const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
-      // Few actions have the same hash, grant or plan, so exclude other indexes.
-      const hashed = (["request_hash", "grant_id", "plan_id"] as const).some((name) => filter[name] !== undefined);
+      // Few actions have the same hash, grant or plan, or are the first of one, so exclude other indexes.
+      const hashed = (["request_hash", "grant_id", "plan_id", "first_of_plan"] as const).some(
+        (name) => filter[name] !== undefined,
+      );
       // Find actions of a time range by time, sort them by sequence number, and read rows only for one page.
       const span = filter.since !== undefined && filter.until !== undefined && !hashed;
       const numbered = span || timed === "expired";
@@ -48,6 +54,7 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: Dialect): (filte
       const created = hashed ? sql<number>`created_at + 0` : sql<number>`created_at`;
       if (filter.request_hash !== undefined) query = query.where("request_hash", "=", param("request_hash", "hash"));
       if (filter.grant_id !== undefined) query = query.where("grant_id", "=", param("grant_id"));
+      if (filter.first_of_plan !== undefined) query = query.where(isFirstOfPlan);
       if (filter.plan_id !== undefined) query = query.where("plan_id", "=", param("plan_id"));
       if (visible === "agent") query = query.where(text("agent_id"), "=", param("visible_agent"));
       if (visible === "key") query = query.where(text("submitted_by"), "=", param("visible_key", "uuid"));
@@ -247,17 +254,19 @@ export function prepareAgentListQueries(db: Kysely<Tables>): (filter: AgentFilte
 /**
  * Finds the rejection of a request that is in effect longest, as a range of the one index in this order. With one
  * comparison for each column, a planner can choose an index over all actions of the request, which can be many.
+ * @param column the submitted request, or the one that an approver changed
  */
-export function prepareRejectedAction(db: Kysely<Tables>): Statement {
-  const hash = sql`${param("request_hash", "hash")}`;
+export function prepareRejectedAction(db: Kysely<Tables>, column: "request_hash" | "effective_hash"): Statement {
+  const hash = sql`${param("hash", "hash")}`;
   return prepare(
     db
       .selectFrom("actions")
       .select(schema.ACTION_COLUMNS)
+      .where(column, "is not", null)
       .where("rejection_until", "is not", null)
-      .where(sql<boolean>`(request_hash, rejection_until) > (${hash}, ${param("now")})`)
-      .where(sql<boolean>`request_hash <= ${hash}`)
-      .orderBy("request_hash", "desc")
+      .where(sql<boolean>`(${sql.ref(column)}, rejection_until) > (${hash}, ${param("now")})`)
+      .where(sql<boolean>`${sql.ref(column)} <= ${hash}`)
+      .orderBy(column, "desc")
       .orderBy("rejection_until", "desc")
       .limit(sql.lit(1)),
   );

@@ -72,7 +72,10 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
     action: prepare(actions.where("id", "=", param("id", "uuid"))),
     ...prepareActionsById(db, dialect),
     openAction: prepareOpenLists(db, dialect),
-    rejectedAction: prepareRejectedAction(db),
+    rejectedAction: {
+      submitted: prepareRejectedAction(db, "request_hash"),
+      edited: prepareRejectedAction(db, "effective_hash"),
+    },
     actions: prepareActionLists(db, dialect),
     decisionSpan: prepare(
       db
@@ -196,7 +199,11 @@ export function createReader(reads: Reads, db: Readable, bundles: Bundles): Stor
         (await one<ActionRow>(reads.openAction.waiting, values))
       );
     },
-    rejectedAction: (request_hash, now) => one<ActionRow>(reads.rejectedAction, { request_hash, now }),
+    async rejectedAction(hash, now) {
+      const submitted = await one<ActionRow>(reads.rejectedAction.submitted, { hash, now });
+      const edited = await one<ActionRow>(reads.rejectedAction.edited, { hash, now });
+      return (edited?.rejection_until ?? 0) > (submitted?.rejection_until ?? 0) ? edited : submitted;
+    },
     actions(filter) {
       const values = { ...filter, offset: filter.offset ?? 0, ...visibleTo(filter.visibility) };
       return many<ActionRow>(reads.actions(filter), values);

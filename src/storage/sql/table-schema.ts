@@ -120,6 +120,7 @@ export const ACTION_COLUMNS = columnsOf<ActionRow>({
   meta: true,
   questions: true,
   effective: true,
+  effective_hash: true,
   asked_at: true,
   waits: true,
   status: true,

@@ -11,6 +11,7 @@ const ERASED = {
   meta: null,
   questions: null,
   effective: null,
+  effective_hash: null,
   result: null,
   erased_at: T0 + 9,
 };

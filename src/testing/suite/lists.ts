@@ -14,6 +14,7 @@ const ROWS: ActionRow[] = Array.from({ length: 48 }, (_, n) =>
     request_hash: leafHashHex(`request ${n % 11 < 6}`),
     grant_id: n % 13 < 7 ? "grant-1" : n % 13 < 9 ? "grant-2" : null,
     plan_id: n % 17 < 8 ? "plan-1" : n % 17 < 11 ? "plan-2" : null,
+    plan_position: n % 17 < 8 ? (n % 17) + 1 : n % 17 < 11 ? (n % 17) - 7 : null,
     created_at: T0 + Math.floor(n / 2) * 10,
   }),
 );
@@ -135,6 +136,19 @@ export function listCases(test: Case): void {
 
   filled("a filter never widens what is visible", async (list) => {
     assert.deepEqual(await list({ visibility: { agent_id: "agent-0" }, agent_id: "agent-1", limit: 99 }), []);
+  });
+
+  filled("the first action of each plan is found, also with other filters", async (list) => {
+    const first = ROWS.filter((row) => row.plan_position === 1).reverse();
+    assert.ok(first.length > 1);
+    assert.deepEqual(await list({ visibility: everything, first_of_plan: true, limit: 99 }), first);
+    const own = { visibility: { key_id: "key-1" }, agent_id: "agent-1", before_seq: 40 } as const;
+    assert.deepEqual(
+      await list({ ...own, first_of_plan: true, limit: 99 }),
+      first.filter(
+        (row) => row.submitted_by === "key-1" && row.agent_id === "agent-1" && row.decision_seq < own.before_seq,
+      ),
+    );
   });
 
   filled("since is inclusive, until is exclusive, the cursor is exclusive", async (list) => {

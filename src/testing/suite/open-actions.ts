@@ -114,7 +114,7 @@ export function openActionCases(test: Case): void {
     assert.deepEqual(found, [rows[6]]);
   });
 
-  test("a rejection is found by its request while it holds, the one that holds longest", async ({
+  test("a rejection is found by its request, submitted or changed, while it holds, the one that holds longest", async ({
     storage,
     reopen,
   }) => {
@@ -130,10 +130,25 @@ export function openActionCases(test: Case): void {
       rejected(5, T0 + 98, "0".repeat(64)),
       rejected(6, T0 + 97, "f".repeat(64)),
     ];
+    const changed = leafHashHex("changed by an approver");
     await storage.write(async (tx) => {
       for (const each of rows) await tx.insertAction(each);
       assert.deepEqual(await tx.rejectedAction(HASH, T0), rows[1], "also in its own transaction");
+      await tx.insertAction(waits(7, T0 + 99));
+      const edited = { status: "pending_approval", effective: "{}", effective_hash: changed, updated_at: T0 } as const;
+      assert.equal(await tx.updateAction("action-7", { status: "pending_approval" }, edited), true);
+      assert.equal(await tx.rejectedAction(changed, T0), null, "nobody rejected it yet");
+      const denied = { status: "denied", rejection_until: T0 + 40, updated_at: T0 } as const;
+      assert.equal(await tx.updateAction("action-7", { status: "pending_approval" }, denied), true);
+      await tx.insertAction(rejected(8, T0 + 35, changed));
     });
+    for (const hash of [HASH, changed]) assert.equal((await storage.rejectedAction(hash, T0))?.id, "action-7");
+    assert.equal((await storage.rejectedAction(changed, T0 + 39))?.effective_hash, changed);
+    assert.equal(await storage.rejectedAction(changed, T0 + 40), null);
+    await storage.write(async (tx) => {
+      assert.equal(await tx.eraseAction("action-7", T0), true);
+    });
+    assert.equal((await storage.rejectedAction(changed, T0))?.id, "action-8");
     assert.deepEqual(await storage.rejectedAction(HASH, T0 + 29), rows[1]);
     assert.equal(await storage.rejectedAction(HASH, T0 + 30), null);
     assert.equal(await storage.rejectedAction(leafHashHex("a third"), T0), null);

@@ -161,6 +161,22 @@ test("a request that a person rejected lately is not made by a change", async ()
   assert.equal((await edit(id, { "params.amount": 400 })).status, 200);
 });
 
+test("the rejection of a changed request denies both requests, until it is lifted", async () => {
+  const proposed = await submit({}, "held");
+  const { body: edited } = await edit(proposed.id, { "params.amount": 300 });
+  assert.equal((await vote(proposed.id, eve, false)).body.status, "denied");
+  for (const { params } of [proposed, edited]) {
+    const { status, denied_by, rejection } = await submit(params, "held");
+    assert.deepEqual([status, denied_by, rejection.action_id], ["denied", "earlier_rejection", proposed.id]);
+  }
+  const { account } = proposed.params;
+  const other = await submit({ account, amount: 600 }, "held");
+  assert.equal(other.status, "pending_approval", "another request");
+  assert.match((await edit(other.id, { "params.amount": 300 })).body.detail, /eve rejected the changed request/);
+  assert.equal((await post(`/v1/actions/${proposed.id}/lift-rejection`, eve, {})).status, 200);
+  assert.equal((await submit(edited.params, "held")).status, "pending_approval");
+});
+
 describe("users", () => {
   const editAs = async (who: Person, id: string): Promise<Answer> => {
     const { approval_token: token } = (await who.call("GET", `/v1/actions/${id}`)).body;
@@ -261,17 +277,22 @@ test("an altered effective request stops everything, and the audit reports it", 
   const { id } = await submit();
   await edit(id, { "params.amount": 90 });
   const row = await service.storage.action(id);
-  const alter = (effective: string | null): Promise<unknown> =>
+  const alter = (effective: string | null, effective_hash: string | null = row!.effective_hash): Promise<unknown> =>
     service.storage.write((tx) =>
       tx.updateAction(
         id,
         { status: "pending_approval" },
-        { status: "pending_approval", effective, updated_at: row!.updated_at },
+        { status: "pending_approval", effective, effective_hash, updated_at: row!.updated_at },
       ),
     );
   const token = await tokenOf(id, eve);
-  for (const altered of [row!.effective!.replace('"amount":90', '"amount":91'), null]) {
-    await alter(altered);
+  for (const [altered, hash] of [
+    [row!.effective!.replace('"amount":90', '"amount":91'), row!.effective_hash],
+    [null, row!.effective_hash],
+    [row!.effective, row!.request_hash],
+    [row!.effective, null],
+  ] as const) {
+    await alter(altered, hash);
     assert.equal((await vote(id, eve, true, token)).body.code, "RECORD_ALTERED");
     assert.match((await auditStore(service.storage)).faults.join("\n"), /its effective request does not match/);
   }
