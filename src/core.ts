@@ -234,6 +234,7 @@ export {
   type PasskeyAssertion,
   voteDigest,
   createVotesChallenge,
+  type VotedGrant,
   type VoteStatement,
 } from "./domain/gesture.ts";
 export { verifyPasskeySignature } from "./identity/passkey-signature.ts";
@@ -314,6 +315,7 @@ export {
   orNull,
   text,
   time,
+  VOTED_GRANT,
 } from "./http/resource/entry-parts.ts";
 export { parseVkey } from "./domain/checkpoint.ts";
 export { hashLeaf } from "./domain/merkle.ts";

@@ -1,5 +1,6 @@
 /** Renders an action for the API, limited to what one credential can see. */
 import {
+  canonicalBytes,
   commitDigest,
   type CompiledPolicySet,
   type CoreHost,
@@ -72,6 +73,11 @@ export function commitPreview(row: ActionRow, set: CompiledPolicySet): string | 
   const { params, context } = effectiveRequest(row) ?? { params: {}, context: {} };
   const { preview } = presentRequest(set, { ...row, params, context });
   return preview === null ? null : commitDigest(row.salt, sha256Hex(utf8(preview)));
+}
+
+/** Returns the digest of what an approver is shown, which a vote by link must name. Lowercase hex. */
+export function digestShown(row: ActionRow, { questions, preview }: ShownDigests): string {
+  return sha256Hex(canonicalBytes({ preview, questions, request_hash: effectiveHash(row) }));
 }
 
 /**

@@ -30,10 +30,10 @@ import {
   combinedPlans,
   type Redecision,
 } from "./redecision.ts";
-import { commitPreview } from "./action-record.ts";
+import { commitPreview, digestShown } from "./action-record.ts";
 import { assertMayConfirm, countedVotes } from "./approver-plans.ts";
 import { assertBreakGlassForm, assertMayBreakGlass, recordBreakGlass } from "./break-glass.ts";
-import { recordGrantWithVote } from "./grant-create.ts";
+import { readGrantTerms, recordGrantWithVote } from "./grant-create.ts";
 import { endGrantsOnRejection } from "./grant-end.ts";
 import { releaseUses } from "./limit-usage.ts";
 import { matchesLedger, type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
@@ -50,9 +50,7 @@ import {
 import { findLinkedAction, verifyLinkVoter, verifyVoter, type Vote, type VoteProof, type Voter } from "./voter.ts";
 
 /** The voter: the holder of a link token, or a credential with the proof of its vote. */
-type Ballot =
-  | { link: string; shown: string | null | undefined }
-  | { credential: Credential; id: string; proof: VoteProof };
+type Ballot = { link: string; shown: string } | { credential: Credential; id: string; proof: VoteProof };
 
 /**
  * Records a vote. Returns the action and all votes on it after this one. Throws APPROVAL_EXPIRED if the action has
@@ -67,7 +65,7 @@ export async function voteOn(
   let grant: Grant | null = null;
   assertMayCarryGrant(by, vote);
   assertBreakGlassForm(vote);
-  const [grantId, breakGlassId] = [host.newId(), host.newId()];
+  const ids = { grant: host.newId(), breakGlass: host.newId() };
   // An unauthenticated caller needs a valid token before it may acquire the ledger's lock, which all decisions wait for.
   if ("link" in by) await verifyLinkVoter(host, host.storage, await findLinkedAction(host.storage, by.link), by.link);
   const row = await transactAndReport(host, async (tx) => {
@@ -77,26 +75,35 @@ export async function voteOn(
     const prepared = await prepareVote(host, tx, row, ballot, vote);
     if ("ends" in prepared) return endInstead(tx, prepared);
     if (vote.grant !== undefined && who !== null) {
-      const [terms, reason] = [vote.grant, vote.reason ?? null];
-      const { grants: largest, facts } = prepared;
-      recordGrantWithVote(tx, who, row, { id: grantId, terms, largest, facts, reason });
-      grant = tx.grants.all.get(grantId) ?? null;
+      const [terms, reason] = [readGrantTerms(vote.grant), vote.reason ?? null];
+      const { grants: largest, facts, voter } = prepared;
+      const signed = voter.gesture !== null;
+      recordGrantWithVote(tx, who, row, { id: ids.grant, terms, largest, facts, reason, signed });
+      grant = tx.grants.all.get(ids.grant) ?? null;
     }
-    votesSoFar = [...prepared.votes, await recordVote(tx, prepared, breakGlassId)];
+    votesSoFar = [...prepared.votes, await recordVote(tx, prepared, ids)];
     return rereadAction(tx, row.id);
   });
   return { row, votes: votesSoFar, grant };
 }
 
 /**
- * Returns the commitment to the preview that the page of the link showed; null if the vote does not name it. Throws
- * TOKEN_INVALID if the preview has changed since.
+ * Returns the commitment to the preview that the page of the link showed; null if there is none. Throws TOKEN_INVALID if
+ * the request, its preview or the questions have changed since.
  */
-function shownByLink(row: ActionRow, set: CompiledPolicySet, shown: string | null | undefined): string | null {
-  if (shown === undefined) return null;
-  if (shown !== commitPreview(row, set))
-    throw new Refusal("TOKEN_INVALID", "the preview of the request has changed since the page was read; read it again");
-  return shown;
+function assertShownByLink(
+  row: ActionRow,
+  { questions }: VerifiedHistory,
+  set: CompiledPolicySet,
+  shown: string,
+): string | null {
+  const preview = commitPreview(row, set);
+  if (shown !== digestShown(row, { questions: questionsDigest(questions), preview }))
+    throw new Refusal(
+      "TOKEN_INVALID",
+      "`shown` is not the digest of the request, its preview and the questions as they are now; read the link again and vote on what it shows",
+    );
+  return preview;
 }
 
 /** A vote that can be recorded. */
@@ -118,7 +125,7 @@ export interface EndedAction {
 }
 
 /** The holder of a link token, or a confirmed credential with the proof of its vote. */
-type ConfirmedBallot = { link: string; shown?: string | null | undefined } | { who: Credential; proof: VoteProof };
+type ConfirmedBallot = { link: string; shown: string } | { who: Credential; proof: VoteProof };
 
 /** Checks everything about a vote and writes nothing. Throws if the vote is refused. */
 export async function prepareVote(
@@ -141,7 +148,6 @@ export async function prepareVote(
           { vote, proof: by.proof },
           { history: verified, set: tx.activePolicies.compiled },
         );
-  if ("link" in by) voter.preview = shownByLink(row, tx.activePolicies.compiled, by.shown);
   if (vote.break_glass === true) assertMayBreakGlass("link" in by ? null : by.who, row, voter);
   assertApprovesPlan(row, vote);
   assertMayConfirm(voter, verified.requirement?.approvers ?? []);
@@ -154,6 +160,7 @@ export async function prepareVote(
   }
   if (isOverdue(row, tx.now)) return { row, ends: "expired" };
   assertPending(row);
+  if ("link" in by) voter.preview = assertShownByLink(row, verified, tx.activePolicies.compiled, by.shown);
   const outcome = vote.approve
     ? await countApproval(host, tx, row, history, { ...voter, break_glass: vote.break_glass ?? false })
     : countRejection(host, tx, row, history, voter);
@@ -175,13 +182,13 @@ function assertApprovesPlan({ plan_id, plan_position }: ActionRow, { approve, li
   );
 }
 
-/** A grant comes with an approving vote by key or in a session. A signed vote does not sign the terms of a grant. */
+/** A grant comes with an approving vote by key or in a session. */
 function assertMayCarryGrant(by: Ballot, { approve, grant }: Vote): void {
-  if (grant === undefined || (approve && !("link" in by) && "token" in by.proof)) return;
+  if (grant === undefined || (approve && !("link" in by))) return;
   throw new Refusal(
     "VALIDATION_FAILED",
-    approve ? "a link or a signed vote cannot grant later actions" : "only an approval can grant later actions",
-    { errors: [{ pointer: "/grant", detail: "only with an approval by key or in a session, without a signature" }] },
+    approve ? "a link cannot grant later actions" : "only an approval can grant later actions",
+    { errors: [{ pointer: "/grant", detail: "only with an approval by key or in a session" }] },
   );
 }
 
@@ -298,15 +305,15 @@ function largestGrant(
   return isEnough ? (approval.grants ?? null) : null;
 }
 
-/** Records the vote. Returns its row. */
+/** Records the vote. Returns its row. @param ids of what the vote may create */
 export async function recordVote(
   tx: LedgerTransaction,
   prepared: PreparedVote,
-  breakGlassId: string,
+  ids: { grant: string; breakGlass: string },
 ): Promise<ApprovalRow> {
   const { questions, status, groups, independent, delegation, approvals, validForMs, holdMs } = prepared;
   const { voter, vote: answer, stricter } = prepared;
-  const { approve, reason: given, break_glass = false, list = null } = answer;
+  const { approve, reason: given, break_glass = false, grant, list = null } = answer;
   const cause = { occasion: "vote", by: voter.actor } as const;
   const row =
     stricter === null
@@ -328,6 +335,7 @@ export async function recordVote(
       self_approval: self !== null,
       delegation,
       break_glass,
+      grant: grant === undefined ? null : { id: ids.grant, ...readGrantTerms(grant) },
       groups: [...groups],
       independent,
       gesture,
@@ -354,7 +362,7 @@ export async function recordVote(
     seq,
     created_at: tx.now,
   };
-  if (break_glass) recordBreakGlass(tx, row, breakGlassId, voter, given ?? "");
+  if (break_glass) recordBreakGlass(tx, row, ids.breakGlass, voter, given ?? "");
   if (status === "denied") endGrantsOnRejection(tx, row, actor);
   if (prepared.isFirstOnList) await tx.deleteApprovals(id);
   const inserted = await tx.insertApproval(vote);
@@ -383,26 +391,39 @@ export function cancelAction(
 ): Promise<ActionRow> {
   return transactAndReport(host, async (tx) => {
     const who = await tx.confirm(credential);
-    const row = await visibleAction(tx, id, who);
-    if (!isSubmitter(row, who) && !who.hasScope("admin")) {
-      throw new Refusal("NOT_THE_SUBMITTER", `only the key that submitted the action, or an admin, can cancel it`);
-    }
-    if (isOverdue(row, tx.now)) return expirePending(tx, row);
-    // A startable action may already have run, and cancelling it frees its limits, so only an admin may cancel it.
-    const startable = isStartable(row, tx.now);
-    if (!(startable && who.hasScope("admin"))) assertPending(row);
-    const approvals = (await tx.approvals(id)).filter((vote) => vote.approve).length;
-    const by = toActor(who.key, who.principal);
-    tx.record(cancellationEntry(row, tx.now, { by, comment: reason, approvals }), row.submitted_by);
-    const guard = startable
-      ? { status: row.status, approved_after: tx.now }
-      : { status: row.status, expires_after: tx.now };
-    await updateStatus(tx, id, guard, "cancelled");
-    // By cancelling a startable action the admin states that it has not run.
-    if (startable) await tx.releaseLimitUses(id);
-    else await releaseUses(tx, row);
-    return rereadAction(tx, id);
+    return cancelVisibleAction(tx, who, await visibleAction(tx, id, who), reason);
   });
+}
+
+/**
+ * Cancels an action in the caller's transaction, or marks it as expired if it is overdue.
+ * @param who the caller, confirmed under the lock
+ */
+export async function cancelVisibleAction(
+  tx: LedgerTransaction,
+  who: Credential,
+  row: ActionRow,
+  reason: string | null,
+): Promise<ActionRow> {
+  const { id } = row;
+  if (!isSubmitter(row, who) && !who.hasScope("admin")) {
+    throw new Refusal("NOT_THE_SUBMITTER", `only the key that submitted the action, or an admin, can cancel it`);
+  }
+  if (isOverdue(row, tx.now)) return expirePending(tx, row);
+  // A startable action may already have run, and cancelling it frees its limits, so only an admin may cancel it.
+  const startable = isStartable(row, tx.now);
+  if (!(startable && who.hasScope("admin"))) assertPending(row);
+  const approvals = (await tx.approvals(id)).filter((vote) => vote.approve).length;
+  const by = toActor(who.key, who.principal);
+  tx.record(cancellationEntry(row, tx.now, { by, comment: reason, approvals }), row.submitted_by);
+  const guard = startable
+    ? { status: row.status, approved_after: tx.now }
+    : { status: row.status, expires_after: tx.now };
+  await updateStatus(tx, id, guard, "cancelled");
+  // By cancelling a startable action the admin states that it has not run.
+  if (startable) await tx.releaseLimitUses(id);
+  else await releaseUses(tx, row);
+  return rereadAction(tx, id);
 }
 
 /** Marks overdue pending actions as expired, oldest first. Returns the number of marked actions. */

@@ -21,6 +21,7 @@ import {
   recordCreatedResource,
   SELF_RELATION_REASONS,
   toActor,
+  type VotedGrant,
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
@@ -44,15 +45,28 @@ export async function createGrant(
     const earlier = await findCreatedResource(tx, who, call);
     if (earlier !== null) return { grant: tx.grants.all.get(earlier) as Grant, replayed: true };
     const largest = findLargestGrantTerms(tx.activePolicies.compiled, body);
-    recordGrant(tx, who, { id, target: body, terms: body, largest, comment: body.reason ?? null, grantedWith: null });
+    const [terms, comment] = [readGrantTerms(body, ""), body.reason ?? null];
+    recordGrant(tx, who, { id, target: body, terms, largest, comment, grantedWith: null, signed: false });
     await recordCreatedResource(tx, who, call, id);
     return { grant: tx.grants.all.get(id) as Grant, replayed: false };
   });
 }
 
+/** Returns the terms as they are recorded and signed. Throws VALIDATION_FAILED for a malformed duration. */
+export function readGrantTerms(
+  { count, for: text, scope, sum, ends_on_failure = false }: GrantTermsBody,
+  pointer = "/grant",
+): VotedGrant {
+  const for_ms = parseDuration(text);
+  if (for_ms === null || for_ms < 1000)
+    throw invalidTerms(`${pointer}/for`, `"${text}" is not a duration such as 30m or 8h`);
+  return { count, ends_on_failure, for_ms, scope: scope ?? null, sum: sum ?? null };
+}
+
 /**
  * Creates a grant for later actions of the same kind, together with the vote that approves this one.
  * @param largest caps of the rules that require this approval; null if they allow no grants, or require more approvers
+ * @param signed whether the grantor signed the vote, and the terms with it
  */
 export function recordGrantWithVote(
   tx: LedgerTransaction,
@@ -64,18 +78,20 @@ export function recordGrantWithVote(
     largest,
     facts,
     reason,
+    signed,
   }: {
     id: string;
-    terms: GrantTermsBody;
+    terms: VotedGrant;
     largest: GrantTerms | null;
     facts: Pick<Facts, "principal">;
     reason: string | null;
+    signed: boolean;
   },
 ): void {
   const request = effectiveRequest(row);
   if (request === null) throw new Error(`the request of ${row.id} is missing`);
-  recordGrant(tx, who, { id, target: row, terms, largest, comment: reason, grantedWith: row.id }, () => {
-    const { scope = null, sum = null } = terms;
+  recordGrant(tx, who, { id, target: row, terms, largest, comment: reason, grantedWith: row.id, signed }, () => {
+    const { scope, sum } = terms;
     const evaluation = new Evaluation(tx.activePolicies.compiled, request, facts, tx.now);
     if (matchGrant({ id, scope, sum }, evaluation) === null)
       throw invalidTerms("/grant/scope", "the scope or the sum does not cover the action that you approve");
@@ -85,22 +101,23 @@ export function recordGrantWithVote(
 interface NewGrant {
   id: string;
   target: GrantTarget;
-  terms: GrantTermsBody;
+  terms: VotedGrant;
   largest: GrantTerms | null;
   comment: string | null;
   grantedWith: string | null;
+  signed: boolean;
 }
 
 function recordGrant(
   tx: LedgerTransaction,
   who: Credential,
-  { id, target, terms, largest, comment, grantedWith }: NewGrant,
+  { id, target, terms, largest, comment, grantedWith, signed }: NewGrant,
   assertCovers: () => void = () => undefined,
 ): void {
   const { agent_id, tool, operation } = target;
-  const { count, scope = null, sum = null, ends_on_failure = false } = terms;
+  const { count, scope, sum, ends_on_failure, for_ms } = terms;
   assertMayGrant(who, target);
-  const duration = assertWithin(terms, largest);
+  assertWithin(terms, largest);
   assertExpressions(tx, target, terms, grantedWith === null ? "" : "/grant");
   assertCovers();
   if (findOpenGrants(tx.grants, target, tx.stops, tx.now).length >= MAX_OPEN)
@@ -114,7 +131,7 @@ function recordGrant(
     at: toRfc3339(tx.now),
     change: "granted",
     agent_id,
-    grant: { id, tool, operation, scope, count, sum, until: toRfc3339(tx.now + duration), ends_on_failure },
+    grant: { id, tool, operation, scope, count, sum, until: toRfc3339(tx.now + for_ms), ends_on_failure, signed },
     cause: null,
     related_action: grantedWith,
     comment,
@@ -137,29 +154,26 @@ function assertMayGrant(who: Credential, { agent_id, tool }: GrantTarget): void 
     throw new Refusal("APPROVER_NOT_ELIGIBLE", "your groups do not cover this agent and tool");
 }
 
-/** Throws GRANT_NOT_ALLOWED above the caps of the rules. Returns the duration in milliseconds. */
-function assertWithin({ for: text, count }: GrantTermsBody, largest: GrantTerms | null): number {
+/** Throws GRANT_NOT_ALLOWED above the caps of the rules. */
+function assertWithin({ for_ms, count }: VotedGrant, largest: GrantTerms | null): void {
   if (largest === null)
     throw new Refusal(
       "GRANT_NOT_ALLOWED",
       "no active rule allows grants here (approval.grants), or the rules require more than one approver; approve each action on its own",
     );
-  const duration = parseDuration(text);
-  if (duration === null || duration < 1000) throw invalidTerms("/for", `"${text}" is not a duration such as 30m or 8h`);
-  if (duration > largest.for_ms || count > largest.count)
+  if (for_ms > largest.for_ms || count > largest.count)
     throw new Refusal(
       "GRANT_NOT_ALLOWED",
-      `the rules allow grants for up to ${largest.for_ms / 60_000} minutes and ${largest.count} uses; got ${duration / 60_000} minutes and ${count} uses`,
+      `the rules allow grants for up to ${largest.for_ms / 60_000} minutes and ${largest.count} uses; got ${for_ms / 60_000} minutes and ${count} uses`,
     );
-  return duration;
 }
 
-function assertExpressions(tx: LedgerTransaction, target: GrantTarget, terms: GrantTermsBody, at: string): void {
+function assertExpressions(tx: LedgerTransaction, target: GrantTarget, terms: VotedGrant, at: string): void {
   const { compiled } = tx.activePolicies;
   const { scope, sum } = terms;
-  const inScope = scope === undefined ? null : findGrantExpressionFault(compiled, target, scope, "condition");
+  const inScope = scope === null ? null : findGrantExpressionFault(compiled, target, scope, "condition");
   if (inScope !== null) throw invalidTerms(`${at}/scope`, inScope);
-  const inSum = sum === undefined ? null : findGrantExpressionFault(compiled, target, sum.of, "sum");
+  const inSum = sum === null ? null : findGrantExpressionFault(compiled, target, sum.of, "sum");
   if (inSum !== null) throw invalidTerms(`${at}/sum/of`, inSum);
 }
 

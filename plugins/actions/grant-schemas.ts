@@ -105,6 +105,10 @@ export const GrantRecord = Type.Object(
     ),
     until: time("End of its time."),
     ends_on_failure: Type.Boolean(),
+    signed: Type.Boolean({
+      description:
+        "Whether the grantor signed it with a passkey, together with a vote. Then it can cover the grantor's own agent, where the rules have `mode: self_confirm`.",
+    }),
     granted_by: text("Principal."),
     granted_at: time("When it was granted."),
     granted_with: orNull(text("The action that was approved together with it.")),

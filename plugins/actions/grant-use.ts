@@ -20,7 +20,7 @@ import {
   type Rights,
 } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
-import { readApproverStanding } from "./approver-plans.ts";
+import { maySelfConfirm, readApproverStanding } from "./approver-plans.ts";
 import { selfApprovalRelation, type SubmittedAction } from "./self-approval.ts";
 
 /** A decision that requires approval, and the facts that it was made from. */
@@ -108,8 +108,8 @@ async function readGrantUsage(
 }
 
 /**
- * Returns the standing of the grantor now: the groups for which their vote on this action would count, and whether it
- * would be independent. Returns null if their vote would not be accepted.
+ * Returns the standing of the grantor now: the groups for which their vote on this action would count, whether it would be
+ * independent, and whether they are the person behind the agent. Returns null if their vote would not be accepted.
  */
 async function findStanding(
   host: CoreHost,
@@ -117,14 +117,16 @@ async function findStanding(
   action: SubmittedAction,
   decision: Decision,
   grant: Grant,
-): Promise<Pick<GrantFact, "groups" | "independent"> | null> {
+): Promise<Pick<GrantFact, "groups" | "independent" | "self"> | null> {
   const rights = await host.keys.rightsOf(tx, grant.by.key_id);
-  if (rights === null || !mayGrant(rights, grant)) return null;
-  if (!canSee(rights.visibility, action) || selfApprovalRelation(host, action, rights) !== null) return null;
-  const approver = { principal: rights.principal, key_id: rights.key.id, groups: rights.groups };
+  if (rights === null || !mayGrant(rights, grant) || !canSee(rights.visibility, action)) return null;
   const plans = decision.approval?.approvers ?? [];
+  const self = selfApprovalRelation(host, action, rights);
+  // As for a vote: the person behind the agent needs a signature, and every rule must let them confirm.
+  if (self !== null && !(grant.signed && maySelfConfirm(self, plans))) return null;
+  const approver = { principal: rights.principal, key_id: rights.key.id, groups: rights.groups };
   const { groups, independent } = readApproverStanding(host, action, approver, plans, tx);
-  return { groups: [...groups].sort(), independent };
+  return { groups: [...groups].sort(), independent, self: self !== null };
 }
 
 /** Whether the grantor may still vote and grant. */

@@ -1,11 +1,19 @@
 /** Routes of the approval page: read and vote on one action with a link token instead of a key. */
 import type { Static } from "@sinclair/typebox";
-import { type CoreHost, effectiveHash, effectiveRequest, presentRequest, requiresSignature } from "../../src/core.ts";
+import {
+  type CoreHost,
+  effectiveHash,
+  effectiveRequest,
+  presentRequest,
+  questionsDigest,
+  requiresSignature,
+} from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { voteOn } from "./cast-vote.ts";
 import {
   readVotes,
   commitPreview,
+  digestShown,
   renderGrantLimits,
   policySetFor,
   renderOriginalRequest,
@@ -30,7 +38,10 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
     approver,
     refusal: refusal?.message ?? null,
     grants: renderGrantLimits(row, history?.newest.decision.approval?.grants),
-    shown: set === undefined ? null : commitPreview(row, set),
+    shown:
+      set === undefined || history === null
+        ? null
+        : digestShown(row, { questions: questionsDigest(history.questions), preview: commitPreview(row, set) }),
     signature_required: requiresSignature(history?.requirement?.approvers ?? []),
     action: {
       id,
@@ -81,7 +92,8 @@ export function linkRoutes(host: CoreHost, tag: string): Route[] {
       scope: null,
       body: LinkVerdictBody,
       bodyLimit: 32_768,
-      description: "Votes as the person to whom the link was sent.",
+      description:
+        "Votes as the person to whom the link was sent, on what POST /v1/approval-link showed: the vote must name its `shown`.",
       responses: { 200: { description: "The action after the vote.", schema: LinkAnswer } },
       errors: [
         "SELF_APPROVAL",

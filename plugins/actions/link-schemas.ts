@@ -19,14 +19,11 @@ export const LinkVerdictBody = Type.Object(
   {
     approve: ApprovalBody.properties.approve,
     reason: ApprovalBody.properties.reason,
-    shown: Type.Optional(
-      orNull(
-        Type.String({
-          pattern: "^[0-9a-f]{64}$",
-          description: "`shown` of the action that the voter read. Refused if the preview has changed since.",
-        }),
-      ),
-    ),
+    shown: Type.String({
+      pattern: "^[0-9a-f]{64}$",
+      description:
+        "`shown` of the answer that the voter read. The vote is refused if the request, its preview or the questions to the agent have changed since.",
+    }),
     token: Type.String({
       minLength: 1,
       maxLength: 4096,
@@ -40,7 +37,8 @@ export const LinkAnswer = Type.Object(
   {
     shown: orNull(
       Type.String({
-        description: "Commitment to `preview`; null if there is none. Send it with the vote, which records it.",
+        description:
+          "Digest of the request, its preview and the questions to the agent, which the vote must name; null unless the action is pending.",
       }),
     ),
     approver: Type.String({ description: "Principal that the link was sent to." }),

@@ -43,6 +43,9 @@ export interface PlannedVote {
   vote: Vote;
 }
 
+/** A vote on a plan gives no grant, and breaks no glass. */
+const NO_IDS = { grant: "", breakGlass: "" };
+
 /** Refusals of an approval that leave the action to other approvers. */
 const LEFT_TO_OTHERS = ["APPROVER_NOT_ELIGIBLE", "ALREADY_VOTED"];
 
@@ -134,7 +137,7 @@ export async function voteOnPlan(
     const prepared = await prepareVotes(host, tx, who, planVotes(plan, answer), proof);
     const ended = prepared.filter((each) => "ends" in each.ballot);
     if (ended.length === 0) {
-      for (const { ballot } of prepared) await recordVote(tx, ballot as PreparedVote, "");
+      for (const { ballot } of prepared) await recordVote(tx, ballot as PreparedVote, NO_IDS);
       return null;
     }
     // Any change of the list voids the vote, so only the changes are recorded.

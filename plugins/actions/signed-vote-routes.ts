@@ -71,6 +71,9 @@ export function signedVoteRoutes(host: CoreHost, tag: string): Route[] {
         "APPROVAL_EXPIRED",
         "NO_LONGER_ALLOWED",
         "STOPPED",
+        "AGENT_MISMATCH",
+        "GRANT_NOT_ALLOWED",
+        "TOO_MANY_GRANTS",
       ],
       async handle({ credential, body }) {
         const results = await castSignedVotes(host, credential, body);
@@ -135,11 +138,11 @@ async function castSignedVotes(
     const gesture: Gesture = { kind: "passkey", decision, nonce, preview, votes: digests, ...assertion };
     const { action_id } = vote;
     try {
-      const { row } = await voteOn(host, { credential, id: action_id, proof: { gesture } }, vote);
-      results.push({ action_id, status: row.status, error: null });
+      const { row, grant } = await voteOn(host, { credential, id: action_id, proof: { gesture } }, vote);
+      results.push({ action_id, status: row.status, grant_id: grant?.id ?? null, error: null });
     } catch (error) {
       if (!(error instanceof Refusal) || votes.length === 1) throw error;
-      results.push({ action_id, status: null, error: { code: error.code, detail: error.message } });
+      results.push({ action_id, status: null, grant_id: null, error: { code: error.code, detail: error.message } });
     }
   }
   return results;

@@ -1,6 +1,7 @@
 /** Schemas of votes that are signed with a passkey. */
 import { Type } from "@sinclair/typebox";
-import { ACTION_STATUSES, closed, MAX_SIGNED_VOTES, orNull, text, time } from "../../src/core.ts";
+import { ACTION_STATUSES, closed, MAX_SIGNED_VOTES, orNull, text, time, VOTED_GRANT } from "../../src/core.ts";
+import { GrantTermsBody } from "./grant-schemas.ts";
 import { BreakGlass } from "./schemas.ts";
 
 const Votes = Type.Array(
@@ -10,6 +11,7 @@ const Votes = Type.Array(
       approve: Type.Boolean({ description: "False denies." }),
       reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger, and signed." })),
       break_glass: BreakGlass,
+      grant: Type.Optional(GrantTermsBody),
     },
     closed,
   ),
@@ -56,6 +58,12 @@ export const VoteChallenge = Type.Object(
           action_id: Type.String({ format: "uuid" }),
           commitment: text("SHA-256(salt ‖ request hash)."),
           decision: text("Leaf hash of the entry that made the action pending."),
+          grant: orNull(
+            Type.Object(VOTED_GRANT, {
+              ...closed,
+              description: "The grant that the vote gives; null if it gives none.",
+            }),
+          ),
           nonce: text("The nonce."),
           origin: text("Origin of the log."),
           plan: orNull(
@@ -85,6 +93,7 @@ export const SignedVotesResult = Type.Object(
         {
           action_id: Type.String({ format: "uuid" }),
           status: orNull(Type.Union(ACTION_STATUSES.map((status) => Type.Literal(status)))),
+          grant_id: orNull(text("The grant that the vote gave.")),
           error: orNull(
             Type.Object(
               { code: Type.String(), detail: Type.String() },

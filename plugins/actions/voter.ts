@@ -20,6 +20,7 @@ import {
   type VoteStatement,
 } from "../../src/core.ts";
 import { assertMayConfirm } from "./approver-plans.ts";
+import { readGrantTerms } from "./grant-create.ts";
 import type { GrantTermsBody } from "./grant-schemas.ts";
 import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
@@ -33,7 +34,7 @@ export interface Voter {
   self: SelfRelation | null;
   groups: readonly string[];
   gesture: Gesture | null;
-  /** Commitment to the preview that the voter was shown; null if there was none, or if it is unknown. */
+  /** Commitment to the preview that the voter was shown; null if there was none. Of a link it is set after its vote is checked. */
   preview: string | null;
   /** The session of a signed-in user; null for a key or a link. */
   session: Session | null;
@@ -124,7 +125,7 @@ export function voteStatement(
   host: CoreHost,
   row: ActionRow,
   { principal }: Credential,
-  { approve, reason, break_glass = false, list }: Vote,
+  { approve, reason, break_glass = false, grant, list }: Vote,
   nonce: string,
   { history: { askedHash, commitment, questions }, set }: ShownAction,
 ): VoteStatement {
@@ -133,6 +134,7 @@ export function voteStatement(
     action_id: row.id,
     commitment,
     decision: askedHash,
+    grant: grant === undefined ? null : readGrantTerms(grant),
     nonce,
     origin: host.ledger.origin,
     plan: list ?? null,

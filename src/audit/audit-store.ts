@@ -155,7 +155,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       progress: (done) => options.progress?.("actions", done, totals.decisions),
       fault: actionFault,
     });
-    grants.checkSums(actionFault);
+    grants.checkAll(actionFault);
   });
   await retryWhileFaulty(
     "the API keys and agents",

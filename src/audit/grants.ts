@@ -5,7 +5,15 @@
 import { parseEntryTime } from "../domain/action-history.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { canonicalText } from "../domain/canonical.ts";
-import type { Actor, DecisionEntry, GrantEntry, KeyEntry, RedecisionEntry, UserEntry } from "../domain/entries.ts";
+import type {
+  Actor,
+  ApprovalEntry,
+  DecisionEntry,
+  GrantEntry,
+  KeyEntry,
+  RedecisionEntry,
+  UserEntry,
+} from "../domain/entries.ts";
 import { applyGrantEntries, findGrantEnd, isGrantFor, NO_GRANTS, type Grant } from "../domain/grants.ts";
 import type { JsonValue } from "../domain/json.ts";
 import { userOfPrincipal } from "../domain/owner.ts";
@@ -25,8 +33,11 @@ export interface GrantsAudit {
   grant(id: string): Grant | undefined;
   /** Evaluates an action that a grant allowed once more, and compares the decision and the usage that it read. */
   checkUse(use: AuditedUse, fault: ReportFault): void;
-  /** Compares the sums that the decisions read with the amounts of the uses before them. Call it after all actions. */
-  checkSums(fault: ReportFault): void;
+  /**
+   * Compares the sums that the decisions read with the amounts of the uses before them, and reports grants without their
+   * votes. Call it after all actions.
+   */
+  checkAll(fault: ReportFault): void;
 }
 
 /** A decision with its restored inputs. */
@@ -99,6 +110,8 @@ function assertTerms(grant: Grant, fact: GrantFact): void {
     sum: grant.sum,
     until: grant.until,
   };
+  if (fact.self && !grant.signed)
+    throw new RangeError(`the grant ${fact.id} covers the grantor's own agent, and no passkey signed it`);
   const { by, count, scope, sum } = fact;
   const [granted_at, until] = [parseEntryTime(fact.granted_at), parseEntryTime(fact.until)];
   const named = { by, count, granted_at, scope, sum, until };
@@ -110,12 +123,39 @@ function assertTerms(grant: Grant, fact: GrantFact): void {
 export function createGrantsAudit(stops: () => Stops): GrantsAudit {
   let grants = NO_GRANTS;
   const grantors = createGrantors();
+  /** Grants whose votes follow, by action. */
+  const awaited = new Map<string, Grant>();
   const uses = new Map<string, Use>();
   const counts = new Map<string, number>();
 
   function foldGrant(entry: GrantEntry & { seq: number }): void {
     grants = applyGrantEntries(grants, [entry]);
-    if (entry.change === "granted") grantors.assertMayGrant(entry.by, parseEntryTime(entry.at));
+    if (entry.change !== "granted") return;
+    grantors.assertMayGrant(entry.by, parseEntryTime(entry.at));
+    const grant = grants.all.get(entry.grant.id) as Grant;
+    if (entry.related_action !== null) {
+      if (awaited.has(entry.related_action)) throw new RangeError(`the grant before it has no vote`);
+      awaited.set(entry.related_action, grant);
+    } else if (grant.signed) throw new RangeError(`the grant ${grant.id} is signed, but was given without a vote`);
+  }
+
+  /** A grant with a vote has the terms that the vote names, and that its signature covers. */
+  function foldVote(vote: ApprovalEntry): void {
+    const grant = awaited.get(vote.action_id);
+    awaited.delete(vote.action_id);
+    if (grant === undefined) {
+      if (vote.grant != null) throw new RangeError(`its vote gives the grant ${vote.grant.id}, which was not recorded`);
+      return;
+    }
+    const { id, count, ends_on_failure, granted_at, until, scope, sum, signed, by } = grant;
+    const recorded = { id, count, ends_on_failure, for_ms: until - granted_at, scope, sum };
+    const isSame =
+      vote.verdict === "approve" &&
+      canonicalText(recorded as unknown as JsonValue) === canonicalText((vote.grant ?? null) as unknown as JsonValue) &&
+      signed === (vote.gesture !== null) &&
+      by.principal === vote.by?.principal &&
+      parseEntryTime(vote.at) === granted_at;
+    if (!isSame) throw new RangeError(`the grant ${id} differs from the one that its vote gives`);
   }
 
   /** Returns the grant that a decision names. Throws RangeError unless it was open, with the same terms. */
@@ -181,6 +221,7 @@ export function createGrantsAudit(stops: () => Stops): GrantsAudit {
     fold(body) {
       const type = body["type"];
       if (type === "grant") foldGrant(body as unknown as GrantEntry & { seq: number });
+      if (type === "approval") foldVote(body as unknown as ApprovalEntry);
       if (type === "decision" || type === "redecision")
         foldDecision(body as unknown as (DecisionEntry | RedecisionEntry) & { seq: number });
       if (type === "redecision" || type === "approval" || type === "execution") foldStatus(body);
@@ -188,7 +229,9 @@ export function createGrantsAudit(stops: () => Stops): GrantsAudit {
     },
     grant: (id) => grants.all.get(id),
     checkUse,
-    checkSums(fault) {
+    checkAll(fault) {
+      for (const { id } of awaited.values())
+        fault(`the grant ${id} was given with a vote that the ledger does not have`);
       for (const [id, list] of groupByGrant(uses)) if (grants.all.get(id)?.sum != null) checkSumsOf(id, list, fault);
     },
   };

@@ -64,10 +64,10 @@ export function createUsersAudit(origin: string): UsersAudit {
         `its vote is signed with the passkey ${gesture.credential_id}, which ${principal || "no one"} did not have`,
       );
     const { action_id = "", commitment = "", verdict = "", comment = null } = entry;
-    const { questions = null, plan = null, break_glass = false, preview = null } = entry;
+    const { questions = null, plan = null, break_glass = false, grant = null, preview = null } = entry;
     if (preview !== gesture.preview)
       throw new RangeError("its vote records another preview than the one that was signed");
-    const vote = { action_id, commitment, verdict, comment, questions, plan, break_glass, gesture };
+    const vote = { action_id, commitment, verdict, comment, questions, plan, break_glass, grant, gesture };
     const fault = findGestureFault(origin, vote, principal, passkey, verifyPasskeySignature);
     if (fault !== null) throw new RangeError(`the signature of its vote is not valid: ${fault}`);
   }

@@ -9,12 +9,12 @@ import { commitDigest, encodeRequest } from "../domain/request.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { parseTlogProof, ProofError, verifyTlogProof } from "../domain/tlog-proof.ts";
 import type { ApprovalEntry, UserEntry } from "../domain/entries.ts";
-import { findGestureFault } from "../domain/gesture.ts";
+import { findGestureFault, type VotedGrant } from "../domain/gesture.ts";
 import { principalOfUser } from "../domain/owner.ts";
 import type { Passkey } from "../domain/users.ts";
 import { verifyPasskeySignature } from "../identity/passkey-signature.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
-import { CommandError, EXIT, colour, parse, usage, type Command } from "./command.ts";
+import { CommandError, EXIT, colour, parse, safe, usage, type Command } from "./command.ts";
 import { textFlag } from "./remote.ts";
 
 interface Verified {
@@ -116,7 +116,18 @@ async function checkVote(verified: Verified, enrolment: string | undefined, vkey
   );
   if (fault !== null)
     throw new CommandError(`NOT VERIFIED: the signature of the vote is not valid: ${fault}`, EXIT.unverified);
-  return `signed by ${entry.by.principal} with the passkey ${passkey.id}`;
+  const signer = `signed by ${entry.by.principal} with the passkey ${passkey.id}`;
+  return entry.grant === null ? signer : `${signer}\nthe signature covers a grant of ${describeGrant(entry.grant)}`;
+}
+
+function describeGrant({ count, for_ms, scope, sum, ends_on_failure }: VotedGrant): string {
+  const minutes = Math.round(for_ms / 60_000);
+  return [
+    `up to ${count} later actions for ${minutes} minutes`,
+    scope === null ? "" : `, where ${safe(scope)}`,
+    sum === null ? "" : `, with at most ${sum.at_most} as the sum of ${safe(sum.of)}`,
+    ends_on_failure ? ", until one fails" : "",
+  ].join("");
 }
 
 function findEnrolledPasskey(

@@ -2,6 +2,22 @@
 import { canonicalText } from "./canonical.ts";
 import { equalBytes, fromBase64Url, concatBytes, sha256, sha256Hex, toBase64Url, utf8 } from "./hash.ts";
 
+/**
+ * The grant that an approving vote gives: later actions of the same agent, tool and operation. The signature of the vote
+ * covers it.
+ */
+export interface VotedGrant {
+  /** Number of uses. */
+  count: number;
+  ends_on_failure: boolean;
+  /** Time from the vote to its end. */
+  for_ms: number;
+  /** CEL over the request; null covers every request. */
+  scope: string | null;
+  /** Sum of a CEL expression over all uses; null for no such cap. */
+  sum: { of: string; at_most: number } | null;
+}
+
 /** The statement that an approver signs: what was displayed, and the vote. */
 export interface VoteStatement {
   action_id: string;
@@ -9,6 +25,8 @@ export interface VoteStatement {
   commitment: string;
   /** Leaf hash of the entry that made the action pending: the decision, or the newest redecision. Lowercase hex. */
   decision: string;
+  /** The grant that the vote gives; null if it gives none. */
+  grant: VotedGrant | null;
   /** Issued by the service for one list of votes. */
   nonce: string;
   /** Origin of the log, so that a vote at another service is not valid here. */
@@ -50,8 +68,27 @@ export const MAX_SIGNED_VOTES = 100;
 /** Returns SHA-256 of `assent-vote/1`, a line feed and the canonical JSON of the statement. Lowercase hex. */
 export function voteDigest(statement: VoteStatement): string {
   const { action_id, commitment, decision, nonce, origin, plan, preview, questions, reason, user, vote } = statement;
-  const members = { action_id, commitment, decision, nonce, origin, plan, preview, questions, reason, user, vote };
+  const grant = statement.grant === null ? null : selectGrantTerms(statement.grant);
+  const members = {
+    action_id,
+    commitment,
+    decision,
+    grant,
+    nonce,
+    origin,
+    plan,
+    preview,
+    questions,
+    reason,
+    user,
+    vote,
+  };
   return sha256Hex(utf8(`assent-vote/1\n${canonicalText(members)}`));
+}
+
+/** Returns the members of a grant that are signed. Its id is not, because the service creates it with the vote. */
+function selectGrantTerms({ count, ends_on_failure, for_ms, scope, sum }: VotedGrant) {
+  return { count, ends_on_failure, for_ms, scope, sum: sum === null ? null : { at_most: sum.at_most, of: sum.of } };
 }
 
 /**
@@ -122,19 +159,21 @@ export function findGestureFault(
     questions: string | null;
     plan: string | null;
     break_glass: boolean;
+    grant: VotedGrant | null;
     gesture: Gesture;
   },
   user: string,
   passkey: ExpectedAssertion["passkey"],
   verify: VerifyPasskeySignature,
 ): string | null {
-  const { action_id, commitment, comment: reason, break_glass, gesture, plan, questions, verdict } = entry;
+  const { action_id, commitment, comment: reason, break_glass, gesture, grant, plan, questions, verdict } = entry;
   if (verdict !== "approve" && verdict !== "deny") return "it is not a vote";
   const { decision, nonce, preview, votes } = gesture;
   const statement = {
     action_id,
     commitment,
     decision,
+    grant,
     nonce,
     origin,
     plan,

@@ -19,6 +19,8 @@ export interface Grant extends GrantTarget {
   count: number;
   sum: { of: string; at_most: number } | null;
   ends_on_failure: boolean;
+  /** Whether the grantor signed it with a passkey, together with a vote. */
+  signed: boolean;
   /** Milliseconds. */
   granted_at: number;
   until: number;

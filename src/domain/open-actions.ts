@@ -27,6 +27,7 @@ export const NO_VOTE = {
   self_approval: false,
   delegation: null,
   break_glass: false,
+  grant: null,
   groups: [],
   independent: false,
   gesture: null,

@@ -8,6 +8,7 @@ import { serve, type Listening } from "../../src/serve/index.ts";
 import { accessibilityFindings } from "../support/axe.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
 import { openRequest, paneOf, rowOf, vote } from "../support/console.ts";
+import { voteByLink } from "../support/link-vote.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { startPeople } from "../support/people.ts";
 import { ASKED, type Service } from "../support/service.ts";
@@ -152,7 +153,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       const response = (await navigator.credentials.get({ publicKey })).toJSON();
       return post("/v1/votes", { nonce, votes, response });
     })()`);
-    assert.deepEqual(answer, { results: [{ action_id: body.id, status: "approved", error: null }] });
+    assert.deepEqual(answer, { results: [{ action_id: body.id, status: "approved", grant_id: null, error: null }] });
     await context.close();
   });
 
@@ -349,10 +350,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       await vote(page, "Approve", "old data");
       await page.getByText("the passkey did not sign, so no vote is recorded").waitFor();
       assert.equal(await page.getByLabel("Reason").inputValue(), "old data");
-      const forced = await service.call("POST", "/v1/approval-link/verdict", {
-        key: null,
-        body: { token: new URL(link).hash.slice(1), approve: true },
-      });
+      const forced = await voteByLink(service, new URL(link).hash.slice(1), true);
       assert.equal(forced.body.code, "VOTE_SIGNATURE_REQUIRED");
       assert.equal((await read(id)).status, "pending_approval");
       await context.close();

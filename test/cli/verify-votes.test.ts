@@ -14,6 +14,7 @@ const POLICY = `
 policy: ask
 rules:
   - { name: signed, tool: signed, effect: require_approval, approval: { signature: passkey } }
+  - { name: granting, tool: granting, effect: require_approval, approval: { grants: { for: 8h, count: 5 } } }
 `;
 
 test("verify checks a signed vote with the enrolment, and rejects another user's", async (t) => {
@@ -27,6 +28,12 @@ test("verify checks a signed vote with the enrolment, and rejects another user's
   const { id } = (await service.call("POST", "/v1/actions", { key, body })).body;
   assert.equal((await signVotes(grace, [{ action_id: id, approve: true, reason: "checked" }])).status, 200);
 
+  const { id: second } = (await service.call("POST", "/v1/actions", { key, body: { ...body, tool: "granting" } })).body;
+  const grant = { for: "1h", count: 5, scope: 'params.repo == "web"' };
+  assert.equal((await signVotes(grace, [{ action_id: second, approve: true, grant }])).body.code, "VALIDATION_FAILED");
+  const granting = { for: "1h", count: 5, scope: "!has(params.repo)" };
+  assert.equal((await signVotes(grace, [{ action_id: second, approve: true, grant: granting }])).status, 200);
+
   const { size } = await service.storage.head();
   const rows = await service.storage.entries(0, size);
   const parsed = rows.map(({ bytes }) => ({ hash: toHex(hashLeaf(bytes)), text: new TextDecoder().decode(bytes) }));
@@ -35,7 +42,8 @@ test("verify checks a signed vote with the enrolment, and rejects another user's
     return JSON.stringify((await service.call("GET", `/v1/provenance/${hash}/proof`, { key: service.admin })).body);
   };
   const folder = folderWith(t, {
-    "vote.json": await proofOf(({ type }) => type === "approval"),
+    "vote.json": await proofOf(({ type, grant }) => type === "approval" && grant === null),
+    "granting.json": await proofOf(({ type, grant }) => type === "approval" && grant !== null),
     "decision.json": await proofOf(({ type }) => type === "decision"),
     "grace.json": await proofOf(({ type, user }) => type === "user" && user.id === grace.id),
     "eve.json": await proofOf(({ type, user }) => type === "user" && user.id === eve.id),
@@ -53,6 +61,12 @@ test("verify checks a signed vote with the enrolment, and rejects another user's
   const checked = await verify("vote.json", ...enrolment("grace.json"));
   assert.equal(checked.code, EXIT.ok, checked.err);
   assert.match(checked.out, new RegExp(`signed by user:${grace.id} with the passkey ${grace.passkey.id}`));
+  const withGrant = await verify("granting.json", ...enrolment("grace.json"));
+  assert.equal(withGrant.code, EXIT.ok, withGrant.err);
+  assert.match(
+    withGrant.out,
+    /the signature covers a grant of up to 5 later actions for 60 minutes, where !has\(params\.repo\)/,
+  );
   for (const other of ["eve.json", "invited.json", "decision.json"]) {
     const refused = await verify("vote.json", ...enrolment(other));
     assert.deepEqual([refused.code, /NOT VERIFIED/.test(refused.err)], [EXIT.unverified, true], other);

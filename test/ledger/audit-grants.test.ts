@@ -16,6 +16,7 @@ const TERMS = {
   sum: null,
   until: at(50),
   ends_on_failure: false,
+  signed: false,
 };
 const FACT = {
   id: "g",
@@ -27,6 +28,7 @@ const FACT = {
   sum: null,
   groups: [],
   independent: true,
+  self: false,
 };
 const SCOPES = ["approvals:decide", "grants:write"];
 
@@ -69,6 +71,21 @@ const redecision = (action_id: string, more: object = {}) => ({
   type: "redecision",
 });
 const cancelled = (action_id: string) => ({ type: "approval", at: at(6), action_id, status: "cancelled" });
+
+/** The vote that a grant was given with: 49 minutes, as `TERMS`. */
+const VOTED = { id: "g", count: 2, ends_on_failure: false, for_ms: 49 * 60_000, scope: null, sum: null };
+const signedVote = (more: object = {}) => ({
+  type: "approval",
+  at: at(1),
+  action_id: "v",
+  status: "approved",
+  verdict: "approve",
+  by,
+  gesture: {},
+  grant: VOTED,
+  ...more,
+});
+const signedGrant = (more: object = {}) => granted({ related_action: "v", grant: { ...TERMS, signed: true }, ...more });
 
 const fold = (...bodies: object[]): void => {
   for (const body of bodies) audit.fold({ seq: seq++, ...body });
@@ -118,6 +135,11 @@ const forged: [string, RegExp, () => object[]][] = [
     /its reason is not GRANTED/,
     () => [granted(), use("a", {}, { decision: { effect: "allow", reason_code: "POLICY_RULE" } })],
   ],
+  [
+    "of the grantor's own agent without a signature",
+    /no passkey signed it/,
+    () => [granted(), use("a", { self: true })],
+  ],
   ["in a redecision of another action", /did not cover the action/, () => [granted(), redecision("a")]],
 ];
 for (const [name, expected, bodies] of forged)
@@ -126,6 +148,31 @@ for (const [name, expected, bodies] of forged)
     fold(...all.slice(0, -1));
     refuses(expected, all.at(-1) as object);
   });
+
+test("a signed grant covers the grantor's own agent, and its vote must name the same terms", () => {
+  fold(signedGrant(), signedVote(), use("a", { self: true }));
+  audit.checkAll((fault) => assert.fail(fault));
+  refuses(/signed, but was given without a vote/, granted({ grant: { ...TERMS, id: "alone", signed: true } }));
+  refuses(/gives the grant g, which was not recorded/, signedVote());
+  for (const [i, change] of [
+    { grant: { ...VOTED, count: 3 } },
+    { grant: { ...VOTED, for_ms: 1000 } },
+    { grant: { ...VOTED, scope: "false" } },
+    { grant: null },
+    { gesture: null },
+    { verdict: "deny" },
+    { by: { ...by, principal: "owner:eve" } },
+  ].entries()) {
+    const id = `other ${i}`;
+    const grant = "grant" in change && change.grant != null ? { grant: { ...change.grant, id } } : {};
+    fold(signedGrant({ grant: { ...TERMS, id, signed: true } }));
+    refuses(/differs from the one that its vote gives/, signedVote({ grant: { ...VOTED, id }, ...change, ...grant }));
+  }
+  fold(signedGrant({ grant: { ...TERMS, id: "lost", signed: true } }));
+  const faults: string[] = [];
+  audit.checkAll((fault) => faults.push(fault));
+  assert.match(faults.join(), /the grant lost was given with a vote that the ledger does not have/);
+});
 
 test("finds a use after a stop that covers it, lifted or not", () => {
   fold(granted());

@@ -6,6 +6,7 @@ export interface SignedVote {
   action_id: string;
   approve: boolean;
   reason?: string;
+  grant?: object;
 }
 
 /** Asks for the challenge and signs it. @param change what browser and authenticator do differently */

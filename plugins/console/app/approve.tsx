@@ -102,7 +102,7 @@ function Approve() {
     setLost(null);
     try {
       const status = await (signer === null
-        ? voteByLink(shown, approve, reason)
+        ? voteByLink(shown ?? "", approve, reason)
         : voteSigned(action, approve, reason, grant));
       setDone(
         status === "pending_approval"
@@ -120,7 +120,7 @@ function Approve() {
   const voter = signer?.principal ?? approver;
   const vote = action.approvals.find((one) => one.approver === voter) ?? null;
   const isLate = action.expires_at !== null && Date.parse(action.expires_at) <= now();
-  const mayVote = signer !== null || (refusal === null && !signature_required);
+  const mayVote = signer !== null || (refusal === null && !signature_required && shown !== null);
   const isOpen = isPending && !isLate && mayVote && vote === null;
   return (
     <>
@@ -158,8 +158,8 @@ function Approve() {
   );
 }
 
-/** Returns the status after the vote. The token is bound to the request hash, so it cannot vote on any other request. */
-async function voteByLink(shown: string | null, approve: boolean, reason: string): Promise<string> {
+/** Returns the status after the vote, which counts only for what this page showed. */
+async function voteByLink(shown: string, approve: boolean, reason: string): Promise<string> {
   const body = { token, shown, approve, ...(reason === "" ? {} : { reason }) };
   return (await request("POST /v1/approval-link/verdict", { body, key: null })).action.status;
 }

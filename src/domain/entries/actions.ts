@@ -1,7 +1,7 @@
 /** Ledger entries about one action, from its decision to its end. */
 import type { ApproverPlan } from "../approvers.ts";
 import type { DeniedBy } from "../denied-by.ts";
-import type { Gesture } from "../gesture.ts";
+import type { Gesture, VotedGrant } from "../gesture.ts";
 import type { Decision, RecordedFacts } from "../policy/policy-types.ts";
 import type { ReviewAnswer, ReviewFault } from "../reviews.ts";
 
@@ -62,16 +62,15 @@ export interface ApprovalEntry {
   delegation: { id: string; from: string } | null;
   /** Whether the approver approved alone in an emergency. A `break_glass` entry follows. */
   break_glass: boolean;
+  /** The grant that the vote gives, whose entry is before this one; null if it gives none. */
+  grant: (VotedGrant & { id: string }) | null;
   /** Groups of the approver at the time of the vote that the approval names. Empty unless this is a vote. */
   groups: string[];
   /** Whether the approver was in none of the requester's groups. False if those are unknown. */
   independent: boolean;
   /** The signature of the vote with a passkey; null if it was not signed. */
   gesture: Gesture | null;
-  /**
-   * Salted commitment to the preview that the approver was shown; null if there was none, or if a link voted without naming
-   * it. Lowercase hex.
-   */
+  /** Salted commitment to the preview that the approver was shown; null if there was none. Lowercase hex. */
   preview: string | null;
   /** `questionsDigest` of what approvers asked so far; null if nothing was asked, or unless this is a vote. */
   questions: string | null;

@@ -159,6 +159,11 @@ export interface GrantEntry {
     until: string;
     /** Whether a failed result of a use ends it. */
     ends_on_failure: boolean;
+    /**
+     * Whether it was given with a vote that the grantor signed with a passkey. Only then it can cover the grantor's own agent,
+     * where the rules have the mode `self_confirm`.
+     */
+    signed: boolean;
   };
   /** Null when it was granted. */
   cause: "revoked" | "rejection" | "flag" | "failure" | null;

@@ -214,6 +214,8 @@ export interface GrantFact {
   groups: string[];
   /** Whether the grantor is in none of the requester's groups. False if those are unknown. */
   independent: boolean;
+  /** Whether the grantor is the person behind the agent. The grant is then signed with a passkey. */
+  self: boolean;
 }
 
 /** A person's rejection of an earlier action with the same request. */

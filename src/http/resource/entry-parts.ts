@@ -28,6 +28,15 @@ export const GrantSum = Type.Object(
   { description: "Maximum sum over all uses.", ...closed },
 );
 
+/** The members of a grant that a vote gives, and that its signature covers. */
+export const VOTED_GRANT = {
+  count: count("Number of uses."),
+  ends_on_failure: Type.Boolean({ description: "Whether a failed result of a use ends the grant." }),
+  for_ms: count("Milliseconds from the vote to its end."),
+  scope: orNull(text("CEL over the request; null covers every request.")),
+  sum: orNull(GrantSum),
+};
+
 export const Facts = Type.Object(
   {
     principal: Type.Object(
@@ -87,6 +96,7 @@ export const Facts = Type.Object(
           sum: orNull(GrantSum),
           groups: Type.Array(Type.String(), { description: "Groups of the grantor that the rules name." }),
           independent: Type.Boolean({ description: "Whether the grantor is in none of the requester's groups." }),
+          self: Type.Boolean({ description: "Whether the grantor is the person behind the agent." }),
         },
         { description: "The grant that covers the action.", ...closed },
       ),

@@ -39,6 +39,7 @@ import {
   Facts,
   GrantSum,
   DecisionMade,
+  VOTED_GRANT,
 } from "./entry-parts.ts";
 
 /** Members of every entry. The type `Entry` makes the compiler reject missing and unknown names. */
@@ -107,6 +108,12 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       ),
     ),
     break_glass: Type.Boolean({ description: "The approver approved alone in an emergency." }),
+    grant: orNull(
+      Type.Object(
+        { id: text("The grant."), ...VOTED_GRANT },
+        { ...closed, description: "The grant that the vote gives; null if it gives none." },
+      ),
+    ),
     groups: Type.Array(Type.String(), {
       description: "Groups of the approver that the approval names, at the time of the vote.",
     }),
@@ -131,11 +138,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         { ...closed, description: "Signature of the vote with a passkey; null if it was not signed." },
       ),
     ),
-    preview: orNull(
-      digest(
-        "Salted commitment to the preview that the approver was shown; null if there was none, or if it is unknown.",
-      ),
-    ),
+    preview: orNull(digest("Salted commitment to the preview that the approver was shown; null if there was none.")),
     questions: orNull(digest("Digest of the questions to the agent and its answers so far; null if there are none.")),
     plan: orNull(
       digest("Digest of the actions that remain after the vote on a plan; null unless the vote is part of one."),
@@ -384,6 +387,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         sum: orNull(GrantSum),
         until: time("When the grant ends."),
         ends_on_failure: Type.Boolean({ description: "Whether a failed result of a use ends the grant." }),
+        signed: Type.Boolean({ description: "Whether the grantor signed it with a passkey, together with a vote." }),
       },
       { description: "The grant as it was created.", ...closed },
     ),

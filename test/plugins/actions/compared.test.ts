@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ApprovalMessage } from "../../../src/contract/notifier.ts";
+import { voteByLink } from "../../support/link-vote.ts";
 import { testNotifier } from "../../support/notifier.ts";
 import { startService } from "../../support/service.ts";
 
@@ -33,8 +34,7 @@ test("an approver, and the page of a link, see what is unusual, what differs, an
     const earlier = await submit({ amount: 500, to: "cus_1" });
     const first = (await pigeon.next((one) => one.kind === "approval_requested")) as ApprovalMessage;
     const token = new URL(first.link).hash.slice(1);
-    const vote = { token, approve: false, reason: "too much" };
-    assert.equal((await service.call("POST", "/v1/approval-link/verdict", { body: vote })).status, 200);
+    assert.equal((await voteByLink(service, token, false, "too much")).status, 200);
     const id = await submit({ amount: 900, to: "cus_2" });
     const read = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
     const expected = {

@@ -6,6 +6,7 @@ import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
 import { withFaults } from "../../../src/testing/faults.ts";
 import { deliveryRow } from "../../../src/testing/suite/rows.ts";
+import { NOTHING_SHOWN, voteByLink } from "../../support/link-vote.ts";
 import { testNotifier } from "../../support/notifier.ts";
 import { ASKED, quiet, startService } from "../../support/service.ts";
 
@@ -39,7 +40,7 @@ test("a request without a valid link token never reaches the lock that decisions
     ]) {
       const { status, body } = await service.call("POST", "/v1/approval-link/verdict", {
         key: null,
-        body: { token, approve: true },
+        body: { token, shown: NOTHING_SHOWN, approve: true },
       });
       // The last token is valid, but its person is in no channel.
       assert.deepEqual([status, body.code], [403, code]);
@@ -51,7 +52,7 @@ test("a request without a valid link token never reaches the lock that decisions
     for (const action_id of [id, unknown]) {
       const token = makeToken("link", { ...claims, action_id }, () => new Uint8Array(32));
       for (const [path, body] of [
-        ["/v1/approval-link/verdict", { token, approve: true }],
+        ["/v1/approval-link/verdict", { token, shown: NOTHING_SHOWN, approve: true }],
         ["/v1/approval-link", { token }],
       ] as const) {
         const { status, body: refusal } = await service.call("POST", path, { key: null, body });
@@ -72,10 +73,8 @@ test("calls without a key are rate-limited by address, with or without a link", 
     const codes: string[] = [];
     for (let i = 0; i < 3; i++)
       codes.push((await service.call("POST", "/v1/approval-link", { key: null, body: { token: "apl1_x" } })).body.code);
-    codes.push(
-      (await service.call("POST", "/v1/approval-link/verdict", { key: null, body: { token: "apl1_x", approve: true } }))
-        .body.code,
-    );
+    const body = { token: "apl1_x", shown: NOTHING_SHOWN, approve: true };
+    codes.push((await service.call("POST", "/v1/approval-link/verdict", { key: null, body })).body.code);
     assert.deepEqual(codes, ["TOKEN_MALFORMED", "TOKEN_MALFORMED", "TOKEN_MALFORMED", "RATE_LIMITED"]);
     assert.equal(
       (await service.call("POST", "/v1/actions", { body: ASKED })).status,
@@ -144,8 +143,7 @@ rules:
       return "link" in asked ? (asked.link.split("#")[1] as string) : "";
     };
     const verdict = async (token: string) => {
-      const body = { token, approve: true };
-      const answer = await service.call("POST", "/v1/approval-link/verdict", { key: null, body });
+      const answer = await voteByLink(service, token, true);
       return [answer.status, answer.body.code ?? answer.body.action.status];
     };
     const ids: string[] = [];

@@ -1,15 +1,20 @@
 /** `approval.mode: self_confirm`: the person behind the agent confirms, with a passkey gesture that no key can produce. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { signVotes } from "../../support/signed-votes.ts";
+import { signature, signVotes } from "../../support/signed-votes.ts";
 import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
-import { makeKey, plainVotes, type Service } from "../../support/service.ts";
+import { makeKey, plainVotes, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `
 policy: ask
 rules:
   - { name: own, tool: own, effect: require_approval, approval: { mode: self_confirm } }
   - { name: other, tool: other, effect: require_approval }
+  - { name: session, tool: session, effect: require_approval, approval: { mode: self_confirm, grants: { for: 8h, count: 2 } } }
+---
+policy: second
+rules:
+  - { name: four eyes, tool: session, when: has(params.strict), effect: require_approval, approval: { grants: { for: 8h, count: 2 } } }
 `;
 
 let service: Service;
@@ -27,10 +32,11 @@ before(async () => {
 });
 after(() => service.close());
 
-const submit = async (tool: string): Promise<string> => {
-  const body = { agent_id: "bot", tool, operation: "x", params: { n: Math.random() } };
-  return (await service.call("POST", "/v1/actions", { key: agent, body })).body.id as string;
+const submitted = async (tool: string, params: object = {}): Promise<Answer["body"]> => {
+  const body = { agent_id: "bot", tool, operation: "x", params: { n: Math.random(), ...params } };
+  return (await service.call("POST", "/v1/actions", { key: agent, body })).body;
 };
+const submit = async (tool: string): Promise<string> => (await submitted(tool)).id;
 const record = async (id: string, key: string) => (await service.call("GET", `/v1/actions/${id}`, { key })).body;
 
 test("the person behind the agent confirms with a passkey, and the record says so", async () => {
@@ -83,4 +89,59 @@ test("another person can approve a self_confirm request without a gesture", asyn
   const answer = await service.call("POST", `/v1/actions/${id}/approval`, { key: bob, body: { token, approve: true } });
   assert.equal(answer.body.status, "approved");
   assert.equal(answer.body.approvals[0].self_approval, false);
+});
+
+test("the person behind the agent allows later requests with a signed confirmation, within its terms", async () => {
+  const grant = { for: "1h", count: 2, scope: "!has(params.wide)" };
+  const { body } = await signVotes(person, [{ action_id: await submit("session"), approve: true, grant }]);
+  const [{ status, grant_id }] = body.results;
+  assert.equal(status, "approved", JSON.stringify(body));
+  const of = async (params: object = {}): Promise<unknown[]> => {
+    const action = await submitted("session", params);
+    return [action.status, action.grant];
+  };
+  assert.deepEqual(await of({ wide: true }), ["pending_approval", null], "outside of the scope");
+  assert.deepEqual(await of({ strict: true }), ["pending_approval", null], "a rule that asks another person");
+  const first = await submitted("session");
+  assert.deepEqual([first.status, first.reason_code, first.grant], ["allowed", "GRANTED", grant_id]);
+  assert.equal((await service.call("POST", `/v1/actions/${first.id}/start`, { key: agent, body: {} })).status, 200);
+  assert.deepEqual(await of(), ["allowed", grant_id]);
+  assert.deepEqual(await of(), ["pending_approval", null], "used up");
+  const { body: events } = await service.call("GET", `/v1/actions/${first.id}/events`, { key: service.admin });
+  assert.equal(events.events[0].entry.facts.grant.self, true);
+  const { body: replayed } = await service.call("POST", "/v1/replay", {
+    key: service.admin,
+    body: { action_id: first.id },
+  });
+  assert.equal(replayed.equal, true);
+  const { body: read } = await service.call("GET", `/v1/grants/${grant_id}`, { key: service.admin });
+  assert.deepEqual([read.signed, read.granted_by, read.status], [true, `user:${person.id}`, "used_up"]);
+});
+
+test("a self-confirmation grants only what its signature covers, and nothing without one", async () => {
+  const action_id = await submit("session");
+  const grant = { for: "1h", count: 1 };
+  const vote = { action_id, approve: true, grant };
+  for (const other of [
+    { action_id, approve: true },
+    { ...vote, grant: { ...grant, count: 2 } },
+    { ...vote, grant: { ...grant, for: "2h" } },
+    { ...vote, grant: { ...grant, scope: "true" } },
+    { ...vote, grant: { ...grant, sum: { of: "params.n", at_most: 1 } } },
+    { ...vote, grant: { ...grant, ends_on_failure: true } },
+  ]) {
+    const signed = await signature(person, [vote]);
+    const { body } = await person.call("POST", "/v1/votes", { ...signed, votes: [other] });
+    assert.equal(body.code, "VOTE_SIGNATURE_INVALID", JSON.stringify(other));
+  }
+  const codeOf = async (votes: Parameters<typeof signVotes>[1]): Promise<string> =>
+    (await signVotes(person, votes)).body.code;
+  assert.equal(await codeOf([{ ...vote, grant: { ...grant, count: 3 } }]), "GRANT_NOT_ALLOWED");
+  assert.equal(await codeOf([{ ...vote, approve: false }]), "VALIDATION_FAILED");
+  const alone = { agent_id: "bot", tool: "session", operation: "x", ...grant };
+  assert.equal((await person.call("POST", "/v1/grants", alone)).body.code, "SELF_APPROVAL");
+  const { approval_token: token } = (await person.call("GET", `/v1/actions/${action_id}`)).body;
+  const unsigned = await person.call("POST", `/v1/actions/${action_id}/approval`, { token, approve: true, grant });
+  assert.equal(unsigned.body.code, "SELF_APPROVAL");
+  assert.equal((await submitted("session")).status, "pending_approval");
 });

@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
 import { decodeEntry, type ApprovalEntry } from "../../../src/domain/entries.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
+import { voteByLink } from "../../support/link-vote.ts";
 import { testNotifier } from "../../support/notifier.ts";
 import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
 
@@ -75,14 +76,13 @@ test("votes by key and by link record the preview that was shown", async () => {
   const id = await submit(5);
   assert.equal((await vote(id, await tokenOf(id))).status, 200);
   const token = await linkOf(id);
-  const { shown } = (await call("POST", "/v1/approval-link", { token }, null)).body;
-  const voted = await call("POST", "/v1/approval-link/verdict", { token, shown, approve: true }, null);
+  const voted = await voteByLink(service, token, true);
   assert.equal(voted.body.action.status, "approved", JSON.stringify(voted.body));
   const commitment = await commitmentTo(id, "Pay 5");
   assert.deepEqual(await recordedPreviews(id), [commitment, commitment]);
 });
 
-test("a vote on a preview that has changed since is refused, and one that names none records none", async () => {
+test("a vote on a preview that has changed since is refused, and so is a link's vote that does not name what was shown", async () => {
   await show("Pay {params.amount}");
   const id = await submit(6);
   const [token, link] = [await tokenOf(id), await linkOf(id)];
@@ -92,11 +92,20 @@ test("a vote on a preview that has changed since is refused, and one that names 
   const byLink = (more: object): Promise<Answer> =>
     call("POST", "/v1/approval-link/verdict", { token: link, approve: true, ...more }, null);
   assert.equal((await byLink({ shown })).body.code, "TOKEN_INVALID");
-  assert.equal((await byLink({ shown: null })).body.code, "TOKEN_INVALID", "there is a preview");
+  for (const missing of [{}, { shown: null }]) assert.equal((await byLink(missing)).body.code, "VALIDATION_FAILED");
   assert.deepEqual(await recordedPreviews(id), [], "nothing is recorded");
-  assert.equal((await byLink({})).status, 200);
-  assert.equal((await vote(id, await tokenOf(id))).status, 200);
-  assert.deepEqual(await recordedPreviews(id), [null, await commitmentTo(id, "Give away 6")]);
+  assert.equal((await voteByLink(service, link, true)).status, 200);
+  assert.deepEqual(await recordedPreviews(id), [await commitmentTo(id, "Give away 6")]);
+});
+
+test("a vote by link counts only for the questions and answers that its page showed", async () => {
+  const id = await submit(8);
+  const token = await linkOf(id);
+  const { shown } = (await call("POST", "/v1/approval-link", { token }, null)).body;
+  assert.equal((await call("POST", `/v1/actions/${id}/questions`, { question: "Why?" }, approver)).status, 200);
+  const stale = await call("POST", "/v1/approval-link/verdict", { token, shown, approve: false }, null);
+  assert.equal(stale.body.code, "TOKEN_INVALID");
+  assert.equal((await voteByLink(service, token, false)).body.action.status, "denied");
 });
 
 test("without a preview none is recorded", async () => {
@@ -104,8 +113,7 @@ test("without a preview none is recorded", async () => {
   const id = await submit(7);
   assert.equal((await vote(id, await tokenOf(id))).status, 200);
   const token = await linkOf(id);
-  assert.equal((await call("POST", "/v1/approval-link", { token }, null)).body.shown, null);
-  const voted = await call("POST", "/v1/approval-link/verdict", { token, shown: null, approve: true }, null);
+  const voted = await voteByLink(service, token, true);
   assert.equal(voted.status, 200, JSON.stringify(voted.body));
   assert.deepEqual(await recordedPreviews(id), [null, null]);
 });

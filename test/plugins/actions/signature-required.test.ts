@@ -50,7 +50,7 @@ test("a link, as messages contain it, shows the request and says that it cannot 
   const seen = await service.call("POST", "/v1/approval-link", { key: null, body: { token } });
   assert.deepEqual([seen.status, seen.body.signature_required], [200, true]);
   for (const approve of [true, false]) {
-    const body = { token, approve };
+    const body = { token, shown: seen.body.shown, approve };
     const { body: refused } = await service.call("POST", "/v1/approval-link/verdict", { key: null, body });
     assert.equal(refused.code, "VOTE_SIGNATURE_REQUIRED");
   }

@@ -40,7 +40,7 @@ const approval = (action_id: string, reason?: string) => ({
 test("a signed vote approves, and the entry contains the assertion", async () => {
   const id = await submit();
   const { body } = await signVotes(grace, [approval(id, "checked")]);
-  assert.deepEqual(body, { results: [{ action_id: id, status: "approved", error: null }] });
+  assert.deepEqual(body, { results: [{ action_id: id, status: "approved", grant_id: null, error: null }] });
   const { body: events } = await service.call("GET", `/v1/actions/${id}/events`, { key: service.admin });
   const { gesture } = events.events[1].entry;
   assert.equal(gesture.credential_id, grace.passkey.id);
@@ -188,6 +188,7 @@ test("the audit finds every alteration of a signed vote", async () => {
     "another decision": { gesture: { ...gesture, decision: "0".repeat(64) } },
     "another signature": { gesture: { ...gesture, signature: flipped.toString("base64url") } },
     "another preview": { gesture: { ...gesture, preview: "0".repeat(64) } },
+    "a grant": { grant: { id: "g", count: 1, ends_on_failure: false, for_ms: 1000, scope: null, sum: null } },
     "another list": { gesture: { ...gesture, votes: [...gesture.votes, "0".repeat(64)] } },
   };
   for (const [what, change] of Object.entries(forged))

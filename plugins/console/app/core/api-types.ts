@@ -31,6 +31,8 @@ export interface Grant {
   /** End of its time. */
   until: string;
   ends_on_failure: boolean;
+  /** Whether the grantor signed it with a passkey, together with a vote. Then it can cover the grantor's own agent, where the rules have `mode: self_confirm`. */
+  signed: boolean;
   /** Principal. */
   granted_by: string;
   /** When it was granted. */
@@ -364,6 +366,8 @@ export interface Facts {
     groups: string[];
     /** Whether the grantor is in none of the requester's groups. */
     independent: boolean;
+    /** Whether the grantor is the person behind the agent. */
+    self: boolean;
   };
   /** Commitment to the usage of limits and of the grant before the action. */
   past?: string;
@@ -505,6 +509,25 @@ export interface ApprovalEntry {
   } | null;
   /** The approver approved alone in an emergency. */
   break_glass: boolean;
+  /** The grant that the vote gives; null if it gives none. */
+  grant: {
+    /** The grant. */
+    id: string;
+    /** Number of uses. */
+    count: number;
+    /** Whether a failed result of a use ends the grant. */
+    ends_on_failure: boolean;
+    /** Milliseconds from the vote to its end. */
+    for_ms: number;
+    /** CEL over the request; null covers every request. */
+    scope: string | null;
+    /** Maximum sum over all uses. */
+    sum: {
+      /** CEL expression with a number as its value. */
+      of: string;
+      at_most: number;
+    } | null;
+  } | null;
   /** Groups of the approver that the approval names, at the time of the vote. */
   groups: string[];
   /** Whether the approver was in none of the requester's groups; false if those are unknown. */
@@ -529,7 +552,7 @@ export interface ApprovalEntry {
     /** Base64url. */
     signature: string;
   } | null;
-  /** Salted commitment to the preview that the approver was shown; null if there was none, or if it is unknown. */
+  /** Salted commitment to the preview that the approver was shown; null if there was none. */
   preview: string | null;
   /** Digest of the questions to the agent and its answers so far; null if there are none. */
   questions: string | null;
@@ -929,6 +952,8 @@ export interface GrantEntry {
     until: string;
     /** Whether a failed result of a use ends the grant. */
     ends_on_failure: boolean;
+    /** Whether the grantor signed it with a passkey, together with a vote. */
+    signed: boolean;
   };
   /** Why the grant ended; null when it is created. */
   cause: "revoked" | "rejection" | "flag" | "failure" | null;
@@ -1353,7 +1378,7 @@ export interface LinkedAction {
 }
 
 export interface LinkAnswer {
-  /** Commitment to `preview`; null if there is none. Send it with the vote, which records it. */
+  /** Digest of the request, its preview and the questions to the agent, which the vote must name; null unless the action is pending. */
   shown: string | null;
   /** Principal that the link was sent to. */
   approver: string;
@@ -1642,6 +1667,26 @@ export interface Plan {
   approval_token?: string;
   /** With `approval_token`: whether the vote needs a passkey's signature. */
   signature_required?: boolean;
+}
+
+export interface PlanSummary {
+  id: string;
+  agent_id: string;
+  /** Each action can start only when the ones ahead of it have ended. Default: false. */
+  ordered: boolean;
+  /** No action can start after one has failed or has an unknown outcome, or after one was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
+  stop_on_failure: boolean;
+  /** Key. */
+  submitted_by: string;
+  /** When it was submitted. */
+  created_at: string;
+  /** In order. */
+  actions: ({
+    id: string;
+    tool: string;
+    operation: string;
+    status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed";
+  })[];
 }
 
 export interface PolicyDefinition {
@@ -2750,8 +2795,8 @@ export interface Api {
       approve: boolean;
       /** Recorded in the ledger. */
       reason?: string | undefined;
-      /** `shown` of the action that the voter read. Refused if the preview has changed since. */
-      shown?: string | null | undefined;
+      /** `shown` of the answer that the voter read. The vote is refused if the request, its preview or the questions to the agent have changed since. */
+      shown: string;
       /** Link token: the part of the link after `#`. */
       token: string;
     };
@@ -3221,6 +3266,21 @@ export interface Api {
     };
     response: Plan;
   };
+  "GET /v1/plans": {
+    query: {
+      /** Only plans of this agent. */
+      agent_id?: string | undefined;
+      /** Maximum number of plans. */
+      limit?: number | undefined;
+      /** `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+    };
+    body: never;
+    response: {
+      plans: PlanSummary[];
+      next_cursor: string | null;
+    };
+  };
   "GET /v1/plans/{id}": {
     query: never;
     body: never;
@@ -3242,6 +3302,14 @@ export interface Api {
         /** Recorded in the ledger. */
         reason?: string | undefined;
       })[] | undefined;
+    };
+    response: Plan;
+  };
+  "POST /v1/plans/{id}/cancel": {
+    query: never;
+    body: {
+      /** Recorded in the ledger. */
+      reason?: string | undefined;
     };
     response: Plan;
   };
@@ -3272,6 +3340,23 @@ export interface Api {
         commitment: string;
         /** Leaf hash of the entry that made the action pending. */
         decision: string;
+        /** The grant that the vote gives; null if it gives none. */
+        grant: {
+          /** Number of uses. */
+          count: number;
+          /** Whether a failed result of a use ends the grant. */
+          ends_on_failure: boolean;
+          /** Milliseconds from the vote to its end. */
+          for_ms: number;
+          /** CEL over the request; null covers every request. */
+          scope: string | null;
+          /** Maximum sum over all uses. */
+          sum: {
+            /** CEL expression with a number as its value. */
+            of: string;
+            at_most: number;
+          } | null;
+        } | null;
         /** The nonce. */
         nonce: string;
         /** Origin of the log. */
@@ -4230,6 +4315,24 @@ export interface Api {
         reason?: string | undefined;
         /** true approves alone in an emergency. Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review. */
         break_glass?: boolean | undefined;
+        /** Grants later actions of the same agent, tool and operation together with the approval. The scope must cover this action. */
+        grant?: {
+          /** Time from now to the end of the grant, such as 30m or 8h. */
+          for: string;
+          /** Number of actions that it covers. */
+          count: number;
+          /** Condition in CEL over what policies can read, such as `params.repo == "web"`. Absent: covers every request. Stays in the ledger forever. */
+          scope?: string | undefined;
+          /** Absent: no such cap. */
+          sum?: {
+            /** CEL expression with a number as its value, such as `params.amount`. */
+            of: string;
+            /** Maximum sum over all uses. */
+            at_most: number;
+          } | undefined;
+          /** true: a failed result of a use ends the grant. false when absent. */
+          ends_on_failure?: boolean | undefined;
+        } | undefined;
       })[];
       /** `toJSON()` of the answer of `navigator.credentials.get`. */
       response: {
@@ -4246,6 +4349,8 @@ export interface Api {
       results: ({
         action_id: string;
         status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed" | null;
+        /** The grant that the vote gave. */
+        grant_id: string | null;
         /** Why it was refused. */
         error: {
           code: string;
@@ -4266,6 +4371,24 @@ export interface Api {
         reason?: string | undefined;
         /** true approves alone in an emergency. Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review. */
         break_glass?: boolean | undefined;
+        /** Grants later actions of the same agent, tool and operation together with the approval. The scope must cover this action. */
+        grant?: {
+          /** Time from now to the end of the grant, such as 30m or 8h. */
+          for: string;
+          /** Number of actions that it covers. */
+          count: number;
+          /** Condition in CEL over what policies can read, such as `params.repo == "web"`. Absent: covers every request. Stays in the ledger forever. */
+          scope?: string | undefined;
+          /** Absent: no such cap. */
+          sum?: {
+            /** CEL expression with a number as its value, such as `params.amount`. */
+            of: string;
+            /** Maximum sum over all uses. */
+            at_most: number;
+          } | undefined;
+          /** true: a failed result of a use ends the grant. false when absent. */
+          ends_on_failure?: boolean | undefined;
+        } | undefined;
       })[];
     };
     response: {
@@ -4280,6 +4403,23 @@ export interface Api {
         commitment: string;
         /** Leaf hash of the entry that made the action pending. */
         decision: string;
+        /** The grant that the vote gives; null if it gives none. */
+        grant: {
+          /** Number of uses. */
+          count: number;
+          /** Whether a failed result of a use ends the grant. */
+          ends_on_failure: boolean;
+          /** Milliseconds from the vote to its end. */
+          for_ms: number;
+          /** CEL over the request; null covers every request. */
+          scope: string | null;
+          /** Maximum sum over all uses. */
+          sum: {
+            /** CEL expression with a number as its value. */
+            of: string;
+            at_most: number;
+          } | null;
+        } | null;
         /** The nonce. */
         nonce: string;
         /** Origin of the log. */

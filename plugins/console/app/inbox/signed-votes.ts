@@ -1,6 +1,7 @@
 /** Votes that a signed-in user signs with a passkey: one gesture for an ordered list (docs/approvals.md, "Signed votes"). */
 import type { Action, Api } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
+import type { GrantTerms } from "../grants/offer.tsx";
 
 /** One signature covers at most this many votes. */
 export const MAX_SIGNED_VOTES = 100;
@@ -16,11 +17,18 @@ export interface Ballot {
   reason: string;
   /** Approves alone in an emergency. */
   break_glass?: boolean;
+  /** Also allows later requests. Only with an approval of one request. */
+  grant?: GrantTerms | null;
 }
 
 /** Returns the vote as the API takes it. */
-export function termsOf({ approve, reason, break_glass }: Ballot) {
-  return { approve, ...(reason === "" ? {} : { reason }), ...(break_glass === true ? { break_glass } : {}) };
+export function termsOf({ approve, reason, break_glass, grant = null }: Ballot) {
+  return {
+    approve,
+    ...(reason === "" ? {} : { reason }),
+    ...(break_glass === true ? { break_glass } : {}),
+    ...(grant === null ? {} : { grant }),
+  };
 }
 
 const NOT_SIGNED = "the passkey did not sign, so no vote is recorded; vote again";
@@ -54,16 +62,34 @@ async function startSigning(votes: Votes): Promise<Challenge | null> {
 }
 
 function assertSameVotes({ statements, nonce }: Challenge, votes: Votes): void {
-  const areSame = votes.every(({ action_id, approve, reason = null, break_glass = false }, i) => {
+  const areSame = votes.every(({ action_id, approve, reason = null, break_glass = false, grant }, i) => {
     const statement = statements[i];
     return (
       statement?.action_id === action_id &&
       statement.vote === (break_glass ? "break_glass" : approve ? "approve" : "deny") &&
       statement.reason === reason &&
+      isSameGrant(statement.grant, grant) &&
       statement.nonce === nonce
     );
   });
   if (!areSame || statements.length !== votes.length) throw new Error(OTHER_STATEMENT);
+}
+
+function isSameGrant(signed: Challenge["statements"][number]["grant"], chosen: GrantTerms | undefined): boolean {
+  if (signed === null || chosen === undefined) return signed === null && chosen === undefined;
+  const { count, scope = null, sum = null, ends_on_failure = false, for: duration } = chosen;
+  return (
+    signed.for_ms === durationMs(duration) &&
+    JSON.stringify([signed.count, signed.scope, signed.sum, signed.ends_on_failure]) ===
+      JSON.stringify([count, scope, sum, ends_on_failure])
+  );
+}
+
+const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Returns the milliseconds of a duration such as `8h`. */
+function durationMs(text: string): number {
+  return Number(text.slice(0, -1)) * (UNITS[text.slice(-1)] ?? Number.NaN);
 }
 
 type Signature = Api["POST /v1/votes"]["body"]["response"];

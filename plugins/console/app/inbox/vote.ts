@@ -25,11 +25,6 @@ const NOT_ALLOWED = "this key cannot vote on it: it has voted already, or it bel
 /** A request as a page shows it. */
 type Shown = Pick<Action, "id" | "request_hash" | "questions">;
 
-/** A grant of later actions makes the vote an unsigned one, because a signature does not cover it. */
-interface BallotWithGrant extends Ballot {
-  grant?: GrantTerms | null;
-}
-
 /** Votes on one request. Rejects only for programming errors. */
 export function castVote(
   shown: Shown,
@@ -45,7 +40,7 @@ export function castEmergencyApproval(shown: Shown, reason: string): Promise<Vot
   return castOne(shown, { approve: true, reason, break_glass: true });
 }
 
-async function castOne(shown: Shown, ballot: BallotWithGrant): Promise<VoteResult> {
+async function castOne(shown: Shown, ballot: Ballot): Promise<VoteResult> {
   let result: VoteResult | undefined;
   await castAll([shown], ballot, (_, only) => (result = only));
   return result as VoteResult;
@@ -66,7 +61,7 @@ export function castVotes(
 
 async function castAll(
   shown: readonly Shown[],
-  ballot: BallotWithGrant,
+  ballot: Ballot,
   onResult: (id: string, result: VoteResult) => void,
 ): Promise<void> {
   const canSign = key() === COOKIE;
@@ -78,7 +73,7 @@ async function castAll(
       if (current !== null) open.push(current);
     }
     if (open.length === 0) continue;
-    if (canSign && (ballot.grant ?? null) === null && (await voteSigned(open, ballot, onResult))) continue;
+    if (canSign && (await voteSigned(open, ballot, onResult))) continue;
     for (const action of open) onResult(action.id, await voteUnsigned(action, ballot));
   }
 }
@@ -100,11 +95,9 @@ async function readAgain(shown: Shown, onResult: (id: string, result: VoteResult
   }
 }
 
-async function voteUnsigned(action: Action, ballot: BallotWithGrant): Promise<VoteResult> {
-  const { grant = null } = ballot;
+async function voteUnsigned(action: Action, ballot: Ballot): Promise<VoteResult> {
   try {
-    const token = action.approval_token as string;
-    const body = { token, ...termsOf(ballot), ...(grant === null ? {} : { grant }) };
+    const body = { token: action.approval_token as string, ...termsOf(ballot) };
     return resultOf(await request("POST /v1/actions/{id}/approval", { path: [action.id], body }), ballot);
   } catch (error) {
     return refusedResult(action.id, asApiError(error));

@@ -74,8 +74,9 @@ function isCovered(
   if (granted === null || until === null || now >= Math.min(until, granted + terms.for_ms)) return false;
   const used = findGrantUsage(facts);
   if (used === null || used.count + 1 > Math.min(grant.count, terms.count)) return false;
-  const { by, groups, independent } = grant;
-  const vote = { principals: [by], groups, independent, self: false, signed: false, break_glass: false, at: now };
+  const { by, groups, independent, self } = grant;
+  // A rule that requires signatures allows no grants.
+  const vote = { principals: [by], groups, independent, self, signed: false, break_glass: false, at: now };
   if (!satisfiesPlans(approval.approvers, [vote], now, now)) return false;
   const amount = matchGrant(grant, evaluation);
   return (
