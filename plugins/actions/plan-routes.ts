@@ -1,4 +1,4 @@
-/** Routes of plans: submit, read, and vote on the list of their actions. */
+/** Routes of plans: submit, list, read, cancel, and vote on the list of their actions. */
 import {
   type CoreHost,
   createVotesChallenge,
@@ -10,10 +10,13 @@ import {
 } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
 import type { Expiry } from "./expiry.ts";
+import { cancelPlan } from "./plan-cancel.ts";
+import { planListRoute } from "./plan-list-route.ts";
 import { PLAN_RESPONSE, planReply } from "./plan-record.ts";
 import * as schema from "./plan-schemas.ts";
 import { readVisiblePlanRows, verifyPlan } from "./plan-state.ts";
 import { type PlanAnswer, planVotes, voteOnPlan } from "./plan-vote.ts";
+import { CancelBody } from "./schemas.ts";
 import { readStatement, signerOf } from "./signed-vote-routes.ts";
 import { VoteChallenge } from "./signed-vote-schemas.ts";
 import { submitPlan } from "./submit-plan.ts";
@@ -69,6 +72,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[]
         return { ...reply, headers: { ...reply.headers, Location: `/v1/plans/${rows[0]?.plan_id ?? ""}` } };
       },
     }),
+    planListRoute(host, tag),
     defineRoute({
       method: "GET",
       path: "/v1/plans/:id",
@@ -99,6 +103,22 @@ export function planRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[]
         await voteOnPlan(host, credential, params.id, answer, { token });
         return planReply(host, await readVisiblePlanRows(host.storage, params.id, credential), credential);
       },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/plans/:id/cancel",
+      tag,
+      summary: "Cancel a plan",
+      description:
+        "Cancels the pending actions of the plan in one transaction, and voids the votes on the others. An admin key also cancels those that may start and have not started.",
+      scope: ["actions:submit", "actions:execute"],
+      params: schema.PlanParams,
+      body: CancelBody,
+      bodyLimit: 32_768,
+      responses: { 200: PLAN_RESPONSE },
+      errors: ["PLAN_NOT_FOUND", "NOT_THE_SUBMITTER", "ACTION_NOT_PENDING", "RECORD_ALTERED"],
+      handle: async ({ credential, params, body }) =>
+        planReply(host, await cancelPlan(host, credential, params.id, body.reason ?? null), credential),
     }),
     ...signedPlanRoutes(host, tag),
   ];

@@ -1,6 +1,7 @@
 /** Schemas of plans. */
 import { Type, type Static } from "@sinclair/typebox";
 import { closed, MAX_PLAN_ACTIONS, orNull, text, time } from "../../src/core.ts";
+import { PAGE_QUERY } from "../../src/plugin.ts";
 import { Nonce, PasskeyResponse } from "./signed-vote-schemas.ts";
 import { ActionBody, ActionRecord } from "./schemas.ts";
 
@@ -25,6 +26,25 @@ export const PlanBody = Type.Object(
   closed,
 );
 export type PlanBody = Static<typeof PlanBody>;
+
+/** Each plan on a page has up to `MAX_PLAN_ACTIONS` actions, so a page has few plans. */
+export const MAX_LISTED_PLANS = 20;
+
+export const PlanQuery = Type.Object(
+  {
+    agent_id: Type.Optional(Type.String({ maxLength: 256, description: "Only plans of this agent." })),
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: MAX_LISTED_PLANS,
+        default: MAX_LISTED_PLANS,
+        description: "Maximum number of plans.",
+      }),
+    ),
+    cursor: PAGE_QUERY.cursor,
+  },
+  closed,
+);
 
 export const PlanParams = Type.Object({ id: Type.String({ format: "uuid", description: "The plan." }) }, closed);
 
@@ -58,6 +78,28 @@ export const PlanApprovalBody = Type.Object(
 export const PlanChallengeBody = Type.Object(PlanAnswer, closed);
 
 export const SignedPlanBody = Type.Object({ nonce: Nonce, response: PasskeyResponse, ...PlanAnswer }, closed);
+
+export const PlanSummary = Type.Object(
+  {
+    id: Type.String({ format: "uuid" }),
+    agent_id: Type.String(),
+    ordered: Ordered,
+    stop_on_failure: StopOnFailure,
+    submitted_by: text("Key."),
+    created_at: time("When it was submitted."),
+    actions: Type.Array(
+      Type.Object(
+        { id: Type.String(), tool: Type.String(), operation: Type.String(), status: ActionRecord.properties.status },
+        closed,
+      ),
+      { description: "In order." },
+    ),
+  },
+  { title: "PlanSummary", ...closed },
+);
+export type PlanSummary = Static<typeof PlanSummary>;
+
+export const PlanList = Type.Object({ plans: Type.Array(PlanSummary), next_cursor: orNull(Type.String()) }, closed);
 
 export const PlanRecord = Type.Object(
   {

@@ -78,7 +78,7 @@ export async function verifyPlan(
 }
 
 /** Reads the entry of a plan, which precedes the decision on its first action. Throws RECORD_ALTERED. */
-async function readPlanEntry(reader: Pick<StorageReader, "entries">, row: ActionRow): Promise<PlanEntry> {
+export async function readPlanEntry(reader: Pick<StorageReader, "entries">, row: ActionRow): Promise<PlanEntry> {
   const seq = row.decision_seq - 1;
   const [stored] = (await nullIfCorrupt(reader.entries(seq, seq + 1))) ?? [];
   if (stored?.type !== "plan" || !equalBytes(hashLeaf(stored.bytes), stored.leaf_hash))

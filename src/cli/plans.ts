@@ -1,14 +1,16 @@
 /** Commands for plans: actions that are submitted at once, and approved as one list. */
 import { readFile } from "node:fs/promises";
-import type { ActionRequest, PlanRecord } from "../client/index.ts";
+import type { ActionRequest, PlanQuery, PlanRecord, PlanSummary } from "../client/index.ts";
 import { parseJson } from "../domain/json.ts";
 import { EXIT, parse, safe, usage, type Command, type Output } from "./command.ts";
 import { actionExitCode, client, privilegedClient, withServiceErrors } from "./remote.ts";
 
 export const plan: Command = {
-  summary: "submit several actions as a plan, show it, and vote on it",
+  summary: "submit several actions as a plan, list and show plans, vote on them and cancel them",
   help: `usage: assent plan submit FILE [--idempotency-key KEY] [--json]
+       assent plan list [--agent ID] [--limit N] [--json]
        assent plan show ID [--json]
+       assent plan cancel ID [--reason TEXT] [--json]
        assent plan approve ID [--strike N[=REASON]]... [--reason TEXT] [--json]
        assent plan reject ID [--reason TEXT] [--json]
 
@@ -17,6 +19,9 @@ POST /v1/actions. Without agent_id, an action is of the agent that the key is bo
 
 approve shows the plan's actions, rejects those with --strike, and approves the others with one vote. It votes only on the
 list that it shows.
+
+cancel ends the pending actions of the plan; with an admin key also those that may start. list prints the newest 20 plans, or
+the newest --limit.
 
 "submit" exits 0 when every action is allowed, 3 when one is denied, 4 when one waits for approval.
 
@@ -29,12 +34,18 @@ examples:
       strike: { type: "string", multiple: true },
       reason: { type: "string" },
       "idempotency-key": { type: "string" },
+      agent: { type: "string" },
+      limit: { type: "string" },
       json: { type: "boolean" },
     });
     const [verb, target, ...more] = positionals;
-    if (target === undefined || more.length > 0)
-      throw usage("assent plan takes submit FILE, or show, approve or reject ID");
     const json = values.json === true;
+    if (verb === "list" && target === undefined) {
+      await listPlans(io, { agent_id: values.agent }, toLimit(values.limit), json);
+      return EXIT.ok;
+    }
+    if (target === undefined || more.length > 0)
+      throw usage("assent plan takes submit FILE, list, or show, approve, reject or cancel ID");
     if (verb === "submit") {
       const record = await submitFile(target, values["idempotency-key"]);
       showPlan(io, record, json);
@@ -49,7 +60,10 @@ examples:
       const shown = await withServiceErrors(() => service.plan(target));
       const how = { reason: values.reason, ...(verb === "approve" ? { strikes } : {}), token: shown.approval_token };
       showPlan(io, await withServiceErrors(() => service.votePlan(target, verb === "approve", how)), json);
-    } else throw usage(`assent plan has no ${verb}; it takes submit, show, approve or reject`);
+    } else if (verb === "cancel") {
+      const service = await client();
+      showPlan(io, await withServiceErrors(() => service.cancelPlan(target, { reason: values.reason })), json);
+    } else throw usage(`assent plan has no ${verb}; it takes submit, list, show, approve, reject or cancel`);
     return EXIT.ok;
   },
 };
@@ -99,6 +113,33 @@ function toStrike(text: string): { position: number; reason?: string } {
   if (position === undefined)
     throw usage(`--strike takes the number of an action, and a reason after =, not "${text}"`);
   return { position: Number(position), ...(reason === undefined ? {} : { reason }) };
+}
+
+const DEFAULT_LISTED = 20;
+
+function toLimit(text: string | undefined): number {
+  const limit = text === undefined ? DEFAULT_LISTED : Number(text);
+  if (!Number.isInteger(limit) || limit < 1) throw usage(`--limit must be a number from 1 on; got ${text}`);
+  return limit;
+}
+
+async function listPlans(io: Output, query: PlanQuery, limit: number, json: boolean): Promise<void> {
+  const service = await client();
+  const found: PlanSummary[] = [];
+  await withServiceErrors(async () => {
+    for await (const one of service.plans(query)) {
+      found.push(one);
+      if (found.length >= limit) break;
+    }
+  });
+  if (json) return io.out(JSON.stringify({ plans: found }));
+  if (found.length === 0) return io.out("there are no plans that this key may see");
+  for (const { id, agent_id, created_at, actions } of found) {
+    const counts = new Map<string, number>();
+    for (const { status } of actions) counts.set(status, (counts.get(status) ?? 0) + 1);
+    const states = [...counts].map(([status, count]) => `${count} ${status}`).join(", ");
+    io.out(`${id}  ${created_at}  ${safe(agent_id)}  ${states}`);
+  }
 }
 
 function exitCodeOf({ actions }: PlanRecord): number {

@@ -1,5 +1,5 @@
 /** Public names of the API types, and options of calls. */
-import type { Action, ActionList, Event, Plan, EventsQuery, ListQuery, Result, Submission } from "./api.ts";
+import type { Action, ActionList, Event, ListedPlan, Plan, EventsQuery, ListQuery, Result, Submission } from "./api.ts";
 
 /** A request; `meta` is a separate option. */
 export type ActionRequest = Omit<Submission, "meta">;
@@ -34,6 +34,16 @@ export interface SubmitOptions extends CallOptions {
 
 /** A plan with its actions. */
 export type PlanRecord = Plan;
+
+/** A plan in a list, with the status of each action. */
+export type PlanSummary = ListedPlan;
+
+export interface PlanQuery {
+  agent_id?: string | undefined;
+  cursor?: string | undefined;
+  /** Plans per page, at most 20. */
+  limit?: number | string | undefined;
+}
 
 export interface SubmitPlanOptions extends CallOptions {
   /** Whether each action can start only when the ones ahead of it have ended. */

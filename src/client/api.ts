@@ -273,6 +273,26 @@ export interface Plan {
   signature_required?: boolean;
 }
 
+export interface ListedPlan {
+  id: string;
+  agent_id: string;
+  /** Each action can start only when the ones ahead of it have ended. Default: false. */
+  ordered: boolean;
+  /** No action can start after one has failed or has an unknown outcome, or after one was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
+  stop_on_failure: boolean;
+  /** Key. */
+  submitted_by: string;
+  /** When it was submitted. */
+  created_at: string;
+  /** In order. */
+  actions: ({
+    id: string;
+    tool: string;
+    operation: string;
+    status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed";
+  })[];
+}
+
 export interface ActionList {
   actions: Action[];
   next_cursor: string | null;

@@ -15,7 +15,9 @@ import type {
   CallOptions,
   EventQuery,
   LedgerEvent,
+  PlanQuery,
   PlanRecord,
+  PlanSummary,
   PlanVoteOptions,
   StartOptions,
   SubmitPlanOptions,
@@ -118,17 +120,24 @@ export function createAssent(options: AssentOptions = {}) {
     return record(id, "POST", "/approval", { body: { token, approve, reason, grant }, signal });
   }
 
-  async function* listOf(path: string, query: ActionQuery, { signal }: CallOptions = {}) {
+  /** @param name the member of the answer that has the items */
+  async function* listOf<Item = ActionRecord>(
+    path: string,
+    query: { cursor?: string | undefined },
+    { signal }: CallOptions = {},
+    name = "actions",
+  ): AsyncGenerator<Item, void, undefined> {
     for (let cursor = query.cursor; ;) {
-      const page = await call<Partial<ActionPage> | undefined>("GET", path, undefined, {
+      const page = await call<Record<string, unknown> | undefined>("GET", path, undefined, {
         query: { ...query, cursor },
         signal,
       });
-      if (!Array.isArray(page?.actions)) throw unreadableAnswer(200, "it is no list");
-      yield* page.actions;
-      if (typeof page.next_cursor !== "string") return;
-      if (page.next_cursor === cursor) throw unreadableAnswer(200, "its pages have no end");
-      cursor = page.next_cursor;
+      const items = page?.[name];
+      if (!Array.isArray(items)) throw unreadableAnswer(200, "it is no list");
+      yield* items as Item[];
+      if (typeof page?.["next_cursor"] !== "string") return;
+      if (page["next_cursor"] === cursor) throw unreadableAnswer(200, "its pages have no end");
+      cursor = page["next_cursor"];
     }
   }
 
@@ -258,6 +267,12 @@ export function createAssent(options: AssentOptions = {}) {
     /** Approves the actions of a plan that are not struck out, or rejects all that are pending. */
     async votePlan(id: string, approve: boolean, how: PlanVoteOptions = {}): Promise<PlanRecord> {
       return (await import("./plans.ts")).votePlan(transport, id, approve, how);
+    },
+    /** Yields all matching plans, newest first. Reads pages as needed. */
+    plans: (query: PlanQuery = {}, how?: CallOptions) => listOf<PlanSummary>("/v1/plans", query, how, "plans"),
+    /** Cancels the pending actions of a plan; with an admin key also those that may start. */
+    async cancelPlan(id: string, how: VoteOptions = {}): Promise<PlanRecord> {
+      return (await import("./plans.ts")).cancelPlan(transport, id, how);
     },
     cancel: (id: string, { reason, signal }: VoteOptions = {}) =>
       record(id, "POST", "/cancel", { body: { reason }, signal }),

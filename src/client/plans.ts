@@ -2,7 +2,7 @@
 import { RequestRefused, unreadableAnswer } from "./client-errors.ts";
 import { equalJson } from "./snapshot.ts";
 import { isObject, type Transport } from "./transport.ts";
-import type { ActionRequest, PlanRecord, PlanVoteOptions, SubmitPlanOptions } from "./action-types.ts";
+import type { ActionRequest, PlanRecord, PlanVoteOptions, SubmitPlanOptions, VoteOptions } from "./action-types.ts";
 
 /**
  * Submits the requests as one plan. Throws ServiceUnavailable if the answer is about other requests.
@@ -76,6 +76,16 @@ export async function votePlan(
     });
   const body = { token, approve, reason, strikes };
   return readPlan(await transport.send("POST", `/v1/plans/${encodeURIComponent(id)}/approval`, { body, signal }));
+}
+
+/** Cancels the actions of the plan that the key can cancel. */
+export async function cancelPlan(
+  transport: Transport,
+  id: string,
+  { reason, signal }: VoteOptions,
+): Promise<PlanRecord> {
+  const body = { reason };
+  return readPlan(await transport.send("POST", `/v1/plans/${encodeURIComponent(id)}/cancel`, { body, signal }));
 }
 
 function readPlan({ json }: { json: unknown }): PlanRecord {

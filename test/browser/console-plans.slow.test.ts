@@ -85,4 +85,17 @@ describe("plans in a browser", { skip: withoutBrowser }, () => {
     await page.getByText("pending", { exact: true }).first().waitFor({ state: "detached" });
     assert.deepEqual(await statuses(plan.id), ["allowed", "denied", "cancelled", "denied"]);
   });
+
+  it("lists plans, and the admin cancels one", async () => {
+    const plan = await submit();
+    const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/plans", {});
+    await page.getByText("3 pending").first().waitFor();
+    await page.locator("tbody tr a").first().click();
+    await page.getByRole("button", { name: "Cancel the plan…" }).click();
+    await page.getByLabel("Reason (recorded)").last().fill("not today");
+    await page.getByRole("button", { name: "Cancel the plan", exact: true }).click();
+    await page.getByRole("button", { name: "Cancel the plan…" }).waitFor({ state: "detached" });
+    assert.deepEqual(await statuses(plan.id), ["cancelled", "cancelled", "cancelled", "cancelled"]);
+    assert.deepEqual([complaints, strayed], [[], []]);
+  });
 });

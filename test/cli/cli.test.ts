@@ -234,6 +234,11 @@ describe("against a running service", () => {
     assert.equal(approved.code, EXIT.ok, approved.err);
     assert.match(approved.out, / {2}1 {2}allowed[^]* {2}2 {2}denied[^]* {2}3 {2}approved/);
     assert.equal((await as(keys.admin, ["plan", "show", id])).out, approved.out);
+    const listed = await as(keys.agent, ["plan", "list", "--agent", "support-bot", "--limit", "1"]);
+    assert.match(listed.out, new RegExp(`^${id} .* support-bot {2}1 allowed, 1 denied, 1 approved\n$`));
+    assert.match((await as(keys.agent, ["plan", "cancel", id])).err, /ACTION_NOT_PENDING/);
+    const cancelled = await as(keys.admin, ["plan", "cancel", id, "--reason", "not today"]);
+    assert.match(cancelled.out, / {2}1 {2}cancelled[^]* {2}2 {2}denied[^]* {2}3 {2}cancelled/);
     for (const [args, expected, input] of [
       [["submit", "-"], /unknown member "action"/, '{"action":[]}'],
       [["submit", "-"], /not JSON/, "{"],
@@ -241,6 +246,7 @@ describe("against a running service", () => {
       [["approve", id, "--strike", "two"], /--strike takes the number/, ""],
       [["reject", id, "--strike", "1"], /--strike goes with approve/, ""],
       [["vote", id], /no vote/, ""],
+      [["list", "--limit", "0"], /--limit must be a number from 1 on; got 0/, ""],
     ] as const)
       assert.match((await as(keys.admin, ["plan", ...args], input)).err, expected);
   });

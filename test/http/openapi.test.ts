@@ -275,13 +275,10 @@ describe("every operation", () => {
       request_hash: waits.request_hash as string,
       expires_at: Date.parse(waits.expires_at as string),
     };
-    await send("POST", "/v1/approval-link/verdict", {
-      key: null,
-      body: {
-        token: makeToken("link", open, (message) => service.runtime.host.vault.mac("approval-link", message)),
-        approve: true,
-      },
-    });
+    const linkToken = makeToken("link", open, (message) => service.runtime.host.vault.mac("approval-link", message));
+    const { shown } = (await send("POST", "/v1/approval-link", { key: null, body: { token: linkToken } })).body;
+    const vote = { token: linkToken, shown, approve: true };
+    await send("POST", "/v1/approval-link/verdict", { key: null, body: vote });
 
     for (const path of [
       "/v1/provenance/{hash}",
@@ -367,6 +364,8 @@ describe("every operation", () => {
     const plan = (await send("POST", "/v1/plans", { key: service.agent, body: listed })).body.id as string;
     const { approval_token: planToken } = (await send("GET", "/v1/plans/{id}", { at: { id: plan } })).body;
     await send("POST", "/v1/plans/{id}/approval", { at: { id: plan }, body: { token: planToken, approve: true } });
+    await send("GET", "/v1/plans", { query: "?limit=1" });
+    await send("POST", "/v1/plans/{id}/cancel", { at: { id: plan }, body: { reason: "walk" } });
     const terms = { agent_id: "grantee", tool: "granted", operation: "x", for: "1h", count: 1 };
     const grant = { id: (await send("POST", "/v1/grants", { body: terms })).body.id as string };
     const doubtful = { id: (await send("POST", "/v1/grants", { body: terms })).body.id as string };

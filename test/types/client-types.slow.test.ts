@@ -27,6 +27,7 @@ test("the client's types match the document", async () => {
     const text = `${HEAD}\n${printTypes([
       { name: "Action", schema: components.schemas.Action },
       { name: "Plan", schema: components.schemas.Plan },
+      { name: "ListedPlan", schema: components.schemas.PlanSummary },
       { name: "ActionList", schema: list.responses["200"].content["application/json"].schema },
       { name: "Submission", schema: bodyOf("/v1/actions"), sent: true },
       { name: "Result", schema: bodyOf("/v1/actions/{id}/result"), sent: true },

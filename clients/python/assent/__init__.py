@@ -11,7 +11,7 @@ from .errors import (
     Unauthorized,
 )
 from .govern import govern
-from .records import ActionRecord, ActionRequest, Event
+from .records import ActionRecord, ActionRequest, Event, PlanRecord
 
 __all__ = [
     "ActionRecord",
@@ -23,6 +23,7 @@ __all__ = [
     "Event",
     "NotJson",
     "Pending",
+    "PlanRecord",
     "RequestRefused",
     "ServiceUnavailable",
     "Unauthorized",

@@ -8,11 +8,11 @@ import os
 import secrets
 import ssl
 import time
-from typing import Any, AsyncIterator, Dict, Iterator, Mapping, Optional, cast
+from typing import Any, AsyncIterator, Dict, Iterator, Mapping, Optional, Sequence, cast
 from urllib.parse import quote, urlencode
 
 from .errors import AssentError, RequestRefused, ServiceUnavailable
-from .records import ActionRecord, Event, open_question
+from .records import ActionRecord, Event, PlanRecord, open_question
 from .transport import Transport, to_json
 
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -201,6 +201,40 @@ class Assent:
         """Takes the wish back."""
         return self._record("POST", f"/v1/actions/{_part(action_id)}/cancel", {}, about=action_id)
 
+    def submit_plan(
+        self,
+        actions: Sequence[Mapping[str, Any]],
+        *,
+        ordered: bool = False,
+        stop_on_failure: bool = False,
+        idempotency_key: Optional[str] = None,
+    ) -> PlanRecord:
+        """
+        Submits several requests of one agent as a plan, which people approve as one list. Each request has `agent_id`, `tool`
+        and `operation`, and may have `params`, `context` and `meta`. `govern` then runs each as its action of the plan.
+        """
+        body = {"actions": [dict(action) for action in actions], "ordered": ordered, "stop_on_failure": stop_on_failure}
+        headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+        repeat = idempotency_key is not None
+        plan = self._plan("POST", "/v1/plans", body, headers, repeat)
+        asked = [_request(to_json(action)) for action in body["actions"]]
+        # An approver may have changed parameters of a plan that an earlier call submitted.
+        answered = [
+            _request({**action, "params": (action.get("proposed") or action).get("params")}) for action in plan["actions"]
+        ]
+        if not _same(asked, answered):
+            raise ServiceUnavailable(f"{plan['id']} is not the plan that was submitted", code="UNREADABLE_ANSWER")
+        return plan
+
+    def plan(self, plan_id: str) -> PlanRecord:
+        """Reads a plan, with a key that may see every action of it."""
+        return self._plan("GET", f"/v1/plans/{_part(plan_id)}", repeat=True, about=plan_id)
+
+    def cancel_plan(self, plan_id: str, reason: Optional[str] = None) -> PlanRecord:
+        """Cancels the pending actions of a plan; with an admin key also those that may start."""
+        body = {} if reason is None else {"reason": reason}
+        return self._plan("POST", f"/v1/plans/{_part(plan_id)}/cancel", body, about=plan_id)
+
     def lift_rejection(self, action_id: str, reason: Optional[str] = None) -> ActionRecord:
         """The same request requires approval again. With a key that may approve the action."""
         body = {} if reason is None else {"reason": reason}
@@ -245,6 +279,23 @@ class Assent:
             except ServiceUnavailable as error:
                 pause = min(30.0, pause * 2) if error.retry_after is None else error.retry_after
             time.sleep(pause)
+
+    def _plan(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Optional[Mapping[str, str]] = None,
+        repeat: bool = False,
+        about: Optional[str] = None,
+    ) -> PlanRecord:
+        status, _, plan = self._http.call(method, path, body, headers, 0, repeat)
+        actions = plan.get("actions") if isinstance(plan, dict) else None
+        if not isinstance(plan, dict) or not isinstance(plan.get("id"), str) or not isinstance(actions, list):
+            raise ServiceUnavailable(f"the answer ({status}) is no plan", status=status, code="UNREADABLE_ANSWER")
+        if about is not None and plan["id"] != about:
+            raise ServiceUnavailable(f"{plan['id']} is not the plan that was asked about", code="UNREADABLE_ANSWER")
+        return cast(PlanRecord, plan)
 
     def _record(
         self,
@@ -314,6 +365,11 @@ def new_attempt() -> str:
     return secrets.token_hex(16)
 
 
+def _request(action: Mapping[str, Any]) -> Dict[str, Any]:
+    names = {name: action.get(name) for name in ("agent_id", "tool", "operation")}
+    return {**names, "params": action.get("params") or {}, "context": action.get("context") or {}}
+
+
 def _part(value: str) -> str:
     if not value:
         raise AssentError("the action has no id", code="NO_ID")
@@ -368,6 +424,15 @@ class AsyncAssent:
 
     async def cancel(self, action_id: str) -> ActionRecord:
         return await asyncio.to_thread(self.sync.cancel, action_id)
+
+    async def submit_plan(self, actions: Sequence[Mapping[str, Any]], **how: Any) -> PlanRecord:
+        return await asyncio.to_thread(lambda: self.sync.submit_plan(actions, **how))
+
+    async def plan(self, plan_id: str) -> PlanRecord:
+        return await asyncio.to_thread(self.sync.plan, plan_id)
+
+    async def cancel_plan(self, plan_id: str, reason: Optional[str] = None) -> PlanRecord:
+        return await asyncio.to_thread(self.sync.cancel_plan, plan_id, reason)
 
     async def lift_rejection(self, action_id: str, reason: Optional[str] = None) -> ActionRecord:
         return await asyncio.to_thread(self.sync.lift_rejection, action_id, reason)

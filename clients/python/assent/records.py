@@ -59,6 +59,22 @@ class ActionRecord(TypedDict, total=False):
     updated_at: str
 
 
+class PlanRecord(TypedDict, total=False):
+    """A plan with its actions, in order."""
+
+    id: str
+    agent_id: str
+    ordered: bool
+    stop_on_failure: bool
+    digest: str
+    stopped: Optional[Dict[str, Any]]
+    submitted_by: str
+    created_at: str
+    actions: List[ActionRecord]
+    approval_token: str
+    signature_required: bool
+
+
 def open_question(action: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
     """The first question of an approver that the agent has not answered."""
     if action.get("status") != "pending_approval":

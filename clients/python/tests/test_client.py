@@ -57,6 +57,20 @@ class Submitting(unittest.TestCase):
         )
         self.assertEqual(self.client.start(action["id"], action["permit"])["status"], "executing")
 
+    def test_a_plan_is_submitted_joined_and_cancelled(self):
+        requests = [wish(), {"agent_id": AGENT, "tool": "stripe", "operation": "refund", "params": ALLOWED}]
+        plan = self.client.submit_plan(requests, ordered=True, idempotency_key=str(uuid.uuid4()))
+        self.assertEqual([action["status"] for action in plan["actions"]], ["pending_approval", "allowed"])
+        self.assertEqual(self.client.submit(**requests[0])["id"], plan["actions"][0]["id"])
+        self.assertEqual(self.client.plan(plan["id"])["ordered"], True)
+        self.assertEqual(self.client.cancel_plan(plan["id"], "not today")["actions"][0]["status"], "cancelled")
+        with self.assertRaises(RequestRefused) as again:
+            self.client.cancel_plan(plan["id"])
+        self.assertEqual(again.exception.code, "ACTION_NOT_PENDING")
+        other = {**plan, "actions": list(reversed(plan["actions"]))}
+        with Liar(reply(200, other)) as liar, self.assertRaises(ServiceUnavailable):
+            Assent(liar.url, "assent_x", timeout=0.5).submit_plan(requests)
+
     def test_a_result_is_repeated_and_one_that_is_kept_already_is_as_good(self):
         action = self.client.submit(agent_id=AGENT, tool="stripe", operation="refund", params=ALLOWED, join=False)
         self.client.start(action["id"])

@@ -283,18 +283,79 @@ test("a plan is seen and approved only by those who see every action", async () 
   assert.equal(code(await answer(plan.id, self)), "SELF_APPROVAL");
 });
 
-test("a stop, a suspension and a revoked key end a plan", async () => {
+test("a stop halts the rest of a plan, and a suspension or the end of its key voids it", async () => {
   const { key, id } = await makeKey(service, { name: "doomed", owner: "ada", preset: "agent", agent_id: "doomed" });
-  const actions = [step("ask", { agent_id: "doomed" }), step("ask", { agent_id: "doomed" })];
-  const plan = (await post("/v1/plans", key, { actions })).body;
+  await post("/v1/agents", service.admin, { id: "doomed" });
+  const begin = ({ actions }: any, i: number): Promise<Answer> => post(`/v1/actions/${actions[i].id}/start`, key);
+  const startPlan = async (): Promise<any> => {
+    const actions = Array.from({ length: 3 }, () => step("ask", { agent_id: "doomed" }));
+    const plan = (await post("/v1/plans", key, { actions })).body;
+    assert.deepEqual(statuses((await answer(plan.id)).body), ["approved", "approved", "approved"]);
+    assert.equal(code(await begin(plan, 0)), "executing");
+    return plan;
+  };
+  const plan = await startPlan();
   const { body: stop } = await post("/v1/stop", service.admin, { agent: "doomed", reason: "odd" });
-  assert.equal(code(await answer(plan.id)), "STOPPED");
+  for (const i of [1, 2]) assert.equal(code(await begin(plan, i)), "STOPPED");
+  const other = (await post("/v1/plans", key, { actions: [step("ask", { agent_id: "doomed" })] })).body;
+  assert.deepEqual(statuses(other), ["denied"]);
   await post(`/v1/stop/${stop.id}/lift`, service.admin, { reason: "fine" });
-  await answer(plan.id);
+  assert.equal((await post("/v1/agents/doomed/suspend", service.admin, { reason: "odd again" })).status, 200);
+  assert.deepEqual(statuses(await read(plan.id)), ["executing", "cancelled", "cancelled"]);
+  assert.equal((await post("/v1/agents/doomed/resume", service.admin)).status, 200);
+  for (const i of [1, 2]) assert.equal(code(await begin(plan, i)), "ACTION_NOT_STARTABLE", "also after it was resumed");
+  const last = await startPlan();
   await service.call("DELETE", `/v1/api-keys/${id}`, { key: service.admin });
-  assert.equal((await post(`/v1/actions/${plan.actions[0].id}/start`, key)).status, 401);
-  const permit = await post(`/v1/actions/${plan.actions[0].id}/permit`, service.admin);
-  assert.equal(permit.status, 409, JSON.stringify(permit.body));
+  assert.deepEqual(statuses(await read(last.id)), ["executing", "cancelled", "cancelled"]);
+});
+
+test("the submitter cancels what is pending in a plan, an admin also what may start, and others nothing", async () => {
+  const cancel = (plan: any, key: string): Promise<Answer> =>
+    post(`/v1/plans/${plan.id}/cancel`, key, { reason: "not today" });
+  const plan = await submit(["read", "twice", "drop", "ask"]);
+  await answer(plan.id);
+  assert.deepEqual(statuses(await read(plan.id)), ["allowed", "pending_approval", "denied", "approved"]);
+  const { key: other } = await makeKey(service, { name: "other of ada", owner: "zed", preset: "agent" });
+  assert.equal(code(await cancel(plan, other)), "PLAN_NOT_FOUND");
+  assert.deepEqual(statuses((await cancel(plan, agent)).body), ["allowed", "cancelled", "denied", "approved"]);
+  assert.equal(code(await start(plan, 3)), "MORE_APPROVALS_NEEDED", "the list that was approved has changed");
+  const { body: events } = await service.call("GET", `/v1/actions/${plan.actions[1].id}/events`, { key: bob });
+  assert.deepEqual(
+    [events.events.at(-1).entry.verdict, events.events.at(-1).entry.comment],
+    ["cancelled", "not today"],
+  );
+  assert.deepEqual(statuses((await cancel(plan, service.admin)).body), [
+    "cancelled",
+    "cancelled",
+    "denied",
+    "cancelled",
+  ]);
+  assert.equal(code(await cancel(plan, service.admin)), "ACTION_NOT_PENDING");
+});
+
+test("plans are listed newest first, for those who may see every action of them", async () => {
+  const { key, id } = await makeKey(service, { name: "lister", owner: "ada", preset: "agent", agent_id: "lister" });
+  const made: string[] = [];
+  for (const tool of ["db", "db", "crm"]) {
+    const actions = [step("ask", { agent_id: "lister", tool }), step("read", { agent_id: "lister" })];
+    made.unshift((await post("/v1/plans", key, { actions, ordered: true })).body.id);
+  }
+  const list = async (query: string, who = bob): Promise<any> =>
+    (await service.call("GET", `/v1/plans?${query}`, { key: who })).body;
+  const first = await list("agent_id=lister&limit=2");
+  assert.deepEqual(
+    first.plans.map((plan: any) => plan.id),
+    made.slice(0, 2),
+  );
+  const [, plan] = first.plans;
+  assert.deepEqual([plan.ordered, plan.submitted_by, statuses(plan)], [true, id, ["pending_approval", "allowed"]]);
+  const rest = await list(`agent_id=lister&limit=2&cursor=${first.next_cursor}`);
+  assert.deepEqual([rest.plans.map((each: any) => each.id), rest.next_cursor], [made.slice(2), null]);
+  assert.equal((await list("", key)).plans.length, 3);
+  const { key: crm } = await makeKey(service, { name: "nora's other", owner: "nora", preset: "approver" });
+  assert.deepEqual((await list("agent_id=lister", crm)).plans, []);
+  assert.equal((await list("limit=21")).code, "VALIDATION_FAILED");
+  assert.equal((await list("cursor=x")).code, "INVALID_CURSOR");
 });
 
 test("a user signs one list with a passkey, and a signature of another list or answer is refused", async () => {

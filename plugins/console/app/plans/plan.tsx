@@ -1,25 +1,27 @@
-/** The page of a plan: all its actions together, of which a person strikes some out and approves the rest with one vote. */
+/** The pages of plans: the list, and one plan with all its actions together, of which a person strikes some out and approves the rest with one vote. */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { at, request } from "../core/api.ts";
-import { Badge, Empty, Notice, Problem, Text, Time, TimeLeft } from "../ui/elements.tsx";
-import { Field, values } from "../ui/forms.tsx";
+import { may, me } from "../core/me.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Badge, Notice, Problem, Text, Time, TimeLeft } from "../ui/elements.tsx";
+import { Field, useSubmit, values } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { Content, Preview, Risk, Why } from "../ui/request.tsx";
+import { PlanList } from "./plan-list.tsx";
 import { TEXTS } from "./strings.ts";
 import { castPlanVote, type PlanRecord, type Strike } from "./vote-on-plan.ts";
 
 export function Plan({ id }: { id: string | null }) {
-  const loaded = useLoad(
-    (signal) => (id === null ? Promise.resolve(null) : request("GET /v1/plans/{id}", { path: [id], signal })),
-    [id],
-  );
+  return id === null ? <PlanList /> : <OnePlan id={id} />;
+}
+
+function OnePlan({ id }: { id: string }) {
+  const loaded = useLoad((signal) => request("GET /v1/plans/{id}", { path: [id], signal }), [id]);
   return (
     <LoadedPage title={TEXTS.title} what="the plan" loaded={loaded}>
-      {(plan) =>
-        plan === null ? <Empty text={TEXTS.none} /> : <Whole key={plan.digest} plan={plan} onVoted={loaded.set} />
-      }
+      {(plan) => <Whole key={plan.digest} plan={plan} onVoted={loaded.set} />}
     </LoadedPage>
   );
 }
@@ -49,8 +51,48 @@ function Whole({ plan, onVoted }: { plan: PlanRecord; onVoted(change: () => Plan
           />
         ))}
       </ol>
+      <CancelPlan plan={plan} onCancelled={(next) => onVoted(() => next)} />
       {mayVote ? <VoteForm plan={plan} struck={struck} onVoted={(next) => onVoted(() => next)} /> : null}
     </>
+  );
+}
+
+/** Offered to an admin, and to the credential that submitted the plan, while there is something to cancel. */
+function CancelPlan({ plan, onCancelled }: { plan: PlanRecord; onCancelled(plan: PlanRecord): void }) {
+  const [isAsking, setAsking] = useState(false);
+  const isAdmin = may("admin");
+  const { error, isBusy, submit } = useSubmit(async (form) => {
+    const { "cancel-reason": reason = "" } = values(form);
+    const body = reason === "" ? {} : { reason };
+    onCancelled(await request("POST /v1/plans/{id}/cancel", { path: [plan.id], body }));
+    setAsking(false);
+  });
+  const open = isAdmin ? ["pending_approval", "allowed", "approved"] : ["pending_approval"];
+  const mayCancel = isAdmin || me()?.key.id === plan.submitted_by;
+  if (!mayCancel || !plan.actions.some(({ status }) => open.includes(status))) return null;
+  return (
+    <p class="row">
+      <button type="button" class="danger" onClick={() => setAsking(true)}>
+        {TEXTS.cancel}
+      </button>
+      {isAsking ? (
+        <Dialog title={TEXTS.cancelTitle} onClose={() => setAsking(false)}>
+          <form onSubmit={submit}>
+            <p>{TEXTS.cancelHelp(isAdmin)}</p>
+            <Field name="cancel-reason" label={TEXTS.reason} maxLength={2000} />
+            <Problem error={error} />
+            <div class="row end">
+              <button type="submit" class="danger" disabled={isBusy}>
+                Cancel the plan
+              </button>
+              <button type="button" onClick={() => setAsking(false)}>
+                {TEXTS.keepPlan}
+              </button>
+            </div>
+          </form>
+        </Dialog>
+      ) : null}
+    </p>
   );
 }
 

@@ -8,7 +8,16 @@ const countOf = (count: number): string => (count === 1 ? "1 action" : `${count}
 
 export const TEXTS = {
   title: "Plan",
-  none: "Open a plan from one of its actions.",
+  listTitle: "Plans",
+  none: "No agent has submitted several actions as a plan.",
+  older: "Load older",
+  cancel: "Cancel the plan…",
+  cancelTitle: "Cancel this plan?",
+  cancelHelp: (isAdmin: boolean): string =>
+    isAdmin
+      ? "Its pending actions are cancelled, and so are those that may start and have not started."
+      : "Its pending actions are cancelled, and the votes on the others are void.",
+  keepPlan: "Keep it",
   submitted: "submitted these actions together",
   terms: ({ ordered, stop_on_failure: stops }: Terms): string =>
     [

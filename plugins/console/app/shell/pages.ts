@@ -36,9 +36,9 @@ export const PAGES: readonly PageEntry[] = [
   },
   {
     name: "plans",
-    title: "Plan",
+    title: "Plans",
     icon: "list",
-    section: null,
+    section: "Work",
     load: () => import("../plans/plan.tsx").then((module) => module.Plan),
     scopes: READ_ACTIONS,
   },

@@ -1,0 +1,33 @@
+/** Cancellation of a plan: one transaction that cancels all of its actions that the caller can cancel. */
+import type { CoreHost } from "../../src/core.ts";
+import { type Credential, Refusal } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import { cancelVisibleAction } from "./cast-vote.ts";
+import { readVisiblePlanRows } from "./plan-state.ts";
+import { isOverdue, isStartable } from "./visible-action.ts";
+
+/**
+ * Cancels the pending actions of the plan; for an admin also those that may start and have not started. Returns all actions
+ * of the plan. Throws NOT_THE_SUBMITTER, and ACTION_NOT_PENDING if there is nothing to cancel.
+ */
+export function cancelPlan(
+  host: CoreHost,
+  credential: Credential,
+  id: string,
+  reason: string | null,
+): Promise<ActionRow[]> {
+  return host.ledger.transact(async (tx) => {
+    const who = await tx.confirm(credential);
+    const rows = await readVisiblePlanRows(tx, id, who);
+    const isOpen = (row: ActionRow): boolean =>
+      row.status === "pending_approval" ? !isOverdue(row, tx.now) : who.hasScope("admin") && isStartable(row, tx.now);
+    const open = rows.filter(isOpen);
+    if (open.length === 0)
+      throw new Refusal(
+        "ACTION_NOT_PENDING",
+        `no action of the plan ${id} is pending; an admin can also cancel those that may start`,
+      );
+    for (const row of open) await cancelVisibleAction(tx, who, row, reason);
+    return readVisiblePlanRows(tx, id, who);
+  });
+}
