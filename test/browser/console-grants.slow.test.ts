@@ -144,6 +144,22 @@ describe("grants in a browser", { skip: withoutBrowser }, () => {
     assert.equal(after.status, "ended");
   });
 
+  it("flags a use of a grant on the action's page, which ends the grant", async () => {
+    const terms = { agent_id: "odd-bot", tool: "ci", operation: "deploy", for: "1h", count: 5 };
+    const { id } = (await console_.service.call("POST", "/v1/grants", { key: ada, body: terms })).body;
+    const body = { agent_id: "odd-bot", tool: "ci", operation: "deploy", params: { repo: "payroll" } };
+    const use = (await console_.service.call("POST", "/v1/actions", { body })).body;
+    const { page, complaints, strayed } = await console_.visit(ada, `#/actions/${use.id as string}`);
+    await page.getByRole("button", { name: "Flag this use of the grant…" }).click();
+    await page.getByLabel("Reason").fill("not this repository");
+    await page.getByRole("button", { name: "Flag", exact: true }).click();
+    await page.getByText("The use is flagged, and the grant has ended.").waitFor();
+    const { body: grant } = await console_.service.call("GET", `/v1/grants/${id as string}`, { key: ada });
+    assert.deepEqual([grant.ended.cause, grant.ended.comment], ["flag", "not this repository"]);
+    assert.deepEqual([complaints, strayed], [[], []]);
+    await page.close();
+  });
+
   it("shows an error with a button to try again", async () => {
     const { page } = await console_.visit(ada, "#/actions");
     let isBroken = true;

@@ -200,6 +200,31 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByText("Version 2 is active in shadow mode: its decisions are recorded").waitFor();
   });
 
+  it("enforces a suggested rule that was tried in shadow mode", async () => {
+    const { call, admin: key } = console_.service;
+    const yaml = `policy: deploys
+rules:
+  - { name: all, tool: ci, operation: deploy, effect: require_approval }
+---
+policy: suggested-deploys
+mode: shadow # first
+suggested: { in_place_of: { policy: deploys, rule: all } }
+rules:
+  - { name: as people decided, tool: ci, operation: deploy, agent: [release-bot], effect: allow }
+`;
+    const stored = await call("POST", "/v1/policies/import-yaml?activate=true", { key, body: { yaml } });
+    assert.equal(stored.status, 200, JSON.stringify(stored.body));
+    const { page, complaints, strayed } = await console_.visit(key, "#/policies/suggested-deploys");
+    await page.getByRole("button", { name: "Enforce…" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Enforce" }).click();
+    await page.getByText("The suggested rule is in force.").waitFor();
+    await page.getByRole("button", { name: "Enforce…" }).waitFor({ state: "detached" });
+    const { body } = await call("GET", "/v1/suggested-rules", { key });
+    assert.deepEqual([body.suggested_rules[0].policy, body.suggested_rules[0].status], ["suggested-deploys", "active"]);
+    assert.deepEqual([complaints, strayed], [[], []]);
+    await page.close();
+  });
+
   it("does not overwrite a version that another made", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/policies/wiki");
     await page.getByRole("button", { name: "Edit…" }).click();

@@ -15,6 +15,7 @@ import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { Proof } from "../ui/proof.tsx";
 import { Request } from "../ui/request.tsx";
+import { FlagUse } from "./flag-use.tsx";
 
 const TEXTS = {
   title: "Action",
@@ -116,6 +117,14 @@ function Detail({ action, events, reload }: DetailProps) {
         onRefused={setRefused}
         onLifted={() => {
           setMessage(TEXTS.lifted);
+          reload();
+        }}
+      />
+      <FlagUse
+        action={action}
+        events={events}
+        onFlagged={(flagged) => {
+          setMessage(flagged);
           reload();
         }}
       />

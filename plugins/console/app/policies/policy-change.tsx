@@ -1,14 +1,18 @@
 /** The dialogs that change which version of a policy decides. */
 import { useState } from "preact/hooks";
 import type { Policy } from "../core/api-types.ts";
-import { request } from "../core/api.ts";
+import { at, call, request, url } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Problem, Text } from "../ui/elements.tsx";
 import { Backtest } from "./backtest.tsx";
 import { CHANGE, type ChangeTexts } from "./strings.ts";
-import { isShadow, type Version } from "./versions.ts";
+import { enforcedText, isShadow, type Version } from "./versions.ts";
 
-export type Change = { kind: "activate"; version: Version } | { kind: "deactivate" } | { kind: "delete" };
+export type Change =
+  | { kind: "activate"; version: Version }
+  | { kind: "enforce"; version: Version }
+  | { kind: "deactivate" }
+  | { kind: "delete" };
 
 interface Props {
   change: Change;
@@ -52,7 +56,7 @@ export function PolicyChange({ change, policy, etag, onClose, onDone }: Props) {
       <div class="row end">
         <button
           type="button"
-          class={change.kind === "activate" ? "primary" : "danger"}
+          class={"version" in change ? "primary" : "danger"}
           disabled={isBusy}
           onClick={() => void apply()}
         >
@@ -69,6 +73,11 @@ export function PolicyChange({ change, policy, etag, onClose, onDone }: Props) {
 async function send(change: Change, id: string, etag: string): Promise<void> {
   const common = { path: [id], headers: { "if-match": etag } };
   if (change.kind === "delete") await request("DELETE /v1/policies/{id}", common);
-  else if (change.kind === "deactivate") await request("POST /v1/policies/{id}/deactivate", common);
+  else if (change.kind === "enforce") {
+    const headers = { "if-match": etag };
+    const text = enforcedText(change.version);
+    const address = url(`/v1/policies/${at(id)}`, { activate: true });
+    await call(address, { method: "PUT", text, type: "application/yaml", headers });
+  } else if (change.kind === "deactivate") await request("POST /v1/policies/{id}/deactivate", common);
   else await request("POST /v1/policies/{id}/activate", { ...common, body: { version: change.version.version } });
 }

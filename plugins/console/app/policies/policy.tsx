@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Policy } from "../core/api-types.ts";
 import { at } from "../core/api.ts";
+import { may } from "../core/me.ts";
 import { Badge, Facts, Hash, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { MarkedText } from "../ui/marked-text.tsx";
@@ -13,7 +14,14 @@ import { PolicyChange, type Change } from "./policy-change.tsx";
 import { VersionDiff } from "./version-diff.tsx";
 import { EditPolicy } from "./policy-editor.tsx";
 import { DETAIL, describeStanding } from "./strings.ts";
-import { isShadow, type LoadedPolicy, loadPolicy, textOfVersion, type Version } from "./versions.ts";
+import {
+  findTriedSuggestion,
+  isShadow,
+  type LoadedPolicy,
+  loadPolicy,
+  textOfVersion,
+  type Version,
+} from "./versions.ts";
 
 /**
  * The page of a policy or its editor. `?edit=true` opens the editor, so that a reload returns to it and its draft. `rule`
@@ -53,7 +61,7 @@ function Detail({ id, query, loaded, error, reload }: DetailProps) {
     <>
       <Page
         title={policy.name}
-        side={isManaged ? null : <Buttons policy={policy} address={`#/policies/${at(id)}`} onChange={setChange} />}
+        side={isManaged ? null : <Buttons loaded={loaded} address={`#/policies/${at(id)}`} onChange={setChange} />}
       >
         <BackToList />
         <Problem error={error} again={reload} />
@@ -128,19 +136,27 @@ function BackToList() {
 }
 
 function Buttons({
-  policy,
+  loaded,
   address,
   onChange,
 }: {
-  policy: Policy;
+  loaded: LoadedPolicy;
   address: string;
   onChange: (change: Change) => void;
 }) {
+  const { policy } = loaded;
+  const mayEnforce = may("policies:write") && may("policies:activate");
+  const tried = mayEnforce ? findTriedSuggestion(loaded) : undefined;
   return (
     <div class="row">
       <button type="button" class="primary" onClick={() => (location.hash = `${address}?edit=true`)}>
         {DETAIL.edit}
       </button>
+      {tried === undefined ? null : (
+        <button type="button" onClick={() => onChange({ kind: "enforce", version: tried })}>
+          {DETAIL.enforce}
+        </button>
+      )}
       {policy.active_version === null ? null : (
         <button type="button" class="danger" onClick={() => onChange({ kind: "deactivate" })}>
           {DETAIL.deactivate}

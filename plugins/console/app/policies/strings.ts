@@ -19,6 +19,7 @@ export const LIST = {
 export const DETAIL = {
   back: "All policies",
   edit: "Edit…",
+  enforce: "Enforce…",
   deactivate: "Deactivate…",
   delete: "Delete…",
   managed: "and read-only here: change the file in its source. The service loads it by itself.",
@@ -80,6 +81,13 @@ export const CHANGE = {
       done: `Version ${version} is active${isShadow ? " in shadow mode: it enforces nothing" : ""}.`,
     };
   },
+  enforce: {
+    title: "Enforce this suggested rule?",
+    effect:
+      "From the next action on, what it covers is allowed without asking anyone. It reverts when someone flags a use, at a stop, and when too many of its results are failures.",
+    button: "Enforce",
+    done: "The suggested rule is in force.",
+  } satisfies ChangeTexts,
   deactivate: {
     title: "Deactivate this policy?",
     effect: "From the next action on it decides nothing. What only this policy allowed is denied.",

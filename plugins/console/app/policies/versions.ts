@@ -27,6 +27,20 @@ export function textOfVersion(version: Version): string {
   return version.yaml ?? renderYaml(version.definition);
 }
 
+/** Returns the text of a version that is in shadow mode, as one that is in force. */
+export function enforcedText(version: Version): string {
+  const text = textOfVersion(version);
+  const enforced = text.replace(/^mode:\s*shadow\b/m, "mode: enforce");
+  return enforced === text ? renderYaml({ ...version.definition, mode: "enforce" }) : enforced;
+}
+
+/** Returns the active version of a suggested policy that is tried in shadow mode; undefined if there is none. */
+export function findTriedSuggestion({ policy, versions }: LoadedPolicy): Version | undefined {
+  return versions.find(
+    (each) => each.version === policy.active_version && isShadow(each) && each.definition["suggested"] !== undefined,
+  );
+}
+
 export function isShadow({ definition }: Version): boolean {
   return definition["mode"] === "shadow";
 }

@@ -1,0 +1,114 @@
+/** Flags an action that a grant or a suggested rule allowed. A flag ends the grant, or reverts the rule. */
+import { useState } from "preact/hooks";
+import type { Action } from "../core/api-types.ts";
+import { request } from "../core/api.ts";
+import { may } from "../core/me.ts";
+import type { ActionEvent } from "../ui/action-history.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { Problem, Text } from "../ui/elements.tsx";
+import { Field, useSubmit, values } from "../ui/forms.tsx";
+
+const TEXTS = {
+  grant: {
+    button: "Flag this use of the grant…",
+    title: "Flag this use of the grant?",
+    help: "The action should not have been covered. The grant ends, so its agent has to ask again.",
+    done: "The use is flagged, and the grant has ended.",
+  },
+  rule: {
+    button: "Flag this use of the suggested rule…",
+    title: "Flag this use of the suggested rule?",
+    help: "The action should not have been allowed. The rule reverts: its actions require approval again, until a person restores it.",
+    done: "The use is flagged, and the rule is reverted.",
+  },
+} as const;
+
+/** What allowed the action: the id of a grant, or the name of a suggested policy. */
+interface Allowed {
+  by: "grant" | "rule";
+  name: string;
+}
+
+/** Returns what allowed the action in place of a person. */
+function findAllowed(action: Action, events: readonly ActionEvent[]): Allowed[] {
+  const policies = events.flatMap(({ entry }) => {
+    const { facts } = entry as { facts?: { suggested?: readonly string[] } };
+    return facts?.suggested ?? [];
+  });
+  return [
+    ...(action.grant === null ? [] : [{ by: "grant", name: action.grant } as const]),
+    ...[...new Set(policies)].map((name) => ({ by: "rule", name }) as const),
+  ];
+}
+
+interface Props {
+  action: Action;
+  events: readonly ActionEvent[];
+  /** Receives what to display. */
+  onFlagged(message: string): void;
+}
+
+export function FlagUse({ action, events, onFlagged }: Props) {
+  const [flagging, setFlagging] = useState<Allowed | null>(null);
+  const allowed = findAllowed(action, events);
+  if (allowed.length === 0 || !may("approvals:decide")) return null;
+  return (
+    <p class="row">
+      {allowed.map((each) => (
+        <button key={`${each.by} ${each.name}`} type="button" class="danger" onClick={() => setFlagging(each)}>
+          {TEXTS[each.by].button}
+        </button>
+      ))}
+      {flagging === null ? null : (
+        <FlagDialog
+          action={action}
+          allowed={flagging}
+          onClose={() => setFlagging(null)}
+          onDone={() => {
+            setFlagging(null);
+            onFlagged(TEXTS[flagging.by].done);
+          }}
+        />
+      )}
+    </p>
+  );
+}
+
+interface DialogProps {
+  action: Action;
+  allowed: Allowed;
+  onClose(): void;
+  onDone(): void;
+}
+
+function FlagDialog({ action, allowed: { by, name }, onClose, onDone }: DialogProps) {
+  const { title, help } = TEXTS[by];
+  const { error, isBusy, submit } = useSubmit(async (form) => {
+    const body = { action_id: action.id, reason: values(form)["reason"] ?? "" };
+    if (by === "grant") await request("POST /v1/grants/{id}/flag", { path: [name], body });
+    else await request("POST /v1/suggested-rules/{policy}/flag", { path: [name], body });
+    onDone();
+  });
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form onSubmit={submit}>
+        <p>
+          <strong>
+            <Text value={name} />
+          </strong>
+          : {help}
+        </p>
+        <Field name="reason" label="Reason" help="Recorded in the ledger." error={error} maxLength={500} required />
+        <Problem error={error} />
+        <div class="row end">
+          <button type="submit" class="danger" disabled={isBusy}>
+            Flag
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
