@@ -124,8 +124,25 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
     }
   }
 
+  /**
+   * Submits calls that the model made together as one plan, so that people decide on them together. Each call then runs as
+   * its action of the plan. If the plan cannot be submitted, each call is requested by itself, and gets its own reason.
+   * @param idempotencyKey the same for these calls whenever the run is resumed
+   */
+  async function plan(calls: readonly Call[], idempotencyKey: string): Promise<void> {
+    const [first] = calls;
+    try {
+      const requests = await Promise.all(calls.map(requestOf));
+      const meta = snapshotObject(first?.meta, "meta");
+      await assent.submitPlan(requests, { meta, idempotencyKey, signal: first?.signal });
+    } catch {
+      first?.signal?.throwIfAborted();
+    }
+  }
+
   return {
     assent,
+    plan,
     start,
     /** Whether the call requires approval. False is no permission to run it: `run` requests a decision again. */
     async needsApproval(call: Call): Promise<boolean> {

@@ -13,6 +13,8 @@ interface ToolCall {
 /** The members of LangChain's request that the middleware uses. */
 interface Request {
   toolCall: ToolCall;
+  /** The agent's state. Its last message of the model has all calls that the model made together. */
+  state?: { messages?: readonly { tool_calls?: readonly ToolCall[] }[] };
   runtime: { signal?: AbortSignal; configurable?: { thread_id?: unknown } };
 }
 
@@ -24,18 +26,22 @@ export interface LangChainOptions<Message> extends GateOptions {
    * it requests a decision again, whatever the resume value. Without it, the model is told to retry later.
    */
   interrupt?: ((value: { action_id: string; message: string }) => unknown) | undefined;
+  /** `false`: people decide on each call by itself, also when the model makes several calls at once. Default: as one plan. */
+  plans?: boolean | undefined;
 }
 
 /** Use as `createMiddleware({ name: "assent", wrapToolCall: wrapToolCall({ … }) })`. */
 export function wrapToolCall<Message>(options: LangChainOptions<Message>) {
-  const gate = createGate(options, { message: true, interrupt: true });
+  const gate = createGate(options, { message: true, interrupt: true, plans: true });
+  const submitPlan = createPlanner(gate);
   // The handler's own types are LangChain's.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   return async function governed(request: any, handler: (request: any) => any): Promise<any> {
-    const { toolCall, runtime } = request as Request;
+    const { toolCall, state, runtime } = request as Request;
     const { id = "", name, args } = toolCall;
     const thread = runtime.configurable?.thread_id;
     const meta = { framework: "langchain", tool_call_id: id, ...(typeof thread === "string" ? { thread } : {}) };
+    if (options.plans !== false) await submitPlan(callsOfTurn(state, id), thread, runtime.signal);
     const approvalTimeout = options.interrupt === undefined ? 30 : 0;
     for (;;) {
       try {
@@ -52,4 +58,40 @@ export function wrapToolCall<Message>(options: LangChainOptions<Message>) {
       }
     }
   };
+}
+
+/** Returns the calls that the model made together with this one, in its order. Empty if the state does not have them. */
+function callsOfTurn(state: Request["state"], id: string): readonly ToolCall[] {
+  const turn = state?.messages?.findLast(({ tool_calls: calls }) => calls?.some((call) => call.id === id) === true);
+  return turn?.tool_calls ?? [];
+}
+
+/** Plans that are remembered, so that the calls of one turn submit their plan once. */
+const MAX_PLANS = 100;
+
+/** Returns a function that submits several calls of one turn as a plan, once. */
+function createPlanner(gate: ReturnType<typeof createGate>) {
+  const submitted = new Map<string, Promise<void>>();
+  return async (calls: readonly ToolCall[], thread: unknown, signal: AbortSignal | undefined): Promise<void> => {
+    // Without ids, a resumed run would submit the same calls as another plan.
+    if (calls.length < 2 || calls.some(({ id }) => id === undefined)) return;
+    const key = await digestOf([typeof thread === "string" ? thread : null, ...calls.map(({ id }) => id)]);
+    const meta = { framework: "langchain", ...(typeof thread === "string" ? { thread } : {}) };
+    const plan =
+      submitted.get(key) ??
+      gate.plan(
+        calls.map(({ name, args }) => ({ name, args, meta, signal })),
+        `langchain-${key}`,
+      );
+    submitted.set(key, plan);
+    const [oldest] = submitted.keys();
+    if (submitted.size > MAX_PLANS && oldest !== undefined) submitted.delete(oldest);
+    await plan;
+  };
+}
+
+/** Returns SHA-256 of the JSON, in hex. */
+async function digestOf(value: unknown): Promise<string> {
+  const bytes = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(JSON.stringify(value)));
+  return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
