@@ -145,6 +145,7 @@ export {
   describeLink,
   describeOutcome,
   grantLines,
+  otherRequestLines,
   messageFacts,
   messageTitle,
   requestSections,

@@ -9,6 +9,7 @@ import {
   grantLines,
   messageFacts,
   messageTitle,
+  otherRequestLines,
   requestSections,
   type StopMessage,
   type ThrottleMessage,
@@ -43,6 +44,8 @@ export function renderMail(message: ApprovalMessage | ClosedMessage | ThrottleMe
   const request = requestSections(action);
   if (offers.length > 0) request.push(["Your approval can also cover later requests", offers]);
   const asks = "link" in message;
+  const others = asks ? otherRequestLines(message) : [];
+  if (others.length > 0) request.push(["Also waiting for your decision, each with its own link", others]);
   const opening = asks
     ? "An agent asks for your decision. It waits until somebody decides or the request expires."
     : describeOutcome(message);

@@ -12,6 +12,7 @@ import {
   grantLines,
   messageFacts,
   messageTitle,
+  otherRequestLines,
   requestSections,
   type StopMessage,
   type ThrottleMessage,
@@ -45,7 +46,7 @@ export function renderBlocks(
   for (let i = 0; i < fields.length; i += MAX_FIELDS)
     blocks.push({ type: "section", fields: fields.slice(i, i + MAX_FIELDS) });
   blocks.push(...(brief ? [note("The request is too long for Slack. The approval page shows it.")] : code(message)));
-  if ("link" in message) blocks.push(...grantOffers(message), ...decision(message));
+  if ("link" in message) blocks.push(...grantOffers(message), ...decision(message), ...otherRequests(message));
   return { text: within(title, MAX_TEXT), blocks };
 }
 
@@ -92,6 +93,21 @@ function grantOffers({ action }: ApprovalMessage): object[] {
   if (lines.length === 0) return [];
   const text = ["Your approval can also cover later requests. The approval page offers:", ...lines].join("\n• ");
   return [{ type: "section", text: plain(text, MAX_TEXT) }];
+}
+
+/** Lists the further requests of a digest. Each has a block of its own, because their links are long. */
+function otherRequests(message: ApprovalMessage): object[] {
+  const lines = otherRequestLines(message);
+  return message.others.map(({ link }, i) => ({
+    type: "section",
+    text: plain(lines[2 * i] ?? "", MAX_TEXT),
+    accessory: {
+      type: "button",
+      action_id: `open_approval_${i + 2}`,
+      text: plain("Open the approval page", 75),
+      url: link,
+    },
+  }));
 }
 
 function code(message: ApprovalMessage | ClosedMessage | ThrottleMessage): object[] {

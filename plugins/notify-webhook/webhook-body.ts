@@ -21,11 +21,15 @@ export function buildWebhookBody(message: Message, max = MAX_BODY): string {
   }
   const { action, kind, channel, person } = message;
   const link = "link" in message ? { link: message.link } : {};
+  const others =
+    "others" in message && message.others.length > 0
+      ? { others: message.others.map((other) => ({ ...summaryOf(other.action), link: other.link })) }
+      : {};
   const throttle = message.kind === "agent_throttled" ? { throttle: message.throttle } : {};
   const whole = (about: object): object => ({
     type: kind,
     timestamp: message.at,
-    data: { channel, person, ...link, ...throttle, action: about },
+    data: { channel, person, ...link, ...throttle, action: about, ...others },
   });
   const shown = { ...action, text: textOf(action) };
   const withoutParams = { ...shown, truncated: true, params: null, params_digest: digest(action.params) };
@@ -37,6 +41,11 @@ export function buildWebhookBody(message: Message, max = MAX_BODY): string {
     ],
     max,
   );
+}
+
+/** What a digest says about each further request. */
+function summaryOf({ id, agent_id, tool, operation, risk_level, preview, expires_at }: MessageAction): object {
+  return { id, agent_id, tool, operation, risk_level, preview, expires_at };
 }
 
 /** Returns the first candidate that fits. */

@@ -75,6 +75,12 @@ export const Channel = Type.Object(
         },
       ),
     ),
+    digest: Type.Optional(
+      Type.String({
+        description:
+          "Collects requests for approval, such as 15m: they wait for the next multiple of this time, and each recipient gets one message about all of them. Critical requests do not wait.",
+      }),
+    ),
     escalate: Type.Optional(
       Type.Object(
         {

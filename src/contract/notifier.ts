@@ -87,6 +87,11 @@ export interface ApprovalMessage extends MessageBase {
    */
   link: string;
   action: MessageAction;
+  /**
+   * Further requests in the same message, the one that expires first at the beginning, each with its own link. Empty unless
+   * the channel has `digest`. A notifier that such a channel names must show all of them.
+   */
+  others: readonly { action: MessageAction; link: string }[];
   /** The reference that the notifier returned for the first request to this destination, for reminders. */
   reference: string | null;
 }

@@ -19,18 +19,38 @@ const MAX_OPERATION = 80;
  * @example
  * messageTitle(message); // "Approval needed: stripe refund (high risk)"
  */
-export function messageTitle({ kind, action }: ApprovalMessage | ClosedMessage | ThrottleMessage): string {
+export function messageTitle(message: ApprovalMessage | ClosedMessage | ThrottleMessage): string {
+  const { kind, action } = message;
   if (kind === "agent_throttled") return `Agent throttled: ${renderText(action.agent_id, MAX_OPERATION)}`;
   if (kind === "break_glass") return `Emergency approval by one person: ${operationOf(action)}`;
   if (kind === "outcome_unknown") return `Outcome unknown: ${operationOf(action)}`;
   if (kind === "approval_closed") return `${capital(closedOutcome(action))}: ${operationOf(action)}`;
-  const risk = action.risk_level === null ? "" : ` (${renderText(action.risk_level, MAX_OPERATION)} risk)`;
+  const more = "others" in message && message.others.length > 0 ? ` and ${message.others.length} more` : "";
   const words = {
     approval_requested: "Approval needed",
     approval_escalated: "Approval still needed",
     approval_reminder: "Reminder, approval needed",
   }[kind];
-  return `${words}: ${operationOf(action)}${risk}`;
+  return `${words}: ${operationOf(action)}${riskOf(action)}${more}`;
+}
+
+function riskOf({ risk_level: risk }: MessageAction): string {
+  return risk === null ? "" : ` (${renderText(risk, MAX_OPERATION)} risk)`;
+}
+
+/**
+ * Returns two lines for each further request of a digest: what it is, and its link. Empty for other messages.
+ * @example
+ * otherRequestLines(message); // ["2. stripe refund (high risk), expires 2026-01-31 12:00:00 UTC", "https://…/approve#…"]
+ */
+export function otherRequestLines({ others }: Pick<ApprovalMessage, "others">): string[] {
+  return others.flatMap(({ action, link }, i) => {
+    const expiry = action.expires_at === null ? "" : `, expires ${formatTime(action.expires_at)}`;
+    // The preview is safe to display as it is.
+    const preview = action.preview === null ? "" : `: ${action.preview}`;
+    const agent = renderText(action.agent_id, MAX_OPERATION);
+    return [`${i + 2}. ${operationOf(action)}${riskOf(action)}, by ${agent}${expiry}${preview}`, link];
+  });
 }
 
 /**

@@ -31,6 +31,8 @@ export interface Channel {
   escalate: { to: string; after: number } | null;
   /** When people are not notified of what can wait; null for never. */
   quiet: QuietHours | null;
+  /** Interval in which requests are collected into one message, in milliseconds; null sends each by itself. */
+  digest: number | null;
 }
 
 export class ChannelError extends Error {
@@ -93,6 +95,7 @@ export function readChannels(
           ? null
           : { to: given.escalate.to, after: duration(name, "escalate.after", given.escalate.after) },
       quiet: given.quiet === undefined ? null : readQuietHours(name, given.quiet),
+      digest: given.digest === undefined ? null : duration(name, "digest", given.digest),
     });
   }
   for (const { name, escalate } of channels.values()) {

@@ -11,6 +11,7 @@ import { StorageError, type DeliveryChange, type DeliveryRow, type Storage } fro
 import { readReference, errorText } from "./notifier-answer.ts";
 import { NotifierCallFailure, createNotifierCalls } from "./notifier-calls.ts";
 import { createDestinations, type ClosedDestination, MAX_PROBE_PAUSE_MS } from "./destinations.ts";
+import { collectDigest } from "./digest.ts";
 import { isObsolete, expiresWithAction, type MessageBuilder, type ObsoleteMessage } from "./message.ts";
 
 const POLL_MS = 2_000;
@@ -38,6 +39,8 @@ export interface CourierOptions {
   timeoutMs: number;
   /** How long finished deliveries are kept, in milliseconds. */
   keepMs: number;
+  /** Names of the channels with `digest`. Default: none. */
+  digests?: ReadonlySet<string>;
   /** Returns a number from 0 to below 1, which spreads the retries. */
   random(): number;
 }
@@ -195,27 +198,31 @@ class StoreCourier implements Courier {
   }
 
   private async attempt(row: DeliveryRow): Promise<void> {
-    const { clock } = this.options;
-    const message = await this.build(row);
-    if (message === null)
+    const { clock, storage, digests: channels = new Set() } = this.options;
+    const built = await this.build(row);
+    if (built === null)
       return this.recordFailure(row, new Error("the message could not be built; see the log of the service"), false);
-    if (isObsolete(message))
-      return this.settle(row, { state: "obsolete", last_error: message.obsoleteReason, updated_at: clock() });
+    if (isObsolete(built))
+      return this.settle(row, { state: "obsolete", last_error: built.obsoleteReason, updated_at: clock() });
+    const build = (other: DeliveryRow): ReturnType<StoreCourier["build"]> => this.build(other);
+    const { message, others } = await collectDigest({ storage, channels, build, now: clock() }, row, built);
     try {
       const reference = readReference(await this.calls.call(row.notifier, message));
       const hasten = this.destinations.recordSuccess(row.destination);
-      await this.settle(
-        row,
-        {
-          state: "delivered",
-          attempts: row.attempts + 1,
-          last_error: null,
-          reference,
-          delivered_at: clock(),
-          updated_at: clock(),
-        },
-        async (tx) => void (hasten === null || (await tx.hastenDeliveries(row.destination, hasten.attempts, tx.now))),
-      );
+      const delivered = ({ attempts }: DeliveryRow): DeliveryChange => ({
+        state: "delivered",
+        attempts: attempts + 1,
+        last_error: null,
+        // The outcome of one request must not replace a message about several.
+        reference: others.length === 0 ? reference : null,
+        delivered_at: clock(),
+        updated_at: clock(),
+      });
+      await this.settle(row, delivered(row), async (tx) => {
+        for (const other of others)
+          await tx.updateDelivery(other.id, { state: other.state, attempts: other.attempts }, delivered(other));
+        if (hasten !== null) await tx.hastenDeliveries(row.destination, hasten.attempts, tx.now);
+      });
     } catch (error) {
       if (!(error instanceof NotifierCallFailure)) throw error;
       if (!this.stopping) await this.recordFailure(row, error.cause, true);

@@ -42,6 +42,8 @@ interface MessageOptions {
   policies(): Promise<CompiledPolicySet>;
   /** Returns the address of the service for people, without a trailing slash. */
   publicUrl(): string;
+  /** Names of the channels with `digest`. */
+  digests?: ReadonlySet<string>;
 }
 
 export function isObsolete(built: Message | ObsoleteMessage): built is ObsoleteMessage {
@@ -58,7 +60,14 @@ export function expiresWithAction(row: Pick<DeliveryRow, "kind">): boolean {
   return isApprovalRequest(row) || row.kind === "approval_reminder";
 }
 
-export function createMessageBuilder({ storage, clock, mac, policies, publicUrl }: MessageOptions): MessageBuilder {
+export function createMessageBuilder({
+  storage,
+  clock,
+  mac,
+  policies,
+  publicUrl,
+  digests = new Set(),
+}: MessageOptions): MessageBuilder {
   async function build(row: DeliveryRow): Promise<Message | ObsoleteMessage> {
     const base = { id: row.id, attempt: row.attempts + 1, to: row.recipient, at: toRfc3339(row.created_at) };
     if (row.kind === "event") return event(row, base);
@@ -83,6 +92,8 @@ export function createMessageBuilder({ storage, clock, mac, policies, publicUrl 
     const request = await earlierRequest(row, action.id);
     if (row.kind === "approval_closed") {
       if (request?.state !== "delivered") return { obsoleteReason: "the request itself was not delivered" };
+      if (request.reference === null && digests.has(row.channel ?? ""))
+        return { obsoleteReason: "the channel gets digests, and no message of its own was sent for the request" };
       return { ...common, kind: row.kind, reference: request.reference };
     }
     if (action.status !== "pending_approval" || (action.expires_at ?? 0) <= clock())
@@ -99,6 +110,7 @@ export function createMessageBuilder({ storage, clock, mac, policies, publicUrl 
       action: asked,
       kind: row.kind,
       link: link(action, principal),
+      others: [],
       reference: request?.reference ?? null,
     };
   }

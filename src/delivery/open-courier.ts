@@ -34,6 +34,7 @@ export function openCourier(
     );
   const publicUrl = (): string =>
     (config.server.public_url ?? `http://${config.server.host}:${config.server.port}`).replace(/\/+$/, "");
+  const digests = new Set([...channels.values()].flatMap(({ name, digest }) => (digest === null ? [] : [name])));
   return createCourier({
     storage,
     ledger,
@@ -45,11 +46,13 @@ export function openCourier(
       storage,
       clock,
       publicUrl,
+      digests,
       policies: async () => (await policies.current()).compiled,
       mac: (message) => vault.mac("approval-link", message),
     }),
     timeoutMs: config.deliveries.timeout_seconds * 1000,
     keepMs: config.deliveries.keep_days * 86_400_000,
+    digests,
     random: Math.random,
   });
 }

@@ -19,7 +19,7 @@ import {
 import { ownerIdentity } from "../domain/owner.ts";
 import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
 import { REVIEW_DEADLINE_MS } from "../domain/reviews.ts";
-import { delayNotice } from "../domain/quiet-hours.ts";
+import { delayNotice, delayToDigest } from "../domain/quiet-hours.ts";
 import { shiftsBetween } from "../domain/rota.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 import { reachableChannels, type Channel, type ChannelRecipient, type Recipient } from "./channels.ts";
@@ -422,7 +422,7 @@ function requestAndReminder(
 ): NewDelivery[] {
   const { now } = cause;
   const kind = dueAt > firstAt ? "approval_escalated" : "approval_requested";
-  const at = delayNotice(channel.quiet, { at: dueAt, expiresAt, risk });
+  const at = noticeTime(channel, { at: dueAt, expiresAt, risk });
   const request = { action_id, channel: channel.name };
   // The courier sends the message that expires first.
   const giveUpAt = (from: number): number => Math.min(from + DELIVERY_RETRY_MS, expiresAt);
@@ -449,6 +449,15 @@ function requestAndReminder(
       ),
     );
   return deliveries;
+}
+
+/** Returns when a request is sent: after the quiet hours of the channel, and with its next digest. */
+function noticeTime(
+  channel: Pick<Channel, "quiet" | "digest"> | null,
+  notice: { at: number; expiresAt: number; risk: string | null },
+): number {
+  if (channel === null) return notice.at;
+  return delayToDigest(channel.digest, { ...notice, at: delayNotice(channel.quiet, notice) });
 }
 
 /** Returns a failed delivery for a channel that is not configured, so that the list of deliveries shows the mistake. */
@@ -481,10 +490,7 @@ async function notifyAfterReview(
   for (const delivery of await tx.deliveriesOfAction(action_id))
     if (delivery.state === "scheduled" && delivery.kind === "approval_requested")
       await tx.updateDelivery(delivery.id, delivery, {
-        ...scheduleAt(
-          delayNotice(channels.get(delivery.channel ?? "")?.quiet ?? null, { at: now, expiresAt, risk }),
-          now,
-        ),
+        ...scheduleAt(noticeTime(channels.get(delivery.channel ?? "") ?? null, { at: now, expiresAt, risk }), now),
         updated_at: now,
       });
 }

@@ -1,4 +1,7 @@
-/** Quiet hours of a channel: when people are not notified of what can wait. Depends on the configuration and the time only. */
+/**
+ * Quiet hours and digests of a channel: when people are not notified of what can wait. Depends on the configuration and the
+ * time only.
+ */
 import { toInstant, utcOffset } from "./time-zone.ts";
 
 const DAY_MS = 86_400_000;
@@ -33,6 +36,18 @@ export function delayNotice(quiet: QuietHours | null, { at, expiresAt, risk }: N
   if (quiet === null || (risk !== null && quiet.except.includes(risk))) return at;
   const end = endOfQuietHours(quiet, at);
   return end - at > (expiresAt - at) / 2 ? at : end;
+}
+
+/**
+ * Returns when a notice is sent in a digest: at the next multiple of `every`. It does not wait if its risk is critical, or if
+ * less than half of the time to vote would be left afterwards.
+ * @example
+ * delayToDigest(900_000, { at: 1_000_000, expiresAt: 9_000_000, risk: null }) // 1_800_000
+ */
+export function delayToDigest(every: number | null, { at, expiresAt, risk }: Notice): number {
+  if (every === null || risk === "critical") return at;
+  const next = Math.ceil(at / every) * every;
+  return next - at > (expiresAt - at) / 2 ? at : next;
 }
 
 /** Returns when the quiet hours around a time end; the time itself if it is in none. */

@@ -330,6 +330,22 @@ describe("quiet hours", () => {
       assert.deepEqual(told(await written(channels, [withRisk(risk)])), [`approval_requested ben ${wanted}`]);
     });
 
+  test("digests delay a request to the next multiple of their interval, after the quiet hours, and never a critical one", async () => {
+    // T0 is 11 minutes after a multiple of 13 minutes, and 12 hours after one of 19 hours.
+    for (const [risk, more, expected] of [
+      [null, {}, "scheduled 2"],
+      ["critical", {}, "waiting 0"],
+      [null, { digest: "19h" }, "waiting 0"],
+      [null, { quiet }, "scheduled 132"],
+    ] as const) {
+      await empty();
+      const channels = { a: { notifier: "mail", people: [BEN], digest: "13m", ...more } };
+      assert.deepEqual(told(await written(channels, [withRisk(risk)])), [`approval_requested ben ${expected}`]);
+    }
+    const wrong = { a: { notifier: "mail", people: [BEN], digest: "soon" } };
+    assert.throws(() => readChannels(wrong as Config["channels"], [notifier()]), /digest: "soon" is not a duration/);
+  });
+
   test("do not delay an escalation to a channel without them", async () => {
     await empty();
     const channels = {

@@ -172,6 +172,7 @@ export function askedMessage(
     kind: "approval_requested",
     to,
     link: "https://assent.example/approve#apl1_secret.mac",
+    others: [],
     reference: null,
     ...change,
     action: { ...action, ...about },

@@ -7,6 +7,7 @@ import type { ApprovalMessage, ClosedMessage, EventMessage } from "../../../src/
 import { NotifierError } from "../../../src/contract/notifier.ts";
 import { retryDelay } from "../../../src/delivery/courier.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
+import { voteByLink } from "../../support/link-vote.ts";
 import { testNotifier, type TestNotifier } from "../../support/notifier.ts";
 import { startService, type Answer, type Service, type ServiceOptions } from "../../support/service.ts";
 import { eventually, until } from "../../support/wait.ts";
@@ -63,8 +64,7 @@ const closed = async (id: string, to: string): Promise<ClosedMessage> =>
   (await pigeon.next(
     (message) => message.kind === "approval_closed" && message.action.id === id && message.to === to,
   )) as ClosedMessage;
-const vote = (token: string, approve: boolean): Promise<Answer> =>
-  service.call("POST", "/v1/approval-link/verdict", { key: null, body: { token, approve } });
+const vote = (token: string, approve: boolean): Promise<Answer> => voteByLink(service, token, approve);
 const deliveries = async (query = ""): Promise<Record<string, unknown>[]> =>
   (await service.call("GET", `/v1/deliveries${query}`, { key: service.admin })).body.deliveries;
 
@@ -74,6 +74,36 @@ const settled = (query: string, state: string): Promise<Record<string, unknown>>
     async () => (await deliveries(query)).find((row) => row["state"] === state),
     () => `nothing is ${state}: ${query}`,
   );
+
+test("a channel with digests sends one message about all pending requests, and each can be decided by its own link", async () => {
+  await start((config) => (config.channels = { finance: { ...FINANCE, digest: "1h" } }));
+  service.clock.now = HOUR - (Date.now() % HOUR);
+  const ids = [await submit(500), await submit(600), await submit(700), await submit(800)];
+  const [dropped] = ids;
+  await service.call("POST", `/v1/actions/${dropped}/cancel`, { key: service.admin, body: {} });
+  assert.deepEqual(pigeon.messages, [], "nothing is sent before the hour is over");
+  service.clock.now += HOUR;
+  const [anna, ben] = (await Promise.all(
+    ["anna@example.com", "ben@example.com"].map((to) => pigeon.next((message) => message.to === to)),
+  )) as [ApprovalMessage, ApprovalMessage];
+  const requestsOf = (digest: ApprovalMessage) => [digest, ...digest.others];
+  for (const digest of [anna, ben])
+    assert.deepEqual(
+      requestsOf(digest)
+        .map(({ action }) => action.id)
+        .sort(),
+      ids.slice(1).sort(),
+    );
+  for (const { action, link } of requestsOf(anna)) {
+    const { body } = await vote(new URL(link).hash.slice(1), true);
+    assert.deepEqual([body.action.id, body.action.status], [action.id, "approved"]);
+  }
+  await until("the outcomes are settled", async () => (await deliveries("?state=waiting")).length === 0);
+  assert.equal(pigeon.messages.length, 2, "outcomes are not sent one by one");
+  const rows = (await Promise.all(ids.slice(1).map((id) => service.storage.deliveriesOfAction(id)))).flat();
+  const sent = rows.filter(({ state }) => state === "delivered");
+  assert.deepEqual([sent.length, sent.every(({ reference }) => reference === null)], [6, true]);
+});
 
 describe("people and links", () => {
   beforeEach(() => start());

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, test } from "node:test";
 import notifyEmail, { createNotifier, type EmailOptions } from "../../../plugins/notify-email/index.ts";
 import type { Delivered, Message, Notifier } from "../../../src/contract/notifier.ts";
 import type { NotifierError, Plugin } from "../../../src/plugin.ts";
+import { voteByLink } from "../../support/link-vote.ts";
 import { header, startMailServer, type MailServer, type ReceivedMail } from "../../support/mail.ts";
 import {
   askedMessage,
@@ -413,10 +414,7 @@ describe("in a whole service", () => {
       const asked = await about("approval needed");
       assert.equal(header(asked.headers, "reply-to"), "ops@example.com");
       const token = linkIn(asked.text).split("#")[1] as string;
-      const voted = await service.call("POST", "/v1/approval-link/verdict", {
-        key: null,
-        body: { token, approve: false, reason: "<b>no</b>\r\nBcc: eve@example.com" },
-      });
+      const voted = await voteByLink(service, token, false, "<b>no</b>\r\nBcc: eve@example.com");
       assert.equal(voted.status, 200, JSON.stringify(voted.body));
       const closed = await about("denied");
       assert.equal(header(closed.headers, "in-reply-to"), header(asked.headers, "message-id"));
@@ -433,10 +431,7 @@ describe("in a whole service", () => {
       await service.call("POST", "/v1/actions", { body: ASKED });
       const token = linkIn((await about("approval needed")).text).split("#")[1] as string;
       service.clock.now += 9 * HOUR;
-      const late = await service.call("POST", "/v1/approval-link/verdict", {
-        key: null,
-        body: { token, approve: true },
-      });
+      const late = await voteByLink(service, token, true);
       assert.equal(late.status, 410);
       const expired = await about("expired");
       assert.match(expired.text, /The request expired at .* Nobody denied it/);

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, test } from "node:test";
 import notifySlack, { createNotifier } from "../../../plugins/notify-slack/index.ts";
 import type { Notifier, Delivered, Message } from "../../../src/contract/notifier.ts";
 import type { NotifierError, Plugin } from "../../../src/plugin.ts";
+import { voteByLink } from "../../support/link-vote.ts";
 import { ASKING, askedMessage, closedMessage, eventMessage, HOSTILE, HOSTILE_ACTION } from "../../support/receiver.ts";
 import { ASKED, startService, type Service } from "../../support/service.ts";
 import { startSlack, textsOf, TOKEN, type SlackMessage, type SlackServer } from "../../support/slack.ts";
@@ -304,10 +305,7 @@ describe("in a whole service", () => {
       await message("C0FINANCE00", "Approval needed");
       assert.deepEqual(shown(asked), HOSTILE_LINES);
       const [link = ""] = buttons(asked);
-      const voted = await service.call("POST", "/v1/approval-link/verdict", {
-        key: null,
-        body: { token: link.slice(link.indexOf("#") + 1), approve: true, reason: "<!here> fine\r\n" },
-      });
+      const voted = await voteByLink(service, link.slice(link.indexOf("#") + 1), true, "<!here> fine\r\n");
       assert.equal(voted.status, 200, JSON.stringify(voted.body));
       for (const channel of ["D0ANNA00000", "C0FINANCE00"])
         assert.match(

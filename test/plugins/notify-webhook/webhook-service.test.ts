@@ -7,6 +7,7 @@ import { Webhook } from "standardwebhooks";
 import notifyWebhook from "../../../plugins/notify-webhook/index.ts";
 import { PluginError } from "../../../src/runtime/plugins/plugin-options.ts";
 import type { Plugin } from "../../../src/plugin.ts";
+import { voteByLink } from "../../support/link-vote.ts";
 import { ASKING, HOSTILE_ACTION, startReceiver, type Receiver } from "../../support/receiver.ts";
 import { approve, startService, type Service } from "../../support/service.ts";
 
@@ -55,10 +56,7 @@ test("a hostile request arrives complete, its link votes, and the outcome is sen
     [HOSTILE_ACTION.agent_id, HOSTILE_ACTION.operation, HOSTILE_ACTION.params, "anna"],
   );
   const token = data.link.slice(data.link.indexOf("#") + 1);
-  const voted = await service.call("POST", "/v1/approval-link/verdict", {
-    key: null,
-    body: { token, approve: false, reason: "no\r\nBcc: x" },
-  });
+  const voted = await voteByLink(service, token, false, "no\r\nBcc: x");
   assert.equal(voted.status, 200, JSON.stringify(voted.body));
   const closed = await receiver.next(({ path, body }) => path === "/desk" && body.includes("approval_closed"));
   const end = JSON.parse(closed.body).data.action;

@@ -20,6 +20,7 @@ const message: Message = {
   channel: "finance",
   person: "anna",
   reference: null,
+  others: [],
   link: "https://assent.example/approve#apl1_secret.mac",
   action: {
     id: "0190a0a0-0000-7000-8000-000000000001",

@@ -1,0 +1,55 @@
+/**
+ * Collects the requests for approval that one message carries: in a channel with `digest`, those that are due to the same
+ * recipient.
+ */
+import type { ApprovalMessage, Message } from "../contract/notifier.ts";
+import type { DeliveryRow, Storage } from "../contract/storage.ts";
+import { isApprovalRequest, isObsolete, type ObsoleteMessage } from "./message.ts";
+
+/** Requests in one message, because chat services limit its size. Further ones are in the next message. */
+const MAX_REQUESTS = 10;
+/** Waiting deliveries of a destination that are considered. */
+const MAX_READ = 200;
+
+interface DigestOptions {
+  storage: Pick<Storage, "deliveries">;
+  /** Names of the channels with `digest`. */
+  channels: ReadonlySet<string>;
+  /** Returns null for a row whose message cannot be built. */
+  build(row: DeliveryRow): Promise<Message | ObsoleteMessage | null>;
+  now: number;
+}
+
+/** Returns the message with the other requests that are due, and their rows. They count as delivered with it. */
+export async function collectDigest(
+  { storage, channels, build, now }: DigestOptions,
+  row: DeliveryRow,
+  message: Message,
+): Promise<{ message: Message; others: DeliveryRow[] }> {
+  if (!isRequest(message) || !channels.has(row.channel ?? "")) return { message, others: [] };
+  const waiting = await storage.deliveries({ state: "waiting", destination: row.destination, limit: MAX_READ });
+  const due = waiting
+    .filter(
+      (other) =>
+        other.id !== row.id &&
+        isApprovalRequest(other) &&
+        other.channel === row.channel &&
+        other.person === row.person &&
+        other.next_at <= now,
+    )
+    .sort((a, b) => a.give_up_at - b.give_up_at || a.position - b.position)
+    .slice(0, MAX_REQUESTS - 1);
+  const rows: DeliveryRow[] = [];
+  const others: ApprovalMessage["others"][number][] = [];
+  for (const other of due) {
+    const built = await build(other);
+    if (built === null || isObsolete(built) || !isRequest(built)) continue;
+    rows.push(other);
+    others.push({ action: built.action, link: built.link });
+  }
+  return { message: { ...message, others }, others: rows };
+}
+
+function isRequest(message: Message): message is ApprovalMessage {
+  return isApprovalRequest(message);
+}
