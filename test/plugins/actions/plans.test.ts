@@ -302,7 +302,7 @@ test("a stop halts the rest of a plan, and a suspension or the end of its key vo
   await post(`/v1/stop/${stop.id}/lift`, service.admin, { reason: "fine" });
   assert.equal((await post("/v1/agents/doomed/suspend", service.admin, { reason: "odd again" })).status, 200);
   assert.deepEqual(statuses(await read(plan.id)), ["executing", "cancelled", "cancelled"]);
-  assert.equal((await post("/v1/agents/doomed/resume", service.admin)).status, 200);
+  assert.equal((await service.call("POST", "/v1/agents/doomed/resume", { key: service.admin })).status, 200);
   for (const i of [1, 2]) assert.equal(code(await begin(plan, i)), "ACTION_NOT_STARTABLE", "also after it was resumed");
   const last = await startPlan();
   await service.call("DELETE", `/v1/api-keys/${id}`, { key: service.admin });
