@@ -69,6 +69,7 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
     const menu = page.getByRole("navigation").getByRole("link");
     assert.deepEqual(await menu.allTextContents(), [
       "Approvals",
+      "Plans",
       "Actions",
       "Grants",
       "Policies",
@@ -79,7 +80,7 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
       "System",
       "API",
     ]);
-    for (const name of ["Approvals", "Actions", "Grants", "Policies", "Suggestions", "Events", "System"]) {
+    for (const name of ["Approvals", "Plans", "Actions", "Grants", "Policies", "Suggestions", "Events", "System"]) {
       await page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
       await page.getByRole("main").getByRole("heading", { name, exact: true }).waitFor();
       assert.equal(await page.getByRole("alert").count(), 0, name);
