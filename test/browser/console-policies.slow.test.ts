@@ -307,7 +307,7 @@ rules:
       `now: 2026-01-31T12:00:00Z\ncases:\n  - name: c${amount}\n    action: { agent_id: a, tool: wiki, operation: x, params: { amount: ${amount} } }\n    expect: { effect: ${effect} }\n`;
     await editorOf(page, "Tests, as YAML").waitFor();
     await fillEditor(page, test(100, "allow"), "Tests, as YAML");
-    await page.getByText("All 1 test passed.").waitFor();
+    await page.getByText("1 test passed.").waitFor();
     await fillEditor(page, test(101, "allow"), "Tests, as YAML");
     await page.getByText("1 of 1 test failed.").waitFor();
     await page

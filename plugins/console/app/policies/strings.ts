@@ -219,6 +219,6 @@ export const TESTS = {
   download: "Download",
   none: "No tests yet.",
   blocked: "The tests run when the text has no problems.",
-  passed: (count: number) => `All ${counted(count, "test")} passed.`,
-  failed: (failed: number, count: number) => `${failed} of ${counted(count, "test")} failed.`,
+  passed: (count: number) => `${counted(count, "test")} passed.`,
+  failed: (failed: number, count: number) => `${number(failed)} of ${counted(count, "test")} failed.`,
 };
