@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
-import { flipBytes, flipColumns, removeAndRepeatRows, type Audited } from "../support/audit-flips.ts";
+import { flipColumns, removeAndRepeatRows, type Audited } from "../support/audit-flips.ts";
 import { fillStore } from "../support/every-row.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { rawPostgres } from "../support/raw-store.ts";
@@ -25,14 +25,12 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     await server.stop();
   });
 
+  // The audit itself is tested on SQLite, with rows of every kind: here, that Postgres hands it every column and row.
   test("every column of every table, changed by itself, is noticed or listed", async () => {
-    // The same columns of every kind of row are flipped on SQLite.
-    const flipped = await flipColumns(audited, 2);
-    assert.ok(flipped > 120, String(flipped));
+    assert.ok((await flipColumns(audited, 1)) > 100);
   });
 
-  test("50 bytes that are changed anywhere are noticed", () => flipBytes(audited, 50, 20_261_122));
-
-  test("a row that is gone is missed, and one too many is asked where it comes from", () =>
-    removeAndRepeatRows(audited));
+  test("a row that is gone is missed, and one too many is asked where it comes from", async () => {
+    assert.ok((await removeAndRepeatRows(audited, 1)) > 8);
+  });
 });

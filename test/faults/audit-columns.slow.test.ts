@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { UNRECORDED } from "../../src/audit/unrecorded.ts";
-import { faultsOf, flipBytes, flipColumns, removeAndRepeatRows, type Audited } from "../support/audit-flips.ts";
+import { faultsOf, flipColumns, removeAndRepeatRows, type Audited } from "../support/audit-flips.ts";
 import { fillStore } from "../support/every-row.ts";
 import { rawSqlite } from "../support/raw-store.ts";
 import { ROOT } from "../support/runtimes.ts";
@@ -36,9 +36,9 @@ test("every column of every table, changed by itself, is noticed or listed", asy
   assert.ok((await flipColumns(audited)) > 500);
 });
 
-test("80 bytes that are changed anywhere are noticed", () => flipBytes(audited, 80, 20_261_122));
-
-test("a row that is gone is missed, and one too many is asked where it comes from", () => removeAndRepeatRows(audited));
+test("a row that is gone is missed, and one too many is asked where it comes from", async () => {
+  assert.ok((await removeAndRepeatRows(audited)) > 50);
+});
 
 test("what cannot be read is a fault and no stack trace", async () => {
   const table = (name: string) => {

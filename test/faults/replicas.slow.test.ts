@@ -44,6 +44,8 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       Array.from({ length: count }, (_, index) =>
         startService({
           ...more(index),
+          // All have the same store: the first, which is closed last, audits it.
+          ...(index > 0 ? { broken: true } : {}),
           storage: () => postgresStorage({ url, poolSize: 3 }),
           change(config) {
             config.secret = SECRET;
@@ -60,7 +62,8 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       const { admin, agent } = first[0] as Service;
       await work(services, { admin, agent }, url);
     } finally {
-      await Promise.all(services.map((service) => service.close()));
+      await Promise.all(services.slice(1).map((service) => service.close()));
+      await services[0]?.close();
     }
   }
 

@@ -1,9 +1,8 @@
 /** What a writer of the database may do to a store, and what the audit must say to it. */
-import { deepEqual, equal, ok } from "node:assert/strict";
+import { deepEqual, ok } from "node:assert/strict";
 import type { Storage } from "../../src/contract/storage.ts";
 import { UNRECORDED, UNRECORDED_META } from "../../src/audit/unrecorded.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
-import { chance } from "./chance.ts";
 import type { RawRow, RawStore, RawTable, RawValue } from "./raw-store.ts";
 
 /** Of one table, where nothing else is said. */
@@ -98,8 +97,12 @@ export interface Audited {
   vkey: string;
 }
 
-export const faultsOf = async ({ storage, vkey }: Audited): Promise<string[]> =>
-  (await auditStore(storage, vkey)).faults;
+/** Inspects the database's own structures, which takes longest, only if nothing else is wrong. */
+export async function faultsOf({ storage, vkey }: Audited): Promise<string[]> {
+  const { inspect: _, ...rows } = storage;
+  const { faults } = await auditStore(rows, vkey);
+  return faults.length > 0 ? faults : (await auditStore(storage, vkey)).faults;
+}
 
 /** Every column of every table, one at a time: noticed, or in the short table. Answers how many. */
 export async function flipColumns(audited: Audited, mostRows?: number): Promise<number> {
@@ -135,57 +138,15 @@ export async function flipColumns(audited: Audited, mostRows?: number): Promise<
   return flipped;
 }
 
-/** Single bytes that make another value, anywhere: noticed, or in the short table. */
-export async function flipBytes(audited: Audited, times: number, seed: number): Promise<void> {
-  const { raw } = audited;
-  const { random, pick } = chance(seed);
-  const places = (await placesOf(raw)).filter((place) => !isUnrecorded(place) && place.row[place.column] !== null);
-  for (let done = 0; done < times;) {
-    const place = pick(places);
-    const was = place.row[place.column] as Exclude<RawValue, null>;
-    const value = otherByte(was, random);
-    // Everything but 1 is false.
-    const flag = ["approve", "self_approval", "break_glass"].includes(place.column) && was !== 1 && value !== 1;
-    if (value === was || flag) continue;
-    const faults = await withValue(raw, place, value, () => faultsOf(audited));
-    if (faults === null) continue;
-    done++;
-    ok(
-      faults.length > 0,
-      `${place.table.name}.${place.column}: ${String(was).slice(0, 100)} as ${String(value).slice(0, 100)}`,
-    );
-  }
-  deepEqual(await faultsOf(audited), []);
-}
-
-function otherByte(value: string | number | Uint8Array, random: (n: number) => number): RawValue {
-  if (typeof value === "number") {
-    const bytes = new DataView(new ArrayBuffer(8));
-    bytes.setBigInt64(0, BigInt(value));
-    bytes.setUint8(3 + random(5), bytes.getUint8(3 + random(5)) ^ (1 << random(8)));
-    return Number(bytes.getBigInt64(0));
-  }
-  if (typeof value === "string") {
-    if (value === "") return value;
-    const at = random(value.length);
-    return `${value.slice(0, at)}${String.fromCharCode(0x20 + random(0x5f))}${value.slice(at + 1)}`;
-  }
-  if (value.length === 0) return value;
-  const other = new Uint8Array(value);
-  const at = random(other.length);
-  other[at] = (other[at] as number) ^ (1 << random(8));
-  return other;
-}
-
 /** Tables whose rows go by themselves, and those that the ledger knows nothing of. */
 const MAY_GO = ["idempotency", "deliveries", "meta"];
 
-/** One row of each kind gone, and one more of it: noticed. */
-export async function removeAndRepeatRows(audited: Audited): Promise<void> {
+/** One row of each kind gone, and one more of it: noticed. Answers how many rows, at most `mostRows` of each table. */
+export async function removeAndRepeatRows(audited: Audited, mostRows?: number): Promise<number> {
   const { raw } = audited;
   const whole = new Set(UNRECORDED.filter(({ column }) => column === "*").map(({ table }) => table));
   const seen = new Set<RawRow>();
-  for (const { table, row } of await placesOf(raw)) {
+  for (const { table, row } of await placesOf(raw, mostRows)) {
     if (seen.has(row) || (whole.has(table.name) && table.name !== "deliveries")) continue;
     seen.add(row);
     const what = `${table.name} ${JSON.stringify(table.key.map((name) => row[name]))}`;
@@ -214,5 +175,5 @@ export async function removeAndRepeatRows(audited: Audited): Promise<void> {
     ok(faults.length > 0, `nobody asks where ${what} came from`);
   }
   deepEqual(await faultsOf(audited), []);
-  equal(seen.size > 50, true);
+  return seen.size;
 }
