@@ -1,4 +1,7 @@
-/** The core's own test files, run by Deno's and Bun's test runners: the pure part, the ledger, HTTP, and the storage contract. */
+/**
+ * Test files of what depends on a runtime (HTTP, sockets, streams, threads, timers, files, cryptography, SQLite), run by
+ * Deno's and Bun's test runners.
+ */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
@@ -8,15 +11,12 @@ import { ROOT } from "./process.ts";
 import { denoPermissions, programOf, without } from "./runtimes.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
-/**
- * The files and folders that `deno task test` names, so that they stand in one place. Deno has Node's engine; the pure
- * part, which touches nothing else, is tried on Bun's.
- */
+/** The files and folders that `deno task test` names. */
 const { tasks } = JSON.parse(readFileSync(join(ROOT, "deno.json"), "utf8")) as { tasks: { test: { command: string } } };
 const CORE = tasks.test.command.split(" ").filter((word) => word.startsWith("build/test/"));
 
-/** What no engine does otherwise, and takes a fifth of the time: every byte flipped, large trees, each order of events. */
-const LONG = ["ledger/tamper.slow.test.js", "ledger/large.test.js", "client/govern.slow.test.js"];
+/** The domain is pure, so only another engine than Node's and Deno's could change its results. These files test its costs. */
+const LONG = ["domain/policy-cost.test.js", "domain/merkle-large.test.js"];
 
 const filesOf = (paths: readonly string[]): string[] =>
   paths
