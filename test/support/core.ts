@@ -16,7 +16,7 @@ const { tasks } = JSON.parse(readFileSync(join(ROOT, "deno.json"), "utf8")) as {
 const CORE = tasks.test.command.split(" ").filter((word) => word.startsWith("build/test/"));
 
 /** The domain is pure, so only another engine than Node's and Deno's could change its results. These files test its costs. */
-const LONG = ["domain/policy-cost.test.js", "domain/merkle-large.test.js"];
+const LONG = ["domain/policy-cost.slow.test.js", "domain/merkle-large.test.js"];
 
 const filesOf = (paths: readonly string[]): string[] =>
   paths
