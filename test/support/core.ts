@@ -77,7 +77,7 @@ export function coreTests(runtime: keyof typeof RUNNERS): void {
       const [, ...numbers] = counted.exec(output) ?? [];
       // A runner that found no test would leave with 0, too.
       const passed = numbers.reduce((sum, number) => sum + Number(number), 0);
-      assert.ok(passed > 500, `${passed} passed:\n${output.slice(-500)}`);
+      assert.ok(passed > 300, `${passed} passed:\n${output.slice(-500)}`);
     } finally {
       rmSync(cache, { recursive: true, force: true });
     }
