@@ -4,7 +4,7 @@
  */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { settingsFile, addHook } from "../../src/hook/install/host-settings.ts";
@@ -15,7 +15,11 @@ import { until } from "../support/wait.ts";
 import { startModel, type Model, type ModelCall } from "../support/models.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-for (const real of CODING_AGENTS)
+// At once, because they are large downloads.
+const installed = CODING_AGENTS.map((agent) => (withoutAgent(agent) === false ? installAgent(agent) : null));
+for (const each of installed) each?.catch(() => undefined);
+
+for (const [i, real] of CODING_AGENTS.entries())
   describe(`${real.host}, ${real.spec}`, { skip: withoutAgent(real) }, () => {
     let command: [string, string[]] | null = null;
     let why = "";
@@ -23,7 +27,7 @@ for (const real of CODING_AGENTS)
     before(async () => {
       hooks = await startHookService();
       try {
-        command = await installAgent(real);
+        command = (await installed[i]) ?? null;
       } catch (error) {
         why = `${real.spec} cannot be installed or does not run here: ${String(error).slice(0, 200)}`;
       }
@@ -35,7 +39,7 @@ for (const real of CODING_AGENTS)
       commands: (folder: string) => (string | ModelCall)[],
       env: Record<string, string> = {},
       options = "",
-      during: (model: Model) => Promise<unknown> = () => Promise.resolve(),
+      during: (model: Model, folder: string) => Promise<unknown> = () => Promise.resolve(),
     ): Promise<{ results: string[]; ran: string[]; run: Run }> {
       const folder = temporaryFolder("assent-host-");
       const home = join(folder, "home");
@@ -60,7 +64,7 @@ for (const real of CODING_AGENTS)
             cwd: folder,
             env: { ...hooks.env, HOME: home, ...real.env(model.url), ...env },
           }),
-          during(model),
+          during(model, folder),
         ]);
         const ran = existsSync(join(folder, "ran")) ? readFileSync(join(folder, "ran"), "utf8").trim().split("\n") : [];
         return { results: [...model.results], ran, run };
@@ -112,24 +116,28 @@ for (const real of CODING_AGENTS)
       const { ran, results } = await session(
         (folder) => {
           const asked = `echo asked >> ${folder}/ran`;
-          return [asked, "sleep 4; : allowed", asked, asked];
+          return [asked, `until [ -e ${folder}/approved ]; do sleep 0.1; done; : allowed`, asked, asked];
         },
         {},
         " --wait 2",
         // Approved while the second command runs: the third is the first again, and the fourth finds the approval used up.
-        async (model) => {
+        async (model, folder) => {
           await until("the first command is answered", () => model.results.length > 0);
           await approveNext(hooks);
+          writeFileSync(join(folder, "approved"), "");
         },
       );
       assert.match(results[0] ?? "", /waits for approval .*repeat the same command/);
       assert.deepEqual(ran, ["asked"], JSON.stringify(results));
       assert.match(results.at(-1) ?? "", /waits for approval .*repeat the same command/);
     });
-    test("no command runs while the service is away, its key is not taken, or the hook is started wrongly", async (t) => {
+    test("no command runs while the service is away or the hook is started wrongly", async (t) => {
       if (command === null) return t.skip(why);
-      assert.deepEqual((await session(note("allowed"), { ASSENT_URL: "http://127.0.0.1:1" })).ran, []);
-      assert.deepEqual((await session(note("allowed"), { ASSENT_API_KEY: "ask_wrong" })).ran, []);
-      assert.deepEqual((await session(note("allowed"), {}, " --strange")).ran, []);
+      // The hook reports a key that is not accepted as it reports the first of these: test/e2e/hook-matrix.
+      const sessions = await Promise.all([
+        session(note("allowed"), { ASSENT_URL: "http://127.0.0.1:1" }),
+        session(note("allowed"), {}, " --strange"),
+      ]);
+      for (const { ran, results } of sessions) assert.deepEqual(ran, [], JSON.stringify(results));
     });
   });

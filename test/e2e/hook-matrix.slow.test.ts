@@ -85,15 +85,13 @@ const cases = [
   "kill -9",
 ] as const;
 
-async function outcomes(host: Host): Promise<Record<(typeof cases)[number], string>> {
-  const word = (given: Given): string =>
-    stops(host, given)
-      ? "stops"
-      : passes(host, given)
-        ? "runs"
-        : given.stdout === ""
-          ? "no answer"
-          : `?${given.stdout}`;
+function word(host: Host, given: Given): string {
+  if (stops(host, given)) return "stops";
+  if (passes(host, given)) return "runs";
+  return given.stdout === "" ? "no answer" : `?${given.stdout}`;
+}
+
+async function outcomes(host: Host): Promise<Record<Exclude<(typeof cases)[number], "eight at once">, string>> {
   const down = environment(folder, "http://127.0.0.1:1", "k");
   const hanging = await scripted(() => {});
   const garbled = await scripted((end) => end("<html>"));
@@ -106,7 +104,7 @@ async function outcomes(host: Host): Promise<Record<(typeof cases)[number], stri
   ]);
   const approved = run(host, about(host, `asked and approved ${host}`));
   const id = await approveNext(hooks);
-  const held = word(await approved);
+  const held = word(host, await approved);
   const { body } = await hooks.service.call("GET", `/v1/actions/${id}`, { key: hooks.service.admin });
   assert.equal(body.status, "executing");
   const asked = runHook(host, about(host, `asked ${host}`), hooks.env, ["--wait", "3"]);
@@ -119,21 +117,18 @@ async function outcomes(host: Host): Promise<Record<(typeof cases)[number], stri
   assert.match(waiting.out + waiting.err, /repeat the same command/);
   await approveNext(hooks);
   const [unreachable, answeredHtml, unanswered, ended] = await apart;
-  const eight = await Promise.all(Array.from({ length: 8 }, () => run(host, about(host, `allowed at once ${host}`))));
   return {
-    allow: word(allowed),
-    deny: word(denied),
-    ask: word({ stdout: waiting.out, code: waiting.code }),
+    allow: word(host, allowed),
+    deny: word(host, denied),
+    ask: word(host, { stdout: waiting.out, code: waiting.code }),
     approved: held,
-    BOM: word(marked),
-    garbage: word(cut),
-    "service down": word(unreachable),
-    "service garbage": word(answeredHtml),
-    "service hangs": word(unanswered),
-    "key revoked": word(refused),
-    // How many are answered before the hook's patience is over is the machine's affair.
-    "eight at once": eight.map(word).every((one) => one === "runs" || one === "stops") ? "runs or stops" : "wrong",
-    "kill -9": word(ended),
+    BOM: word(host, marked),
+    garbage: word(host, cut),
+    "service down": word(host, unreachable),
+    "service garbage": word(host, answeredHtml),
+    "service hangs": word(host, unanswered),
+    "key revoked": word(host, refused),
+    "kill -9": word(host, ended),
   };
 }
 
@@ -147,8 +142,12 @@ test("the page's matrix is what the hooks do", async () => {
   await hooks.service.call("DELETE", `/v1/api-keys/${body.id}`, { key: hooks.service.admin });
 
   const rows: string[] = [];
-  for (const host of HOSTS) {
-    const outcome = await outcomes(host);
+  assert.equal(HOSTS.length, 8);
+  const eight = await Promise.all(HOSTS.map((host) => run(host, about(host, "allowed at once"))));
+  for (const [i, host] of HOSTS.entries()) {
+    // How many are answered before the hook's timeout depends on the machine.
+    const atOnce = /^(runs|stops)$/.test(word(host, eight[i] as Given)) ? "runs or stops" : "wrong";
+    const outcome = { ...(await outcomes(host)), "eight at once": atOnce };
     rows.push(`| \`${host}\` | ${cases.map((name) => outcome[name]).join(" | ")} |`);
   }
   const page = readFileSync(join(ROOT, "docs/hooks.md"), "utf8");

@@ -2,9 +2,9 @@
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { describe, it, test } from "node:test";
+import { after, describe, it, test } from "node:test";
 import { endGroup, ROOT, startCommand, type ServiceProcess } from "../support/process.ts";
 import { programOf, without, type RuntimeName } from "../support/runtimes.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -27,6 +27,22 @@ function block(name: string): string {
   return found;
 }
 
+const denoCache = temporaryFolder("assent-guide-deno-");
+/** The folder after the block "begin", which installs the package: each user begins with a copy. */
+let begun: Promise<string> | null = null;
+after(async () => {
+  for (const folder of [denoCache, await begun]) if (folder !== null) rmSync(folder, { recursive: true, force: true });
+});
+
+function begin(): Promise<string> {
+  begun ??= (async () => {
+    const walk = new Walk("node");
+    await walk.run("begin");
+    return walk.folder;
+  })();
+  return begun;
+}
+
 /** A new user's folder and terminals. */
 class Walk {
   readonly folder = temporaryFolder("assent-guide-");
@@ -46,7 +62,7 @@ class Walk {
       CLONE: ROOT,
       ASSENT_PORT: "0",
       NO_COLOR: "1",
-      DENO_DIR: join(this.folder, ".deno"),
+      DENO_DIR: denoCache,
       DENO_NO_UPDATE_CHECK: "1",
     };
   }
@@ -111,7 +127,11 @@ class Walk {
 async function walked(runtime: RuntimeName, prepare: string, go: (walk: Walk) => Promise<void>): Promise<void> {
   const walk = new Walk(runtime);
   try {
-    await walk.run("begin");
+    cpSync(await begin(), walk.folder, {
+      recursive: true,
+      verbatimSymlinks: true,
+      filter: (path) => !path.endsWith(".bin") || path.includes("node_modules"),
+    });
     await walk.run(prepare);
     await go(walk);
   } finally {

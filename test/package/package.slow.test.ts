@@ -263,20 +263,22 @@ describe("the package", () => {
   });
 
   it("changes no framework of the project, and its adapter rejects a version that it does not support", async () => {
+    const project = join(scratch, "beside-ai");
+    const framework = join(scratch, "ai");
+    mkdirSync(framework);
+    writeFileSync(join(framework, "package.json"), '{ "name": "ai", "version": "5.0.101" }');
+    execFileSync("npm", ["pack", "--silent", framework], { cwd: scratch });
+    await install(project, join(scratch, "ai-5.0.101.tgz"));
+    const path = join(project, "node_modules/ai/package.json");
+    const installed = readFileSync(path, "utf8");
+    assert.equal((JSON.parse(installed) as Manifest).version, "5.0.101");
     for (const [version, isSupported] of [
       ["5.0.101", false],
       ["6.0.100", true],
       ["7.0.0", true],
       ["9.0.0", false],
     ] as const) {
-      const project = join(scratch, `beside-ai-${version}`);
-      const framework = join(scratch, `ai-${version}`);
-      mkdirSync(framework);
-      writeFileSync(join(framework, "package.json"), JSON.stringify({ name: "ai", version }));
-      execFileSync("npm", ["pack", "--silent", framework], { cwd: scratch });
-      await install(project, join(scratch, `ai-${version}.tgz`));
-      const installed = JSON.parse(readFileSync(join(project, "node_modules/ai/package.json"), "utf8")) as Manifest;
-      assert.equal(installed.version, version);
+      writeFileSync(path, installed.replace("5.0.101", version));
       const { code, err } = await run(process.execPath, ["-e", 'import("assent/adapters/ai-sdk")'], { cwd: project });
       assert.equal(code === 0, isSupported, err);
       if (!isSupported)
@@ -337,29 +339,31 @@ describe("the package", () => {
     assert.equal(code, 0, out + err);
   });
 
-  for (const [module, options] of [
-    ["nodenext", ["--module", "nodenext"]],
-    ["bundler", ["--module", "esnext", "--moduleResolution", "bundler"]],
+  // Each way of resolving and each set of types once.
+  for (const [module, options, where, libraries] of [
+    ["nodenext", ["--module", "nodenext"], "a browser's types", ["--lib", "es2023,dom,dom.iterable,dom.asynciterable"]],
+    [
+      "bundler",
+      ["--module", "esnext", "--moduleResolution", "bundler"],
+      "Node's types",
+      ["--lib", "es2023", "--types", "node", "--typeRoots", join(ROOT, "node_modules/@types")],
+    ],
   ] as const)
-    for (const [where, libraries] of [
-      ["a browser's types", ["--lib", "es2023,dom,dom.iterable,dom.asynciterable"]],
-      ["Node's types", ["--lib", "es2023", "--types", "node", "--typeRoots", join(ROOT, "node_modules/@types")]],
-    ] as const)
-      it(`compiles a plugin, a client, a storage and a service: ${module}, ${where}, libraries checked`, async () => {
-        const sources = { "mine.ts": PLUGIN, "client.ts": CLIENT, "storage.ts": STORAGE, "service.ts": SERVICE };
-        for (const [name, text] of Object.entries(sources)) writeFileSync(join(plain, name), text);
-        const strict = [
-          "--strict",
-          "--exactOptionalPropertyTypes",
-          "--noUncheckedIndexedAccess",
-          "--skipLibCheck",
-          "false",
-        ];
-        const all = ["--ignoreConfig", "--noEmit", "--target", "es2022", ...strict, ...options, ...libraries];
-        const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
-        const { code, out, err } = await run(process.execPath, [tsc, ...all, ...Object.keys(sources)], { cwd: plain });
-        assert.equal(code, 0, out + err);
-      });
+    it(`compiles a plugin, a client, a storage and a service: ${module}, ${where}, libraries checked`, async () => {
+      const sources = { "mine.ts": PLUGIN, "client.ts": CLIENT, "storage.ts": STORAGE, "service.ts": SERVICE };
+      for (const [name, text] of Object.entries(sources)) writeFileSync(join(plain, name), text);
+      const strict = [
+        "--strict",
+        "--exactOptionalPropertyTypes",
+        "--noUncheckedIndexedAccess",
+        "--skipLibCheck",
+        "false",
+      ];
+      const all = ["--ignoreConfig", "--noEmit", "--target", "es2022", ...strict, ...options, ...libraries];
+      const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
+      const { code, out, err } = await run(process.execPath, [tsc, ...all, ...Object.keys(sources)], { cwd: plain });
+      assert.equal(code, 0, out + err);
+    });
 
   describe("on Node", () => {
     for (const [version, program] of Object.entries(NEWER)) {
