@@ -157,6 +157,19 @@ export class SqliteEngine implements SqlEngine {
     }
   }
 
+  async compact(): Promise<void> {
+    const open = this.inPlace();
+    const writer = (open.writer ??= connectStore(open.library, open.path, { busyTimeout: this.busyTimeout }));
+    this.tried(() => writer.exec("vacuum"));
+    // The log has the new pages, and the file still the old ones.
+    await this.scrub();
+    if (open.stale)
+      throw new StorageError(
+        "unavailable",
+        `another program reads ${open.path}, so copies of erased data remain in it; end that program and compact again`,
+      );
+  }
+
   private opened(): OpenStore {
     if (this.store === null) throw new StorageError("unavailable", `the store ${this.given} is not open`);
     if (this.store.lost !== null) throw this.store.lost;

@@ -141,6 +141,7 @@ export function withFaults(storage: Storage): Storage & { faults: Faults } {
     ...(storage.backup === undefined
       ? {}
       : { backup: (path: string) => (storage.backup as (path: string) => Promise<void>)(path) }),
+    ...(storage.compact === undefined ? {} : { compact: storage.compact.bind(storage) }),
     ...(storage.upkeep === undefined
       ? {}
       : { upkeep: (max: number) => (storage.upkeep as NonNullable<Storage["upkeep"]>)(max) }),

@@ -76,6 +76,11 @@ export interface Storage extends StorageReader {
    */
   backup?(path: string): Promise<void>;
   /**
+   * Rewrites the files of the store, so that they contain no copy of erased or deleted data. Other calls wait. If the process
+   * ends meanwhile, the store is unchanged. Absent if the database has its own tools for this.
+   */
+  compact?(): Promise<void>;
+  /**
    * Does up to `max` units of deferred work, such as the sums that make `analytics` fast, and resolves to the number
    * done. Changes nothing that readers can observe. Absent if the store defers no work.
    */

@@ -18,7 +18,7 @@ export type SqlPurpose = "write" | "copy" | "aside" | "migrate";
 
 export interface SqlEngine extends Pick<
   Storage,
-  "name" | "exclusive" | "watch" | "backup" | "onConnection" | "processes"
+  "name" | "exclusive" | "watch" | "backup" | "compact" | "onConnection" | "processes"
 > {
   /**
    * Connects, and acquires the lock if only one process may write. With `readOnly` nothing is locked or changed, and a

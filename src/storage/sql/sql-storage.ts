@@ -92,6 +92,8 @@ async function orStorageError<T>(engine: SqlEngine, doing: string, work: () => P
   }
 }
 
+const READ_ONLY = "the store was opened to be read only";
+
 function createAccess(engine: SqlEngine, dialect: SqlDialect, statements: Statements): Access {
   const { reads, writes } = statements;
   const access: Access = {
@@ -106,7 +108,7 @@ function createAccess(engine: SqlEngine, dialect: SqlDialect, statements: Statem
       }),
     async transact(purpose, work, readFrom) {
       access.assertOpen();
-      if (access.state === "read only") throw new StorageError("readonly", "the store was opened to be read only");
+      if (access.state === "read only") throw new StorageError("readonly", READ_ONLY);
       const tx = await orStorageError(engine, "write to the store", () =>
         engine.begin(purpose, readFrom === undefined ? [] : listLockReads(statements.lockReads, readFrom)),
       );
@@ -279,7 +281,7 @@ export function createSqlStorage(
 
   /** Returns the methods that only some databases support. */
   function optionalMethods(): Partial<Storage> {
-    const { backup, watch, processes, onConnection } = engine;
+    const { backup, compact, watch, processes, onConnection } = engine;
     return {
       ...(dialect.suspendAppendOnly === undefined
         ? {}
@@ -301,6 +303,16 @@ export function createSqlStorage(
               access.assertOpen();
               await orStorageError(engine, "copy the store", () => backup.call(engine, path));
             },
+          }),
+      ...(compact === undefined
+        ? {}
+        : {
+            compact: () =>
+              enqueue(async () => {
+                access.assertOpen();
+                if (access.state === "read only") throw new StorageError("readonly", READ_ONLY);
+                await orStorageError(engine, "compact the store", () => compact.call(engine));
+              }),
           }),
       ...(processes === undefined ? {} : { processes }),
       ...(onConnection === undefined ? {} : { onConnection: onConnection.bind(engine) }),

@@ -1,0 +1,36 @@
+import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
+import { configFrom } from "./serve.ts";
+import { withStore } from "./with-store.ts";
+
+export const compact: Command = {
+  summary: "rewrite the embedded store without copies of erased data",
+  help: `usage: assent compact [--config FILE]
+
+Rewrites assent.db while the service is stopped. SQLite can keep copies of erased data in unused parts of its file; after this
+command there are none, and free space is returned to the file system. Needs free disk space of twice the size of the store. If
+it is interrupted, the store is unchanged. For a store on Postgres, run VACUUM FULL in the database instead
+(docs/erasure.md).
+
+  --config FILE   configuration file that names the store
+
+examples:
+  assent compact
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, { config: { type: "string" } });
+    if (positionals.length > 0) throw usage("assent compact takes no arguments");
+    const config = configFrom(process.env, values.config);
+    // SQLite's temporary file contains the whole store, so it must be on the same disk, in the same private folder. SQLite
+    // reads this variable when the first database is opened.
+    process.env["SQLITE_TMPDIR"] ??= config.data;
+    await withStore(config, {}, async (storage) => {
+      if (storage.compact === undefined)
+        throw new CommandError(
+          `${storage.name} cannot be compacted by this command: use the database's own tools, as docs/erasure.md describes`,
+        );
+      await storage.compact();
+    });
+    io.out("the store was rewritten: its file contains no copies of erased data");
+    return EXIT.ok;
+  },
+};
