@@ -88,7 +88,7 @@ export {
 export { MAX_META_BYTES, commitMeta, countMetaBytes, decodeMeta } from "./domain/meta.ts";
 export { commitFacts, commitPast, decodePasts, findPast, restoreFacts } from "./domain/past.ts";
 export { commitSalted, decodeSalted, matchesCommitment } from "./domain/kept.ts";
-export { findErasureBlocker } from "./domain/erasure.ts";
+export { ERASABLE_PARTS, type ErasablePart, findErasureBlocker } from "./domain/erasure.ts";
 export { type RecordedKey, countPeople, listKeyMakers, principalsOfKeys } from "./domain/standing.ts";
 export { type TokenCheckResult, type TokenClaims, checkToken, decodeToken, makeToken } from "./domain/tokens.ts";
 export { type Visibility, canSee } from "./domain/visibility.ts";
@@ -251,6 +251,17 @@ export { foldName } from "./domain/names.ts";
 export { type Rota, shiftAt, shiftsBetween } from "./domain/rota.ts";
 export { type Stop, type Stops, isStopActive, listActiveStops, stopApplies } from "./domain/stops.ts";
 
+export {
+  commitSubject,
+  HELD_SUBJECTS,
+  type LegalHold,
+  type LegalHolds,
+  listActiveHolds,
+  namesAction,
+  openSubject,
+  termsOf,
+} from "./domain/legal-holds.ts";
+
 // Users
 export {
   type Delegation,
@@ -295,6 +306,7 @@ export {
   type ErasureEntry,
   type ExecutionEntry,
   type GrantEntry,
+  type LegalHoldEntry,
   type PlanEntry,
   type PolicyChange,
   type RedecisionEntry,

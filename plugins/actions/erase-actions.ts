@@ -4,6 +4,7 @@ import {
   actionEntryFields,
   confirmWithScope,
   type CoreHost,
+  type ErasablePart,
   type ErasureEntry,
   findErasureBlocker,
   type LedgerTransaction,
@@ -12,47 +13,95 @@ import {
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { verifyAgainstLedger } from "./verify-record.ts";
-import { rereadAction, visibleAction } from "./visible-action.ts";
 import type { ContentFilter } from "./content-filter.ts";
+import { actionHeld, createHoldFinder } from "./held-actions.ts";
+import { verifyAgainstLedger, verifyContent } from "./verify-record.ts";
+import { contentBytes, rereadAction, visibleAction } from "./visible-action.ts";
 
 /** Rows held in memory at a time. Each may be as large as a request. */
 const PAGE = 50;
 /** Limits of one HTTP request. The response says where the next one continues. */
 const MAX_SCANNED = 5000;
 const MAX_MS = 5000;
+/** Bytes that one transaction searches for each person under a legal hold, because the ledger's lock is held meanwhile. */
+const MAX_BYTES_PER_TRANSACTION = 1_000_000;
 /** Length of a request, in characters, that takes at least a millisecond to search. */
 const LARGE = 50_000;
 
 type ErasureCause = Pick<ErasureEntry, "cause" | "reason" | "by">;
 
-interface ErasureResult {
+export interface ErasureResult {
   erased: number;
   /** Actions that differ from their ledger entries. They are evidence, so they are not erased. */
   altered: number;
+  /** Actions under a legal hold. They are not erased. */
+  held: number;
+  /** Ids of those holds. */
+  holds: string[];
 }
 
-/** Erases the actions in one transaction. Skips open, unknown, erased and altered ones. */
+/** Splits actions into groups that one transaction can search. */
+export function* groupBySize<T extends ActionRow>(rows: readonly T[]): Iterable<T[]> {
+  let group: T[] = [];
+  let size = 0;
+  for (const row of rows) {
+    const bytes = contentBytes(row);
+    if (group.length > 0 && size + bytes > MAX_BYTES_PER_TRANSACTION) {
+      yield group;
+      [group, size] = [[], 0];
+    }
+    group.push(row);
+    size += bytes;
+  }
+  if (group.length > 0) yield group;
+}
+
+/** Adds the result of one transaction to a total. */
+export function addErasures(total: ErasureResult, { erased, altered, held, holds }: ErasureResult): void {
+  total.erased += erased;
+  total.altered += altered;
+  total.held += held;
+  total.holds = [...new Set([...total.holds, ...holds])];
+}
+
+/**
+ * Finds the actions that can be erased. Leaves out open, unknown, erased, altered and held ones. The holds are those of the
+ * ledger under its lock, so a hold that was placed meanwhile, in any process, prevents the erasure.
+ */
+async function findErasable(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  ids: readonly string[],
+): Promise<{ erasable: ActionRow[]; result: ErasureResult }> {
+  const erasable: ActionRow[] = [];
+  const result: ErasureResult = { erased: 0, altered: 0, held: 0, holds: [] };
+  const findHold = await createHoldFinder(host, tx.legalHolds, host.documents.within(tx));
+  // Verify all before the first write, so that one altered action does not roll back the others.
+  for (const id of ids) {
+    const row = await tx.action(id);
+    if (row === null || row.erased_at !== null || findErasureBlocker(row, tx.now) !== null) continue;
+    try {
+      verifyContent(row, await verifyAgainstLedger(host, tx, row));
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      result.altered++;
+      continue;
+    }
+    const hold = findHold(row);
+    if (hold === null) erasable.push(row);
+    else addErasures(result, { erased: 0, altered: 0, held: 1, holds: [hold.id] });
+  }
+  return { erasable, result };
+}
+
+/** Erases the actions in one transaction. */
 export async function eraseActions(
   host: CoreHost,
   tx: LedgerTransaction,
   ids: readonly string[],
   cause: ErasureCause,
 ): Promise<ErasureResult> {
-  const erasable: ActionRow[] = [];
-  let altered = 0;
-  // Verify all before the first write, so that one altered action does not roll back the others.
-  for (const id of ids) {
-    const row = await tx.action(id);
-    if (row === null || row.erased_at !== null || findErasureBlocker(row, tx.now) !== null) continue;
-    try {
-      await verifyAgainstLedger(host, tx, row);
-      erasable.push(row);
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      altered++;
-    }
-  }
+  const { erasable, result } = await findErasable(host, tx, ids);
   for (const row of erasable) {
     tx.record({ type: "erasure", v: 1, ...actionEntryFields(row, tx.now), ...cause }, row.submitted_by);
     if (!(await tx.eraseAction(row.id, tx.now)))
@@ -60,7 +109,28 @@ export async function eraseActions(
   }
   // Remove limit uses that are too old to count.
   if (erasable.length > 0) await tx.pruneLimitUses(tx.now - USE_RETENTION_MS, PAGE);
-  return { erased: erasable.length, altered };
+  return { ...result, erased: erasable.length };
+}
+
+/** Erases one part of the actions in one transaction, and keeps their requests. */
+export async function eraseParts(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  ids: readonly string[],
+  part: ErasablePart,
+  reason: string,
+): Promise<ErasureResult> {
+  const { erasable, result } = await findErasable(host, tx, ids);
+  const rows = erasable.filter((row) => row[part] !== null);
+  for (const row of rows) {
+    tx.record(
+      { type: "part_erasure", v: 1, ...actionEntryFields(row, tx.now), part, reason, by: null },
+      row.submitted_by,
+    );
+    if (!(await tx.eraseActionPart(row.id, part)))
+      throw new Error(`the ${part} of ${row.id} was not erased although the ledger's lock was held`);
+  }
+  return { ...result, erased: rows.length };
 }
 
 export function eraseAction(host: CoreHost, credential: Credential, id: string, reason: string): Promise<ActionRow> {
@@ -69,8 +139,10 @@ export function eraseAction(host: CoreHost, credential: Credential, id: string, 
     const row = await visibleAction(tx, id, current);
     const open = row.erased_at === null ? findErasureBlocker(row, tx.now) : null;
     if (open !== null) throw new Refusal("ACTION_OPEN", `the action is ${open}`);
-    if (row.erased_at === null) await verifyAgainstLedger(host, tx, row);
-    await eraseActions(host, tx, [id], { cause: "asked", reason, by: toActor(current.key, current.principal) });
+    if (row.erased_at === null) verifyContent(row, await verifyAgainstLedger(host, tx, row));
+    const by = toActor(current.key, current.principal);
+    const { holds } = await eraseActions(host, tx, [id], { cause: "asked", reason, by });
+    if (holds[0] !== undefined) throw actionHeld(id, holds[0]);
     return rereadAction(tx, id);
   });
 }
@@ -102,8 +174,17 @@ export async function eraseMatching(
   wanted: ErasureRequest,
   signal: AbortSignal,
 ): Promise<ErasureCount> {
-  const { reason, until, agent_id, matchesContent: holds, cause } = wanted;
-  const count: ErasureCount = { looked_at: 0, matched: 0, open: 0, altered: 0, erased: 0, next: null };
+  const { reason, until, agent_id, matchesContent: matches, cause } = wanted;
+  const count: ErasureCount = {
+    looked_at: 0,
+    matched: 0,
+    open: 0,
+    erased: 0,
+    altered: 0,
+    held: 0,
+    holds: [],
+    next: null,
+  };
   let before = wanted.before ?? Infinity;
   if (until !== null && wanted.before === null) {
     const span = await host.storage.decisionSpan(0, until);
@@ -121,26 +202,34 @@ export async function eraseMatching(
     const due: ActionRow[] = [];
     for (const row of rows) {
       if (row.erased_at !== null || (until !== null && row.created_at >= until)) continue;
-      if (holds === null || holds(row)) due.push(row);
+      if (matches === null || matches(row)) due.push(row);
       // Yield after a large request, so that other requests are served.
-      if (holds !== null && row.request.length > LARGE) await setImmediate();
+      if (matches !== null && row.request.length > LARGE) await setImmediate();
     }
     const closed = due.filter((row) => findErasureBlocker(row, host.clock()) === null);
     count.looked_at += rows.length;
     count.matched += due.length;
     count.open += due.length - closed.length;
-    if (reason !== null && closed.length > 0) {
-      const ids = closed.map(({ id }) => id);
-      const done = await host.ledger.transact(async (tx) => {
-        const current = await confirmWithScope(tx, credential, "actions:erase");
-        return eraseActions(host, tx, ids, { cause, reason, by: toActor(current.key, current.principal) });
-      });
-      count.erased += done.erased;
-      count.altered += done.altered;
-    }
+    if (reason === null) addErasures(count, await countHeld(host, closed));
+    else
+      for (const group of groupBySize(closed)) {
+        const ids = group.map(({ id }) => id);
+        const done = await host.ledger.transact(async (tx) => {
+          const current = await confirmWithScope(tx, credential, "actions:erase");
+          return eraseActions(host, tx, ids, { cause, reason, by: toActor(current.key, current.principal) });
+        });
+        addErasures(count, done);
+      }
     before = rows.at(-1)?.decision_seq ?? 0;
     if (rows.length < PAGE) return count;
     if (count.looked_at >= MAX_SCANNED || performance.now() > end || signal.aborted) return { ...count, next: before };
     await setImmediate();
   }
+}
+
+/** Counts the actions that a legal hold covers now. */
+async function countHeld(host: CoreHost, rows: readonly ActionRow[]): Promise<ErasureResult> {
+  const findHold = await createHoldFinder(host, await host.legalHolds.list(), host.documents);
+  const ids = rows.flatMap((row) => findHold(row)?.id ?? []);
+  return { erased: 0, altered: 0, held: ids.length, holds: [...new Set(ids)] };
 }

@@ -58,6 +58,8 @@ const ErasuresAnswer = Type.Object(
     altered: Type.Integer({
       description: "Matching actions that differ from the ledger. They are not erased: run `assent audit`.",
     }),
+    held: Type.Integer({ description: "Matching actions that are under a legal hold. They are not erased." }),
+    holds: Type.Array(Type.String(), { description: "Ids of these holds: `GET /v1/holds/{id}`." }),
     erased: Type.Integer(),
     next: Type.Union([Type.Integer(), Type.Null()], {
       description:
@@ -80,7 +82,7 @@ export function erasureRoutes(host: CoreHost, tag: string): Route[] {
       description:
         "Permanently erases `params`, `context`, `meta`, `result`, their hash and their salt from the store, and records who did so and why. The decision, its entries and their proofs remain. A repeated request changes nothing.",
       responses: { 200: ACTION_RESPONSE },
-      errors: ["ACTION_NOT_FOUND", "ACTION_OPEN", "RECORD_ALTERED"],
+      errors: ["ACTION_NOT_FOUND", "ACTION_OPEN", "ACTION_HELD", "RECORD_ALTERED"],
       handle: async ({ credential, params, body }) =>
         actionReply(host, await eraseAction(host, credential, params.id, body.reason), credential),
     }),

@@ -8,6 +8,7 @@ import { executionRoutes } from "./execution-routes.ts";
 import { createCredentialEnding } from "./credential-ending.ts";
 import { CREDENTIAL_ENTRIES } from "./credential-entries.ts";
 import { createExpiry } from "./expiry.ts";
+import { holdRoutes } from "./hold-routes.ts";
 import { grantRoutes } from "./grant-routes.ts";
 import { suggestedRuleRoutes } from "./suggested-rule-routes.ts";
 import { planRoutes } from "./plan-routes.ts";
@@ -60,6 +61,7 @@ export default defineCorePlugin({
         ...planRoutes(host, TAG, expiry),
         ...executionRoutes(host, TAG, expiry),
         ...erasureRoutes(host, TAG),
+        ...holdRoutes(host, TAG),
         ...grantRoutes(host, TAG),
         ...suggestedRuleRoutes(host, TAG),
         rotaRoute(host, TAG),

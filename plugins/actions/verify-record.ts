@@ -7,11 +7,13 @@ import {
   type ActionRequest,
   buildActionHistory,
   commitDigest,
+  commitResult,
   type CoreHost,
   type DecisionEntry,
   decodeEntry,
   differingColumns,
   encodeRequest,
+  type ErasablePart,
   equalBytes,
   type ExecutionEntry,
   hashLeaf,
@@ -81,6 +83,8 @@ export interface VerifiedHistory {
   questions: readonly RecordedQuestion[];
   /** Commitment to the reported result. */
   result: string | null;
+  /** Parts that were erased while the request was kept. */
+  erasedParts: readonly ErasablePart[];
 }
 
 type Reader = Pick<StorageReader, "entriesOfAction">;
@@ -103,6 +107,32 @@ export async function verifyAgainstLedger(
     altered: altered.join(", "),
   });
   throw recordAlteredError(row, altered);
+}
+
+/**
+ * Throws RECORD_ALTERED unless the texts of the request, the metadata, the result and the questions are the ones that the entries commit to.
+ * Without this check, an altered text could be erased although the original mentions a person under a legal hold.
+ */
+export function verifyContent(row: ActionRow, { first, result, questions, erasedParts }: VerifiedHistory): void {
+  const matches = {
+    request: hasRecordedRequest(row),
+    meta: matchesCommitment(first.meta, row.meta),
+    result: hasRecordedResult(row, result),
+    questions: questionsMatch(questions, row.questions),
+  };
+  const altered = Object.entries(matches)
+    .filter(([part, isRecorded]) => !(isRecorded || (erasedParts as readonly string[]).includes(part)))
+    .map(([part]) => part);
+  if (altered.length > 0) throw recordAlteredError(row, altered);
+}
+
+function hasRecordedResult({ result, salt }: ActionRow, commitment: string | null): boolean {
+  if (commitment === null || result === null) return commitment === null && result === null;
+  try {
+    return commitResult(salt, JSON.parse(result) as Parameters<typeof commitResult>[1]) === commitment;
+  } catch {
+    return false;
+  }
 }
 
 /** Whether the row matches its ledger entries. An altered row is evidence, so its status is left as it is. */
@@ -184,6 +214,7 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
     approvals: history.approvals,
     questions: history.questions,
     result: history.result,
+    erasedParts: history.erasedParts,
   };
   const altered = differingColumns(history.action, row);
   if (history.action.erased_at === null) {
@@ -193,8 +224,10 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
   if (votes === undefined) return { recorded, altered };
   // Approvers and policies rely on the texts of the request, `meta` and the questions, so they must match.
   if (!hasRecordedRequest(row)) altered.push("request");
-  if (!matchesCommitment(first.meta, row.meta)) altered.push("meta");
-  if (!questionsMatch(history.questions, row.questions)) altered.push("questions");
+  const { erasedParts } = history;
+  if (!erasedParts.includes("meta") && !matchesCommitment(first.meta, row.meta)) altered.push("meta");
+  if (!erasedParts.includes("questions") && !questionsMatch(history.questions, row.questions))
+    altered.push("questions");
   const votesMatch =
     votes.length === history.votes.length &&
     history.votes.every((vote) => votes.some((stored) => differingColumns(vote, stored).length === 0));

@@ -84,7 +84,8 @@ export function toApiActivity(row: EntryRow, proof: string, source: { origin: st
 }
 
 function activityOf({ change = "", verdict, type }: AnyEntry): (typeof ACTIVITY)[keyof typeof ACTIVITY] {
-  if (type === "erasure" || ["revoked", "ended", "lifted"].includes(change)) return ACTIVITY.delete;
+  if (type === "erasure" || type === "part_erasure" || ["revoked", "ended", "lifted", "released"].includes(change))
+    return ACTIVITY.delete;
   if (["created", "registered", "placed", "granted", "used"].includes(change)) return ACTIVITY.create;
   return change !== "" || verdict !== undefined || type === "policy_set" ? ACTIVITY.update : ACTIVITY.other;
 }

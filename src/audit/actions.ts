@@ -122,6 +122,8 @@ async function auditAction(
   else {
     request = openRequest(row, (entryOf(first as EntryRow) as DecisionEntry).commitment, fault);
     if (!editMatches(history.edit, row)) fault("its effective request does not match the commitment in the ledger");
+    for (const part of history.erasedParts)
+      if (row[part] !== null) fault(`its ${part} was erased, but is still in the store`);
     checkResult(row, history, fault);
     checkCommitments(row, own.map(entryOf), history, fault);
   }
@@ -209,7 +211,8 @@ function openRequest(row: ActionRow, commitment: string, fault: ReportFault): Ac
   return before ? request : null;
 }
 
-function checkResult(row: ActionRow, { result: commitment }: ActionHistory, fault: ReportFault): void {
+function checkResult(row: ActionRow, { result: commitment, erasedParts }: ActionHistory, fault: ReportFault): void {
+  if (erasedParts.includes("result")) return;
   if (commitment === null) {
     if (row.result !== null) fault("it has a result, but none was reported");
     return;
@@ -238,8 +241,10 @@ function checkCommitments(
     fault("the history that its decisions read does not match the commitment in the ledger");
   const [first] = entries;
   const commitment = first?.type === "decision" ? first.meta : null;
-  if (!matchesCommitment(commitment, meta)) fault("its meta does not match the commitment in the ledger");
-  if (!questionsMatch(history.questions, questions))
+  const { erasedParts } = history;
+  if (!erasedParts.includes("meta") && !matchesCommitment(commitment, meta))
+    fault("its meta does not match the commitment in the ledger");
+  if (!erasedParts.includes("questions") && !questionsMatch(history.questions, questions))
     fault("its questions and answers do not match the commitments in the ledger");
 }
 

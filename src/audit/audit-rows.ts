@@ -28,6 +28,7 @@ import { effectiveRequest } from "../domain/edited-request.ts";
 import { withSubject, reportDifferences, checkEachRow, type AuditedStore, type ReportFault } from "./report.ts";
 import type { PoliciesAudit } from "./policies.ts";
 import type { GrantsAudit } from "./grants.ts";
+import type { LegalHoldsAudit } from "./legal-holds.ts";
 import type { SuggestedRulesAudit } from "./suggested-rules.ts";
 import type { PlansAudit } from "./plans.ts";
 import type { StopsAudit } from "./stops.ts";
@@ -50,6 +51,7 @@ interface RowsAudit {
   store: AuditedStore;
   policies: PoliciesAudit;
   stops: StopsAudit;
+  holds: LegalHoldsAudit;
   grants: GrantsAudit;
   suggested: SuggestedRulesAudit;
   plans: PlansAudit;
@@ -104,7 +106,7 @@ async function checkUse({ store, policies }: RowsAudit, row: LimitUseRow, fault:
 
 /** Checks that the resource of an idempotency key was created by the same key at the same time. */
 async function checkIdempotency(
-  { store, policies, stops, grants, plans }: RowsAudit,
+  { store, policies, stops, holds, grants, plans }: RowsAudit,
   row: IdempotencyRow,
   fault: ReportFault,
 ): Promise<void> {
@@ -122,6 +124,10 @@ async function checkIdempotency(
     "POST /v1/stop": async () => {
       const { placed_by, placed_at } = stops.stop(resource_id) ?? {};
       return placed_by === undefined ? null : { key_id: placed_by.key_id, created_at: placed_at };
+    },
+    "POST /v1/holds": async () => {
+      const { placed_by, placed_at } = holds.hold(resource_id) ?? {};
+      return placed_by === undefined ? null : { key_id: placed_by.key_id, created_at: placed_at, body_hash: "" };
     },
     "POST /v1/grants": async () => {
       const { by, granted_at } = grants.grant(resource_id) ?? {};

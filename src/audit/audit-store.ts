@@ -21,6 +21,7 @@ import { auditRows } from "./audit-rows.ts";
 import { createThrottlesAudit } from "./throttles.ts";
 import { createExceptionalVotesAudit } from "./exceptional-votes.ts";
 import { createGrantsAudit } from "./grants.ts";
+import { createLegalHoldsAudit } from "./legal-holds.ts";
 import { createPlansAudit } from "./plans.ts";
 import { createStopsAudit } from "./stops.ts";
 import { createSuggestedRulesAudit } from "./suggested-rules.ts";
@@ -70,6 +71,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   const directory = new DirectoryAudit(store);
   const policies = new PoliciesAudit(store);
   const stops = createStopsAudit();
+  const holds = createLegalHoldsAudit();
   const grants = createGrantsAudit(() => stops.stops());
   const suggested = createSuggestedRulesAudit();
   const plans = createPlansAudit();
@@ -99,6 +101,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       directory.fold(row, body);
       policies.fold(row, body);
       stops.fold(body);
+      holds.fold(body);
       exceptional.fold(body);
       users.fold(body);
       grants.fold(body);
@@ -169,6 +172,12 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     (fault) => coverage.check(store, fault),
     catchUp,
   );
+  await retryWhileFaulty(
+    "the legal holds",
+    createFaultCollector(faults),
+    (fault) => holds.check(store, fault),
+    catchUp,
+  );
   await retryWhileFaulty("the keys that sign", createFaultCollector(faults), (fault) => signing.check(fault), catchUp);
   await retryWhileFaulty(
     "the policies",
@@ -194,6 +203,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
       store,
       policies,
       stops,
+      holds,
       grants,
       suggested,
       plans,

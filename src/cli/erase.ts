@@ -1,12 +1,15 @@
 import { parseDuration, parseRfc3339, toRfc3339 } from "../domain/time.ts";
 import { EXIT, parse, usage, type Command, type Output } from "./command.ts";
-import { privilegedClient, withServiceErrors, showAction, textFlag } from "./remote.ts";
+import { privilegedClient, readSecretFlag, showAction, withServiceErrors } from "./remote.ts";
 
 interface Count {
   looked_at: number;
   matched: number;
   open: number;
   altered: number;
+  held: number;
+  /** Ids of the legal holds on them. */
+  holds: string[];
   erased: number;
 }
 
@@ -34,7 +37,8 @@ contain the data. Without --yes the command only prints what would be erased.
   --json             print the counts, or the action, as JSON
 
 All given conditions must match. Actions that are still open (pending, with a usable permit, or started within the last
-day) are not erased. The key needs the scope actions:erase.
+day) or under a legal hold ("assent hold") are not erased. The key needs the scope actions:erase. Exits 1 if actions were not
+erased because of a legal hold, or because they differ from the ledger.
 
 examples:
   assent erase 019346a0-0000-7000-8000-000000000000 --reason "request 4711" --yes
@@ -80,7 +84,7 @@ examples:
     const count = await eraseAll({ ...conditions, ...(yes ? { dry_run: false, reason } : {}) }, io);
     if (json) io.out(JSON.stringify({ dry_run: !yes, ...count }));
     else io.out(describeCount(count, yes));
-    return count.altered > 0 ? EXIT.failure : EXIT.ok;
+    return count.altered > 0 || (yes && count.held > 0) ? EXIT.failure : EXIT.ok;
   },
 };
 
@@ -103,46 +107,43 @@ async function selection(given: Record<string, string | undefined>): Promise<Rec
     wanted["until"] = until;
   }
   if (agent !== undefined) wanted["agent_id"] = agent;
-  if (value !== undefined) wanted["value"] = await valueOf(value);
+  if (value !== undefined) wanted["value"] = await readSecretFlag(value);
   if (number !== undefined) {
     if (number.trim() === "" || !Number.isFinite(Number(number)))
       throw usage(`--number takes a number, not "${number}"`);
     wanted["value"] = Number(number);
   }
   if (at !== undefined) wanted["pointer"] = at;
-  if (subject !== undefined) wanted["subject"] = await valueOf(subject);
+  if (subject !== undefined) wanted["subject"] = await readSecretFlag(subject);
   if (Object.keys(wanted).length === 0)
     throw usage("select actions with an action id, --older-than, --until, --agent, --value, --number or --subject");
   return wanted;
 }
 
-/** Reads the value of `--value`. The newline at the end of a file is not part of the value. */
-async function valueOf(given: string): Promise<string> {
-  const text = await textFlag(given, (plain) => plain);
-  return text === given ? text : text.replace(/\r?\n$/, "");
-}
-
 /** Repeats the request until all actions were examined: one request examines some thousands. */
 async function eraseAll(wanted: Record<string, unknown>, io: Output): Promise<Count> {
-  const total: Count = { looked_at: 0, matched: 0, open: 0, altered: 0, erased: 0 };
+  const total: Count = { looked_at: 0, matched: 0, open: 0, altered: 0, held: 0, holds: [], erased: 0 };
   const service = await privilegedClient();
   for (let before: number | null | undefined; before !== null;) {
     const body = { ...wanted, ...(before === undefined ? {} : { before }) };
     const part = await withServiceErrors(() =>
       service.call<Count & { next: number | null }>("POST", "/v1/erasures", body),
     );
-    for (const name of ["looked_at", "matched", "open", "altered", "erased"] as const) total[name] += part[name];
+    for (const name of ["looked_at", "matched", "open", "altered", "held", "erased"] as const)
+      total[name] += part[name];
+    total.holds = [...new Set([...total.holds, ...part.holds])];
     before = part.next;
     if (before !== null && io.watched) io.err(`${total.matched} of ${total.looked_at} actions so far`);
   }
   return total;
 }
 
-function describeCount({ looked_at, matched, open, altered, erased }: Count, yes: boolean): string {
+function describeCount({ looked_at, matched, open, altered, held, holds, erased }: Count, yes: boolean): string {
   return [
     `${matched} of ${looked_at} actions match`,
     ...(open > 0 ? [`${open} of them are still open and were not erased`] : []),
     ...(altered > 0 ? [`${altered} of them differ from the ledger and were not erased: run assent audit`] : []),
+    ...(held > 0 ? [`${held} of them are under legal hold and were not erased: ${holds.join(", ")}`] : []),
     yes ? `${erased} were erased` : "nothing was erased; add --reason and --yes to erase them",
   ].join("; ");
 }

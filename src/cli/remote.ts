@@ -148,3 +148,9 @@ export async function textFlag(value: string, plain: (value: string) => string |
     throw usage(`"${value.slice(1)}" cannot be read: ${error.message}`);
   });
 }
+
+/** Reads a value that can be given as `@file` or `-`. The newline at the end of a file is not part of the value. */
+export async function readSecretFlag(given: string): Promise<string> {
+  const text = await textFlag(given, (plain) => plain);
+  return text === given ? text : text.replace(/\r?\n$/, "");
+}

@@ -5,6 +5,7 @@ import { DEFAULT_REJECTION_HOLDS_MS, MAX_REJECTION_HOLDS_MS } from "../domain/po
 import { BreakGlassSchema } from "./break-glass-schema.ts";
 import { Channel } from "./channel.ts";
 import { GroupsSchema } from "./groups-schema.ts";
+import { LegalHoldSchema } from "./legal-hold-schema.ts";
 import { RotaSchema } from "./rota-schema.ts";
 import { ServerSchema } from "./server-schema.ts";
 import { StopSchema } from "./stop-schema.ts";
@@ -16,6 +17,9 @@ const Rate = Type.Object(
   },
   { additionalProperties: false },
 );
+
+const RetentionDays = (description: string) =>
+  Type.Union([Type.Integer({ minimum: 1, maximum: 36_500 }), Type.Null()], { default: null, description });
 
 /** `assent.yaml`. Every key is optional; the defaults serve one machine from the working folder. */
 export const ConfigSchema = Type.Object(
@@ -206,6 +210,7 @@ export const ConfigSchema = Type.Object(
     rota: RotaSchema,
     stop: StopSchema,
     break_glass: BreakGlassSchema,
+    legal_hold: LegalHoldSchema,
     channels: Type.Record(Type.String(), Channel, {
       default: {},
       description: "Who is told when a policy's `approval.notify` names the channel.",
@@ -245,11 +250,18 @@ export const ConfigSchema = Type.Object(
     ),
     retention: Type.Object(
       {
-        erase_after_days: Type.Union([Type.Integer({ minimum: 1, maximum: 36_500 }), Type.Null()], {
-          default: null,
-          description:
-            "Erases what was asked and reported so many days after the action was decided; absent: never. The decision, who decided and the proof stay.",
-        }),
+        request_days: RetentionDays(
+          "Erases an action's parameters, context and everything else so many days after its decision; absent: never. The decision, who decided and the proof stay.",
+        ),
+        result_days: RetentionDays(
+          "Erases the results that tools reported so many days after the decision; absent: with the request.",
+        ),
+        meta_days: RetentionDays(
+          "Erases the metadata of requests so many days after the decision; absent: with the request.",
+        ),
+        questions_days: RetentionDays(
+          "Erases approvers' questions and the agents' answers so many days after the decision; absent: with the request.",
+        ),
         idempotency_days: Type.Integer({
           default: 30,
           minimum: 1,
@@ -258,7 +270,11 @@ export const ConfigSchema = Type.Object(
             "Forgets idempotency keys so many days after their request. Those of actions that may have run stay, so that a request sent again never runs twice.",
         }),
       },
-      { default: {}, additionalProperties: false, description: "How long parameters, and idempotency keys, are kept." },
+      {
+        default: {},
+        additionalProperties: false,
+        description: "How long parameters, results and idempotency keys are kept.",
+      },
     ),
     agents: Type.Union([Type.Literal("bound"), Type.Literal("any")], {
       default: "bound",

@@ -7,6 +7,7 @@ import type { SuggestedRules } from "../domain/suggested-rules.ts";
 import type { Delegations } from "../domain/delegations.ts";
 import type { PasskeyAssertion } from "../domain/gesture.ts";
 import type { JsonObject } from "../domain/json.ts";
+import type { LegalHolds } from "../domain/legal-holds.ts";
 import type { Rota } from "../domain/rota.ts";
 import type { Scope } from "../domain/scopes.ts";
 import type { GroupSubject } from "../domain/groups.ts";
@@ -105,12 +106,19 @@ export interface Groups {
   onCall(principal: string, at: number): readonly string[];
 }
 
-/** Emergency approvals, as the ledger records them. */
+/** Legal holds, as the ledger records them. */
+export interface LegalHoldList {
+  /** Returns all of them at the newest commit, released ones included. Rejects with StorageError. */
+  list(): Promise<LegalHolds>;
+}
+
+/** Suggested rules, as the ledger records them. */
 export interface SuggestedRuleList {
   /** Returns the suggested rules at the newest commit that this process knows. Rejects with StorageError. */
   list(): Promise<SuggestedRules>;
 }
 
+/** Emergency approvals, as the ledger records them. */
 export interface BreakGlassList {
   /** Returns all of them at the newest commit, reviewed ones included. Rejects with StorageError. */
   list(): Promise<BreakGlassUses>;
@@ -203,7 +211,7 @@ export type HostStorage = Omit<StorageReader, keyof DocumentReads | keyof Visibl
 /** A plugin's documents, which it can also write in a job of `ledger.transact`. */
 export interface Documents extends DocumentReader {
   /** Returns a writer for the documents inside a ledger job. Its writes commit with the job or not at all. */
-  within(tx: LedgerTransaction): DocumentWriter;
+  within(tx: Omit<LedgerTransaction, "activePolicies">): DocumentWriter;
 }
 
 /** Passed to `setup` of a privileged plugin: the members of `Host`, and the services of the core. */
@@ -241,6 +249,8 @@ export interface CoreHost extends Host {
   readonly agents: Agents;
   /** Available after start. */
   readonly stops: StopList;
+  /** Available after start. */
+  readonly legalHolds: LegalHoldList;
   /** Available after start. */
   readonly grants: GrantList;
   /** After start. */

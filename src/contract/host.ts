@@ -88,7 +88,14 @@ export interface HostConfig {
     readonly rejection_holds_seconds: number;
     readonly trust_key_makers: boolean;
   };
-  readonly retention: { readonly erase_after_days: number | null; readonly idempotency_days: number };
+  readonly retention: {
+    readonly request_days: number | null;
+    readonly result_days: number | null;
+    readonly meta_days: number | null;
+    readonly questions_days: number | null;
+    readonly idempotency_days: number;
+  };
+  readonly legal_hold: { readonly release_approvals: number };
   readonly stop: { readonly lift_approvals: number; readonly notify: readonly string[] | null };
   readonly permits: { readonly valid_seconds: number };
   readonly server: {

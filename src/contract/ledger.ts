@@ -5,6 +5,7 @@ import type { BreakGlassUses } from "../domain/break-glass.ts";
 import type { SuggestedRules } from "../domain/suggested-rules.ts";
 import type { Delegations } from "../domain/delegations.ts";
 import type { Grants } from "../domain/grants.ts";
+import type { LegalHolds } from "../domain/legal-holds.ts";
 import type { LogKeyProof } from "../domain/log-keys.ts";
 import type { Facts } from "../domain/policy/policy-types.ts";
 import type { Stops } from "../domain/stops.ts";
@@ -56,6 +57,8 @@ export interface LedgerTransaction extends Omit<
   /** Returns the stops that apply to an action, including changes made earlier in this batch. */
   stopFacts(action: Pick<ActionRequest, "agent_id" | "tool">): StopFacts;
   readonly stops: Stops;
+  /** All legal holds, including changes made earlier in this batch. */
+  readonly legalHolds: LegalHolds;
   /** All users, including changes made earlier in this batch. */
   readonly users: Users;
   /** All grants, including changes made earlier in this batch. */
@@ -68,7 +71,7 @@ export interface LedgerTransaction extends Omit<
   readonly suggestedRules: SuggestedRules;
   /** Activates this policy set when the batch commits. The job must also record an entry. */
   activatePolicySet(digest: string): Promise<void>;
-  /** Invalidates the caches of other processes after a change of a key, user, agent, stop, grant or delegation. The job must also record an entry. */
+  /** Invalidates the caches of other processes after a change of a key, user, agent, stop, legal hold, grant or delegation. The job must also record an entry. */
   bumpEpoch(): void;
 }
 

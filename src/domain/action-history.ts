@@ -12,11 +12,13 @@ import type {
   DecisionEntry,
   ErasureEntry,
   ExecutionEntry,
+  PartErasureEntry,
   QuestionEntry,
   RedecisionEntry,
   ReviewEntry,
 } from "./entries.ts";
 import type { Effect, ReasonCode, Risk } from "./policy/policy-types.ts";
+import type { ErasablePart } from "./erasure.ts";
 import { questionsDigest, type RecordedQuestion } from "./questions.ts";
 import { describeReviewDenial, findOutstanding, type RequiredReviewer, reviewsApprove } from "./reviews.ts";
 import { parseRfc3339 } from "./time.ts";
@@ -30,6 +32,7 @@ export type ActionEntry = (
   | ReviewEntry
   | ExecutionEntry
   | ErasureEntry
+  | PartErasureEntry
 ) & {
   seq: number;
 };
@@ -145,6 +148,8 @@ export interface ActionHistory {
   edit: RecordedEdit | null;
   /** Commitment to the reported result; null before it is reported. */
   result: string | null;
+  /** Parts that were erased while the request was kept. */
+  erasedParts: ErasablePart[];
   /** Whether the action was ever allowed or approved. */
   mayHaveRun: boolean;
   /** Whether the action still counts against limits. */
@@ -206,6 +211,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     commitment: first.commitment,
     edit: null,
     result: null,
+    erasedParts: [],
     mayHaveRun: first.status === "allowed",
     countsAgainstLimits: true,
     faults: [],
@@ -226,6 +232,12 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
   if (entry.type === "erasure") {
     if (action.status === "pending_approval") faults.push("it was erased while it was pending");
     action.erased_at = at;
+    return;
+  }
+  if (entry.type === "part_erasure") {
+    if (action.status === "pending_approval") faults.push(`its ${entry.part} was erased while it was pending`);
+    if (history.erasedParts.includes(entry.part)) faults.push(`its ${entry.part} was erased twice`);
+    history.erasedParts.push(entry.part);
     return;
   }
   if (entry.type === "question") return applyQuestion(history, entry, at);

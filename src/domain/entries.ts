@@ -12,6 +12,7 @@ import type {
   DecisionEntry,
   ErasureEntry,
   ExecutionEntry,
+  PartErasureEntry,
   QuestionEntry,
   RedecisionEntry,
   ReviewEntry,
@@ -22,6 +23,7 @@ import type {
   DelegationEntry,
   GrantEntry,
   KeyEntry,
+  LegalHoldEntry,
   LogKeyEntry,
   PermitKeyEntry,
   PlanEntry,
@@ -61,11 +63,13 @@ type CoreEntry =
   | ReviewEntry
   | ExecutionEntry
   | ErasureEntry
+  | PartErasureEntry
   | PolicySetEntry
   | KeyEntry
   | AgentEntry
   | UserEntry
   | StopEntry
+  | LegalHoldEntry
   | GrantEntry
   | DelegationEntry
   | BreakGlassEntry
@@ -85,12 +89,14 @@ export const ENTRY_TYPES = [
   "review",
   "execution",
   "erasure",
+  "part_erasure",
   "plan",
   "policy_set",
   "api_key",
   "agent",
   "user",
   "stop",
+  "legal_hold",
   "grant",
   "delegation",
   "break_glass",
@@ -107,6 +113,7 @@ export const FOLLOWED_TYPES = [
   "agent",
   "user",
   "stop",
+  "legal_hold",
   "grant",
   "delegation",
   "break_glass",

@@ -4,6 +4,13 @@ import type { ActionStatus } from "./actions.ts";
 /** An action without a result is treated as finished this long after its start. Milliseconds. */
 const RESULT_TIMEOUT_MS = 86_400_000;
 
+/**
+ * Parts of an action that its retention period can erase ahead of the request. Without its request, nothing else of an action
+ * is kept.
+ */
+export const ERASABLE_PARTS = ["result", "meta", "questions"] as const;
+export type ErasablePart = (typeof ERASABLE_PARTS)[number];
+
 /** The columns of an action's row that erasure depends on. */
 interface ErasableAction {
   status: ActionStatus;

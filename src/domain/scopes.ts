@@ -7,6 +7,7 @@ export const SCOPES = [
   "actions:execute",
   "actions:erase",
   "actions:settle",
+  "holds:write",
   "credentials:receive",
   "approvals:decide",
   "approvals:break_glass",

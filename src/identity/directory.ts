@@ -1,5 +1,5 @@
 /**
- * Keys, users, agents and stops as the ledger records them. The tables are only a cache, which anyone with write access to
+ * Keys, users, agents, stops and legal holds as the ledger records them. The tables are only a cache, which anyone with write access to
  * the database can change. So the owner and the rights of a key are verified against this directory ahead of each write.
  */
 import { StorageError, type EntryRow, type KeyRow, type StorageReader } from "../contract/storage.ts";
@@ -12,6 +12,7 @@ import {
   type FollowedType,
   type GrantEntry,
   type KeyEntry,
+  type LegalHoldEntry,
   type PermitKeyEntry,
   type StopEntry,
   type SuggestedRuleEntry,
@@ -21,6 +22,7 @@ import { applyBreakGlassEntry, NO_BREAK_GLASS, type BreakGlassUses } from "../do
 import { applyDelegationEntry, NO_DELEGATIONS, type Delegations } from "../domain/delegations.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { applyGrantEntries, NO_GRANTS, type Grants } from "../domain/grants.ts";
+import { applyLegalHoldEntry, NO_LEGAL_HOLDS, type LegalHolds } from "../domain/legal-holds.ts";
 import { hashLeaf } from "../domain/merkle.ts";
 import { foldName } from "../domain/names.ts";
 import { ownerIdentity } from "../domain/owner.ts";
@@ -54,6 +56,7 @@ export class Directory {
     agent: 0,
     user: 0,
     stop: 0,
+    legal_hold: 0,
     grant: 0,
     delegation: 0,
     break_glass: 0,
@@ -69,6 +72,7 @@ export class Directory {
   /** Whether a user has ever enrolled. */
   private hasPeople = false;
   private stopMap: Stops = NO_STOPS;
+  private legalHoldMap: LegalHolds = NO_LEGAL_HOLDS;
   private delegationMap: Delegations = NO_DELEGATIONS;
   private breakGlassUses: BreakGlassUses = NO_BREAK_GLASS;
   private suggestedRuleMap: SuggestedRules = NO_SUGGESTED_RULES;
@@ -104,6 +108,11 @@ export class Directory {
   /** Returns the stops as of the last commit that was followed. */
   stops(): Stops {
     return this.stopMap;
+  }
+
+  /** Returns the legal holds as of the last commit that was followed. */
+  legalHolds(): LegalHolds {
+    return this.legalHoldMap;
   }
 
   /** Returns the delegations as of the last commit that was followed. */
@@ -174,6 +183,7 @@ export class Directory {
     if (!equalBytes(hashLeaf(row.bytes), row.leaf_hash))
       throw new StorageError("corrupt", `entry ${row.seq} of the ledger was changed; run assent audit`);
     if (type === "stop") this.stopMap = applyStopEntry(this.stopMap, decodeEntry<StopEntry>(row.bytes));
+    else if (type === "legal_hold") this.takeLegalHold(row);
     else if (type === "api_key") this.takeKey(row);
     else if (type === "agent") this.takeAgent(row);
     else if (type === "user") this.takeUser(row);
@@ -204,6 +214,11 @@ export class Directory {
     this.hasPeople ||= hasEnrolled(entry.user);
     if (before !== null && before.name !== name)
       this.earlierNames.set(id, [...new Set([...(this.earlierNames.get(id) ?? []), before.name])]);
+  }
+
+  private takeLegalHold({ seq, bytes }: EntryRow): void {
+    const entry = decodeEntry<LegalHoldEntry>(bytes);
+    this.legalHoldMap = applied(seq, () => applyLegalHoldEntry(this.legalHoldMap, { ...entry, seq }));
   }
 
   private takeDelegation({ seq, bytes }: EntryRow): void {

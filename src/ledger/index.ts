@@ -7,6 +7,7 @@ import type { Job, Ledger, LogKeyView, Prefetch, SignedCheckpoint, UrgentJob } f
 import { StorageError, type LedgerHead, type Storage, type StoredHead } from "../contract/storage.ts";
 import type { RequestTrace } from "../contract/tracer.ts";
 import { NO_BREAK_GLASS } from "../domain/break-glass.ts";
+import { NO_LEGAL_HOLDS } from "../domain/legal-holds.ts";
 import { NO_DELEGATIONS } from "../domain/delegations.ts";
 import { NO_GRANTS } from "../domain/grants.ts";
 import { NO_SUGGESTED_RULES } from "../domain/suggested-rules.ts";
@@ -79,6 +80,8 @@ export interface LedgerOptions {
   agentFacts: BatchContext["agentFacts"];
   /** If absent, there are no stops. */
   stops?: BatchContext["stops"];
+  /** If absent, there are no legal holds. */
+  legalHolds?: BatchContext["legalHolds"];
   /** If absent, there are no users. */
   users?: BatchContext["users"];
   /** If absent, there are no grants. */
@@ -252,6 +255,7 @@ class ProcessLedger implements OpenLedger {
       stops: options.stops ?? (() => NO_STOPS),
       users: options.users ?? (() => NO_USERS),
       grants: options.grants ?? (() => NO_GRANTS),
+      legalHolds: options.legalHolds ?? (() => NO_LEGAL_HOLDS),
       delegations: options.delegations ?? (() => NO_DELEGATIONS),
       breakGlass: options.breakGlass ?? (() => NO_BREAK_GLASS),
       suggestedRules: options.suggestedRules ?? (() => NO_SUGGESTED_RULES),

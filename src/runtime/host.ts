@@ -168,6 +168,9 @@ function createPrivileged(
     get stops() {
       return part("stops");
     },
+    get legalHolds() {
+      return part("legalHolds");
+    },
     get grants() {
       return part("grants");
     },
@@ -212,6 +215,7 @@ function configOf({
   environment,
   agents,
   approvals,
+  legal_hold,
   permits,
   retention,
   stop,
@@ -226,6 +230,7 @@ function configOf({
     approvals: Object.freeze({ ...approvals }),
     permits: Object.freeze({ valid_seconds: permits.valid_seconds }),
     retention: Object.freeze({ ...retention }),
+    legal_hold: Object.freeze({ ...legal_hold }),
     stop: Object.freeze({ ...stop }),
     server: Object.freeze({ max_wait_seconds, public_url, max_page_bytes }),
   });

@@ -1,6 +1,14 @@
 /** Opens the components of a runtime, in order. */
 import type { Config } from "../config/index.ts";
-import type { BreakGlassList, Groups, Processes, SuggestedRuleList, UserList, Vault } from "../contract/core-host.ts";
+import type {
+  BreakGlassList,
+  Groups,
+  LegalHoldList,
+  Processes,
+  SuggestedRuleList,
+  UserList,
+  Vault,
+} from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { GrantList } from "../contract/grants.ts";
 import type { StopList } from "../contract/stops.ts";
@@ -51,6 +59,7 @@ export interface Parts {
   users: UserList;
   agents: AgentService;
   stops: StopList;
+  legalHolds: LegalHoldList;
   grants: GrantList;
   breakGlass: BreakGlassList;
   suggestedRules: SuggestedRuleList;
@@ -144,6 +153,13 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     rejectionHoldsMs: config.approvals.rejection_holds_seconds * 1000,
   });
   const stops = createStops({ storage, directory, head, clock });
+  const legalHolds: LegalHoldList = {
+    async list() {
+      const { epoch } = await head();
+      await directory.follow(storage, epoch);
+      return directory.legalHolds();
+    },
+  };
   const grants = createGrants({ storage, directory, head });
   const breakGlass: BreakGlassList = {
     async list() {
@@ -192,6 +208,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     follow: (tx, { epoch }) => directory.follow(tx, epoch),
     confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
     stops: () => directory.stops(),
+    legalHolds: () => directory.legalHolds(),
     users: () => directory.users(),
     grants: directory.grants,
     delegations: () => directory.delegations(),
@@ -221,6 +238,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     users,
     agents,
     stops,
+    legalHolds,
     grants,
     breakGlass,
     suggestedRules,

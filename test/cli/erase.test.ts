@@ -56,6 +56,31 @@ test("one action is shown, and erased with --yes and a reason", async () => {
   assert.match(refused.err, /ACTION_OPEN/);
 });
 
+test("assent hold keeps an action from being erased, is listed with its id, and is released with a reason", async () => {
+  const id = await submitted("unknown", "x", { to: "Cleo" });
+  const placed = await as(keys.admin, "hold", "--action", id, "--reason", "case 7");
+  assert.equal(placed.code, EXIT.ok, placed.err);
+  const hold = / {2}id {8}(\S+)/.exec(placed.out)?.[1] ?? "";
+  assert.match(placed.out, new RegExp(`^active {2}action ${id}\n`));
+  const refused = await as(keys.admin, "erase", id, "--reason", "r", "--yes");
+  assert.equal(refused.code, EXIT.failure);
+  assert.ok(refused.err.includes("ACTION_HELD") && refused.err.includes(hold), refused.err);
+  const search = await as(keys.admin, "erase", "--value", "Cleo", "--reason", "r", "--yes");
+  assert.equal(search.code, EXIT.failure);
+  assert.match(search.out, new RegExp(`1 of them are under legal hold and were not erased: ${hold}; 0 were erased`));
+  assert.match((await as(keys.admin, "hold", "--list")).out, /reason {4}case 7/);
+  assert.match((await as(keys.admin, "hold", "--release", hold, "--reason", "over")).out, /^released {2}action/);
+  assert.equal((await as(keys.admin, "hold", "--list")).out, "no legal hold is active\n");
+  for (const args of [
+    [],
+    ["--agent", "a"],
+    ["--agent", "a", "--action", "b", "--reason", "r"],
+    ["--list", "--agent", "a"],
+  ])
+    assert.equal((await as("none", "hold", ...args)).code, EXIT.usage, args.join(" "));
+  assert.equal((await as(keys.admin, "erase", id, "--reason", "r", "--yes")).code, EXIT.ok);
+});
+
 test("matching actions are counted, and erased with --yes and a reason", async () => {
   const ids = [
     await submitted("unknown", "x", { to: { email: "anna@example.org" } }),

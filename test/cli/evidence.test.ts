@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { eraseParts } from "../../plugins/actions/erase-actions.ts";
 import { EXIT } from "../../src/cli/command.ts";
 import type { PackFile } from "../../src/cli/evidence/page/read-lines.ts";
 import { verifyPack } from "../../src/cli/evidence/page/verify-pack.ts";
@@ -57,6 +58,12 @@ before(async () => {
   ids.erased = await submit("search", { q: "a secret" });
   await service.call("POST", `/v1/actions/${ids.erased}/start`, { key, body: {} });
   await service.call("POST", `/v1/actions/${ids.erased}/result`, { key, body: { success: true } });
+  const trimmed = await submit("search", { q: "hats" });
+  await service.call("POST", `/v1/actions/${trimmed}/start`, { key, body: {} });
+  await service.call("POST", `/v1/actions/${trimmed}/result`, { key, body: { success: true } });
+  await service.runtime.host.ledger.transact((tx) =>
+    eraseParts(service.runtime.host, tx, [trimmed], "result", "the configuration keeps results for 1 days"),
+  );
   const erasure = { key: service.admin, body: { reason: "request 7" } };
   assert.equal((await service.call("POST", `/v1/actions/${ids.erased}/erase`, erasure)).status, 200);
   await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "drill", tool: "nothing" } });
@@ -116,7 +123,7 @@ test("says who approved, on what grounds, and what they saw", async () => {
   assert.equal(code, EXIT.ok, err);
   const report = await verify(read(folder));
   assert.deepEqual(report.faults, []);
-  assert.deepEqual(report.counts, { ...report.counts, actions: 4, erased: 1, signedVotes: 1 });
+  assert.deepEqual(report.counts, { ...report.counts, actions: 5, erased: 1, signedVotes: 1 });
   const vote = report.votes.find(({ action }) => action.id === ids.signed);
   assert.deepEqual(
     [vote?.name, vote?.verdict, vote?.comment, vote?.isSigned, vote?.decision?.reason, vote?.decision?.rule],

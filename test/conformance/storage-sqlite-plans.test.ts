@@ -51,6 +51,7 @@ const {
 } = prepareReads(writer, sqliteDialect);
 const {
   updateAction,
+  erasePart,
   updateAgent,
   updatePolicy,
   updateDelivery,
@@ -128,6 +129,7 @@ describe("query plans", () => {
       { status: "approved", updated_at: 1 },
     );
     assert.deepEqual(planOf(guarded), ["SEARCH actions USING INDEX actions_by_id (id=?)"]);
+    assert.deepEqual(planOf(erasePart.result), ["SEARCH actions USING INDEX actions_by_id (id=?)"]);
     assert.match(planOf(updatePolicy({ updated_at: 1 })).join(), /^SEARCH policies USING INDEX/);
     assert.match(planOf(updateAgent({ updated_at: 1 })).join(), /^SEARCH agents USING INDEX/);
   });

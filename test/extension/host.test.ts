@@ -62,6 +62,7 @@ test("plugins see no secret of the configuration, and cannot change it", () =>
         "approvals",
         "data",
         "environment",
+        "legal_hold",
         "permits",
         "policies",
         "retention",

@@ -85,7 +85,7 @@ test("is passed over by the sweep of what nobody started", async (t) => {
 
 test("does not hold up erasure behind it", async (t) => {
   const { service, allowed, later } = await damaged(t, {
-    change: (config) => (config.retention.erase_after_days = 30),
+    change: (config) => (config.retention.request_days = 30),
   });
   service.clock.now += 31 * DAY;
   await service.restart();

@@ -328,7 +328,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       },
       () => ({
         change(config) {
-          config.retention.erase_after_days = 1;
+          config.retention.request_days = 1;
         },
       }),
     ));

@@ -95,6 +95,7 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
   await tx.insertAction(actionRow(0));
   await tx.updateAction("action-0", { status: "allowed" }, { status: "executing", updated_at: T0 });
   await tx.noteAsked("action-0", T0, null);
+  await tx.eraseActionPart("action-0", "meta");
   await tx.eraseAction("action-0", T0);
   await tx.insertApproval(approvalRow("action-0", "owner:dana"));
   await tx.deleteApprovals("action-0");

@@ -322,6 +322,10 @@ describe("every operation", () => {
     await send("GET", "/v1/stop");
     await send("GET", "/v1/stop/{id}", { at: halt });
     await send("POST", "/v1/stop/{id}/lift", { at: halt, body: { reason: "over" } });
+    const hold = { id: (await send("POST", "/v1/holds", { body: { reason: "walk", agent: "walker" } })).body.id };
+    await send("GET", "/v1/holds");
+    await send("GET", "/v1/holds/{id}", { at: hold });
+    await send("POST", "/v1/holds/{id}/release", { at: hold, body: { reason: "over" } });
     await send("POST", "/v1/agents/{id}/resume", { at: agent });
 
     const definition = { policy: "walked", rules: [{ name: "r", tool: "walk", effect: "allow" }] };
@@ -436,6 +440,7 @@ describe("every operation", () => {
       ["GET", "/v1/approvals", { query: "?cursor=zzz" }, "INVALID_CURSOR"],
       ["GET", "/v1/agents", { query: "?cursor=zzz" }, "INVALID_CURSOR"],
       ["GET", "/v1/agents/{id}", { at: { id: "nobody" } }, "AGENT_NOT_FOUND"],
+      ["GET", "/v1/holds/{id}", { at: { id: NOWHERE } }, "HOLD_NOT_FOUND"],
       ["POST", "/v1/agents", { body: { id: "walker" } }, "AGENT_ID_TAKEN"],
       [
         "PATCH",

@@ -21,6 +21,11 @@ export const CONTROLS: readonly Mapping[] = [
   map(SOC2, "CC6.3", "Roles and access are granted, changed and reviewed", ACCESS, ["people.csv"]),
   map(SOC2, "CC7.2", "Systems are monitored for anomalies", ["coverage:statement", "decision"]),
   map(SOC2, "CC7.4", "Incidents are contained", ["stop", "break_glass"]),
+  map(SOC2, "C1.2", "Confidential information is disposed of, unless it must be kept", [
+    "erasure",
+    "part_erasure",
+    "legal_hold",
+  ]),
   map(SOC2, "CC8.1", "Changes are authorized before they are made", ["policy_set", ...DECISIONS], ["approvals.csv"]),
   map(ISO, "A.6.2.6", "Operation of AI systems is monitored", ["decision", "execution", "coverage:statement"]),
   map(ISO, "A.6.2.8", "Events of AI systems are logged", ["decision", "execution"], ["entries.jsonl"]),

@@ -20,7 +20,7 @@ export async function* readEntries(store: StorageReader, from: number, to: numbe
 }
 
 /**
- * Returns the sequence numbers of earlier entries about users, keys, agents, stops, grants, delegations and signing keys:
+ * Returns the sequence numbers of earlier entries about users, keys, agents, stops, legal holds, grants, delegations and signing keys:
  * they say what was in force when the window began.
  */
 export async function findContext(store: StorageReader, first: number): Promise<number[]> {

@@ -13,9 +13,11 @@ import { commitDigest, encodeRequest, parseCompleteRequest } from "../../domain/
 import { toRfc3339 } from "../../domain/time.ts";
 import type { OpenedAction } from "./pack-format.ts";
 
-/** Entries of one action that the pack contains: those before the end of the window, and its erasure. */
+const ERASURES = ["erasure", "part_erasure"];
+
+/** Entries of one action that the pack contains: those before the end of the window, and its erasures. */
 export async function readActionEntries(store: StorageReader, id: string, end: number): Promise<EntryRow[]> {
-  return (await store.entriesOfAction(id)).filter(({ seq, type }) => seq < end || type === "erasure");
+  return (await store.entriesOfAction(id)).filter(({ seq, type }) => seq < end || ERASURES.includes(type));
 }
 
 /** Opens an action. Leaves out what only later entries commit to, so that the pack of a window does not change. */

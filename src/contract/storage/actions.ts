@@ -1,6 +1,7 @@
 /** Actions, the votes on them, and the idempotency keys of requests. */
 import type { RecordedAction } from "../../domain/action-history.ts";
 import type { ActionStatus } from "../../domain/actions.ts";
+import type { ErasablePart } from "../../domain/erasure.ts";
 import type { StoredVisibility } from "../../domain/visibility.ts";
 
 /** An action as recorded in the ledger, with the data for which the ledger contains only commitments. */
@@ -240,6 +241,11 @@ export interface ActionWrites {
    * commit the store does not keep the data anywhere it could prevent; docs/erasure.md says what that means for each store.
    */
   eraseAction(id: string, at: number): Promise<boolean>;
+  /**
+   * Sets one column to null, with the same promise as `eraseAction`. Compare-and-set: resolves to false and changes nothing if
+   * it is null, or if the action does not exist, is pending or was erased.
+   */
+  eraseActionPart(id: string, part: ErasablePart): Promise<boolean>;
   /** Resolves to false and changes nothing if this principal already voted on the action. */
   insertApproval(row: ApprovalRow): Promise<boolean>;
   /** Removes all votes on the action. */

@@ -69,6 +69,7 @@ export const WRITER_METHODS = namesOf<StorageWrites>({
   noteAsked: true,
   updateAction: true,
   eraseAction: true,
+  eraseActionPart: true,
   insertApproval: true,
   deleteApprovals: true,
   insertIdempotency: true,

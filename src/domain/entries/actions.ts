@@ -1,6 +1,7 @@
 /** Ledger entries about one action, from its decision to its end. */
 import type { ApproverPlan } from "../approvers.ts";
 import type { DeniedBy } from "../denied-by.ts";
+import type { ErasablePart } from "../erasure.ts";
 import type { Gesture, VotedGrant } from "../gesture.ts";
 import type { Decision, RecordedFacts } from "../policy/policy-types.ts";
 import type { ReviewAnswer, ReviewFault } from "../reviews.ts";
@@ -219,4 +220,21 @@ export interface ErasureEntry {
   reason: string;
   /** Null for retention. */
   by: Actor | null;
+}
+
+/**
+ * One part of what the action's entries commit to was deleted from the store, because its retention period ended. The request
+ * is kept.
+ */
+export interface PartErasureEntry {
+  type: "part_erasure";
+  v: 1;
+  action_id: string;
+  at: string;
+  agent_id: string;
+  commitment: string;
+  part: ErasablePart;
+  reason: string;
+  /** Null, because only the retention period erases parts. */
+  by: null;
 }

@@ -137,6 +137,36 @@ export interface StopEntry {
   by: Actor;
 }
 
+/** A legal hold was placed or released. Nothing that it covers is erased while it is active. */
+export interface LegalHoldEntry {
+  type: "legal_hold";
+  v: 1;
+  at: string;
+  /** `release_asked`: too few people have asked to release the hold, so it stays active. */
+  change: "placed" | "release_asked" | "released";
+  /** The hold as it was placed. Exactly one of `action`, `agent` and `subject` is not null. */
+  hold: {
+    id: string;
+    /** Id of the action that it covers. */
+    action: string | null;
+    /** The agent whose actions it covers, in any spelling. */
+    agent: string | null;
+    /**
+     * SHA-256(salt ‖ SHA-256(canonical `{subject}`)) of a person's identifier. The hold covers the actions that mention
+     * it. The store keeps the identifier and the salt until the hold is released.
+     */
+    subject: string | null;
+    /** Stays in the ledger forever. */
+    reason: string;
+  };
+  /** Why the hold can be released; null when it is placed. */
+  comment: string | null;
+  /** Number of people who have asked to release the hold, including this one; 0 when it is placed. */
+  approvals: number;
+  needed: number;
+  by: Actor;
+}
+
 /** An approver granted later actions, or a grant ended. A grant also ends without an entry: at its time, and at a stop. */
 export interface GrantEntry {
   type: "grant";

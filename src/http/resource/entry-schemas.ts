@@ -12,7 +12,9 @@ import type {
   ExecutionEntry,
   GrantEntry,
   KeyEntry,
+  LegalHoldEntry,
   LogKeyEntry,
+  PartErasureEntry,
   PermitKeyEntry,
   PlanEntry,
   PluginEntry,
@@ -24,6 +26,7 @@ import type {
   SuggestedRuleEntry,
   UserEntry,
 } from "../../domain/entries.ts";
+import { ERASABLE_PARTS } from "../../domain/erasure.ts";
 import { DENIED_BY } from "../../domain/denied-by.ts";
 import { REVIEW_ANSWERS, REVIEW_FAULTS } from "../../domain/reviews.ts";
 import {
@@ -234,6 +237,12 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     reason: text("Reason of the erasure."),
     by: orNull(Actor),
   }),
+  part_erasure: entry<PartErasureEntry>("PartErasureEntry", "part_erasure", {
+    ...ABOUT_ACTION,
+    part: oneOfSchema("What was erased.", ...ERASABLE_PARTS),
+    reason: text("Reason of the erasure."),
+    by: Type.Null({ description: "Null: only the retention period erases parts." }),
+  }),
   plan: entry<PlanEntry>("PlanEntry", "plan", {
     at: time("Time of the entry."),
     agent_id: text("The agent that all actions are of."),
@@ -371,6 +380,24 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     comment: orNull(text("Comment of the person who lifts the stop.")),
     approvals: count("Number of people who have asked to lift the stop."),
     needed: count("Number of people needed to lift the stop."),
+    by: Actor,
+  }),
+  legal_hold: entry<LegalHoldEntry>("LegalHoldEntry", "legal_hold", {
+    at: time("Time of the entry."),
+    change: oneOfSchema("The change.", "placed", "release_asked", "released"),
+    hold: Type.Object(
+      {
+        id: Type.String(),
+        action: orNull(text("Id of the action that it covers.")),
+        agent: orNull(text("The agent whose actions it covers.")),
+        subject: orNull(digest("Salted commitment to the identifier of the person whose actions it covers.")),
+        reason: Type.String(),
+      },
+      { description: "The hold as it was placed.", ...closed },
+    ),
+    comment: orNull(text("Why the hold can be released.")),
+    approvals: count("Number of people who have asked to release the hold."),
+    needed: count("Number of people needed to release the hold."),
     by: Actor,
   }),
   grant: entry<GrantEntry>("GrantEntry", "grant", {

@@ -13,6 +13,7 @@ import {
   type DelegationEntry,
   type EntryBody,
   type GrantEntry,
+  type LegalHoldEntry,
   type PluginEntry,
   type StopEntry,
   type SuggestedRuleEntry,
@@ -22,6 +23,7 @@ import { applyBreakGlassEntry, type BreakGlassUses } from "../../domain/break-gl
 import { applyDelegationEntry, type Delegations } from "../../domain/delegations.ts";
 import { applyGrantEntries, type Grants } from "../../domain/grants.ts";
 import { toHex } from "../../domain/hash.ts";
+import { applyLegalHoldEntry, type LegalHolds } from "../../domain/legal-holds.ts";
 import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
 import { findStopFacts, applyStopEntry, type Stops } from "../../domain/stops.ts";
 import { applySuggestedRuleEntry, type SuggestedRules } from "../../domain/suggested-rules.ts";
@@ -51,6 +53,8 @@ export interface BatchContext {
   agentFacts(tx: StorageTransaction, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
   /** Returns the stops as of the head that the batch starts from. */
   stops(): Stops;
+  /** Returns the legal holds as of the head that the batch starts from. */
+  legalHolds(): LegalHolds;
   /** Returns the users as of the head that the batch starts from. */
   users(): Users;
   /** Returns the grants as of the head that the batch starts from. */
@@ -138,6 +142,7 @@ class Batch {
   private view: JobTransaction | null = null;
   private sealed = false;
   private stops: Stops;
+  private legalHolds: LegalHolds;
   private users: Users;
   private grants: Grants;
   private delegations: Delegations;
@@ -158,6 +163,7 @@ class Batch {
     this.policySet = head.policy_set;
     this.epoch = head.epoch;
     this.stops = context.stops();
+    this.legalHolds = context.legalHolds();
     this.users = context.users();
     this.grants = context.grants();
     this.delegations = context.delegations();
@@ -227,6 +233,7 @@ class Batch {
   private membersOf(activePolicies: ActivePolicies): BatchMembers {
     const { tx, context } = this;
     const stops = (): Stops => this.stops;
+    const legalHolds = (): LegalHolds => this.legalHolds;
     const users = (): Users => this.users;
     const grants = (): Grants => this.grants;
     const delegations = (): Delegations => this.delegations;
@@ -237,6 +244,9 @@ class Batch {
       activePolicies,
       get stops() {
         return stops();
+      },
+      get legalHolds() {
+        return legalHolds();
       },
       get users() {
         return users();
@@ -288,6 +298,8 @@ class Batch {
     const seq = this.base.size + this.rows.length;
     const { bytes, leafHash } = encodeEntry(entry, seq);
     if (entry.type === "stop") this.stops = applyStopEntry(this.stops, { ...(entry as StopEntry), seq });
+    if (entry.type === "legal_hold")
+      this.legalHolds = applyLegalHoldEntry(this.legalHolds, { ...(entry as LegalHoldEntry), seq });
     if (entry.type === "user") this.users = withUser(this.users, entry as UserEntry);
     if (entry.type === "grant") this.grants = applyGrantEntries(this.grants, [{ ...(entry as GrantEntry), seq }]);
     if (entry.type === "break_glass")

@@ -117,6 +117,11 @@ function writesOf({ tx, prefetched, wrote, agentChanges }: JobTransactionOptions
       prefetched()?.eraseAction(args[0]);
       return tx.eraseAction(...args);
     },
+    eraseActionPart(...args) {
+      wrote();
+      prefetched()?.eraseAction(args[0]);
+      return tx.eraseActionPart(...args);
+    },
     insertApproval(...args) {
       wrote();
       return tx.insertApproval(...args);

@@ -59,6 +59,7 @@ export interface SequencerOptions extends TrustedHistory {
   stops: BatchContext["stops"];
   users: BatchContext["users"];
   grants: BatchContext["grants"];
+  legalHolds: BatchContext["legalHolds"];
   delegations: BatchContext["delegations"];
   breakGlass: BatchContext["breakGlass"];
   suggestedRules: BatchContext["suggestedRules"];
@@ -328,7 +329,7 @@ export class Sequencer {
 
   private contextFor(live: readonly QueuedJob[]): BatchContext {
     const { clock, policies, confirm, agentFacts, stops, users, grants, delegations, breakGlass } = this.options;
-    const { suggestedRules, confirmUser, outbox, jobMs, entryFault } = this.options;
+    const { legalHolds, suggestedRules, confirmUser, outbox, jobMs, entryFault } = this.options;
     return {
       now: clock.now(),
       policies: live[0]?.urgent === true ? withoutPolicies : policies,
@@ -337,6 +338,7 @@ export class Sequencer {
       stops,
       users,
       grants,
+      legalHolds,
       delegations,
       breakGlass,
       suggestedRules,

@@ -14,6 +14,7 @@ import type {
   StorageTransaction,
   TileRow,
 } from "../../contract/storage.ts";
+import type { ErasablePart } from "../../domain/erasure.ts";
 import { deliveryWrites } from "./deliveries.ts";
 import { documentWrites } from "./document-table.ts";
 import { SINGLE_ROW_KEY, type Methods, type Tables } from "./row-types.ts";
@@ -91,6 +92,13 @@ export function createWrites(t: Tables): Methods {
         erased_at: at,
       };
       t.actions.set(id, copyRow({ ...row, ...erased }));
+      return true;
+    },
+    eraseActionPart(id: string, part: ErasablePart) {
+      const row = t.actions.get(id);
+      const isKept = row !== undefined && row.erased_at === null && row[part] !== null;
+      if (!isKept || row.status === "pending_approval") return false;
+      t.actions.set(id, copyRow({ ...row, [part]: null }));
       return true;
     },
     insertApproval(row: ApprovalRow) {

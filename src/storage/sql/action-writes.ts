@@ -1,6 +1,7 @@
 /** SQL statements that write actions. */
 import { sql, type Kysely } from "kysely";
 import type { ActionChange, ActionGuard, ActionWrites } from "../../contract/storage.ts";
+import { ERASABLE_PARTS, type ErasablePart } from "../../domain/erasure.ts";
 import { foldAgentName } from "./open-actions.ts";
 import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
 import { param, params, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
@@ -37,6 +38,20 @@ export function prepareActionWrites(db: Kysely<Tables>) {
         .where("erased_at", "is", null)
         .where(sql<boolean>`status <> 'pending_approval'`),
     ),
+    erasePart: Object.fromEntries(
+      ERASABLE_PARTS.map((part) => [
+        part,
+        prepare(
+          db
+            .updateTable("actions")
+            .set({ [part]: sql`null` })
+            .where("id", "=", param("id", "uuid"))
+            .where("erased_at", "is", null)
+            .where(part, "is not", null)
+            .where(sql<boolean>`status <> 'pending_approval'`),
+        ),
+      ]),
+    ) as Record<ErasablePart, Statement>,
   };
 }
 
@@ -44,7 +59,7 @@ export function createActionWriter(
   moves: StatusChangeCollector,
   writes: ReturnType<typeof prepareActionWrites>,
   db: SqlExecutor,
-): Pick<ActionWrites, "insertAction" | "noteAsked" | "updateAction" | "eraseAction"> {
+): Pick<ActionWrites, "insertAction" | "noteAsked" | "updateAction" | "eraseAction" | "eraseActionPart"> {
   return {
     async insertAction(row) {
       await db.send(writes.insertAction, row, foldAgentName(row.agent_id));
@@ -66,6 +81,9 @@ export function createActionWriter(
     },
     async eraseAction(id, at) {
       return (await db.run(writes.eraseAction, { id, at })) === 1;
+    },
+    async eraseActionPart(id, part) {
+      return (await db.run(writes.erasePart[part], { id })) === 1;
     },
   };
 }

@@ -20,7 +20,7 @@ export class TransactionScope implements SqlExecutor {
   private readonly engine: Pick<SqlEngine, "pipelined" | "toStorageError">;
   private readonly dialect: Pick<SqlDialect, "insertRows" | "packed">;
   private readonly tx: SqlTransaction;
-  private readonly own: { moveHead: Statement; eraseAction: Statement };
+  private readonly own: { moveHead: Statement; eraseAction: Statement; erasePart: Record<string, Statement> };
   private readonly known: KnownRows;
   private failure: Error | null = null;
   private over = false;
@@ -38,7 +38,7 @@ export class TransactionScope implements SqlExecutor {
     engine: Pick<SqlEngine, "pipelined" | "toStorageError">,
     dialect: Pick<SqlDialect, "insertRows" | "packed">,
     tx: SqlTransaction,
-    own: { moveHead: Statement; eraseAction: Statement },
+    own: { moveHead: Statement; eraseAction: Statement; erasePart: Record<string, Statement> },
     known: KnownRows,
   ) {
     this.engine = engine;
@@ -190,7 +190,8 @@ export class TransactionScope implements SqlExecutor {
 
   private async runNow(statement: Statement, values: object): Promise<number> {
     const bound = this.bind(statement, values);
-    this.hasErased ||= statement === this.own.eraseAction;
+    const { eraseAction, erasePart } = this.own;
+    this.hasErased ||= statement === eraseAction || Object.values(erasePart).includes(statement);
     return (await this.query(statement.sql, bound)).changes;
   }
 

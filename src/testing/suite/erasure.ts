@@ -56,6 +56,30 @@ export function erasureCases(test: Case): void {
     );
   });
 
+  test("one part of an action is erased, once, and everything else stays", async ({ storage, reopen }) => {
+    const over = {
+      status: "succeeded",
+      meta: '{"meta":{"host":"h"},"salt":"00"}',
+      questions: "[]",
+      result: '{"error":null}',
+    } as const;
+    await storage.write(async (tx) => {
+      await appendEntries(tx, 3);
+      for (const n of [0, 1]) await tx.insertAction(actionRow(n, over));
+      await tx.insertAction(actionRow(2, { ...over, status: "pending_approval", expires_at: T0 }));
+      assert.equal(await tx.eraseActionPart("action-1", "result"), true);
+      assert.equal(await tx.eraseActionPart("action-1", "result"), false);
+      assert.equal(await tx.eraseActionPart("action-1", "questions"), true);
+      assert.equal(await tx.eraseActionPart("action-2", "result"), false);
+      assert.equal(await tx.eraseActionPart("action-9", "result"), false);
+      await tx.eraseAction("action-0", T0);
+      assert.equal(await tx.eraseActionPart("action-0", "meta"), false);
+    });
+    const again = await reopen();
+    assert.deepEqual(await again.action("action-1"), { ...actionRow(1, over), result: null, questions: null });
+    assert.equal((await again.action("action-2"))?.result, over.result);
+  });
+
   test("a pending, erased or unknown action is not erased", async ({ storage }) => {
     const pending = actionRow(0, { status: "pending_approval", expires_at: T0 });
     await storage.write(async (tx) => {

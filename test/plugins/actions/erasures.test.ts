@@ -1,11 +1,13 @@
 /** Erasing all matching actions, and all actions past their retention. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { auditStore } from "../../../src/testing/index.ts";
 import { startService, type Answer, type Service, type ServiceOptions } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
 const POLICY = `policy: work
 rules:
+  - { name: run, tool: run, effect: allow }
   - { name: ask, tool: ask, effect: require_approval, approval: { expires_in: 30d } }
 `;
 const DAY = 86_400_000;
@@ -48,6 +50,8 @@ describe("POST /v1/erasures", () => {
         matched: 1,
         open: 0,
         altered: 0,
+        held: 0,
+        holds: [],
         erased: 0,
         next: null,
       });
@@ -144,9 +148,9 @@ describe("POST /v1/erasures", () => {
 });
 
 describe("retention", () => {
-  const days = (erase_after_days: number): ServiceOptions => ({
+  const days = (request_days: number): ServiceOptions => ({
     change(config) {
-      config.retention.erase_after_days = erase_after_days;
+      config.retention.request_days = request_days;
     },
   });
 
@@ -167,6 +171,58 @@ describe("retention", () => {
       await restart();
       await until("and so is the next", async () => (await kept()).length === 0);
     }));
+
+  test("erases results, metadata and questions at their own ages, records each, and keeps the request", async () => {
+    const parts: ServiceOptions = {
+      change(config) {
+        Object.assign(config.retention, { result_days: 5, meta_days: 10, questions_days: 10, request_days: 30 });
+      },
+    };
+    await filled(
+      { ...parts, broken: true },
+      async ({ submit, call, clock, restart, storage, agent, admin, runtime }) => {
+        const id = await submit({ tool: "run", params: { to: "Anna" }, meta: { session: "s1" } });
+        await call("POST", `/v1/actions/${id}/start`, { body: {} });
+        await call("POST", `/v1/actions/${id}/result`, { body: { success: true, meta: { told: "Anna" } } });
+        const row = async () => {
+          const { request, result, meta, erased_at } = (await storage.action(id)) ?? assert.fail();
+          return [request !== "", result !== null, meta !== null, erased_at !== null];
+        };
+        assert.deepEqual(await row(), [true, true, true, false]);
+        clock.now += 6 * DAY;
+        await restart();
+        await until("its result is erased", async () => (await row())[1] === false);
+        assert.deepEqual(await row(), [true, false, true, false]);
+        const read = (await call("GET", `/v1/actions/${id}`, { key: agent })).body;
+        assert.deepEqual([read.status, read.result, read.params], ["succeeded", null, { to: "Anna" }]);
+        clock.now += 5 * DAY;
+        await restart();
+        await until("its metadata is erased", async () => (await row())[2] === false);
+        assert.deepEqual((await auditStore(storage, runtime.host.ledger.vkey)).faults, []);
+        const { events } = (await call("GET", `/v1/actions/${id}/events`, { key: admin })).body;
+        assert.deepEqual(
+          events
+            .slice(-2)
+            .map(({ type, entry }: { type: string; entry: { part: string; reason: string } }) => [
+              type,
+              entry.part,
+              entry.reason,
+            ]),
+          [
+            ["part_erasure", "result", "the configuration keeps results for 5 days"],
+            ["part_erasure", "meta", "the configuration keeps metadata for 10 days"],
+          ],
+        );
+        await storage.write(async (tx) => {
+          const result = JSON.stringify({ error: null, meta: { told: "Anna" }, success: true });
+          const { updated_at } = (await tx.action(id)) ?? assert.fail();
+          await tx.updateAction(id, { status: "succeeded" }, { status: "succeeded", result, updated_at });
+        });
+        const { faults } = await auditStore(storage, runtime.host.ledger.vkey);
+        assert.match(faults.join(), /its result was erased, but is still in the store/);
+      },
+    );
+  });
 
   test("skips open actions and erases them later", () =>
     filled(days(10), async ({ submit, kept, clock, restart, call, admin }) => {

@@ -738,6 +738,28 @@ export interface ErasureEntry {
   by: Actor | null;
 }
 
+export interface PartErasureEntry {
+  type: "part_erasure";
+  /** Version of the entry type. */
+  v: 1;
+  /** Sequence number: position of the entry's leaf in the ledger. */
+  seq: number;
+  /** The action. */
+  action_id: string;
+  /** Time of the entry, by the service's clock, which is also the clock of the decision. */
+  at: string;
+  /** The agent that wants to act. */
+  agent_id: string;
+  /** SHA-256(salt ‖ request hash): commits to the request without revealing it. */
+  commitment: string;
+  /** What was erased. */
+  part: "result" | "meta" | "questions";
+  /** Reason of the erasure. */
+  reason: string;
+  /** Null: only the retention period erases parts. */
+  by: null;
+}
+
 export interface PlanEntry {
   type: "plan";
   /** Version of the entry type. */
@@ -917,6 +939,36 @@ export interface StopEntry {
   /** Number of people who have asked to lift the stop. */
   approvals: number;
   /** Number of people needed to lift the stop. */
+  needed: number;
+  by: Actor;
+}
+
+export interface LegalHoldEntry {
+  type: "legal_hold";
+  /** Version of the entry type. */
+  v: 1;
+  /** Sequence number: position of the entry's leaf in the ledger. */
+  seq: number;
+  /** Time of the entry. */
+  at: string;
+  /** The change. */
+  change: "placed" | "release_asked" | "released";
+  /** The hold as it was placed. */
+  hold: {
+    id: string;
+    /** Id of the action that it covers. */
+    action: string | null;
+    /** The agent whose actions it covers. */
+    agent: string | null;
+    /** Salted commitment to the identifier of the person whose actions it covers. */
+    subject: string | null;
+    reason: string;
+  };
+  /** Why the hold can be released. */
+  comment: string | null;
+  /** Number of people who have asked to release the hold. */
+  approvals: number;
+  /** Number of people needed to release the hold. */
   needed: number;
   by: Actor;
 }
@@ -1627,6 +1679,39 @@ export interface EventPage {
   head: number;
 }
 
+export interface LegalHold {
+  id: string;
+  status: "active" | "released";
+  scope: "action" | "agent" | "subject";
+  /** The action that is kept. */
+  action: string | null;
+  /** The agent whose actions are kept. */
+  agent: string | null;
+  /** The person's identifier, for keys with `holds:write`; null once the hold is released. */
+  subject: string | null;
+  reason: string;
+  /** When it was placed. */
+  placed_at: string;
+  /** Principal. */
+  placed_by: string;
+  release: {
+    /** Number of people needed to release the hold. */
+    needed: number;
+    /** Who asked for that, in order. */
+    asked: {
+      /** Principal. */
+      by: string;
+      /** When. */
+      at: string;
+      reason: string;
+    }[];
+  };
+  /** When it was released. */
+  released_at: string | null;
+  /** Ledger entry that placed it. */
+  seq: number;
+}
+
 export interface Me {
   /** The key as records name it: `owner:<owner>` or `key:<id>`. */
   principal: string;
@@ -2321,7 +2406,7 @@ export interface Problem {
   /** What went wrong, and what to do. */
   detail: string;
   /** Stable; programs branch on it. */
-  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "AGENT_THROTTLED" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "EDIT_NOT_ALLOWED" | "REQUEST_EDITED" | "PLAN_NOT_FOUND" | "PLAN_VOTE_REQUIRED" | "PLAN_WAITING" | "PLAN_STOPPED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "BREAK_GLASS_NOT_ALLOWED" | "BREAK_GLASS_NOT_FOUND" | "BREAK_GLASS_REVIEWED" | "REVIEWER_NOT_ELIGIBLE" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "SUGGESTED_RULE_NOT_FOUND" | "SUGGESTED_RULE_REVERTED" | "SUGGESTED_RULE_NOT_REVERTED" | "SUGGESTED_RULE_UNTRIED" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN" | "USERS_INSECURE" | "USERS_CROSS_SITE" | "USERS_CHALLENGE_INVALID" | "USERS_PASSKEY_INVALID" | "USERS_PASSKEY_UNKNOWN" | "USERS_PASSKEY_CLONED" | "USERS_LINK_INVALID" | "USERS_NOT_FOUND" | "USERS_SESSION_NOT_FOUND" | "USERS_PASSKEY_NOT_FOUND" | "USERS_ENDED" | "USERS_NOT_ENDED" | "USERS_LAST_ADMIN" | "USERS_LAST_PASSKEY" | "USERS_TOO_MANY_PASSKEYS" | "USERS_MANAGED" | "USERS_PROVIDER_UNKNOWN" | "USERS_PROVIDER_UNAVAILABLE" | "USERS_PROVIDER_REFUSED" | "USERS_PROVIDER_INVALID" | "USERS_SIGN_IN_ENDED" | "USERS_LOGOUT_INVALID" | "USERS_NOT_PROVISIONED" | "USERS_SCIM_INVALID" | "USERS_SCIM_PATH_INVALID" | "USERS_SCIM_FILTER_INVALID" | "USERS_SCIM_IMMUTABLE" | "USERS_SCIM_NOT_FOUND" | "USERS_SCIM_CONFLICT" | "USERS_DELEGATION_INVALID" | "USERS_DELEGATION_NOT_FOUND" | "USERS_DELEGATION_ENDED" | "USERS_SESSION_REQUIRED";
+  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "AGENT_THROTTLED" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "EDIT_NOT_ALLOWED" | "REQUEST_EDITED" | "PLAN_NOT_FOUND" | "PLAN_VOTE_REQUIRED" | "PLAN_WAITING" | "PLAN_STOPPED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_HELD" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "BREAK_GLASS_NOT_ALLOWED" | "BREAK_GLASS_NOT_FOUND" | "BREAK_GLASS_REVIEWED" | "REVIEWER_NOT_ELIGIBLE" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "HOLD_NOT_FOUND" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "SUGGESTED_RULE_NOT_FOUND" | "SUGGESTED_RULE_REVERTED" | "SUGGESTED_RULE_NOT_REVERTED" | "SUGGESTED_RULE_UNTRIED" | "HOLD_RELEASED" | "TOO_MANY_HOLDS" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN" | "USERS_INSECURE" | "USERS_CROSS_SITE" | "USERS_CHALLENGE_INVALID" | "USERS_PASSKEY_INVALID" | "USERS_PASSKEY_UNKNOWN" | "USERS_PASSKEY_CLONED" | "USERS_LINK_INVALID" | "USERS_NOT_FOUND" | "USERS_SESSION_NOT_FOUND" | "USERS_PASSKEY_NOT_FOUND" | "USERS_ENDED" | "USERS_NOT_ENDED" | "USERS_LAST_ADMIN" | "USERS_LAST_PASSKEY" | "USERS_TOO_MANY_PASSKEYS" | "USERS_MANAGED" | "USERS_PROVIDER_UNKNOWN" | "USERS_PROVIDER_UNAVAILABLE" | "USERS_PROVIDER_REFUSED" | "USERS_PROVIDER_INVALID" | "USERS_SIGN_IN_ENDED" | "USERS_LOGOUT_INVALID" | "USERS_NOT_PROVISIONED" | "USERS_SCIM_INVALID" | "USERS_SCIM_PATH_INVALID" | "USERS_SCIM_FILTER_INVALID" | "USERS_SCIM_IMMUTABLE" | "USERS_SCIM_NOT_FOUND" | "USERS_SCIM_CONFLICT" | "USERS_DELEGATION_INVALID" | "USERS_DELEGATION_NOT_FOUND" | "USERS_DELEGATION_ENDED" | "USERS_SESSION_REQUIRED";
   request_id: string;
   errors?: {
     /** RFC 6901 pointer into the body. */
@@ -2728,7 +2813,7 @@ export interface Api {
       name: string;
       /** A predefined set of scopes, added to `scopes`. `agent` if both are absent. */
       preset?: "agent" | "approver" | "auditor" | "admin" | undefined;
-      scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "credentials:receive" | "approvals:decide" | "approvals:break_glass" | "grants:write" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry" | "coverage:write" | "users:provision")[] | undefined;
+      scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "holds:write" | "credentials:receive" | "approvals:decide" | "approvals:break_glass" | "grants:write" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry" | "coverage:write" | "users:provision")[] | undefined;
       /** Agent that the key is bound to: it submits only as that agent and sees only its actions. */
       agent_id?: string | null | undefined;
       /** Person behind the key: the name of an active user or `user:<id>`, or any name until the first user has enrolled. If absent, a key that a user creates in a session belongs to that user. A key that may approve needs an owner. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared. */
@@ -3089,6 +3174,10 @@ export interface Api {
       open: number;
       /** Matching actions that differ from the ledger. They are not erased: run `assent audit`. */
       altered: number;
+      /** Matching actions that are under a legal hold. They are not erased. */
+      held: number;
+      /** Ids of these holds: `GET /v1/holds/{id}`. */
+      holds: string[];
       erased: number;
       /** Send it as `before` to continue: one request scans some thousands of actions. Null when all were scanned. */
       next: number | null;
@@ -3098,7 +3187,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. Without it, a stream starts with the next event. `Last-Event-ID` takes precedence. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, question, review, execution, erasure, plan, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, suggested_rule, throttle, permit_key, log_key, actions:credential_issued, actions:credential_ended, coverage:statement, users:session, separated by commas */
+      /** one or more of decision, approval, redecision, question, review, execution, erasure, part_erasure, plan, policy_set, api_key, agent, user, stop, legal_hold, grant, delegation, break_glass, suggested_rule, throttle, permit_key, log_key, actions:credential_issued, actions:credential_ended, coverage:statement, users:session, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */
@@ -3114,7 +3203,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. Without it, from the beginning. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, question, review, execution, erasure, plan, policy_set, api_key, agent, user, stop, grant, delegation, break_glass, suggested_rule, throttle, permit_key, log_key, actions:credential_issued, actions:credential_ended, coverage:statement, users:session, separated by commas */
+      /** one or more of decision, approval, redecision, question, review, execution, erasure, part_erasure, plan, policy_set, api_key, agent, user, stop, legal_hold, grant, delegation, break_glass, suggested_rule, throttle, permit_key, log_key, actions:credential_issued, actions:credential_ended, coverage:statement, users:session, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */
@@ -3235,6 +3324,41 @@ export interface Api {
       reason?: string | undefined;
     };
     response: Grant;
+  };
+  "GET /v1/holds": {
+    query: never;
+    body: never;
+    response: {
+      /** Active legal holds, oldest first. */
+      holds: LegalHold[];
+    };
+  };
+  "POST /v1/holds": {
+    query: never;
+    body: {
+      /** The ledger keeps it forever: include no personal data. */
+      reason: string;
+      /** Id of the action to keep. */
+      action?: string | undefined;
+      /** Keeps the actions of this agent, also later ones, in any spelling of its name. */
+      agent?: string | undefined;
+      /** A person's identifier, such as an e-mail address: keeps the actions that mention it, also later ones, as in `POST /v1/erasures`. The ledger contains only a salted commitment. The store keeps the identifier until the hold is released. */
+      subject?: string | undefined;
+    };
+    response: LegalHold;
+  };
+  "GET /v1/holds/{id}": {
+    query: never;
+    body: never;
+    response: LegalHold;
+  };
+  "POST /v1/holds/{id}/release": {
+    query: never;
+    body: {
+      /** The ledger keeps it forever: include no personal data. */
+      reason: string;
+    };
+    response: LegalHold;
   };
   "GET /v1/me": {
     query: never;

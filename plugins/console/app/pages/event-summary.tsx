@@ -10,6 +10,8 @@ import type {
   ExecutionEntry,
   GrantEntry,
   KeyEntry,
+  LegalHoldEntry,
+  PartErasureEntry,
   PlanEntry,
   PolicySetEntry,
   QuestionEntry,
@@ -35,6 +37,8 @@ type Entry =
   | ExecutionEntry
   | GrantEntry
   | KeyEntry
+  | LegalHoldEntry
+  | PartErasureEntry
   | PlanEntry
   | PolicySetEntry
   | QuestionEntry
@@ -139,6 +143,10 @@ function summarizeChange(entry: Exclude<Entry, ActionEntry>): ComponentChildren 
       return <Text value={`user ${entry.user.name}: ${words(entry.change)}`} />;
     case "agent":
       return <Text value={`${entry.agent["id"] as string} ${entry.change}`} />;
+    case "legal_hold":
+      return <Text value={`legal hold ${words(entry.change)}: ${entry.hold.reason}`} />;
+    case "part_erasure":
+      return <Text value={`${entry.part} of ${entry.agent_id} erased: ${entry.reason}`} />;
     case "stop":
       return <Text value={`stop ${words(entry.change)}: ${entry.stop.reason}`} />;
     case "grant":

@@ -40,6 +40,7 @@ export const SCOPES = {
   "policies:read": "see policies",
   "policies:write": "write policies",
   "policies:activate": "activate policies",
+  "holds:write": "place and release legal holds, which prevent erasures",
   "stop:write": "stop decisions, and lift stops",
   "keys:manage": "make and revoke keys",
   "agents:read": "see agents",

@@ -2,6 +2,7 @@
 import { call, now, suspect, url } from "../core/api.ts";
 import { may } from "../core/me.ts";
 import { duration } from "../ui/format.ts";
+import { Who } from "../ui/person.tsx";
 import {
   Badge,
   Facts,
@@ -20,6 +21,7 @@ import {
 } from "../ui.js";
 
 const EVERY = 5000;
+const HOLD_READERS = ["holds:write", "actions:erase", "provenance:read"];
 
 export function System() {
   const [state, setState] = useState(/** @type {any} */ ({ ready: null, error: null, at: null }));
@@ -31,6 +33,10 @@ export function System() {
   const { data: sources } = useLoad(async (signal) => {
     if (!may("policies:read")) return null;
     return counted((await call(url("/v1/policies", { status: "active", limit: 1000 }), { signal })).policies);
+  }, []);
+  const { data: holds } = useLoad(async (signal) => {
+    if (!HOLD_READERS.some(may)) return null;
+    return (await call("/v1/holds", { signal })).holds;
   }, []);
   useEffect(() => {
     const over = new AbortController();
@@ -104,6 +110,7 @@ export function System() {
               )}
             <//>`
     }
+    ${holds === null || holds === undefined || holds.length === 0 ? null : html`<${Holds} holds=${holds} />`}
     <section class="card">
       <h2>Versions</h2>
       <${Facts}
@@ -117,6 +124,28 @@ export function System() {
       <p><a href="/docs">API</a> · <a href="/redoc">Reference</a> · <a href="/openapi.json">openapi.json</a></p>
     </section>
   <//>`;
+}
+
+/** Active legal holds. They are placed and released on the command line. @param {{ holds: any[] }} props */
+function Holds({ holds }) {
+  return html`<section class="card">
+    <h2>Legal holds</h2>
+    <p>Nothing that they cover is erased. <code>assent hold --release ID --reason TEXT</code> releases one.</p>
+    <${Table} label="Legal holds" head=${["Covers", "Reason", "Placed", "By", "Id"]}>
+      ${holds.map(
+        (hold) =>
+          html`<tr key=${hold.id}>
+            <td>${hold.scope} ${hold[hold.scope] === null ? null : html`<${Text} value=${hold[hold.scope]} />`}</td>
+            <td><${Text} value=${hold.reason} /></td>
+            <td><${Time} at=${hold.placed_at} /></td>
+            <td><${Who} principal=${hold.placed_by} /></td>
+            <td>
+              <code><${Text} value=${hold.id} /></code>
+            </td>
+          </tr>`,
+      )}
+    <//>
+  </section>`;
 }
 
 /** Numbers beside a check, whatever the service adds: "applied 4, known 4". @param {Record<string, unknown>} check */

@@ -18,6 +18,7 @@ interface Entry {
   approvals?: number;
   quorum?: number;
   comment?: string | null;
+  part?: string;
   reason?: string;
   self_approval?: boolean;
   occasion?: string;
@@ -76,10 +77,11 @@ function describe(event: ActionEvent): ComponentChildren {
     case "redecision":
       return <RedecisionStep entry={entry} />;
     case "erasure":
+    case "part_erasure":
       return (
         <>
-          <Badge value="erasure" label="erased" /> <By entry={entry} none="by retention" />:{" "}
-          <Text value={entry.reason ?? ""} />
+          <Badge value="erasure" label={entry.part === undefined ? "erased" : `${entry.part} erased`} />{" "}
+          <By entry={entry} none="by retention" />: <Text value={entry.reason ?? ""} />
         </>
       );
     case "execution":

@@ -1,5 +1,6 @@
 /** Verifies that the contents of actions in a pack are what the entries commit to. */
 import type { ActionEntry } from "../../../domain/action-history.ts";
+import type { ErasablePart } from "../../../domain/erasure.ts";
 import { commitSalted, type SaltedMembers } from "../../../domain/kept.ts";
 import { commitPast } from "../../../domain/past.ts";
 import { commitText } from "../../../domain/questions.ts";
@@ -16,6 +17,8 @@ export interface Commitments {
   past: string[];
   questions: { question: string; answer: string | null }[];
   erased: boolean;
+  /** Parts that were erased while the request was kept. */
+  erasedParts: readonly ErasablePart[];
 }
 
 /** Adds the commitments of an entry. @param before null for the decision */
@@ -29,6 +32,7 @@ export function addCommitments(before: Commitments | null, entry: ActionEntry): 
       past: entry.facts.past === undefined ? [] : [entry.facts.past],
       questions: [],
       erased: false,
+      erasedParts: [],
     };
   if (before === null) return null;
   if (entry.type === "redecision") {
@@ -36,6 +40,7 @@ export function addCommitments(before: Commitments | null, entry: ActionEntry): 
     if (entry.facts.past !== undefined && !before.past.includes(entry.facts.past)) before.past.push(entry.facts.past);
   } else if (entry.type === "execution" && entry.result !== null) before.result = entry.result;
   else if (entry.type === "erasure") before.erased = true;
+  else if (entry.type === "part_erasure") before.erasedParts = [...before.erasedParts, entry.part];
   else if (entry.type === "question") {
     if (entry.phase === "ask") before.questions.push({ question: entry.text, answer: null });
     else {
@@ -49,7 +54,8 @@ export function addCommitments(before: Commitments | null, entry: ActionEntry): 
 /** Returns what does not match; null if everything does. */
 export function findActionFault(action: OpenedAction, committed: Commitments): string | null {
   if (action.erased_at !== null) return committed.erased ? null : "it is marked as erased, and no entry says so";
-  const { request, salt, effective, result, meta, past, questions } = action;
+  const { request, salt, effective, past } = action;
+  const isErased = (part: ErasablePart): boolean => committed.erasedParts.includes(part);
   if (request === null || salt === null) return "its request is missing";
   if (commitDigest(salt, encodeRequest(request).hash) !== committed.request) return "its request was changed";
   const { agent_id, tool, operation } = request;
@@ -58,9 +64,10 @@ export function findActionFault(action: OpenedAction, committed: Commitments): s
   // The store has only the newest of several changes.
   if (effective !== null && commitDigest(effective.salt, encodeRequest(effective.request).hash) !== committed.effective)
     return "the change of its request was changed";
-  if ((result === null ? null : commitResult(salt, result as never)) !== committed.result)
+  const { result, meta, questions } = action;
+  if (!isErased("result") && (result === null ? null : commitResult(salt, result as never)) !== committed.result)
     return "its result was changed";
-  if ((meta === null ? null : commitSalted(meta as SaltedMembers)) !== committed.meta)
+  if (!isErased("meta") && (meta === null ? null : commitSalted(meta as SaltedMembers)) !== committed.meta)
     return "its metadata was changed";
   if (
     past
@@ -69,6 +76,7 @@ export function findActionFault(action: OpenedAction, committed: Commitments): s
       .join() !== [...committed.past].sort().join()
   )
     return "the usage of its limits was changed";
+  if (isErased("questions")) return null;
   const texts = questions.map(({ question, answer }) => [
     commitText(question),
     answer === null ? null : commitText(answer),

@@ -34,6 +34,7 @@ const LEDGER: Readonly<Record<string, Table>> = {
       entries_agent: ["type, seq", "type = 'agent'"],
       entries_user: ["type, seq", "type = 'user'"],
       entries_stop: ["type, seq", "type = 'stop'"],
+      entries_legal_hold: ["type, seq", "type = 'legal_hold'"],
       entries_grant: ["type, seq", "type = 'grant'"],
       entries_delegation: ["type, seq", "type = 'delegation'"],
       entries_break_glass: ["type, seq", "type = 'break_glass'"],

@@ -1,0 +1,68 @@
+/** Finds the legal hold that prevents the erasure of an action. */
+import {
+  type CoreHost,
+  HELD_SUBJECTS,
+  type LegalHold,
+  type LegalHolds,
+  listActiveHolds,
+  namesAction,
+  openSubject,
+} from "../../src/core.ts";
+import { Refusal } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import { type ContentFilter, createSubjectFilter } from "./content-filter.ts";
+
+type DocumentReader = Pick<CoreHost["documents"], "list">;
+
+/** Maximum number of active holds, because every erasure checks each of them. */
+export const MAX_ACTIVE_HOLDS = 100;
+
+export type FindHold = (row: ActionRow) => LegalHold | null;
+
+/**
+ * Returns a function that finds the oldest active hold on an action. If the identifier of a person under a hold cannot be
+ * read, that hold covers every action, because any of them may mention the person.
+ */
+export async function createHoldFinder(
+  host: Pick<CoreHost, "log">,
+  holds: LegalHolds,
+  documents: DocumentReader,
+): Promise<FindHold> {
+  const active = listActiveHolds(holds);
+  const stored = active.some(({ subject }) => subject !== null)
+    ? await documents.list({ prefix: HELD_SUBJECTS.key(""), limit: MAX_ACTIVE_HOLDS })
+    : [];
+  const checks = active.map((hold) => {
+    if (hold.subject === null)
+      return { hold, covers: (row: ActionRow) => namesAction(hold, { action_id: row.id, agent_id: row.agent_id }) };
+    const subject = openSubject(hold, stored.find(({ key }) => key === HELD_SUBJECTS.key(hold.id))?.value);
+    if (subject === null)
+      host.log.error(
+        "the identifier of a legal hold is missing or was altered, so nothing is erased; run assent audit",
+        {
+          hold: hold.id,
+        },
+      );
+    return { hold, covers: subject === null ? () => true : orUnreadable(createSubjectFilter(subject)) };
+  });
+  return (row) => checks.find(({ covers }) => covers(row))?.hold ?? null;
+}
+
+/** A request that cannot be parsed may mention the person, too. */
+function orUnreadable(mentions: ContentFilter): ContentFilter {
+  return (row) => {
+    try {
+      return mentions(row);
+    } catch (error) {
+      if (error instanceof SyntaxError) return true;
+      throw error;
+    }
+  };
+}
+
+export function actionHeld(id: string, hold: string): Refusal {
+  return new Refusal(
+    "ACTION_HELD",
+    `the action ${id} is under the legal hold ${hold} and was not erased; it can be erased once the hold is released`,
+  );
+}

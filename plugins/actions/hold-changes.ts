@@ -1,0 +1,159 @@
+/** Places and releases legal holds. Each is one urgent job, so a hold overtakes the erasures that wait for the ledger. */
+import {
+  commitSubject,
+  confirmWithScope,
+  type CoreHost,
+  countPeople,
+  findCreatedResource,
+  HELD_SUBJECTS,
+  type IdempotentCall,
+  idempotencyConflict,
+  type LegalHold,
+  type LegalHoldEntry,
+  type LegalHolds,
+  listActiveHolds,
+  openSubject,
+  principalsBehindVote,
+  recordCreatedResource,
+  termsOf,
+  toActor,
+  type UrgentJob,
+} from "../../src/core.ts";
+import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { createSubjectFilter } from "./content-filter.ts";
+import { MAX_ACTIVE_HOLDS } from "./held-actions.ts";
+import { restartRetention } from "./retention.ts";
+import { newSalt } from "./salt.ts";
+import { visibleAction } from "./visible-action.ts";
+
+type Tx = Parameters<UrgentJob<unknown>>[0];
+
+/** Exactly one of the scopes is not null. */
+interface RequestedHold {
+  action: string | null;
+  agent: string | null;
+  /** The identifier of a person. */
+  subject: string | null;
+  reason: string;
+}
+
+export function placeHold(
+  host: CoreHost,
+  credential: Credential,
+  wanted: RequestedHold,
+  call: IdempotentCall | null,
+): Promise<{ hold: LegalHold; replayed: boolean }> {
+  const { action, agent, reason } = wanted;
+  const subject = wanted.subject?.trim() ?? null;
+  // Refuses an identifier that is too short.
+  if (subject !== null) createSubjectFilter(subject);
+  const id = host.newId();
+  const held = subject === null ? null : { subject, salt: newSalt() };
+  return host.ledger.transactFirst(async (tx) => {
+    const current = await confirmWriter(tx, credential);
+    const earlier = await findCreatedResource(tx, current, call);
+    if (earlier !== null) {
+      const hold = findHold(tx.legalHolds, earlier);
+      if (!(await isSameHold(host, tx, hold, { ...wanted, subject })))
+        throw idempotencyConflict(call as IdempotentCall, earlier);
+      return { hold, replayed: true };
+    }
+    if (listActiveHolds(tx.legalHolds).length >= MAX_ACTIVE_HOLDS)
+      throw new Refusal(
+        "TOO_MANY_HOLDS",
+        `${MAX_ACTIVE_HOLDS} legal holds are active, which is the limit; release some, or hold an agent instead of its actions`,
+      );
+    // Reject what does not exist, because a mistyped name would hold nothing.
+    if (action !== null && (await visibleAction(tx, action, current)).erased_at !== null)
+      throw new Refusal("ACTION_ERASED", `the action ${action} was already erased, so nothing was held`);
+    if (agent !== null && !(await isKnownAgent(host, tx, agent)))
+      throw new Refusal(
+        "AGENT_NOT_FOUND",
+        `there is neither an agent "${agent}" nor an action of it, so nothing was held`,
+      );
+    const hold = { id, action, agent, subject: held === null ? null : commitSubject(held), reason };
+    const by = toActor(current.key, current.principal);
+    record(tx, { change: "placed", hold, comment: null, approvals: 0, needed: 0, by });
+    if (held !== null && (await host.documents.within(tx).put(HELD_SUBJECTS.key(id), held, null)) === null)
+      throw new Error(`the identifier of the legal hold ${id} is already stored`);
+    await recordCreatedResource(tx, current, call, id);
+    return { hold: findHold(tx.legalHolds, id), replayed: false };
+  });
+}
+
+/** Releases the hold once enough people have requested it, including this caller. Until then it stays active. */
+export function releaseHold(host: CoreHost, credential: Credential, id: string, comment: string): Promise<LegalHold> {
+  return host.ledger.transactFirst(async (tx) => {
+    const current = await confirmWriter(tx, credential);
+    const before = findHold(tx.legalHolds, id);
+    if (before.released_at !== null)
+      throw new Refusal("HOLD_RELEASED", `the legal hold ${id} was released at ${toRfc3339(before.released_at)}`);
+    const by = toActor(current.key, current.principal);
+    const people = before.releases.map((release) => principalsBehindVote(host, release.by));
+    const approvals = countPeople([...people, principalsBehindVote(host, by)]);
+    const needed = host.config.legal_hold.release_approvals;
+    if (approvals <= countPeople(people) && approvals < needed)
+      throw new Refusal(
+        "ALREADY_VOTED",
+        `${current.principal}, or a person who shares its vote through a key, has already requested to release the hold; ${needed} people are needed`,
+      );
+    const isReleased = approvals >= needed;
+    const change = isReleased ? "released" : "release_asked";
+    record(tx, { change, hold: termsOf(before), comment, approvals, needed, by });
+    if (isReleased) {
+      await forgetSubject(host, tx, id);
+      await restartRetention(host.documents.within(tx));
+    }
+    return findHold(tx.legalHolds, id);
+  });
+}
+
+export function findHold(holds: LegalHolds, id: string): LegalHold {
+  const hold = holds.get(id);
+  if (hold === undefined) throw new Refusal("HOLD_NOT_FOUND", `there is no legal hold "${id}"`);
+  return hold;
+}
+
+/** Returns the identifier of the person under an active hold; null for other holds, and if it cannot be read. */
+export async function readSubject(
+  documents: Pick<CoreHost["documents"], "get">,
+  hold: LegalHold,
+): Promise<string | null> {
+  if (hold.subject === null || hold.released_at !== null) return null;
+  return openSubject(hold, (await documents.get(HELD_SUBJECTS.key(hold.id)))?.value);
+}
+
+async function isSameHold(host: CoreHost, tx: Tx, hold: LegalHold, wanted: RequestedHold): Promise<boolean> {
+  if (hold.action !== wanted.action || hold.agent !== wanted.agent || hold.reason !== wanted.reason) return false;
+  if (hold.subject === null || wanted.subject === null) return hold.subject === wanted.subject;
+  // After its release, nothing is left to compare with.
+  return hold.released_at !== null || (await readSubject(host.documents.within(tx), hold)) === wanted.subject;
+}
+
+/** Whether the agent is registered, or has submitted an action. */
+async function isKnownAgent(host: CoreHost, tx: Tx, agent: string): Promise<boolean> {
+  if ((await tx.agent(agent)) !== null || host.agents.registeredIds(agent).length > 0) return true;
+  return (await tx.actions({ visibility: { all: true }, agent_id: agent, limit: 1 })).length > 0;
+}
+
+async function forgetSubject(host: CoreHost, tx: Tx, id: string): Promise<void> {
+  const documents = host.documents.within(tx);
+  const stored = await documents.get(HELD_SUBJECTS.key(id));
+  if (stored !== null) await documents.delete(stored.key, stored.version);
+}
+
+function record(tx: Tx, entry: Omit<LegalHoldEntry, "type" | "v" | "at">): void {
+  tx.record({ type: "legal_hold", v: 1, at: toRfc3339(tx.now), ...entry });
+  tx.bumpEpoch();
+}
+
+/** Checks the key under the lock. A key that is bound to an agent must not place or release holds. */
+async function confirmWriter(tx: Tx, credential: Credential): Promise<Credential> {
+  const current = await confirmWithScope(tx, credential, "holds:write");
+  if (current.key.agent_id !== null)
+    throw new Refusal(
+      "AGENT_MISMATCH",
+      `the key "${current.key.name}" is bound to the agent "${current.key.agent_id}"; legal holds are placed and released with a key that is bound to none`,
+    );
+  return current;
+}

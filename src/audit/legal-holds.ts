@@ -1,0 +1,78 @@
+/**
+ * Checks that nothing was erased that a legal hold on its action or agent covered, and that the store has the identifier of
+ * each person under a hold. Whether an erased action mentioned such a person cannot be checked, because its content is gone.
+ */
+import type { StorageReader } from "../contract/storage.ts";
+import type { ErasureEntry, LegalHoldEntry } from "../domain/entries.ts";
+import type { JsonValue } from "../domain/json.ts";
+import {
+  applyLegalHoldEntry,
+  HELD_SUBJECTS,
+  type LegalHold,
+  listActiveHolds,
+  namesAction,
+  NO_LEGAL_HOLDS,
+  openSubject,
+} from "../domain/legal-holds.ts";
+import type { EntryBody, ReportFault } from "./report.ts";
+
+const PAGE = 100;
+const ERASURES = ["erasure", "part_erasure"];
+
+export interface LegalHoldsAudit {
+  /** Reads the entries in order. Throws for an erasure that a hold should have prevented, or for a contradiction. */
+  fold(body: EntryBody): void;
+  hold(id: string): LegalHold | undefined;
+  /** Compares the identifiers in the store with the holds that were folded. */
+  check(store: Pick<StorageReader, "documents">, fault: ReportFault): Promise<void>;
+}
+
+export function createLegalHoldsAudit(): LegalHoldsAudit {
+  let holds = NO_LEGAL_HOLDS;
+  let active: LegalHold[] = [];
+  return {
+    fold(body) {
+      if (body["type"] === "legal_hold") {
+        holds = applyLegalHoldEntry(holds, body as unknown as LegalHoldEntry & { seq: number });
+        active = listActiveHolds(holds);
+      } else if (ERASURES.includes(String(body["type"])) && active.length > 0) {
+        const hold = active.find((each) => namesAction(each, body as unknown as ErasureEntry));
+        if (hold !== undefined)
+          throw new RangeError(`the legal hold ${hold.id} was active and should have prevented this erasure`);
+      }
+    },
+    hold: (id) => holds.get(id),
+    async check(store, fault) {
+      const stored = await readSubjects(store);
+      for (const hold of active) {
+        if (hold.subject === null) continue;
+        const key = HELD_SUBJECTS.key(hold.id);
+        if (openSubject(hold, stored.get(key)) === null)
+          fault(
+            `the identifier of the legal hold ${hold.id} is missing or does not match its commitment in the ledger`,
+          );
+        stored.delete(key);
+      }
+      for (const key of stored.keys()) fault(`the store has the identifier "${key}", which no active legal hold needs`);
+    },
+  };
+}
+
+async function readSubjects(store: Pick<StorageReader, "documents">): Promise<Map<string, JsonValue>> {
+  const stored = new Map<string, JsonValue>();
+  for (let after = ""; ;) {
+    const filter = { plugin: HELD_SUBJECTS.plugin, prefix: HELD_SUBJECTS.key(""), limit: PAGE };
+    const page = await store.documents({ ...filter, ...(after === "" ? {} : { after }) });
+    for (const { key, value } of page) stored.set(key, parseOrNull(value));
+    if (page.length < PAGE) return stored;
+    after = page.at(-1)?.key ?? "";
+  }
+}
+
+function parseOrNull(text: string): JsonValue {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return null;
+  }
+}

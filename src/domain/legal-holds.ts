@@ -1,0 +1,96 @@
+/**
+ * Legal holds prevent the erasure of actions. They are stored only as ledger entries and are rebuilt from them, so a write
+ * to the database cannot release a hold.
+ */
+import { canonicalText } from "./canonical.ts";
+import type { Actor, LegalHoldEntry } from "./entries.ts";
+import type { JsonObject } from "./json.ts";
+import { commitSalted } from "./kept.ts";
+import { sameName } from "./names.ts";
+import { parseRfc3339 } from "./time.ts";
+
+/** The hold as it was placed. */
+export type LegalHoldTerms = LegalHoldEntry["hold"];
+
+export interface LegalHold extends LegalHoldTerms {
+  /** Sequence number of the entry that placed it. */
+  seq: number;
+  /** Milliseconds. */
+  placed_at: number;
+  placed_by: Actor;
+  /** Requests to release the hold. If `released_at` is set, the last request released it. */
+  releases: readonly { by: Actor; at: number; comment: string }[];
+  released_at: number | null;
+}
+
+/** All holds that were ever placed, by id, in ledger order. */
+export type LegalHolds = ReadonlyMap<string, LegalHold>;
+
+export const NO_LEGAL_HOLDS: LegalHolds = new Map();
+
+/** Applies an entry. Throws RangeError if it contradicts earlier ones. */
+export function applyLegalHoldEntry(holds: LegalHolds, entry: LegalHoldEntry & { seq: number }): LegalHolds {
+  const { id } = entry.hold;
+  const before = holds.get(id);
+  const at = parseRfc3339(entry.at);
+  if (at === null) throw new RangeError(`${entry.at} is no time`);
+  if (entry.change === "placed") {
+    if (before !== undefined) throw new RangeError(`the legal hold ${id} is placed twice`);
+    const { action, agent, subject } = entry.hold;
+    if ([action, agent, subject].filter((scope) => scope !== null).length !== 1)
+      throw new RangeError(`the legal hold ${id} does not have exactly one scope`);
+    const placed = { seq: entry.seq, placed_at: at, placed_by: entry.by, releases: [], released_at: null };
+    return new Map(holds).set(id, { ...entry.hold, ...placed });
+  }
+  if (before === undefined || before.released_at !== null)
+    throw new RangeError(`there is no legal hold ${id} to release`);
+  if (canonicalText({ ...entry.hold }) !== canonicalText(termsOf(before)))
+    throw new RangeError(`the legal hold ${id} was placed with other terms`);
+  const isReleased = entry.change === "released";
+  if (isReleased !== entry.approvals >= entry.needed)
+    throw new RangeError(
+      `${entry.approvals} of ${entry.needed} people do not make the legal hold ${id} ${entry.change}`,
+    );
+  const releases = [...before.releases, { by: entry.by, at, comment: entry.comment ?? "" }];
+  return new Map(holds).set(id, { ...before, releases, released_at: isReleased ? at : null });
+}
+
+/** Returns the hold as its entries name it. */
+export function termsOf({ id, action, agent, subject, reason }: LegalHoldTerms): LegalHoldTerms & JsonObject {
+  return { id, action, agent, subject, reason };
+}
+
+/** Returns the holds that were not released, in ledger order. */
+export function listActiveHolds(holds: LegalHolds): LegalHold[] {
+  return [...holds.values()].filter(({ released_at }) => released_at === null);
+}
+
+/** Whether the hold names this action or its agent. A hold on a subject depends on the content of the action instead. */
+export function namesAction(
+  { action, agent }: Pick<LegalHoldTerms, "action" | "agent">,
+  held: { action_id: string; agent_id: string },
+): boolean {
+  return action === held.action_id || (agent !== null && sameName(agent, held.agent_id));
+}
+
+/** The identifier of a person under a hold, as the store keeps it while the hold is active. */
+export type HeldSubject = JsonObject & { subject: string; salt: string };
+
+/** Returns the commitment for the entry. The identifier itself is not in the ledger. */
+export function commitSubject(held: HeldSubject): string {
+  return commitSalted(held);
+}
+
+/** Returns the identifier if the stored value opens the hold's commitment; null if it is missing or was altered. */
+export function openSubject({ subject }: Pick<LegalHoldTerms, "subject">, stored: unknown): string | null {
+  const held = stored as HeldSubject | null | undefined;
+  if (subject === null || typeof held?.subject !== "string" || typeof held.salt !== "string") return null;
+  try {
+    return commitSubject(held) === subject ? held.subject : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Plugin whose documents store the identifiers, and the key of the one of a hold. */
+export const HELD_SUBJECTS = { plugin: "actions", key: (id: string): string => `hold/${id}` } as const;
