@@ -11,7 +11,7 @@ import { openRequest, paneOf, rowOf, vote } from "../support/console.ts";
 import { voteByLink } from "../support/link-vote.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { startPeople } from "../support/people.ts";
-import { ASKED, type Service } from "../support/service.ts";
+import { ASKED, makeKey, type Service } from "../support/service.ts";
 import { addAuthenticator, attachAuthenticator, type VirtualAuthenticator } from "../support/virtual-authenticator.ts";
 
 /** Writes a picture into the folder that ASSENT_PICTURES names. */
@@ -41,6 +41,12 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     const policy = {
       policy: "signed",
       rules: [
+        {
+          name: "session",
+          tool: "editor",
+          effect: "require_approval",
+          approval: { mode: "self_confirm", grants: { for: "8h", count: 20 } },
+        },
         { name: "deletions", tool: "postgres", effect: "require_approval", approval: { signature: "passkey" } },
         {
           name: "drops",
@@ -198,6 +204,22 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
         (await approvalEntries(id)).map(({ entry }) => entry.gesture?.kind),
         ["passkey"],
       );
+    });
+
+    it("allows later requests of the person's own agent, with a signature that covers the grant", async () => {
+      const about = { name: "graces agent", owner: "Grace", preset: "agent", agent_id: "own-bot" };
+      const { key } = await makeKey(service, about);
+      const body = { agent_id: "own-bot", tool: "editor", operation: "write", params: { file: "a.ts" } };
+      const ask = async () => (await service.call("POST", "/v1/actions", { key, body })).body;
+      const { id } = await ask();
+      await openRequest(page, id);
+      await page.getByText("Also allow later requests").click();
+      await page.getByRole("radio").nth(1).check();
+      await page.getByRole("button", { name: "Approve and grant" }).click();
+      await rowOf(page, id).getByText("settled").waitFor();
+      const [{ entry }] = (await approvalEntries(id)) as unknown as [{ entry: { gesture: object; grant: object } }];
+      assert.ok(entry.gesture !== null && entry.grant !== null, JSON.stringify(entry));
+      assert.equal((await ask()).reason_code, "GRANTED");
     });
 
     it("signs the votes on a selection with one gesture, and reports the one that came too late", async () => {
