@@ -91,7 +91,8 @@ export { commitSalted, decodeSalted, matchesCommitment } from "./domain/kept.ts"
 export { ERASABLE_PARTS, type ErasablePart, findErasureBlocker } from "./domain/erasure.ts";
 export { type RecordedKey, countPeople, listKeyMakers, principalsOfKeys } from "./domain/standing.ts";
 export { type TokenCheckResult, type TokenClaims, checkToken, decodeToken, makeToken } from "./domain/tokens.ts";
-export { type Visibility, canSee } from "./domain/visibility.ts";
+export { type GroupLimits, intersectLimits } from "./domain/groups.ts";
+export { type Visibility, canSee, uniteVisibility } from "./domain/visibility.ts";
 export { principalsBehindVote } from "./http/resource/vote-principals.ts";
 export { confirmWithScope } from "./http/resource/confirm-scope.ts";
 

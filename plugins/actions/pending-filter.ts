@@ -3,7 +3,7 @@
  * of them are read in slices, between which decisions run.
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { type CoreHost, invalidCursor } from "../../src/core.ts";
+import { canSee, type CoreHost, invalidCursor } from "../../src/core.ts";
 import { type Credential, decodeCursor } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
 import { selfApprovalRelation } from "./self-approval.ts";
@@ -52,6 +52,9 @@ export function isFiltered({ view, agent_id, tool, operation, risk_level, q, sor
   return isSorted || [view, agent_id, tool, operation, risk_level, q].some((value) => value !== undefined);
 }
 
+/** A credential, or a user who need not be signed in. */
+export type PendingApprover = Omit<Credential, "epoch">;
+
 /** Position of an action in the chosen order. Ascending. */
 export type SortKey = readonly [number, number, number];
 
@@ -92,12 +95,16 @@ export function parseSortKey(list: string, { sort = "deadline" }: PendingFilter,
   return [a, b, c];
 }
 
-/** Returns the pending actions that the credential can see and that pass the filter, in its order. */
+/**
+ * Returns the pending actions that the credential can see and that pass the filter, in its order.
+ * @param approver whose approvals `view=mine` lists
+ */
 export async function findMatches(
   host: CoreHost,
   credential: Credential,
   filter: PendingFilter,
   now: number,
+  approver: PendingApprover = credential,
 ): Promise<Matches> {
   const matches: Match[] = [];
   const moment = { now, users: await host.users.list() };
@@ -111,7 +118,7 @@ export async function findMatches(
       if (filter.view === "second_vote" && !(await needsSecondVote(host, row))) continue;
       if (filter.view === "mine") {
         if (evaluated++ === MAX_EVALUATED) return { matches: matches.sort(byKey), isComplete: false };
-        if (!(await canApprove(host, credential, row, moment))) continue;
+        if (!(await canApprove(host, approver, row, moment))) continue;
       }
       matches.push({ id: row.id, key: sortKey(filter, row) });
     }
@@ -162,11 +169,11 @@ async function needsSecondVote(host: CoreHost, { id, quorum }: ActionRow): Promi
 
 async function canApprove(
   host: CoreHost,
-  credential: Credential,
+  credential: PendingApprover,
   row: ActionRow,
   moment: Parameters<typeof describeVoting>[4],
 ): Promise<boolean> {
-  if (!credential.hasScope("approvals:decide")) return false;
+  if (!credential.hasScope("approvals:decide") || !canSee(credential.visibility, row)) return false;
   const history = await readHistory(host.storage, row);
   if (history === null || history.requirement === null) return false;
   const about = { ...history, requirement: history.requirement, self: selfApprovalRelation(host, row, credential) };

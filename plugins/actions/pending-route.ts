@@ -3,7 +3,7 @@
  * urgent would be last.
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { type CoreHost, invalidCursor, listReply, readPage } from "../../src/core.ts";
+import { type CoreHost, invalidCursor, listReply, readPage, uniteVisibility, type Visibility } from "../../src/core.ts";
 import {
   type Credential,
   decodeCursor,
@@ -11,17 +11,33 @@ import {
   defineRoute,
   nextLink,
   PAGE_QUERY,
+  Refusal,
   type Route,
 } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
 import { readRecord } from "./action-record.ts";
-import { compareKeys, findMatches, formatSortKey, isFiltered, parseSortKey, PendingFilter } from "./pending-filter.ts";
+import {
+  compareKeys,
+  findMatches,
+  formatSortKey,
+  isFiltered,
+  parseSortKey,
+  type PendingApprover,
+  PendingFilter,
+} from "./pending-filter.ts";
 import { contentBytes } from "./visible-action.ts";
 import { ActionRecord } from "./schemas.ts";
 
 const LIST = "approvals";
 const { limit, cursor } = PAGE_QUERY;
-const Query = Type.Object({ ...PendingFilter.properties, limit, cursor }, { additionalProperties: false });
+const user_id = Type.Optional(
+  Type.String({
+    maxLength: 64,
+    description:
+      "With `view=mine`: actions that this user can approve now, among those that the caller sees. Other users than the caller need `users:read` or `users:manage`.",
+  }),
+);
+const Query = Type.Object({ ...PendingFilter.properties, user_id, limit, cursor }, { additionalProperties: false });
 type Query = Static<typeof Query>;
 
 const Answer = Type.Object(
@@ -50,9 +66,10 @@ export function pendingRoute(host: CoreHost, tag: string): Route {
     errors: ["INVALID_CURSOR"],
     async handle({ query, credential, reserveResponseBytes }) {
       const { compiled: set } = await host.policies.current();
-      const read = isFiltered(query)
-        ? await readMatches(host, query, credential)
-        : readByDeadline(host, query, credential);
+      const read =
+        isFiltered(query) || query.user_id !== undefined
+          ? await readMatches(host, query, credential)
+          : readByDeadline(host, query, credential);
       const [{ items, next_cursor }, total] = await Promise.all([
         readPage<ActionRow>(
           LIST,
@@ -100,7 +117,9 @@ function readByDeadline(host: CoreHost, query: Query, { visibility }: Credential
 /** Finds all actions that pass the filters, and reads the rows of the page by their ids. */
 async function readMatches(host: CoreHost, query: Query, credential: Credential): Promise<PendingRead> {
   const from = query.cursor === undefined ? null : parseSortKey(LIST, query, query.cursor);
-  const { matches, isComplete } = await findMatches(host, credential, query, host.clock());
+  const now = host.clock();
+  const approver = query.user_id === undefined ? credential : await readUser(host, query, query.user_id, credential);
+  const { matches, isComplete } = await findMatches(host, credential, query, now, approver);
   const first = from === null ? 0 : matches.findIndex(({ key }) => compareKeys(key, from) > 0);
   const remaining = first < 0 ? [] : matches.slice(first);
   const places = new Map(remaining.map(({ id }, place) => [id, place]));
@@ -113,6 +132,33 @@ async function readMatches(host: CoreHost, query: Query, credential: Credential)
     position: (row) => formatSortKey(query, row),
     total: isComplete ? matches.length : null,
   };
+}
+
+/**
+ * Returns the user, with the delegations that apply to their sessions. Throws VALIDATION_FAILED for another view or for an
+ * unknown user, and INSUFFICIENT_SCOPE if the caller may not read users.
+ */
+async function readUser(host: CoreHost, query: Query, id: string, caller: Credential): Promise<PendingApprover> {
+  const fault = (detail: string): Refusal =>
+    new Refusal("VALIDATION_FAILED", `the query parameter user_id is invalid: ${detail}`, {
+      errors: [{ parameter: "user_id", detail }],
+    });
+  if (query.view !== "mine") throw fault("it needs view=mine");
+  if (caller.session?.user.id === id) return caller;
+  if (!caller.hasScope("users:read") && !caller.hasScope("users:manage"))
+    throw new Refusal("INSUFFICIENT_SCOPE", "reading what another user can approve needs the scope users:read");
+  const users = await host.users.list();
+  const user = users.get(id);
+  if (user === undefined) throw fault("there is no such user");
+  const rights = await host.keys.rightsOf({ key: (key) => host.storage.key(key), users, now: host.clock() }, id);
+  if (rights === null) throw fault("the user was ended");
+  const delegators = await host.users.delegatorsOf(id);
+  // Whoever sees only some actions sees those of their delegators in addition.
+  const visibility = delegators.reduce<Visibility>(
+    (seen, delegator) => ("within" in seen ? uniteVisibility(seen, delegator.visibility) : seen),
+    rights.visibility,
+  );
+  return { ...rights, visibility, session: { id: "", user, visibility: rights.visibility, delegators } };
 }
 
 function positionOf(row: ActionRow | null): PendingCursor | null {

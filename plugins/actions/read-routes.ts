@@ -23,7 +23,7 @@ import type { Expiry } from "./expiry.ts";
 import { actionReply, readRecord, ACTION_RESPONSE, policySetFor } from "./action-record.ts";
 import { withCurrentStatus, isOverdue, contentBytes, visibleAction } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
-import { createActionSearch } from "./search-actions.ts";
+import { createActionSearch, isSearch } from "./search-actions.ts";
 import { refreshCredential, type Waiters } from "./wait.ts";
 
 const LIST = "actions";
@@ -43,7 +43,7 @@ export function readRoutes(host: CoreHost, tag: string, expiry: Expiry, waiters:
       async handle({ query, credential, reserveResponseBytes: holdResponse }) {
         const now = host.clock();
         const filter = { ...filterOf(query, credential), as_of: now };
-        const search = query.q === undefined ? null : createActionSearch(host, filter, query.q);
+        const search = isSearch(query) ? createActionSearch(host, filter, query) : null;
         const { compiled: set } = await host.policies.current();
         const page = await readPage<ActionRow>(
           LIST,
@@ -131,8 +131,7 @@ function filterOf(
   if (query.agent_id !== undefined && query.agent !== undefined && query.agent_id !== query.agent) {
     throw invalid("agent", "`agent` and `agent_id` are the same filter; send one of them");
   }
-  if (query.q !== undefined && offset !== undefined)
-    throw invalid("offset", "a search has no offsets; use next_cursor");
+  if (isSearch(query) && offset !== undefined) throw invalid("offset", "a search has no offsets; use next_cursor");
   return {
     visibility: credential.visibility,
     ...(status === undefined ? {} : { status }),

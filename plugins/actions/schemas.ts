@@ -171,12 +171,15 @@ export const ListQuery = Type.Object(
     grant_id: Type.Optional(Type.String({ maxLength: 64, description: "Actions that this grant covered." })),
     since: Type.Optional(Time("Created at or after.")),
     until: Type.Optional(Time("Created before.")),
+    decision: Type.Optional(Effect),
+    policy: Type.Optional(Type.String({ maxLength: 64, description: "Name of the policy that decided." })),
+    rule: Type.Optional(Type.String({ maxLength: 256, description: "Rule or limit that decided." })),
     q: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 200,
         description:
-          "Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions: a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`.",
+          "Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, also for `decision`, `policy` and `rule`: a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`.",
       }),
     ),
     ...PAGE_QUERY,

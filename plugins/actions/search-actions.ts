@@ -1,7 +1,11 @@
-/** Searches actions for words, newest first. The store has no index of words, so a search reads actions in slices. */
+/**
+ * Searches actions for words, a decision, a policy or a rule, newest first. The store has no index of these, so a search
+ * reads actions in slices.
+ */
 import type { CoreHost } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { matchesWords } from "./pending-filter.ts";
+import type { ListQuery } from "./schemas.ts";
 
 /** Actions that one request searches. */
 const MAX_SEARCHED = 20_000;
@@ -9,15 +13,23 @@ const SLICE = 200;
 
 type Filter = Omit<Parameters<CoreHost["storage"]["actions"]>[0], "limit" | "offset">;
 
+/** What the store cannot filter by. */
+type Searched = Pick<ListQuery, "q" | "decision" | "policy" | "rule">;
+
+/** Returns whether the query has a filter that the store cannot apply. */
+export function isSearch({ q, decision, policy, rule }: Searched): boolean {
+  return [q, decision, policy, rule].some((value) => value !== undefined);
+}
+
 export interface ActionSearch {
-  /** Reads up to `limit` actions with the words, older than `after`; fewer if there are no more, or the search was cut. */
+  /** Reads up to `limit` matching actions, older than `after`; fewer if there are no more, or the search was cut. */
   read(after: ActionRow | null, limit: number): Promise<ActionRow[]>;
   /** Sequence number of the last action that was searched, if the search was cut there; else null. */
   cutAt(): number | null;
 }
 
-export function createActionSearch(host: CoreHost, filter: Filter, words: string): ActionSearch {
-  let searched = 0;
+export function createActionSearch(host: CoreHost, filter: Filter, searched: Searched): ActionSearch {
+  let read = 0;
   let cut: number | null = null;
   return {
     cutAt: () => cut,
@@ -25,7 +37,7 @@ export function createActionSearch(host: CoreHost, filter: Filter, words: string
       const found: ActionRow[] = [];
       let before = after?.decision_seq ?? filter.before_seq;
       for (;;) {
-        if (searched >= MAX_SEARCHED) {
+        if (read >= MAX_SEARCHED) {
           cut = before ?? null;
           return found;
         }
@@ -33,13 +45,20 @@ export function createActionSearch(host: CoreHost, filter: Filter, words: string
         const position = before === undefined ? {} : { before_seq: before };
         const rows = await host.storage.actions({ ...filter, ...position, limit: SLICE });
         for (const row of rows) {
-          searched += 1;
+          read += 1;
           before = row.decision_seq;
-          if (matchesWords(words, row)) found.push(row);
+          if (matches(searched, row)) found.push(row);
           if (found.length === limit) return found;
         }
         if (rows.length < SLICE) return found;
       }
     },
   };
+}
+
+function matches({ q = "", decision, policy, rule }: Searched, row: ActionRow): boolean {
+  if (decision !== undefined && row.decision !== decision) return false;
+  if (policy !== undefined && row.policy !== policy) return false;
+  if (rule !== undefined && row.rule !== rule) return false;
+  return matchesWords(q, row);
 }

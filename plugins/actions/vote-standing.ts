@@ -55,7 +55,7 @@ export interface Standings {
 
 /** Returns the voter with this credential. */
 export function standingVoterOf(
-  { principal, key, groups, session }: Credential,
+  { principal, key, groups, session }: Omit<Credential, "epoch">,
   self: SelfRelation | null,
 ): StandingVoter {
   return { principal, key_id: key.id, groups, session: session ?? null, self };
@@ -185,7 +185,7 @@ export interface VotingTerms {
 export function describeVoting(
   host: CoreHost,
   row: ActionRow,
-  credential: Credential,
+  credential: Omit<Credential, "epoch">,
   {
     requirement,
     approvals,

@@ -1,6 +1,13 @@
 /** Sums over a range: decisions by effect, agent, tool and rule, and how long approvers took. */
 import { Type, type Static } from "@sinclair/typebox";
-import { ACTION_STATUSES, type CoreHost, defineCorePlugin, parseRfc3339 } from "../../src/core.ts";
+import {
+  ACTION_STATUSES,
+  type CoreHost,
+  defineCorePlugin,
+  intersectLimits,
+  parseRfc3339,
+  type Visibility,
+} from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionCounts } from "../../src/storage/index.ts";
 import { intervalBoundaries, loadZone, type Interval } from "./calendar.ts";
@@ -37,6 +44,9 @@ const Query = Type.Object(
         examples: ["Europe/Berlin"],
         description: "IANA name of the time zone in which days, weeks and months begin; UTC when absent.",
       }),
+    ),
+    agent_id: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 256, description: "Counts only actions of this agent." }),
     ),
   },
   { additionalProperties: false },
@@ -114,7 +124,7 @@ export default defineCorePlugin({
         description:
           "Counts the actions that were created in the range and that this key may see, by what they are now.",
         responses: { 200: { description: "The sums.", schema: Answer } },
-        errors: ["INVALID_RANGE"],
+        errors: ["INVALID_RANGE", "AGENT_MISMATCH"],
         handle: ({ query, credential }) => analytics(host, query, credential),
       }),
       oversightRoute(host),
@@ -147,7 +157,7 @@ async function analytics(host: CoreHost, query: Query, { visibility }: Credentia
       { errors: [{ parameter: "interval", detail: `at most ${MOST_INTERVALS} intervals` }] },
     );
   }
-  const counts = await host.storage.analytics({ visibility, boundaries });
+  const counts = await host.storage.analytics({ visibility: narrowToAgent(visibility, query.agent_id), boundaries });
   const [tools, agents, rules] = [
     top(counts.tool, (c) => c.value),
     top(counts.agent, (c) => c.value),
@@ -171,6 +181,23 @@ async function analytics(host: CoreHost, query: Query, { visibility }: Credentia
       series: seriesOf(counts, boundaries),
     },
   };
+}
+
+/** Returns what the credential sees of one agent. Throws AGENT_MISMATCH or VALIDATION_FAILED if it sees no agent as a whole. */
+function narrowToAgent(visibility: Visibility, agent_id: string | undefined): Visibility {
+  if (agent_id === undefined) return visibility;
+  if ("all" in visibility) return { agent_id };
+  if ("within" in visibility)
+    return {
+      within: visibility.within.map((limits) => intersectLimits({ agents: null, tools: null, agent_id }, limits)),
+    };
+  if ("agent_id" in visibility) {
+    if (visibility.agent_id === agent_id) return visibility;
+    throw new Refusal("AGENT_MISMATCH", `the key is bound to "${visibility.agent_id}" and does not see "${agent_id}"`);
+  }
+  throw new Refusal("VALIDATION_FAILED", "this key sees only what it submitted; leave out agent_id", {
+    errors: [{ parameter: "agent_id", detail: "needs actions:read" }],
+  });
 }
 
 function seriesOf(counts: ActionCounts, boundaries: readonly number[]): Static<typeof Answer>["series"] {

@@ -11,6 +11,7 @@ import {
   type LedgerTransaction,
   parseRfc3339,
   PRESETS,
+  principalOfKey,
   principalOfUser,
   readIdempotentCall,
   recordCreatedResource,
@@ -118,8 +119,13 @@ function canSee(credential: Credential, key: KeyRow): boolean {
 
 async function list(host: CoreHost, query: schema.ListQuery, credential: Credential): Promise<Reply> {
   const now = host.clock();
+  const { status, agent_id, principal } = query;
   const all = (await host.storage.keys()).filter(
-    (key) => canSee(credential, key) && (query.status === undefined || (query.status === "live") === isLive(key, now)),
+    (key) =>
+      canSee(credential, key) &&
+      (status === undefined || (status === "live") === isLive(key, now)) &&
+      (agent_id === undefined || key.agent_id === agent_id) &&
+      (principal === undefined || principalOfKey(key) === principal),
   );
   const { rows, next_cursor } = slicePage("api_keys", all, query);
   return {

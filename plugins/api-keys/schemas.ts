@@ -91,6 +91,13 @@ export const ListQuery = Type.Object(
     status: Type.Optional(
       Type.Union([Type.Literal("live"), Type.Literal("ended")], { description: "`ended`: revoked or expired." }),
     ),
+    agent_id: Type.Optional(Type.String({ maxLength: 256, description: "Keys that are bound to this agent." })),
+    principal: Type.Optional(
+      Type.String({
+        maxLength: 256,
+        description: "Keys whose votes count as this principal's, such as `owner:ada`.",
+      }),
+    ),
     ...PAGE_QUERY,
   },
   { additionalProperties: false },

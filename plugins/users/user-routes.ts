@@ -12,6 +12,8 @@ import {
   resumeUser,
   sessionRequired,
 } from "./user-changes.ts";
+import { describeRights, listDelegators } from "./access-review/review.ts";
+import { RightsRecord } from "./access-review/routes.ts";
 import { ERRORS } from "./user-errors.ts";
 import { registrationOptions } from "./passkeys.ts";
 import * as schema from "./schemas.ts";
@@ -21,7 +23,12 @@ import { addOwnPasskey, additionPurpose } from "./sign-in.ts";
 import { requireSecureSite } from "./site.ts";
 
 export function userRoutes(host: CoreHost, sessions: Sessions): Route[] {
-  return [...managementRoutes(host, sessions), ...sessionListRoutes(host, sessions), ...ownRoutes(host)];
+  return [
+    ...managementRoutes(host, sessions),
+    rightsRoute(host),
+    ...sessionListRoutes(host, sessions),
+    ...ownRoutes(host),
+  ];
 }
 
 function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
@@ -147,6 +154,38 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
 
 async function describeUser(sessions: Sessions, user: User): Promise<object> {
   return schema.renderUserDetails(user, await sessions.lastSignIn(user.id));
+}
+
+function rightsRoute(host: CoreHost): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/users/:id/rights",
+    tag: TAG,
+    summary: "Show what a user can approve now",
+    description: "For the user themselves, and for callers with `users:read` or `users:manage`.",
+    scope: host.scopes,
+    params: schema.UserParams,
+    responses: { 200: { description: "The rights.", schema: RightsRecord } },
+    errors: [ERRORS.NOT_FOUND],
+    async handle({ params: { id }, credential }) {
+      const isOwn = credential.session?.user.id === id;
+      if (!isOwn && !credential.hasScope("users:read") && !credential.hasScope("users:manage"))
+        throw new Refusal(
+          "INSUFFICIENT_SCOPE",
+          "this is another user; reading their rights needs the scope users:read",
+        );
+      const users = await host.users.list();
+      knownUser(users, id);
+      const reader = { key: (key: string) => host.storage.key(key), users, now: host.clock() };
+      return {
+        status: 200,
+        json: {
+          ...describeRights(await host.keys.rightsOf(reader, id)),
+          delegators: await listDelegators(host, id),
+        },
+      };
+    },
+  });
 }
 
 function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {

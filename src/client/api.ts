@@ -336,7 +336,12 @@ export interface ListQuery {
   since?: string | undefined;
   /** Created before. */
   until?: string | undefined;
-  /** Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions: a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`. */
+  decision?: "allow" | "deny" | "require_approval" | undefined;
+  /** Name of the policy that decided. */
+  policy?: string | undefined;
+  /** Rule or limit that decided. */
+  rule?: string | undefined;
+  /** Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, also for `decision`, `policy` and `rule`: a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`. */
   q?: string | undefined;
   /** Maximum number of items on a page; a page with large items can have fewer. */
   limit?: number | undefined;

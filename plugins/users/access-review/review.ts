@@ -96,7 +96,7 @@ export async function reviewAccess(host: CoreHost, sessions: Sessions, days: num
 }
 
 /** Returns the principals of the users in whose place a user can approve now, each once. */
-async function listDelegators(host: CoreHost, id: string): Promise<string[]> {
+export async function listDelegators(host: CoreHost, id: string): Promise<string[]> {
   const delegators = await host.users.delegatorsOf(id);
   return [...new Set(delegators.map(({ user }) => principalOfUser(user.id)))];
 }
@@ -135,8 +135,8 @@ function otherVoters(rows: readonly ReviewRow[], votes: ReadonlyMap<string, Vote
     }));
 }
 
-/** @param rights null if the principal has no rights any more */
-function describeRights(rights: Rights | null): Pick<ReviewRow, "groups" | "may_approve" | "limits"> {
+/** Returns what a principal can approve. @param rights null if the principal has no rights any more */
+export function describeRights(rights: Rights | null): Pick<ReviewRow, "groups" | "may_approve" | "limits"> {
   const may_approve = rights !== null && rights.hasScope("approvals:decide");
   return {
     groups: [...(rights?.groups ?? [])],

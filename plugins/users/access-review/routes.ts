@@ -36,6 +36,17 @@ const Limit = Type.Object(
   closed,
 );
 
+/** What one user or key can approve now. */
+const RIGHTS = {
+  groups: Texts,
+  may_approve: Type.Boolean(),
+  limits: Type.Union([Type.Array(Limit), Type.Null()], {
+    description: "They can approve what at least one of these limits includes; null if all, or none.",
+  }),
+  delegators: Type.Array(Text, { description: "Principals of the users in whose place they can approve now." }),
+};
+export const RightsRecord = Type.Object(RIGHTS, closed);
+
 const Row = Type.Object(
   {
     kind: Type.Union([Type.Literal("user"), Type.Literal("key"), Type.Literal("voter")], {
@@ -45,16 +56,11 @@ const Row = Type.Object(
     name: Text,
     principal: Type.String({ description: "Who the votes count as. Keys of one owner share it, and the votes." }),
     roles: Texts,
-    groups: Texts,
-    may_approve: Type.Boolean(),
-    limits: Type.Union([Type.Array(Limit), Type.Null()], {
-      description: "They can approve what at least one of these limits includes; null if all, or none.",
-    }),
+    ...RIGHTS,
     agent_id: Nullable,
     approvals: Count,
     rejections: Count,
     break_glass: Type.Integer({ minimum: 0, description: "Approvals alone in an emergency." }),
-    delegators: Type.Array(Text, { description: "Principals of the users in whose place they can approve now." }),
     approval_rate: Type.Union([Type.Number(), Type.Null()], { description: "Share of approvals among the votes." }),
     median_seconds: Type.Union([Count, Type.Null()], { description: "Median of the time from submission to vote." }),
     last_used_at: Nullable,

@@ -51,7 +51,18 @@ describe("a page", () => {
     assert.deepEqual(pages.flat(), [...asked].reverse());
     assert.deepEqual(await walk("/v1/actions?q=nowhere"), [[]]);
     assert.deepEqual(await walk(`/v1/actions?q=${(asked[0] ?? "").slice(0, 30)}`), [[asked[0]]]);
-    assert.equal((await get("/v1/actions?q=x&offset=1")).status, 422);
+    for (const filter of ["q=x", "decision=allow", "policy=payments", "rule=x"])
+      assert.equal((await get(`/v1/actions?${filter}&offset=1`)).status, 422, filter);
+  });
+
+  it("a search by decision, policy and rule finds each action once, on several pages", async () => {
+    assert.deepEqual((await walk("/v1/actions?limit=2&decision=require_approval")).flat(), [...asked].reverse());
+    assert.deepEqual(await walk("/v1/actions?decision=deny"), [[]]);
+    const { policy, rule } = (await get(`/v1/actions/${asked[0]}`)).body;
+    const query = new URLSearchParams({ policy, rule, limit: "2" });
+    assert.deepEqual((await walk(`/v1/actions?${query}`)).flat(), [...asked].reverse());
+    assert.deepEqual(await walk(`/v1/actions?policy=${policy}&rule=another`), [[]]);
+    assert.equal((await get("/v1/actions?decision=maybe")).status, 422);
   });
 
   it("a page of small actions ends at its count limit, however many rows are read at once", async () => {

@@ -155,6 +155,15 @@ describe("analytics", () => {
     assert.equal((await read("", service.agent)).status, 403);
   });
 
+  it("counts one agent, for keys that see all of its actions", async () => {
+    const { body } = await read("?agent_id=other-bot");
+    assert.deepEqual([body.total, body.by_agent], [1, [{ agent_id: "other-bot", count: 1 }]]);
+    assert.equal((await read("?agent_id=other-bot", bound)).body.total, 1);
+    assert.equal((await read("?agent_id=unknown")).body.total, 0);
+    assert.equal((await read("?agent_id=support-bot", bound)).body.code, "AGENT_MISMATCH");
+    assert.equal((await read("?agent_id=support-bot", own)).body.code, "VALIDATION_FAILED");
+  });
+
   it("counts approvals and reports how long approvers took", async () => {
     const asked = (await service.call("POST", "/v1/actions", { body: ASKED })).body;
     const expiring = (await service.call("POST", "/v1/actions", { body: ASKED })).body;

@@ -63,6 +63,19 @@ describe("API keys", () => {
     assert.deepEqual([late.status, late.body.errors[0].pointer], [422, "/expires_at"]);
   });
 
+  it("are listed by the agent that they are bound to, and by the principal that they vote as", async () => {
+    const { id } = (await make({ name: "listed", agent_id: "listed-bot", owner: "List  Ed" })).body;
+    for (const query of ["agent_id=listed-bot", `principal=${encodeURIComponent("owner:list ed")}`]) {
+      const { body } = await admin("GET", `/v1/api-keys?${query}`);
+      assert.deepEqual(
+        body.api_keys.map((key: { id: string }) => key.id),
+        [id],
+        query,
+      );
+    }
+    assert.deepEqual((await admin("GET", "/v1/api-keys?agent_id=no-bot")).body.api_keys, []);
+  });
+
   it("stay expired when the clock goes back", async () => {
     const { key } = (await make({ expires_at: new Date(Date.now() + service.clock.now + 3_600_000).toISOString() }))
       .body;

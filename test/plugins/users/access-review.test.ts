@@ -123,6 +123,34 @@ test("a user's delegators are those in whose place they can approve now", async 
   assert.deepEqual(await delegators(), []);
 });
 
+test("what one user can approve, and what is pending for them, is for that user and for readers of users", async () => {
+  const una = await invite(service, { name: "Una", roles: ["approver"] });
+  const near = await invite(service, { name: "Nea", roles: ["approver"], groups: ["near"] });
+  const body = { ...ASKED, params: { ...ASKED.params, una: true } };
+  const { id } = (await service.call("POST", "/v1/actions", { body })).body;
+  const reader = (path: string): Promise<Answer> => service.call("GET", path, { key: auditor });
+  const ids = ({ body: page }: Answer): string[] => page.actions.map((action: { id: string }) => action.id);
+  const rights = {
+    groups: ["near"],
+    may_approve: true,
+    limits: [{ agents: null, tools: ["billing.*"], also: [] }],
+    delegators: [],
+  };
+  assert.deepEqual((await reader(`/v1/users/${near.id}/rights`)).body, rights);
+  assert.deepEqual((await near.call("GET", `/v1/users/${near.id}/rights`)).body, rights);
+  const pending = `/v1/approvals?view=mine&q=una&user_id=`;
+  assert.deepEqual(ids(await reader(pending + una.id)), [id]);
+  assert.deepEqual(ids(await una.call("GET", pending + una.id)), [id]);
+  assert.deepEqual(ids(await reader(pending + near.id)), [], "stripe is not among the tools of the group");
+  assert.equal((await ada.call("GET", pending + una.id)).status, 403);
+  assert.equal((await ada.call("GET", `/v1/users/${una.id}/rights`)).status, 403);
+  for (const query of [`user_id=${una.id}`, "view=mine&user_id=nobody"])
+    assert.equal((await reader(`/v1/approvals?${query}`)).status, 422, query);
+  await service.call("POST", `/v1/users/${una.id}/end`, { key: service.admin, body: {} });
+  assert.equal((await reader(`/v1/users/${una.id}/rights`)).body.may_approve, false);
+  assert.equal((await reader(pending + una.id)).status, 422, "an ended user");
+});
+
 test("a voter whose key was revoked is still listed, and the revoked key is not", async () => {
   await addUser(service, { name: "Olga" });
   const { id, key } = await makeKey(service, { name: "old key", preset: "approver", owner: "Olga" });

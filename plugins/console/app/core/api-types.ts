@@ -2455,13 +2455,13 @@ export interface Api {
             tools: string[] | null;
           })[];
         })[] | null;
+        /** Principals of the users in whose place they can approve now. */
+        delegators: string[];
         agent_id: string | null;
         approvals: number;
         rejections: number;
         /** Approvals alone in an emergency. */
         break_glass: number;
-        /** Principals of the users in whose place they can approve now. */
-        delegators: string[];
         /** Share of approvals among the votes. */
         approval_rate: number | null;
         /** Median of the time from submission to vote. */
@@ -2510,7 +2510,12 @@ export interface Api {
       since?: string | undefined;
       /** Created before. */
       until?: string | undefined;
-      /** Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions: a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`. */
+      decision?: "allow" | "deny" | "require_approval" | undefined;
+      /** Name of the policy that decided. */
+      policy?: string | undefined;
+      /** Rule or limit that decided. */
+      rule?: string | undefined;
+      /** Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, also for `decision`, `policy` and `rule`: a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`. */
       q?: string | undefined;
       /** Maximum number of items on a page; a page with large items can have fewer. */
       limit?: number | undefined;
@@ -2775,6 +2780,8 @@ export interface Api {
       interval?: "hour" | "day" | "week" | "month" | undefined;
       /** IANA name of the time zone in which days, weeks and months begin; UTC when absent. */
       time_zone?: string | undefined;
+      /** Counts only actions of this agent. */
+      agent_id?: string | undefined;
     };
     body: never;
     response: Analytics;
@@ -2793,6 +2800,10 @@ export interface Api {
     query: {
       /** `ended`: revoked or expired. */
       status?: "live" | "ended" | undefined;
+      /** Keys that are bound to this agent. */
+      agent_id?: string | undefined;
+      /** Keys whose votes count as this principal's, such as `owner:ada`. */
+      principal?: string | undefined;
       /** Maximum number of items on a page; a page with large items can have fewer. */
       limit?: number | undefined;
       /** `next_cursor` of the previous page. */
@@ -2899,6 +2910,8 @@ export interface Api {
       q?: string | undefined;
       /** Default `deadline`, the earliest first. `risk` puts the highest first, then the earliest deadline. */
       sort?: "deadline" | "newest" | "oldest" | "risk" | undefined;
+      /** With `view=mine`: actions that this user can approve now, among those that the caller sees. Other users than the caller need `users:read` or `users:manage`. */
+      user_id?: string | undefined;
       /** Maximum number of items on a page; a page with large items can have fewer. */
       limit?: number | undefined;
       /** `next_cursor` of the previous page. */
@@ -4408,6 +4421,26 @@ export interface Api {
     query: never;
     body: never;
     response: User;
+  };
+  "GET /v1/users/{id}/rights": {
+    query: never;
+    body: never;
+    response: {
+      groups: string[];
+      may_approve: boolean;
+      /** They can approve what at least one of these limits includes; null if all, or none. */
+      limits: ({
+        agents: string[] | null;
+        tools: string[] | null;
+        /** Further limits that an action must meet, such as those of the user who made the key. */
+        also: ({
+          agents: string[] | null;
+          tools: string[] | null;
+        })[];
+      })[] | null;
+      /** Principals of the users in whose place they can approve now. */
+      delegators: string[];
+    };
   };
   "GET /v1/users/{id}/sessions": {
     query: never;
