@@ -74,6 +74,8 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     ["#/policies/hostile-shadow", "1 of 1 past decisions"],
     ["#/policies/new", "No problems."],
     ["#/agents", "Suspend…"],
+    [`#/agents/${encodeURIComponent(NAME)}`, "How people answered"],
+    ["#/people/owner%3Aada", "An owner of API keys"],
     ["#/keys", "(yours)"],
     ["#/delegations", "No delegation is active or scheduled."],
     ["#/break-glass", "No review is open."],

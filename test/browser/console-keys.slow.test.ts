@@ -1,12 +1,9 @@
 /** Keys and agents in the console. */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
-import { SCOPES } from "../../src/domain/scopes.ts";
 import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
 import { ALLOWED } from "../support/service.ts";
-import { ROOT } from "../support/runtimes.ts";
 
 describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
   let console_: Console;
@@ -15,15 +12,6 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
   });
   after(() => console_.close());
 
-  it("offers every scope that there is, and no other", () => {
-    const source = readFileSync(`${ROOT}plugins/console/app/pages/keys.js`, "utf8");
-    const table = /export const SCOPES = \{([\s\S]*?)\n\};/.exec(source)?.[1] ?? "";
-    assert.deepEqual(
-      [...table.matchAll(/^ {2}"?([a-z_:]+)"?: "/gm)].map(([, scope]) => scope),
-      [...SCOPES],
-    );
-  });
-
   it("makes a key, shows its value once, and revokes it after saying what stops", async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/keys");
     await page.getByText("(yours)").waitFor();
@@ -31,7 +19,7 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
     await page.getByLabel("Name").fill("helpdesk");
     await page.getByLabel("For", { exact: true }).selectOption("agent");
     await page.getByLabel("Agent", { exact: true }).fill("support-bot");
-    await page.getByRole("button", { name: "Make the key" }).click();
+    await page.getByRole("button", { name: "Create the key" }).click();
     const value = (await page.locator(".made .hash").textContent()) ?? "";
     assert.equal((await console_.service.call("POST", "/v1/actions", { key: value, body: ALLOWED })).status, 200);
     await page.getByText("helpdesk", { exact: true }).first().waitFor();
@@ -56,10 +44,10 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
     await page.getByLabel("Name").fill("admin");
     await page.getByLabel("For", { exact: true }).selectOption("");
     await page.getByRole("checkbox", { name: /analytics:read/ }).check();
-    await page.getByRole("button", { name: "Make the key" }).click();
+    await page.getByRole("button", { name: "Create the key" }).click();
     await page.getByRole("dialog").getByRole("alert").waitFor();
     await page.getByLabel("Name").fill("figures");
-    await page.getByRole("button", { name: "Make the key" }).click();
+    await page.getByRole("button", { name: "Create the key" }).click();
     const value = (await page.locator(".made .hash").textContent()) ?? "";
     assert.deepEqual(
       [
@@ -101,7 +89,7 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
     assert.equal(await submitted(), "AGENT_SUSPENDED");
     await page.getByRole("button", { name: "Resume support-bot" }).click();
     await page.getByRole("button", { name: "Resume", exact: true }).click();
-    await page.getByText("“support-bot” may submit again.").waitFor();
+    await page.getByText("“support-bot” can submit again.").waitFor();
     assert.equal(await submitted(), "POLICY_RULE");
     assert.deepEqual([complaints, strayed], [[], []]);
   });
@@ -121,5 +109,50 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
       (await console_.service.call("GET", "/v1/agents/shared", { key: console_.service.admin })).body.description,
       "by another",
     );
+  });
+
+  it("shows one agent: figures with links, typical values, votes, grants, keys and the timeline", async () => {
+    const { service } = console_;
+    const bot = await console_.key("of page-bot", { preset: "agent", agent_id: "page-bot" });
+    const submit = async (amount: number): Promise<string> => {
+      const body = { ...ALLOWED, agent_id: "page-bot", params: { amount, currency: "USD" } };
+      return (await service.call("POST", "/v1/actions", { key: bot, body })).body.id as string;
+    };
+    for (const amount of [10, 20, 30]) await submit(amount);
+    const asked = await submit(500);
+    const ada = await console_.key("ada of page-bot", { preset: "approver", owner: "Ada" });
+    const { body } = await service.call("GET", `/v1/actions/${asked}`, { key: ada });
+    const vote = { token: body.approval_token, approve: true, reason: "the customer is right" };
+    assert.equal((await service.call("POST", `/v1/actions/${asked}/approval`, { key: ada, body: vote })).status, 200);
+    const { page, complaints, strayed } = await console_.visit(service.admin, "#/agents/page-bot");
+    const part = (name: string) => page.getByRole("region", { name, exact: true });
+    await part("Status").getByText("not registered").waitFor();
+    // The first action is new, so the activity begins with it instead of with 30 empty days.
+    await part("Last 30 days").getByText("All actions so far are in the table below.").waitFor();
+    await page.getByText("10 – 20 – 500").waitFor();
+    await page.getByText("USD ×4").waitFor();
+    await page.getByText("100 % approved").waitFor();
+    await part("Grants in use").getByText("No grant is active").waitFor();
+    await part("Keys").getByText("of page-bot").waitFor();
+    const timeline = page.getByRole("list", { name: "Timeline" });
+    await timeline.getByText("the customer is right").waitFor();
+    assert.equal(await timeline.getByRole("link", { name: "stripe refund" }).count(), 4);
+    await timeline.getByRole("link", { name: "ada" }).click();
+    await page.getByRole("heading", { name: "ada", level: 1 }).waitFor();
+    await page.getByRole("list", { name: "Votes" }).getByText("the customer is right").waitFor();
+    await page.goBack();
+    await page.getByRole("link", { name: "1 required approval" }).click();
+    await page.getByRole("region", { name: "Actions" }).locator("tbody tr").waitFor();
+    await page.getByRole("button", { name: "Stop…" }).waitFor();
+    await page.goBack();
+    await page.getByRole("button", { name: "Stop this agent…" }).click();
+    assert.equal(await page.getByLabel("Agents", { exact: true }).inputValue(), "page-bot");
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("button", { name: "Register an agent…" }).click();
+    await page.getByRole("button", { name: "Register", exact: true }).click();
+    await part("Status").getByText("active").waitFor();
+    await page.evaluate(() => void (location.hash = "#/agents/nobody"));
+    await page.getByText("none has submitted an action").waitFor();
+    assert.deepEqual([complaints.filter((line) => !line.includes("404")), strayed], [[], []]);
   });
 });

@@ -293,6 +293,34 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await dialog.getByText("This is you: you will be signed out.").waitFor();
   });
 
+  it("shows a person: rights, pending requests, votes, absence and sessions, to themselves and to an auditor", async () => {
+    const id = await submit("stripe");
+    const { page } = ann;
+    await page.getByRole("navigation").getByRole("link", { name: "Ann" }).click();
+    await page.getByRole("heading", { name: "Ann", level: 1 }).waitFor();
+    const part = (where: Page, name: string) => where.getByRole("region", { name, exact: true }).first();
+    await part(page, "About").getByText("finance").waitFor();
+    await part(page, "Can approve").getByText("Everything that requires approval.").waitFor();
+    await part(page, "Pending for approval").locator(`a[href="#/approvals/${id}"]`).waitFor();
+    await part(page, "Absence and delegations").getByText("back early").waitFor();
+    await part(page, "Sessions").getByText("(this one)").waitFor();
+    await page.getByRole("list", { name: "Timeline" }).getByText("delegation").first().waitFor();
+    await fits(page);
+    await pictures(page, "person");
+    const { page: auditor } = await signIn("Aud", ["auditor"], []);
+    await visit(auditor, "#/access-review", "Access review");
+    await auditor.getByRole("link", { name: "Bo", exact: true }).click();
+    await auditor.getByRole("heading", { name: "Bo", level: 1 }).waitFor();
+    await auditor.getByRole("list", { name: "Votes" }).getByText("the shop is down").waitFor();
+    assert.equal(await auditor.getByRole("button", { name: /^End the session/ }).count(), 0);
+    // Bo is in no group, and so cannot approve this one.
+    await part(auditor, "Pending for approval").getByRole("table").waitFor();
+    assert.equal(await part(auditor, "Pending for approval").locator(`a[href="#/approvals/${id}"]`).count(), 0);
+    await auditor.evaluate((to) => void (location.hash = to), `#/people/${ann.id}`);
+    await auditor.getByRole("heading", { name: "Ann", level: 1 }).waitFor();
+    await part(auditor, "Pending for approval").locator(`a[href="#/approvals/${id}"]`).waitFor();
+  });
+
   it("says on each page what went wrong, and loads again", async () => {
     const { page } = await signIn("Anton", ["auditor", "approver"], []);
     for (const [address, title, api] of [

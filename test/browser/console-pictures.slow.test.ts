@@ -142,6 +142,12 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
       },
     },
     { name: "agents", hash: "#/agents", until: text("deploy-bot") },
+    { name: "agent", hash: "#/agents/support-bot", until: (page) => page.locator(".timeline .step").nth(5).waitFor() },
+    {
+      name: "person",
+      hash: "#/people/owner%3Aada",
+      until: (page) => page.getByRole("list", { name: "Timeline" }).getByRole("listitem").first().waitFor(),
+    },
     { name: "keys", hash: "#/keys", until: text("(yours)") },
     {
       name: "key",

@@ -8,7 +8,7 @@ import { Badge, Empty, Loading, Notice, Page, Problem, Table, Text, Time } from 
 import { plain } from "../ui/format.ts";
 import { Field, useSubmit, values } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
-import { Who } from "../ui/person.tsx";
+import { PersonLink } from "../ui/person.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 import { TEXTS } from "./strings.ts";
 
@@ -134,7 +134,7 @@ function Row({ grant, onRevoke }: { grant: Grant; onRevoke(): void }) {
         <Uses grant={grant} />
       </td>
       <td data-label="Granted by">
-        <Who principal={granted_by} />
+        <PersonLink principal={granted_by} />
         <br />
         <span class="quiet">
           <Time at={granted_at} />
@@ -200,7 +200,7 @@ function End({ ended: { cause, by, comment } }: { ended: NonNullable<Grant["ende
         {by === null ? null : (
           <>
             {" "}
-            by <Who principal={by} />
+            by <PersonLink principal={by} />
           </>
         )}
         {comment ? (

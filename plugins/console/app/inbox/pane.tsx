@@ -11,7 +11,7 @@ import { Badge, Copy, Notice, Problem, Text, Time, TimeLeft } from "../ui/elemen
 import { plain } from "../ui/format.ts";
 import { Icon } from "../ui/icons.tsx";
 import { formatHeadline } from "../ui/params.tsx";
-import { Who } from "../ui/person.tsx";
+import { PersonLink } from "../ui/person.tsx";
 import { Bound, Content, Metadata, Origin, Preview, Risk, Reviews, Unusual, Why } from "../ui/request.tsx";
 import { Questions } from "../ui/agent-questions.tsx";
 import { Edited } from "../ui/edited.tsx";
@@ -218,13 +218,13 @@ export function Votes({ action }: { action: Pick<Action, "approvals" | "approval
         <ul class="votes">
           {action.approvals.map(({ approver, approve, reason, on_behalf_of, break_glass, created_at }) => (
             <li key={`${approver} ${created_at}`}>
-              <Badge value={approve ? "approved" : "denied"} /> <Who principal={approver} />{" "}
+              <Badge value={approve ? "approved" : "denied"} /> <PersonLink principal={approver} />{" "}
               {approve ? "approved" : "denied"}
               {break_glass ? " alone in an emergency" : ""}
               {on_behalf_of === null ? null : (
                 <>
                   {" "}
-                  in the place of <Who principal={on_behalf_of} />
+                  in the place of <PersonLink principal={on_behalf_of} />
                 </>
               )}
               {reason ? (

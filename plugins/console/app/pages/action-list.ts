@@ -4,7 +4,19 @@ import type { Action, Api } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { follow } from "../core/live.ts";
 
-export const FILTERS = ["q", "status", "agent_id", "tool", "operation", "since", "until", "grant_id"] as const;
+export const FILTERS = [
+  "q",
+  "status",
+  "decision",
+  "agent_id",
+  "tool",
+  "operation",
+  "policy",
+  "rule",
+  "since",
+  "until",
+  "grant_id",
+] as const;
 export type ActionFilters = Record<(typeof FILTERS)[number], string>;
 
 export const STATUSES = [
@@ -34,6 +46,11 @@ type Query = NonNullable<Api["GET /v1/actions"]["query"]>;
 export function toQuery(filters: ActionFilters): Query {
   const given = Object.entries({ ...filters, since: toUtc(filters.since), until: toUtc(filters.until) });
   return Object.fromEntries(given.filter(([, value]) => value !== "")) as Query;
+}
+
+/** Returns whether the service has to search for what passes the filters: then one request reads a part of the actions. */
+export function isSearch({ q, decision, policy, rule }: ActionFilters): boolean {
+  return [q, decision, policy, rule].some((value) => value !== "");
 }
 
 function toUtc(text: string): string {
@@ -115,7 +132,7 @@ export function useActions(filters: ActionFilters): ActionListState {
           pending = undefined;
           void refresh(over.signal);
         },
-        filters.q === "" ? COLLECT_MS : SEARCH_EVERY_MS,
+        isSearch(filters) ? SEARCH_EVERY_MS : COLLECT_MS,
       );
     };
     follow({

@@ -9,7 +9,7 @@ import { Risk } from "../ui/request.tsx";
 import { ActionDetail } from "./action.tsx";
 import { ActionViews } from "./action-views.tsx";
 import { ExportActions } from "./export-actions.tsx";
-import { type ActionFilters, FILTERS, STATUSES, useActions } from "./action-list.ts";
+import { type ActionFilters, FILTERS, isSearch, STATUSES, useActions } from "./action-list.ts";
 
 const TEXTS = {
   title: "Actions",
@@ -22,7 +22,17 @@ const TEXTS = {
   none: "No action matches.",
   noneYet: "No action was submitted yet.",
   firstSteps: "Submit the first one",
-  fields: { agent_id: "Agent", tool: "Tool", operation: "Operation", grant_id: "Grant", since: "From", until: "Until" },
+  decisions: { allow: "allowed", require_approval: "required approval", deny: "denied" },
+  fields: {
+    agent_id: "Agent",
+    tool: "Tool",
+    operation: "Operation",
+    grant_id: "Grant",
+    policy: "Policy",
+    rule: "Rule",
+    since: "From",
+    until: "Until",
+  },
 } as const;
 
 interface Props {
@@ -54,13 +64,19 @@ function List({ query }: { query: URLSearchParams }) {
       <div class="row">
         {hasMore ? (
           <button type="button" onClick={older}>
-            {filters.q === "" ? TEXTS.older : TEXTS.searchOlder}
+            {isSearch(filters) ? TEXTS.searchOlder : TEXTS.older}
           </button>
         ) : null}
         {rows.length === 0 ? null : <ExportActions filters={filters} />}
       </div>
     </Page>
   );
+}
+
+/** Links filter by policy and rule, which few people type. */
+function shownFields(filters: ActionFilters) {
+  const rare = (["policy", "rule"] as const).filter((name) => filters[name] !== "");
+  return ["agent_id", "tool", "operation", "grant_id", ...rare] as const;
 }
 
 function FilterForm({ filters, isFiltered }: { filters: ActionFilters; isFiltered: boolean }) {
@@ -85,7 +101,18 @@ function FilterForm({ filters, isFiltered }: { filters: ActionFilters; isFiltere
           ))}
         </select>
       </div>
-      {(["agent_id", "tool", "operation", "grant_id"] as const).map((name) => (
+      <div class="field">
+        <label for="f-decision">Decision</label>
+        <select id="f-decision" name="decision">
+          <option value="">{TEXTS.any}</option>
+          {Object.entries(TEXTS.decisions).map(([value, label]) => (
+            <option key={value} value={value} selected={value === filters.decision}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </div>
+      {shownFields(filters).map((name) => (
         <div class="field" key={name}>
           <label for={`f-${name}`}>{TEXTS.fields[name]}</label>
           <input id={`f-${name}`} name={name} defaultValue={filters[name]} autocomplete="off" spellcheck={false} />
@@ -140,7 +167,9 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
             </a>
           </td>
           <td data-label="Agent" class="nowrap">
-            <Text value={row.agent_id} />
+            <a href={`#/agents/${at(row.agent_id)}`}>
+              <Text value={row.agent_id} />
+            </a>
           </td>
           {columns.length > 0 ? (
             cells.get(row.id)?.map(({ text }, i) => (

@@ -5,6 +5,7 @@ import { request, text, url } from "../core/api.ts";
 import { Badge, download, Empty, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { counted, duration } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
+import { personAddress } from "../ui/person.tsx";
 
 type Review = Api["GET /v1/access-review"]["response"];
 type Row = Review["rows"][number];
@@ -147,13 +148,13 @@ function ReviewTable({ review: { since, until, open_reviews, rows }, days }: { r
 }
 
 function ReviewRow({ row, names }: { row: Row; names: ReadonlyMap<string, string> }) {
-  const { kind, name, roles, groups, approvals, rejections, break_glass, approval_rate, median_seconds } = row;
+  const { kind, roles, groups, approvals, rejections, break_glass, approval_rate, median_seconds } = row;
   const about = [...roles, ...groups.map((group) => `group ${group}`)].join(", ");
   return (
     <tr>
       <td>
         <strong>
-          <Text value={name} />
+          <Name row={row} />
         </strong>{" "}
         <span class="quiet">{kind}</span>
         {about === "" ? null : (
@@ -200,6 +201,18 @@ function ReviewRow({ row, names }: { row: Row; names: ReadonlyMap<string, string
   );
 }
 
+/** Keys without an owner have no page. */
+function Name({ row: { principal, name } }: { row: Row }) {
+  const address = personAddress(principal);
+  return address === null ? (
+    <Text value={name} />
+  ) : (
+    <a href={address}>
+      <Text value={name} />
+    </a>
+  );
+}
+
 function Power({ row, names }: { row: Row; names: ReadonlyMap<string, string> }) {
   const { may_approve, limits, delegators } = row;
   if (!may_approve) return <span class="quiet">nothing</span>;
@@ -224,7 +237,7 @@ function Power({ row, names }: { row: Row; names: ReadonlyMap<string, string> })
 type Limit = NonNullable<Row["limits"]>[number];
 
 /** Returns "agents support-* with tools stripe, but only agents support-1". */
-function describeLimit({ also, ...own }: Limit): string {
+export function describeLimit({ also, ...own }: Limit): string {
   return [own, ...also].map(describePatterns).join(", but only ");
 }
 

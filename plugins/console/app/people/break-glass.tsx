@@ -8,7 +8,7 @@ import { Badge, Empty, Loading, Notice, Page, Problem, Text, Time } from "../ui/
 import { plain } from "../ui/format.ts";
 import { Field, useSubmit, values } from "../ui/forms.tsx";
 import { usePaged } from "../ui/paged.ts";
-import { Who } from "../ui/person.tsx";
+import { PersonLink, Who } from "../ui/person.tsx";
 import { What } from "../ui/request.tsx";
 
 const TEXTS = {
@@ -97,7 +97,7 @@ function Use({ use, onReview }: { use: BreakGlassApproval; onReview(): void }) {
       </p>
       <p>
         <strong>
-          <Who principal={approver} />
+          <PersonLink principal={approver} />
         </strong>{" "}
         <span class="quiet">
           approved alone, <Time at={used_at} />:
@@ -107,7 +107,7 @@ function Use({ use, onReview }: { use: BreakGlassApproval; onReview(): void }) {
       {review === null ? null : (
         <p>
           <strong>
-            <Who principal={review.reviewer} />
+            <PersonLink principal={review.reviewer} />
           </strong>{" "}
           <span class="quiet">
             reviewed it, <Time at={review.reviewed_at} />:

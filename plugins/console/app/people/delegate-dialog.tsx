@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { now, request } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Loading, Problem } from "../ui/elements.tsx";
-import { list, plain, when } from "../ui/format.ts";
+import { list, plain, toLocalInput, when } from "../ui/format.ts";
 import { Field, useSubmit, values } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 
@@ -163,10 +163,4 @@ function toRfc3339(local: string): string {
   const time = new Date(local);
   if (Number.isNaN(time.getTime())) throw new RangeError(`"${local}" is no time; choose a day and a time`);
   return time.toISOString();
-}
-
-/** Returns the value of a datetime-local input: local time without seconds. */
-function toLocalInput(ms: number): string {
-  const local = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
-  return local.toISOString().slice(0, 16);
 }

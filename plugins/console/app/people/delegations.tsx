@@ -9,6 +9,7 @@ import { Badge, Empty, Loading, Notice, Page, Problem, Table, Text, Time } from 
 import { plain } from "../ui/format.ts";
 import { Field, useSubmit, values } from "../ui/forms.tsx";
 import { usePaged } from "../ui/paged.ts";
+import { personAddress } from "../ui/person.tsx";
 import { DelegateDialog } from "./delegate-dialog.tsx";
 
 const TEXTS = {
@@ -106,9 +107,16 @@ async function loadDelegations(shown: Shown, cursor: string | undefined, signal:
   return { rows: [...scheduled.rows, ...active.rows], next_cursor: active.next_cursor };
 }
 
-function DelegationTable({ rows, onRevoke }: { rows: readonly Delegation[]; onRevoke(row: Delegation): void }) {
+/** Renders delegations. Without `onRevoke` the table is for reading. */
+export function DelegationTable({
+  rows,
+  onRevoke,
+}: {
+  rows: readonly Delegation[];
+  onRevoke?: (row: Delegation) => void;
+}) {
   return (
-    <Table label={TEXTS.title} head={["Who", "Status", "Covers", "Time", ""]}>
+    <Table label={TEXTS.title} head={["Who", "Status", "Covers", "Time", ...(onRevoke === undefined ? [] : [""])]}>
       {rows.map((row) => (
         <tr key={row.id}>
           <td>
@@ -132,18 +140,20 @@ function DelegationTable({ rows, onRevoke }: { rows: readonly Delegation[]; onRe
           <td data-label="Time">
             <Time at={row.starts_at} /> <span class="quiet">until</span> <Time at={row.until} />
           </td>
-          <td>
-            {row.status !== "ended" && mayRevoke(row) ? (
-              <button
-                type="button"
-                class="small danger"
-                aria-label={`Revoke the delegation from ${plain(row.from.name)} to ${plain(row.to.name)}, ${row.id.slice(-6)}`}
-                onClick={() => onRevoke(row)}
-              >
-                Revoke…
-              </button>
-            ) : null}
-          </td>
+          {onRevoke === undefined ? null : (
+            <td>
+              {row.status !== "ended" && mayRevoke(row) ? (
+                <button
+                  type="button"
+                  class="small danger"
+                  aria-label={`Revoke the delegation from ${plain(row.from.name)} to ${plain(row.to.name)}, ${row.id.slice(-6)}`}
+                  onClick={() => onRevoke(row)}
+                >
+                  Revoke…
+                </button>
+              ) : null}
+            </td>
+          )}
         </tr>
       ))}
     </Table>
@@ -158,7 +168,9 @@ function mayRevoke({ from, to }: Delegation): boolean {
 function Party({ id, name }: Delegation["from"]) {
   return (
     <strong title={`user ${id}`}>
-      <Text value={name} />
+      <a href={personAddress(`user:${id}`) ?? ""}>
+        <Text value={name} />
+      </a>
       {id === userId() ? " (you)" : ""}
     </strong>
   );

@@ -6,6 +6,7 @@ import { may } from "../core/me.ts";
 import { Badge, Copy, Empty, Hash, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { counted, plain } from "../ui/format.ts";
 import { usePaged } from "../ui/paged.ts";
+import { personAddress } from "../ui/person.tsx";
 import { AddUser } from "./add-user.tsx";
 import { EndUser, ResumeUser } from "./end-user.tsx";
 import { UserSessions } from "./user-sessions.tsx";
@@ -127,9 +128,11 @@ function UserTable({ users, onOpen }: { users: readonly UserDetails[]; onOpen(op
       {users.map((user) => (
         <tr key={user.id}>
           <td>
-            <strong title={user.principal}>
-              <Text value={user.name} />
-            </strong>{" "}
+            <a href={personAddress(user.principal) ?? ""}>
+              <strong title={user.principal}>
+                <Text value={user.name} />
+              </strong>
+            </a>{" "}
             <code class="quiet">…{user.id.slice(-6)}</code>
             {user.ended_at === null ? null : (
               <div>

@@ -1,7 +1,6 @@
 /** The console's pages. */
 import type { ComponentType } from "preact";
 import { may } from "../core/me.ts";
-import { LOADERS } from "../pages/javascript.js";
 import type { IconName } from "../ui/icons.tsx";
 
 /** Sections of the menu, in their order. The first has no heading. */
@@ -79,7 +78,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Agents",
     icon: "bot",
     section: "Control",
-    load: LOADERS.agents,
+    load: () => import("../agents/agents.tsx").then((module) => module.Agents),
     scopes: ["agents:read"],
   },
   {
@@ -87,7 +86,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "API keys",
     icon: "key",
     section: "Control",
-    load: LOADERS.keys,
+    load: () => import("../keys/keys.tsx").then((module) => module.Keys),
     scopes: ["keys:manage"],
   },
   {
@@ -97,6 +96,14 @@ export const PAGES: readonly PageEntry[] = [
     section: "People",
     load: () => import("../people/users.tsx").then((module) => module.Users),
     scopes: ["users:read", "users:manage"],
+  },
+  {
+    name: "people",
+    title: "Person",
+    icon: "user",
+    section: null,
+    load: () => import("../people/person.tsx").then((module) => module.Person),
+    scopes: ["actions:read", "approvals:decide", "users:read", "users:manage", "actions:read_own"],
   },
   {
     name: "delegations",
@@ -127,7 +134,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Analytics",
     icon: "chart",
     section: "Record",
-    load: LOADERS.analytics,
+    load: () => import("../analytics/analytics.tsx").then((module) => module.Analytics),
     scopes: ["analytics:read"],
   },
   {
@@ -167,7 +174,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "System",
     icon: "server",
     section: "Service",
-    load: LOADERS.system,
+    load: () => import("../system/system.tsx").then((module) => module.System),
     scopes: [],
   },
 ];

@@ -1,7 +1,7 @@
 /** The frame of every page: sign-in, menu, stops, and the page that the address names. */
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, call } from "../core/api.ts";
+import { ApiError, at, call } from "../core/api.ts";
 import { forgetMe, loadMe, me } from "../core/me.ts";
 import { askOtherTabs, COOKIE, key, shareSession, signOut, whenSessionChanges } from "../core/session.ts";
 import { listPolicyDrafts } from "../policies/policy-drafts.ts";
@@ -121,7 +121,18 @@ function Console() {
             </li>
             {user === null ? null : (
               <li class="whose">
-                {key() === COOKIE ? "User" : "Key"}: <Key id={user.key.id} />
+                {key() === COOKIE ? (
+                  <>
+                    User:{" "}
+                    <a href={`#/people/${at(user.key.id)}`}>
+                      <Key id={user.key.id} />
+                    </a>
+                  </>
+                ) : (
+                  <>
+                    Key: <Key id={user.key.id} />
+                  </>
+                )}
               </li>
             )}
           </ul>

@@ -122,9 +122,10 @@ function Cover({ stop: { agent, tool, policy } }: { stop: Stop }) {
 
 const SELECTED: Readonly<Record<string, string>> = { agent: "Agents", tool: "Tools", policy: "Policy" };
 
-export function StopDialog({ onClose, onDone }: { onClose: () => void; onDone: () => void }) {
+/** @param props.agent fills in the agent that is stopped */
+export function StopDialog({ agent, onClose, onDone }: { agent?: string; onClose: () => void; onDone: () => void }) {
   const [error, setError] = useState<unknown>(null);
-  const [what, setWhat] = useState("");
+  const [what, setWhat] = useState(agent === undefined ? "" : "agent");
   const [idempotencyKey] = useState(() => crypto.getRandomValues(new Uint32Array(4)).join("-"));
   const submit = async (form: HTMLFormElement): Promise<void> => {
     const { reason = "", selected, hours = "" } = values(form);
@@ -167,6 +168,7 @@ export function StopDialog({ onClose, onDone }: { onClose: () => void; onDone: (
             label={SELECTED[what] ?? ""}
             help={what === "policy" ? "Its name." : "A name, or a pattern: * matches anything."}
             error={error}
+            defaultValue={what === "agent" ? (agent ?? "") : ""}
             required
             maxLength={256}
           />

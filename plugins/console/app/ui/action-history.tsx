@@ -4,7 +4,7 @@ import type { Api } from "../core/api-types.ts";
 import { at } from "../core/api.ts";
 import { Badge, Text } from "./elements.tsx";
 import { plain } from "./format.ts";
-import { Who } from "./person.tsx";
+import { PersonLink, Who } from "./person.tsx";
 import { Timeline, type Step } from "./timeline.tsx";
 
 export type ActionEvent = Api["GET /v1/actions/{id}/events"]["response"]["events"][number];
@@ -38,10 +38,10 @@ function toStep(event: ActionEvent): Step {
   return {
     key: seq,
     at: time,
-    kind: kindOf(event.entry),
+    kind: kindOfEntry(event.entry),
     content: (
       <>
-        {describe(event)}{" "}
+        {describeActionEntry(event)}{" "}
         <a class="quiet" href={`#/provenance/${at(hash)}`} aria-label={plain(`entry ${seq} in the ledger`)}>
           #{seq}
         </a>
@@ -50,7 +50,8 @@ function toStep(event: ActionEvent): Step {
   };
 }
 
-function kindOf({ decision, verdict, status }: Entry): Step["kind"] {
+/** Returns the colour of the step of an action's entry. */
+export function kindOfEntry({ decision, verdict, status }: Entry): Step["kind"] {
   const effects: Readonly<Record<string, Step["kind"]>> = { allow: "good", deny: "bad", require_approval: "busy" };
   const statuses: Readonly<Record<string, Step["kind"]>> = {
     approved: "good",
@@ -63,7 +64,8 @@ function kindOf({ decision, verdict, status }: Entry): Step["kind"] {
   return effects[decision?.effect ?? ""] ?? (verdict === "approve" ? "good" : statuses[status ?? ""]);
 }
 
-function describe(event: ActionEvent): ComponentChildren {
+/** Describes an entry about an action, without naming the action. */
+export function describeActionEntry(event: Pick<ActionEvent, "type" | "entry">): ComponentChildren {
   const entry: Entry = event.entry;
   switch (event.type) {
     case "decision":
@@ -95,7 +97,7 @@ function By({ entry: { by }, none }: { entry: Entry; none: string }) {
   if (by === null || by === undefined) return <>{none}</>;
   return (
     <>
-      by <Who principal={by.principal} />
+      by <PersonLink principal={by.principal} />
     </>
   );
 }

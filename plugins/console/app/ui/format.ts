@@ -46,6 +46,12 @@ export function when(rfc3339: string): string {
   return Number.isNaN(time) ? rfc3339 : local.format(time);
 }
 
+/** Returns a time as the value of a datetime-local input: local time without seconds. @param ms milliseconds since 1970 */
+export function toLocalInput(ms: number): string {
+  const local = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
+  return local.toISOString().slice(0, 16);
+}
+
 /** Splits a list typed by hand at spaces and commas. */
 export function list(text: string): string[] {
   return text.split(/[\s,]+/).filter((item) => item !== "");

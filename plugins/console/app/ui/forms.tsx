@@ -11,6 +11,8 @@ interface Input {
   placeholder?: string;
   required?: boolean;
   maxLength?: number;
+  /** Id of a datalist with suggestions. */
+  list?: string;
   onInput?: (event: InputEvent & { currentTarget: HTMLInputElement }) => void;
 }
 

@@ -1,6 +1,7 @@
 /** Keys and people by their names. */
 import { useEffect, useState } from "preact/hooks";
-import { nameOfKey, whenNamesCome } from "../core/me.ts";
+import { at } from "../core/api.ts";
+import { me, nameOfKey, whenNamesCome } from "../core/me.ts";
 import { Text } from "./elements.tsx";
 
 /** Renders a key's name; its id if the name is unknown. */
@@ -25,5 +26,23 @@ export function Who({ principal }: { principal: string }) {
     <>
       the key <Key id={principal.slice(4)} />
     </>
+  );
+}
+
+/** Returns the address of the page about a principal; null if it is no person. */
+export function personAddress(principal: string): string | null {
+  if (principal.startsWith("user:")) return `/#/people/${at(principal.slice("user:".length))}`;
+  return principal.startsWith("owner:") ? `/#/people/${at(principal)}` : null;
+}
+
+/** Renders a principal as a link to the page about the person. Without a signed-in credential, it is text. */
+export function PersonLink({ principal }: { principal: string }) {
+  const address = me() === null ? null : personAddress(principal);
+  return address === null ? (
+    <Who principal={principal} />
+  ) : (
+    <a href={address}>
+      <Who principal={principal} />
+    </a>
   );
 }

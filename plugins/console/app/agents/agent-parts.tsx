@@ -1,0 +1,37 @@
+/** Parts that the list of agents and the page about one share. */
+import type { Agent } from "../core/api-types.ts";
+import { Text } from "../ui/elements.tsx";
+import { plain } from "../ui/format.ts";
+import type { AgentChange } from "./agent-dialogs.tsx";
+import { TEXTS } from "./strings.ts";
+
+export function Tools({ tools }: { tools: readonly string[] | null }) {
+  if (tools === null) return <span class="quiet">{TEXTS.allTools}</span>;
+  return tools.length === 0 ? <span class="quiet">{TEXTS.noTools}</span> : <Text value={tools.join(", ")} />;
+}
+
+/** The buttons that change, suspend and resume an agent. */
+export function AgentButtons({ agent, onChange }: { agent: Agent; onChange(change: AgentChange): void }) {
+  const isActive = agent.status === "active";
+  const verb = isActive ? "Suspend" : "Resume";
+  return (
+    <div class="row">
+      <button
+        type="button"
+        class="small"
+        aria-label={`Change ${plain(agent.id)}`}
+        onClick={() => onChange({ kind: "change", agent })}
+      >
+        Change…
+      </button>
+      <button
+        type="button"
+        class={isActive ? "small danger" : "small"}
+        aria-label={`${verb} ${plain(agent.id)}`}
+        onClick={() => onChange({ kind: isActive ? "suspend" : "resume", agent })}
+      >
+        {verb}…
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,181 @@
+/** The page about one agent, registered or not: its status, what it does, what governs it, and what happened to it. */
+import { useState } from "preact/hooks";
+import { Figures } from "../analytics/figures.tsx";
+import { DecisionSeries } from "../analytics/decision-series.tsx";
+import { loadSums } from "../analytics/range.ts";
+import type { Agent } from "../core/api-types.ts";
+import { ApiError, request } from "../core/api.ts";
+import { may } from "../core/me.ts";
+import { mayStop, StopDialog } from "../shell/stops.tsx";
+import { Badge, Empty, Facts, Notice, Text, Time } from "../ui/elements.tsx";
+import { useLoad } from "../ui/hooks.ts";
+import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
+import { LoadedPage } from "../ui/loaded-page.tsx";
+import { Card, LoadedCard } from "../ui/section.tsx";
+import { type AgentChange, AgentDialogs } from "./agent-dialogs.tsx";
+import { AgentButtons, Tools } from "./agent-parts.tsx";
+import { GrantCard, KeyCard, LimitCard, mayReadLimits } from "./control-cards.tsx";
+import { SampleCards, useSample } from "./sample-cards.tsx";
+import { AGENT_TEXTS as TEXTS, TEXTS as LIST_TEXTS } from "./strings.ts";
+
+const MAY_READ_ACTIONS = ["actions:read", "actions:read_own"];
+
+export function AgentPage({ id }: { id: string }) {
+  const [change, setChange] = useState<AgentChange | null>(null);
+  const [isStopping, setStopping] = useState(false);
+  const [done, setDone] = useState("");
+  const loaded = useLoad((signal) => readAgent(id, signal), [id]);
+  const finish = (text: string): void => {
+    setChange(null);
+    setDone(text);
+    loaded.reload();
+  };
+  const stop = mayStop() ? (
+    <button type="button" class="danger" onClick={() => setStopping(true)}>
+      {TEXTS.stop}
+    </button>
+  ) : null;
+  return (
+    <>
+      <LoadedPage title={loaded.data?.agent?.name ?? id} what="the agent" loaded={loaded} side={stop}>
+        {({ agent }) => (
+          <>
+            <p>
+              <a href="#/agents">{TEXTS.all}</a>
+            </p>
+            <div role="status">
+              {done === "" ? null : (
+                <Notice kind="good">
+                  <Text value={done} />
+                </Notice>
+              )}
+            </div>
+            <Status id={id} agent={agent} onChange={setChange} />
+            <Parts id={id} isRegistered={agent !== null} />
+          </>
+        )}
+      </LoadedPage>
+      <AgentDialogs change={change} onClose={() => setChange(null)} onDone={finish} />
+      {isStopping ? (
+        <StopDialog agent={id} onClose={() => setStopping(false)} onDone={() => setStopping(false)} />
+      ) : null}
+    </>
+  );
+}
+
+/** Resolves to null in place of an agent that is not registered. */
+async function readAgent(id: string, signal: AbortSignal): Promise<{ agent: Agent | null }> {
+  try {
+    return { agent: await request("GET /v1/agents/{id}", { path: [id], signal }) };
+  } catch (error) {
+    if (error instanceof ApiError && error.code === "AGENT_NOT_FOUND") return { agent: null };
+    throw error;
+  }
+}
+
+interface StatusProps {
+  id: string;
+  agent: Agent | null;
+  onChange(change: AgentChange): void;
+}
+
+function Status({ id, agent, onChange }: StatusProps) {
+  if (agent === null)
+    return (
+      <section class="card" aria-label="Status">
+        <p class="row">
+          <Badge value="inactive" label={TEXTS.unregistered} />
+          {may("agents:write") ? (
+            <button type="button" class="small" onClick={() => onChange({ kind: "register", id })}>
+              {LIST_TEXTS.register}
+            </button>
+          ) : null}
+        </p>
+        <p class="quiet">{TEXTS.unregisteredHelp}</p>
+      </section>
+    );
+  return (
+    <section class="card" aria-label="Status">
+      <div class="row">
+        <Badge value={agent.status} />
+        {may("agents:write") ? <AgentButtons agent={agent} onChange={onChange} /> : null}
+      </div>
+      {agent.description === null ? null : (
+        <p>
+          <Text value={agent.description} />
+        </p>
+      )}
+      <Facts
+        rows={[
+          ["Id", agent.id],
+          ["Tools", <Tools tools={agent.allowed_tools} />],
+          ["Registered", <Time at={agent.created_at} />],
+          ["Suspended", agent.suspended_at === null ? null : <Time at={agent.suspended_at} />],
+          ["Reason", agent.suspended_reason],
+        ]}
+      />
+    </section>
+  );
+}
+
+function Parts({ id, isRegistered }: { id: string; isRegistered: boolean }) {
+  return MAY_READ_ACTIONS.some(may) ? (
+    <ActiveParts id={id} isRegistered={isRegistered} />
+  ) : (
+    <>
+      {may("keys:manage") ? <KeyCard id={id} /> : null}
+      <History id={id} />
+    </>
+  );
+}
+
+function ActiveParts({ id, isRegistered }: { id: string; isRegistered: boolean }) {
+  const sample = useSample(id);
+  if (!isRegistered && sample.data?.length === 0)
+    return (
+      <Empty text={TEXTS.unseen}>
+        <p>{TEXTS.unseenHelp}</p>
+        {may("keys:manage") ? (
+          <p>
+            <a href="#/keys">{TEXTS.newKey}</a>
+          </p>
+        ) : null}
+      </Empty>
+    );
+  return (
+    <>
+      {may("analytics:read") ? <Activity id={id} /> : null}
+      <SampleCards id={id} sample={sample} />
+      {may("grants:write") || may("actions:read") ? <GrantCard id={id} /> : null}
+      {mayReadLimits() && sample.data !== null && sample.data.length > 0 ? <LimitCard actions={sample.data} /> : null}
+      {may("keys:manage") ? <KeyCard id={id} /> : null}
+      <History id={id} />
+    </>
+  );
+}
+
+function Activity({ id }: { id: string }) {
+  const loaded = useLoad((signal) => loadSums({ range: "30 days", interval: null, agent_id: id }, signal), [id]);
+  return (
+    <LoadedCard id="activity" title={TEXTS.activity} what="the activity" loaded={loaded}>
+      {(sums) =>
+        sums.total === 0 ? (
+          <p class="quiet">{TEXTS.noActivity}</p>
+        ) : (
+          <>
+            <Figures sums={sums} agent_id={id} />
+            <DecisionSeries sums={sums} agent_id={id} />
+          </>
+        )
+      }
+    </LoadedCard>
+  );
+}
+
+function History({ id }: { id: string }) {
+  return (
+    <Card id="timeline" title={TEXTS.timeline}>
+      <LedgerTimeline label={TEXTS.timeline} filters={{ agent_id: id }} />
+    </Card>
+  );
+}

@@ -1,0 +1,119 @@
+/** Agents: the list of the registered ones, and the page about one. */
+import { useState } from "preact/hooks";
+import type { Agent } from "../core/api-types.ts";
+import { at, request, url } from "../core/api.ts";
+import { may } from "../core/me.ts";
+import { Badge, Empty, Notice, Table, Text, Time } from "../ui/elements.tsx";
+import { plain } from "../ui/format.ts";
+import { useLoad } from "../ui/hooks.ts";
+import { LoadedPage } from "../ui/loaded-page.tsx";
+import { Snippet } from "../ui/snippet.tsx";
+import { type AgentChange, AgentDialogs } from "./agent-dialogs.tsx";
+import { AgentButtons, Tools } from "./agent-parts.tsx";
+import { AgentPage } from "./agent.tsx";
+import { TEXTS } from "./strings.ts";
+
+/** Agents that the list loads. */
+const MAX_AGENTS = 1000;
+const HEAD = ["Agent", "Status", "Tools", "Changed", ""];
+
+export function Agents({ id }: { id: string | null }) {
+  return id === null ? <AgentList /> : <AgentPage key={id} id={id} />;
+}
+
+function AgentList() {
+  const [change, setChange] = useState<AgentChange | null>(null);
+  const [done, setDone] = useState("");
+  const loaded = useLoad((signal) => request("GET /v1/agents", { query: { limit: MAX_AGENTS }, signal }), []);
+  const register = may("agents:write") ? (
+    <button type="button" class="primary" onClick={() => setChange({ kind: "register" })}>
+      {TEXTS.register}
+    </button>
+  ) : null;
+  return (
+    <>
+      <LoadedPage title={TEXTS.title} what="agents" loaded={loaded} side={register}>
+        {({ agents, next_cursor }) => (
+          <>
+            <div role="status">
+              {done === "" ? null : (
+                <Notice kind="good">
+                  <Text value={done} />
+                </Notice>
+              )}
+            </div>
+            {agents.length === 0 ? (
+              <Empty text={TEXTS.none}>
+                <p>{TEXTS.noneHelp}</p>
+                <Snippet label={TEXTS.register} text={TEXTS.command(location.origin)} />
+              </Empty>
+            ) : (
+              <Table label={TEXTS.title} head={HEAD}>
+                {agents.map((agent) => (
+                  <Row key={agent.id} agent={agent} onChange={setChange} />
+                ))}
+              </Table>
+            )}
+            {next_cursor === null ? null : <p class="quiet">{TEXTS.cut}</p>}
+          </>
+        )}
+      </LoadedPage>
+      <AgentDialogs
+        change={change}
+        onClose={() => setChange(null)}
+        onDone={(text) => {
+          setChange(null);
+          setDone(text);
+          loaded.reload();
+        }}
+      />
+    </>
+  );
+}
+
+function Row({ agent, onChange }: { agent: Agent; onChange(change: AgentChange): void }) {
+  const { id, name, description, status, suspended_reason, updated_at } = agent;
+  return (
+    <tr>
+      <td>
+        <a href={`#/agents/${at(id)}`}>
+          <strong>
+            <Text value={name} />
+          </strong>
+        </a>
+        <br />
+        <code>
+          <Text value={id} />
+        </code>
+        {description === null ? null : (
+          <>
+            <br />
+            <span class="quiet">
+              <Text value={description} />
+            </span>
+          </>
+        )}
+        <br />
+        <a href={url("#/actions", { agent_id: id })} aria-label={`Actions of ${plain(id)}`}>
+          Actions
+        </a>
+      </td>
+      <td>
+        <Badge value={status} />
+        {suspended_reason === null ? null : (
+          <>
+            <br />
+            <Text value={suspended_reason} />
+          </>
+        )}
+      </td>
+      <td data-label="Tools">
+        <Tools tools={agent.allowed_tools} />
+      </td>
+      <td data-label="Changed">
+        <Time at={updated_at} />
+      </td>
+      <td>{may("agents:write") ? <AgentButtons agent={agent} onChange={onChange} /> : null}</td>
+    </tr>
+  );
+}

@@ -1,0 +1,183 @@
+/** Cards that are computed from an agent's newest actions: the latest, typical parameters, and how people answered. */
+import type { Action } from "../core/api-types.ts";
+import { at, request, url } from "../core/api.ts";
+import { Bars } from "../ui/bars.tsx";
+import { Badge, Empty, Table, Text, Time } from "../ui/elements.tsx";
+import { plain } from "../ui/format.ts";
+import { useLoad } from "../ui/hooks.ts";
+import { formatHeadline } from "../ui/params.tsx";
+import { Card, LoadedCard } from "../ui/section.tsx";
+import { AGENT_TEXTS as TEXTS } from "./strings.ts";
+import { findTypicalParameters, type TypicalKind } from "./typical.ts";
+
+/** Actions that the cards are computed from, and those that are listed. The service compares with as many. */
+const MAX_ACTIONS = 300;
+const LATEST = 8;
+/** Kinds of action whose parameters are described. */
+const MAX_KINDS = 5;
+
+export type Sample = ReturnType<typeof useSample>;
+
+/** Loads the agent's newest actions once for all cards. */
+export function useSample(id: string) {
+  return useLoad(
+    async (signal) => {
+      const query = { agent_id: id, limit: MAX_ACTIONS };
+      return (await request("GET /v1/actions", { query, signal })).actions;
+    },
+    [id],
+  );
+}
+
+export function SampleCards({ id, sample }: { id: string; sample: Sample }) {
+  return (
+    <>
+      <LoadedCard
+        id="latest"
+        title={TEXTS.latest}
+        what="actions"
+        loaded={sample}
+        side={<a href={url("#/actions", { agent_id: id })}>{TEXTS.allActions}</a>}
+      >
+        {(actions) => <Latest actions={actions} />}
+      </LoadedCard>
+      {sample.data === null || sample.data.length === 0 ? null : (
+        <>
+          <Typical actions={sample.data} />
+          <Votes id={id} actions={sample.data} />
+        </>
+      )}
+    </>
+  );
+}
+
+function Latest({ actions }: { actions: readonly Action[] }) {
+  if (actions.length === 0)
+    return (
+      <Empty text={TEXTS.noActions}>
+        <a href="#/approvals">{TEXTS.firstSteps}</a>
+      </Empty>
+    );
+  return (
+    <Table label={TEXTS.newest} head={["Action", "Value", "Status", "When"]}>
+      {actions.slice(0, LATEST).map((action) => (
+        <tr key={action.id}>
+          <td>
+            <a href={`#/actions/${at(action.id)}`}>
+              <strong>
+                <Text value={`${action.tool} ${action.operation}`} />
+              </strong>
+            </a>
+          </td>
+          <td data-label="Value">
+            <Text value={action.erased_at === null ? formatHeadline(action) : ""} />
+          </td>
+          <td>
+            <Badge value={action.status} />
+          </td>
+          <td>
+            <Time at={action.created_at} />
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function Typical({ actions }: { actions: readonly Action[] }) {
+  const kinds = findTypicalParameters(actions.filter(({ erased_at }) => erased_at === null))
+    .filter(({ members }) => members.length > 0)
+    .slice(0, MAX_KINDS);
+  return (
+    <Card id="typical" title={TEXTS.typical}>
+      {kinds.length === 0 ? (
+        <p class="quiet">{TEXTS.noTypical}</p>
+      ) : (
+        <>
+          <p class="quiet">{TEXTS.typicalHelp(actions.length)}</p>
+          {kinds.map((kind) => (
+            <Kind key={`${kind.tool} ${kind.operation}`} kind={kind} />
+          ))}
+        </>
+      )}
+    </Card>
+  );
+}
+
+function Kind({ kind: { tool, operation, count, members } }: { kind: TypicalKind }) {
+  const name = `${tool} ${operation}`;
+  return (
+    <>
+      <h3>
+        <Text value={name} /> <span class="quiet">×{count}</span>
+      </h3>
+      <dl class="facts typical">
+        {members.map((member) => (
+          <div key={member.name}>
+            <dt>
+              <Text value={member.name} />
+              {member.count === count ? null : ` (in ${member.count})`}
+            </dt>
+            <dd>
+              <Member member={member} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </>
+  );
+}
+
+function Member({ member }: { member: TypicalKind["members"][number] }) {
+  if (member.kind === "number") {
+    const { low, middle, high } = member;
+    if (low === high) return <>{low.toLocaleString()}</>;
+    return (
+      <>
+        {low.toLocaleString()} – <strong>{middle.toLocaleString()}</strong> – {high.toLocaleString()}
+      </>
+    );
+  }
+  const { values, distinct } = member;
+  if (values.length === 0) return <span class="quiet">another value each time</span>;
+  return (
+    <>
+      {values.map(({ text, count }) => (
+        <div key={text}>
+          <Text value={text} /> <span class="quiet">×{count}</span>
+        </div>
+      ))}
+      {distinct > values.length ? (
+        <div class="quiet">and {(distinct - values.length).toLocaleString()} others</div>
+      ) : null}
+    </>
+  );
+}
+
+/** Votes of people. Machine reviewers, time-outs and earlier rejections are no votes. */
+function Votes({ id, actions }: { id: string; actions: readonly Action[] }) {
+  const votes = actions.flatMap(({ approvals }) => approvals);
+  const approved = votes.filter(({ approve }) => approve).length;
+  const total = actions.length;
+  return (
+    <Card id="votes" title={TEXTS.votes}>
+      {votes.length === 0 ? (
+        <p class="quiet">{TEXTS.noVotes(total)}</p>
+      ) : (
+        <>
+          <p>
+            <strong>{Math.round((approved / votes.length) * 100)} % approved</strong>{" "}
+            <span class="quiet">{TEXTS.votesHelp(total)}</span>
+          </p>
+          <Bars
+            label={plain(TEXTS.votes)}
+            rows={[
+              { name: "approved", count: approved },
+              { name: "rejected", count: votes.length - approved },
+            ].map((row) => ({ ...row, href: url("#/actions", { agent_id: id, decision: "require_approval" }) }))}
+          />
+        </>
+      )}
+    </Card>
+  );
+}

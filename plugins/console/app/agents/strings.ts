@@ -1,0 +1,68 @@
+/** Texts of the pages of agents. */
+import { counted } from "../ui/format.ts";
+
+export const TEXTS = {
+  title: "Agents",
+  register: "Register an agent…",
+  none: "No agent is registered.",
+  noneHelp:
+    "An agent with a key can submit all the same, unless require_registered_agents is on. Registering one limits its tools and lets you suspend it. Or with curl:",
+  command: (origin: string) =>
+    `curl -s ${origin}/v1/agents -H "Authorization: Bearer $ADMIN_KEY" -H "Content-Type: application/json" \\
+  -d '{"id": "support-bot", "allowed_tools": ["stripe", "crm.*"]}'`,
+  cut: "The list shows the newest 1,000 agents.",
+  allTools: "all tools",
+  noTools: "none",
+  done: {
+    registered: (id: string) => `“${id}” is registered.`,
+    changed: (id: string) => `“${id}” is changed.`,
+    suspended: (id: string) => `“${id}” is suspended: everything it submits is denied.`,
+    resumed: (id: string) => `“${id}” can submit again.`,
+  },
+  help: {
+    id: "What its actions name as agent_id.",
+    name: "For people.",
+    tools:
+      "Globs, separated by spaces: stripe crm.*. Empty: none at all. Any other tool is denied before policies are evaluated.",
+    suspend: ": everything it submits is denied from now on, and its actions that have not started are cancelled.",
+    resume: " can submit again; policies decide as before.",
+    reason: "Recorded in the ledger.",
+  },
+} as const;
+
+/** Texts of the page about one agent. */
+export const AGENT_TEXTS = {
+  all: "All agents",
+  unregistered: "not registered",
+  unregisteredHelp:
+    "No registration limits its tools, and it cannot be suspended. It can be stopped, and its keys can be revoked.",
+  unseen: "No agent with this id is registered, and none has submitted an action.",
+  unseenHelp:
+    "The id may be mistyped. If the agent is new, create a key that is bound to it, and submit its first action.",
+  newKey: "Create a key",
+  stop: "Stop this agent…",
+  activity: "Last 30 days",
+  noActivity: "It submitted nothing in the last 30 days.",
+  latest: "Latest actions",
+  newest: "Newest actions",
+  allActions: "All of its actions",
+  noActions: "It has not submitted an action yet.",
+  firstSteps: "Submit the first one",
+  typical: "Typical parameters",
+  typicalHelp: (count: number) =>
+    `From the newest ${counted(count, "action")}. A range covers 90 % of the values; the number in the middle is the median.`,
+  noTypical: "Its actions had no parameters, or they were erased.",
+  votes: "How people answered",
+  noVotes: (count: number) => `No person voted on the newest ${counted(count, "action")}.`,
+  votesHelp: (count: number) => `Votes on the newest ${counted(count, "action")}.`,
+  grants: "Grants in use",
+  activeGrants: "Active grants",
+  noGrants: "No grant is active: each action that requires approval asks a person.",
+  limits: "Limits in use",
+  limitUses: "Uses of limits",
+  limitsHelp: "What each limit had counted before the newest action of its kind. Reading it replays that decision.",
+  noLimits: "No limit counts its newest actions.",
+  keys: "Keys",
+  noKeys: "No live key is bound to it.",
+  timeline: "Timeline",
+} as const;

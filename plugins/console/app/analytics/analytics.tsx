@@ -1,0 +1,174 @@
+/** How much is requested, how it is decided, which rules ask people, and how long people take. */
+import { useState } from "preact/hooks";
+import { at } from "../core/api.ts";
+import { type Bar, Bars } from "../ui/bars.tsx";
+import { Empty, Loading, Page, Problem, Text, Time } from "../ui/elements.tsx";
+import { useLoad } from "../ui/hooks.ts";
+import { Card } from "../ui/section.tsx";
+import { DecisionSeries } from "./decision-series.tsx";
+import { Figures } from "./figures.tsx";
+import { OversightCards } from "./oversight.tsx";
+import {
+  actionsAddress,
+  type Interval,
+  INTERVALS,
+  loadSums,
+  type RangeName,
+  RANGES,
+  type Sums,
+  TIME_ZONE,
+} from "./range.ts";
+import { STATUSES, TEXTS } from "./strings.ts";
+
+export function Analytics() {
+  const [range, setRange] = useState<RangeName>("7 days");
+  const [interval, chooseInterval] = useState<Interval | null>(null);
+  const { data, error, loading, reload } = useLoad(
+    (signal) => loadSums({ range, interval }, signal),
+    [range, interval],
+  );
+  return (
+    <Page
+      title={TEXTS.title}
+      side={
+        <button type="button" onClick={reload}>
+          Reload
+        </button>
+      }
+    >
+      <div class="filters">
+        <div class="field">
+          <label for="range">{TEXTS.range}</label>
+          <select id="range" value={range} onChange={(event) => setRange(event.currentTarget.value as RangeName)}>
+            {Object.keys(RANGES).map((name) => (
+              <option key={name} value={name}>
+                last {name}
+              </option>
+            ))}
+          </select>
+        </div>
+        <div class="field">
+          <label for="interval">{TEXTS.by}</label>
+          <select
+            id="interval"
+            value={interval ?? ""}
+            onChange={({ currentTarget: { value } }) => chooseInterval(value === "" ? null : (value as Interval))}
+          >
+            <option value="">{TEXTS.automatic}</option>
+            {INTERVALS.map((name) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </div>
+        <span class="quiet">{TEXTS.zone(TIME_ZONE)}</span>
+      </div>
+      <Problem error={error} again={reload} />
+      {data === null ? (
+        error === null ? (
+          <Loading what="the sums" />
+        ) : null
+      ) : (
+        <div aria-busy={loading}>{data.total === 0 ? <NoActions /> : <Content sums={data} />}</div>
+      )}
+    </Page>
+  );
+}
+
+function NoActions() {
+  return (
+    <Empty text={TEXTS.none}>
+      <p>{TEXTS.noneHelp}</p>
+      <p>
+        <a href="#/approvals">{TEXTS.firstSteps}</a>
+      </p>
+    </Empty>
+  );
+}
+
+function Content({ sums }: { sums: Sums }) {
+  const { since, interval, by_tool, by_agent, by_rule, others, isShortened } = sums;
+  return (
+    <>
+      <p class="quiet">
+        Since <Time at={since} />. {isShortened ? TEXTS.shortened : null}
+      </p>
+      <Figures sums={sums} />
+      <Card id="series" title={`Decisions by ${interval}`}>
+        <DecisionSeries sums={sums} />
+      </Card>
+      <OversightCards since={since} />
+      <div class="columns">
+        <Card id="statuses" title={TEXTS.statuses}>
+          <Bars label={TEXTS.statuses} rows={statusBars(sums)} />
+        </Card>
+        <Card id="tools" title={TEXTS.tools}>
+          <Bars
+            label={TEXTS.tools}
+            rows={by_tool.map(({ tool, count }) => ({ name: tool, count, href: actionsAddress(since, { tool }) }))}
+            others={others.tools}
+          />
+        </Card>
+        <Card id="agents" title={TEXTS.agents}>
+          <Bars
+            label={TEXTS.agents}
+            rows={by_agent.map(({ agent_id, count }) => ({
+              name: agent_id,
+              label: (
+                <a href={`#/agents/${at(agent_id)}`}>
+                  <Text value={agent_id} />
+                </a>
+              ),
+              count,
+              href: actionsAddress(since, { agent_id }),
+            }))}
+            others={others.agents}
+          />
+        </Card>
+        <Card id="rules" title={TEXTS.rules}>
+          <Bars label={TEXTS.rules} rows={by_rule.map((row) => ruleBar(row, since))} others={others.rules} />
+        </Card>
+      </div>
+    </>
+  );
+}
+
+/** Returns the bar of a rule. Decisions without a rule have no list of their own. */
+function ruleBar({ policy, rule, count }: Sums["by_rule"][number], since: string): Bar {
+  const name = `${policy ?? ""} ${rule ?? ""}`;
+  if (policy === null || rule === null) return { name, label: TEXTS.noRule, count };
+  return {
+    name,
+    label: (
+      <>
+        <Text value={rule} />{" "}
+        <span class="quiet">
+          <Text value={policy} />
+        </span>
+      </>
+    ),
+    count,
+    href: actionsAddress(since, { policy, rule }),
+  };
+}
+
+/** What a policy denied is counted above as a decision; the other denied actions were asked about first. */
+function statusBars({ by_status, by_decision, since }: Sums): Bar[] {
+  const bar = (name: string, count: number, filters: Parameters<typeof actionsAddress>[1]): Bar => ({
+    name,
+    count,
+    href: actionsAddress(since, filters),
+  });
+  return (Object.keys(STATUSES) as (keyof typeof STATUSES)[])
+    .flatMap((status) =>
+      status === "denied"
+        ? [
+            bar("denied by policy", by_decision.deny, { decision: "deny" }),
+            bar(TEXTS.afterApproval, by_status.denied - by_decision.deny, { status, decision: "require_approval" }),
+          ]
+        : [bar(STATUSES[status], by_status[status], { status })],
+    )
+    .filter(({ count }) => count > 0)
+    .sort((a, b) => b.count - a.count);
+}

@@ -1,0 +1,69 @@
+/** Decisions over time: a drawing of the full intervals, and a table of all. */
+import { useMemo } from "preact/hooks";
+import { Chart } from "../ui/chart.tsx";
+import { Count } from "../ui/bars.tsx";
+import { Table, Time } from "../ui/elements.tsx";
+import { actionsAddress, type Sums } from "./range.ts";
+import { LINES, TEXTS } from "./strings.ts";
+
+export function DecisionSeries({ sums, agent_id }: { sums: Sums; agent_id?: string }) {
+  const { whole, current, interval } = sums;
+  const drawn = useMemo(
+    () => ({
+      times: whole.map(({ start }) => Date.parse(start) / 1000),
+      lines: LINES.map(({ key, dash, ...line }: (typeof LINES)[number] & { dash?: readonly number[] }) => ({
+        ...line,
+        ...(dash === undefined ? {} : { dash: [...dash] }),
+        values: whole.map(({ by_decision }) => by_decision[key]),
+      })),
+    }),
+    [sums],
+  );
+  return (
+    <>
+      {whole.length < 2 ? (
+        <p class="quiet">{TEXTS.tooFew}</p>
+      ) : (
+        <Chart label={`Decisions by ${interval}; the table below has the numbers.`} {...drawn} />
+      )}
+      {current === null || whole.length < 2 ? null : (
+        <p class="quiet">
+          {TEXTS.current(interval)} <Time at={current.start} />, with{" "}
+          <Count
+            count={current.total}
+            of={`actions of the current ${interval}`}
+            href={actionsAddress(current.start, { agent_id: agent_id ?? null })}
+          />{" "}
+          so far.
+        </p>
+      )}
+      <details>
+        <summary>{TEXTS.numbers}</summary>
+        <Table label="Decisions over time" head={["From", TEXTS.actions, ...LINES.map(({ name }) => name)]}>
+          {sums.series.map(({ start, end, total, by_decision }) => {
+            const about = { until: end, agent_id: agent_id ?? null };
+            return (
+              <tr key={start}>
+                <td>
+                  <Time at={start} />
+                </td>
+                <td data-label={TEXTS.actions}>
+                  <Count count={total} of={`actions from ${start}`} href={actionsAddress(start, about)} />
+                </td>
+                {LINES.map(({ key, name }) => (
+                  <td key={key} data-label={name}>
+                    <Count
+                      count={by_decision[key]}
+                      of={`${name} from ${start}`}
+                      href={actionsAddress(start, { ...about, decision: key })}
+                    />
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+        </Table>
+      </details>
+    </>
+  );
+}

@@ -1,0 +1,29 @@
+/** The numbers that sum up a range. */
+import { Figure } from "../ui/bars.tsx";
+import { duration } from "../ui/format.ts";
+import { actionsAddress, type Sums } from "./range.ts";
+import { LINES, TEXTS } from "./strings.ts";
+
+export function Figures({ sums, agent_id }: { sums: Sums; agent_id?: string }) {
+  const { total, by_decision, approvals, since } = sums;
+  const address = (decision?: string): string =>
+    actionsAddress(since, { agent_id: agent_id ?? null, decision: decision ?? null });
+  const asked = approvals.decided === 0 ? undefined : address("require_approval");
+  const wait = (ms: number | null): string => (ms === null ? "–" : duration(ms));
+  return (
+    <div class="figures">
+      <Figure name={TEXTS.actions} value={total.toLocaleString()} href={address()} />
+      {LINES.map(({ key, name }) => (
+        <Figure
+          key={key}
+          name={name}
+          value={by_decision[key].toLocaleString()}
+          href={by_decision[key] === 0 ? undefined : address(key)}
+        />
+      ))}
+      <Figure name={TEXTS.median} value={wait(approvals.p50_ms)} href={asked} />
+      <Figure name={TEXTS.p95} value={wait(approvals.p95_ms)} href={asked} />
+      <Figure name={TEXTS.decided} value={approvals.decided.toLocaleString()} href={asked} />
+    </div>
+  );
+}

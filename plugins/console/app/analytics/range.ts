@@ -1,0 +1,105 @@
+/** The range of time that sums are about, and the addresses of the actions behind each number. */
+import type { Analytics } from "../core/api-types.ts";
+import { now, request, url } from "../core/api.ts";
+import { toLocalInput } from "../ui/format.ts";
+
+export const HOUR = 3_600_000;
+export const DAY = 24 * HOUR;
+export const INTERVALS = ["hour", "day", "week", "month"] as const;
+export type Interval = (typeof INTERVALS)[number];
+export const TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** Ranges that the page offers, with the interval that suits each. */
+export const RANGES = {
+  "24 hours": { length: DAY, interval: "hour" },
+  "7 days": { length: 7 * DAY, interval: "day" },
+  "30 days": { length: 30 * DAY, interval: "day" },
+  "90 days": { length: 90 * DAY, interval: "day" },
+  "1 year": { length: 365 * DAY, interval: "week" },
+} as const satisfies Record<string, { length: number; interval: Interval }>;
+export type RangeName = keyof typeof RANGES;
+
+/** Actions younger than this are counted by the hour, because one or two days make no line. */
+const FIRST_DAYS = 2 * DAY;
+
+export type Interim = Analytics["series"][number];
+
+/** Sums without the empty time before the first action. */
+export interface Sums extends Analytics {
+  /** Whether the range has time before `since`, in which there was no action. */
+  isShortened: boolean;
+  /** Intervals that are over. */
+  whole: readonly Interim[];
+  /** The current interval. It has had less time than the others, so a line would fall at its end. */
+  current: Interim | null;
+}
+
+/** Returns the beginning of the hour, day, week or month in local time, so that the first interval is a whole one. */
+export function startOfInterval(time: number, interval: Interval): number {
+  const date = new Date(time);
+  if (interval === "hour") date.setMinutes(0, 0, 0);
+  else date.setHours(0, 0, 0, 0);
+  // Weeks begin on Monday (ISO 8601), as in the API.
+  if (interval === "week") date.setDate(date.getDate() - ((date.getDay() + 6) % 7));
+  if (interval === "month") date.setDate(1);
+  return date.getTime();
+}
+
+interface Given {
+  range: RangeName;
+  /** Null: what suits the range. */
+  interval: Interval | null;
+  agent_id?: string;
+}
+
+/**
+ * Loads the sums of a range. If the first action is younger than two days, they begin with it and are by the hour, unless
+ * an interval is chosen.
+ */
+export async function loadSums({ range, interval, agent_id }: Given, signal: AbortSignal): Promise<Sums> {
+  const { length, interval: suitable } = RANGES[range];
+  const read = (since: number, by: Interval): Promise<Analytics> =>
+    request("GET /v1/analytics", {
+      query: { since: new Date(since).toISOString(), interval: by, time_zone: TIME_ZONE, agent_id },
+      signal,
+    });
+  const by = interval ?? suitable;
+  const sums = await read(startOfInterval(now() - length, by), by);
+  const first = firstStart(sums);
+  const isNew = first !== null && now() - first < FIRST_DAYS;
+  if (interval !== null || by === "hour" || !isNew) return shorten(sums, false);
+  return shorten(await read(first, "hour"), true);
+}
+
+function firstStart({ series }: Analytics): number | null {
+  const first = series.find(({ total }) => total > 0);
+  return first === undefined ? null : Date.parse(first.start);
+}
+
+/** @param isCut whether earlier time was left out already */
+export function shorten(sums: Analytics, isCut: boolean): Sums {
+  const empty = sums.series.findIndex(({ total }) => total > 0);
+  const series = empty <= 0 ? sums.series : sums.series.slice(empty);
+  return {
+    ...sums,
+    since: series[0]?.start ?? sums.since,
+    series,
+    isShortened: isCut || empty > 0,
+    whole: series.slice(0, -1),
+    current: series.at(-1) ?? null,
+  };
+}
+
+type Filters = Partial<
+  Record<"status" | "decision" | "agent_id" | "tool" | "policy" | "rule" | "until", string | null>
+>;
+
+/** Returns the address of the list of actions that were created in a range. Without `until`, up to now. */
+export function actionsAddress(since: string, filters: Filters = {}): string {
+  const { until, ...rest } = filters;
+  return url("#/actions", {
+    ...rest,
+    since: toLocalInput(Date.parse(since)),
+    until: until === undefined || until === null ? "" : toLocalInput(Date.parse(until)),
+  });
+}

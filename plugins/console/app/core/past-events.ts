@@ -1,0 +1,67 @@
+/** Reads the ledger's events backwards, a bounded number of entries at a time. */
+import type { Event } from "./api-types.ts";
+import { request } from "./api.ts";
+
+/** Entries that one step reads. The service reads at most 2,560 for one request. */
+const STEP = 2500;
+/** Steps that one call makes before it returns what it has. */
+const MAX_STEPS = 4;
+/** Events that are enough for one call. */
+const ENOUGH = 30;
+const PAGE = 1000;
+
+export interface PastFilters {
+  /** Entry types, separated by commas. */
+  type?: string;
+  agent_id?: string;
+}
+
+export interface PastEvents {
+  /** Newest first. */
+  rows: readonly Event[];
+  /** Continues where this page ended; null at the beginning of the ledger. */
+  next_cursor: string | null;
+}
+
+/**
+ * Returns newer events first, from `cursor` backwards. It may return none and a cursor: then the newest 10,000 entries had
+ * no such event, and the caller decides whether to go on.
+ * @param isWanted for what the API cannot filter by
+ */
+export async function readPastEvents(
+  filters: PastFilters,
+  isWanted: (event: Event) => boolean,
+  cursor: string | undefined,
+  signal?: AbortSignal,
+): Promise<PastEvents> {
+  let end = cursor === undefined ? (await readHead(signal)) + 1 : Number(cursor);
+  const rows: Event[] = [];
+  for (let step = 0; step < MAX_STEPS && end > 0 && rows.length < ENOUGH; step++) {
+    const start = Math.max(0, end - STEP);
+    rows.push(...(await readSpan(filters, start, end, signal)).filter(isWanted).reverse());
+    end = start;
+  }
+  return { rows, next_cursor: end > 0 ? String(end) : null };
+}
+
+/** Returns the sequence number of the newest event; -1 if there is none. */
+async function readHead(signal: AbortSignal | undefined): Promise<number> {
+  return (await request("GET /v1/events/page", { query: { after: -1, limit: 1 }, signal })).head;
+}
+
+/** Returns the events from `start` up to but not including `end`, oldest first. */
+async function readSpan(
+  filters: PastFilters,
+  start: number,
+  end: number,
+  signal: AbortSignal | undefined,
+): Promise<Event[]> {
+  const events: Event[] = [];
+  for (let after = start - 1; after < end - 1;) {
+    const page = await request("GET /v1/events/page", { query: { ...filters, after, limit: PAGE }, signal });
+    events.push(...page.events.filter(({ seq }) => seq < end));
+    if (page.next_after <= after) break;
+    after = page.next_after;
+  }
+  return events;
+}

@@ -1,0 +1,129 @@
+/** The dialog that creates a key, and the key's value, which is displayed once. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Api } from "../core/api-types.ts";
+import { request } from "../core/api.ts";
+import { may } from "../core/me.ts";
+import { COOKIE, key } from "../core/session.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Copy, Hash, Notice, Problem, Text } from "../ui/elements.tsx";
+import { plain } from "../ui/format.ts";
+import { Field, useSubmit, values } from "../ui/forms.tsx";
+import { useLoad } from "../ui/hooks.ts";
+import { type KeyPreset, type KeyScope, PRESETS, SCOPES, TEXTS } from "./strings.ts";
+
+export type CreatedKey = Api["POST /v1/api-keys"]["response"];
+
+export function CreateKey({ onClose, onCreated }: { onClose(): void; onCreated(created: CreatedKey): void }) {
+  const [preset, setPreset] = useState<KeyPreset | "">("approver");
+  const isUser = key() === COOKIE;
+  const { data: users } = useLoad(
+    async (signal) =>
+      isUser && ["users:read", "users:manage"].some(may)
+        ? request("GET /v1/users", { query: { status: "live", limit: 1000 }, signal })
+        : null,
+    [],
+  );
+  const { error, isBusy, submit } = useSubmit(async (form) => {
+    const { name = "", agent_id = "", owner = "", expires_at = "" } = values(form);
+    const fields = new FormData(form);
+    const scopes = fields.getAll("scopes") as KeyScope[];
+    const isShared = fields.has("shared");
+    const body = {
+      name,
+      ...(preset === "" ? { scopes } : { preset }),
+      agent_id: agent_id === "" ? null : agent_id,
+      // Without the member, the key of a signed-in user belongs to that user.
+      ...(isShared ? { owner: null } : owner === "" ? {} : { owner }),
+      expires_at: expires_at === "" ? null : new Date(expires_at).toISOString(),
+    };
+    onCreated(await request("POST /v1/api-keys", { body }));
+  });
+  return (
+    <Dialog title={TEXTS.newTitle} onClose={onClose}>
+      <form onSubmit={submit}>
+        <Field name="name" label="Name" help={TEXTS.help.name} error={error} required maxLength={100} />
+        <Field name="preset" label={TEXTS.preset}>
+          <select
+            id="preset"
+            value={preset}
+            onChange={(event) => setPreset(event.currentTarget.value as KeyPreset | "")}
+          >
+            {Object.entries(PRESETS).map(([name, label]) => (
+              <option key={name} value={name}>
+                {label}
+              </option>
+            ))}
+            <option value="">{TEXTS.eachScope}</option>
+          </select>
+        </Field>
+        {preset === "" ? <ScopeChoice /> : null}
+        <Field name="agent_id" label="Agent" help={TEXTS.help.agent_id} error={error} maxLength={256} />
+        <Field name="owner" label="Owner" help={TEXTS.help.owner(isUser)} error={error} maxLength={100} list="owners" />
+        <datalist id="owners">
+          {(users?.users ?? []).map(({ id, name }) => (
+            <option key={id} value={plain(name)} />
+          ))}
+        </datalist>
+        {isUser ? (
+          <label class="check">
+            <input type="checkbox" name="shared" /> {TEXTS.shared}
+          </label>
+        ) : null}
+        <Field name="expires_at" label="Ends" help={TEXTS.help.expires_at} error={error} type="datetime-local" />
+        <Problem error={error} />
+        <div class="row end">
+          <button type="submit" class="primary" disabled={isBusy}>
+            {TEXTS.submit}
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function ScopeChoice() {
+  return (
+    <fieldset>
+      <legend>Scopes</legend>
+      <div class="checks">
+        {Object.entries(SCOPES).map(([scope, meaning]) => (
+          <label key={scope} class="check">
+            <input type="checkbox" name="scopes" value={scope} /> <code>{scope}</code>
+            <br />
+            <span class="quiet">{meaning}</span>
+          </label>
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
+export function NewKey({ created: { name, key: value, warnings }, onDone }: { created: CreatedKey; onDone(): void }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus(), []);
+  return (
+    <section class="card made" aria-labelledby="made">
+      <h2 id="made" tabIndex={-1} ref={heading}>
+        The key “<Text value={name} />”
+      </h2>
+      <p>{TEXTS.once}</p>
+      <p>
+        <Hash value={value ?? ""} />
+      </p>
+      {warnings.map((warning) => (
+        <Notice key={warning} kind="busy">
+          <Text value={warning} />
+        </Notice>
+      ))}
+      <div class="row">
+        <Copy value={value ?? ""} label="Copy the key" />
+        <button type="button" onClick={onDone}>
+          I have it
+        </button>
+      </div>
+    </section>
+  );
+}

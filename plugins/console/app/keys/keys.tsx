@@ -1,0 +1,180 @@
+/** API keys: who can call the service, and what for. */
+import { useState } from "preact/hooks";
+import type { Api, ApiKey } from "../core/api-types.ts";
+import { at, request } from "../core/api.ts";
+import { Badge, Empty, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { plain } from "../ui/format.ts";
+import { useLoad } from "../ui/hooks.ts";
+import { type CreatedKey, CreateKey, NewKey } from "./create-key.tsx";
+import { isOwnKey } from "./own-key.ts";
+import { RevokeKey } from "./revoke-key.tsx";
+import { TEXTS } from "./strings.ts";
+
+type Status = "live" | "ended";
+
+/** Keys that the page loads. */
+const MAX_KEYS = 1000;
+
+export function Keys() {
+  const [status, setStatus] = useState<Status>("live");
+  const [newKey, setNewKey] = useState<CreatedKey | null>(null);
+  const [revoking, setRevoking] = useState<ApiKey | null>(null);
+  const [isCreating, setCreating] = useState(false);
+  const [done, setDone] = useState("");
+  const { data, error, reload } = useLoad(
+    (signal) => request("GET /v1/api-keys", { query: { status, limit: MAX_KEYS }, signal }),
+    [status],
+  );
+  return (
+    <>
+      <Page
+        title={TEXTS.title}
+        side={
+          <button type="button" class="primary" onClick={() => setCreating(true)}>
+            {TEXTS.create}
+          </button>
+        }
+      >
+        {/* Whatever happens to the list, the value of a new key appears. */}
+        {newKey === null ? null : <NewKey created={newKey} onDone={() => setNewKey(null)} />}
+        <div role="status">
+          {done === "" ? null : (
+            <Notice kind="good">
+              <Text value={done} />
+            </Notice>
+          )}
+        </div>
+        <StatusFilter status={status} onChange={setStatus} />
+        <Problem error={error} again={reload} />
+        {data === null ? (
+          error === null ? (
+            <Loading what="keys" />
+          ) : null
+        ) : (
+          <KeyList page={data} status={status} onRevoke={setRevoking} />
+        )}
+      </Page>
+      {isCreating ? (
+        <CreateKey
+          onClose={() => setCreating(false)}
+          onCreated={(created) => {
+            setCreating(false);
+            setDone("");
+            setNewKey(created);
+            reload();
+          }}
+        />
+      ) : null}
+      {revoking === null ? null : (
+        <RevokeKey
+          apiKey={revoking}
+          onClose={() => setRevoking(null)}
+          onDone={() => {
+            setRevoking(null);
+            setDone(TEXTS.revoked(revoking.name));
+            reload();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function StatusFilter({ status, onChange }: { status: Status; onChange(status: Status): void }) {
+  return (
+    <div class="filters">
+      <div class="field">
+        <label for="key-status">{TEXTS.show}</label>
+        <select id="key-status" value={status} onChange={(event) => onChange(event.currentTarget.value as Status)}>
+          <option value="live">{TEXTS.live}</option>
+          <option value="ended">{TEXTS.ended}</option>
+        </select>
+      </div>
+    </div>
+  );
+}
+
+interface KeyListProps {
+  page: Api["GET /v1/api-keys"]["response"];
+  status: Status;
+  onRevoke(key: ApiKey): void;
+}
+
+function KeyList({ page: { api_keys: keys, next_cursor }, status, onRevoke }: KeyListProps) {
+  if (keys.length === 0)
+    return (
+      <Empty text={TEXTS.none[status]}>
+        <p>{TEXTS.noneHelp[status]}</p>
+      </Empty>
+    );
+  return (
+    <>
+      <KeyTable keys={keys} onRevoke={onRevoke} />
+      {next_cursor === null ? null : <p class="quiet">{TEXTS.cut}</p>}
+    </>
+  );
+}
+
+/** Renders keys. Without `onRevoke` the table is for reading. */
+export function KeyTable({ keys, onRevoke }: { keys: readonly ApiKey[]; onRevoke?: (key: ApiKey) => void }) {
+  const { may, agent, owner, used, ends } = TEXTS.columns;
+  return (
+    <Table label={TEXTS.title} head={["Name", may, agent, owner, used, ends, ...(onRevoke === undefined ? [] : [""])]}>
+      {keys.map((each) => (
+        <tr key={each.id}>
+          <td>
+            <strong>
+              <Text value={each.name} />
+            </strong>
+            {isOwnKey(each) ? <span class="quiet"> {TEXTS.yours}</span> : null}
+            <br />
+            <code class="quiet">{each.prefix}…</code>
+          </td>
+          <td data-label={may}>{each.scopes.join(", ")}</td>
+          <td data-label={agent}>
+            {each.agent_id === null ? (
+              <span class="quiet">any</span>
+            ) : (
+              <a href={`#/agents/${at(each.agent_id)}`}>
+                <Text value={each.agent_id} />
+              </a>
+            )}
+          </td>
+          <td data-label={owner}>
+            {each.owner === null ? <span class="quiet">none</span> : <Text value={each.owner} />}
+          </td>
+          <td data-label={used}>
+            {each.last_used_at === null ? <span class="quiet">never</span> : <Time at={each.last_used_at} />}
+          </td>
+          <td data-label={ends}>
+            <End apiKey={each} />
+          </td>
+          {onRevoke === undefined ? null : (
+            <td>
+              {each.revoked_at === null ? (
+                <button
+                  type="button"
+                  class="danger small"
+                  aria-label={`Revoke ${plain(each.name)}`}
+                  onClick={() => onRevoke(each)}
+                >
+                  Revoke…
+                </button>
+              ) : null}
+            </td>
+          )}
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function End({ apiKey: { revoked_at, expires_at } }: { apiKey: ApiKey }) {
+  if (revoked_at !== null)
+    return (
+      <>
+        <Badge value="revoked" /> <Time at={revoked_at} />
+      </>
+    );
+  return expires_at === null ? <span class="quiet">never</span> : <Time at={expires_at} />;
+}

@@ -1,0 +1,70 @@
+/** The dialog that revokes a key, and names what then stops. */
+import type { ApiKey } from "../core/api-types.ts";
+import { request } from "../core/api.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Notice, Problem, Text, Time } from "../ui/elements.tsx";
+import { useSubmit } from "../ui/forms.tsx";
+import { isOwnKey } from "./own-key.ts";
+import { type KeyScope, SCOPES, TEXTS } from "./strings.ts";
+
+export function RevokeKey({ apiKey, onClose, onDone }: { apiKey: ApiKey; onClose(): void; onDone(): void }) {
+  const { id, name, prefix, owner, agent_id, scopes, last_used_at } = apiKey;
+  const { error, isBusy, submit } = useSubmit(async () => {
+    await request("DELETE /v1/api-keys/{id}", { path: [id] });
+    onDone();
+  });
+  return (
+    <Dialog title={TEXTS.revokeTitle} onClose={onClose} hotkey={false}>
+      <form onSubmit={submit}>
+        <p>
+          <strong>
+            <Text value={name} />
+          </strong>{" "}
+          <code>{prefix}…</code>
+          {owner === null ? null : (
+            <>
+              {" "}
+              of <Text value={owner} />
+            </>
+          )}
+          {last_used_at === null ? (
+            ", never used"
+          ) : (
+            <>
+              , last used <Time at={last_used_at} />
+            </>
+          )}
+        </p>
+        <p>
+          From the next request on, its holder can no longer
+          {agent_id === null ? null : (
+            <>
+              {" "}
+              as{" "}
+              <strong>
+                <Text value={agent_id} />
+              </strong>
+            </>
+          )}
+          :
+        </p>
+        <ul>
+          {scopes.map((scope) => (
+            <li key={scope}>{SCOPES[scope as KeyScope] ?? scope}</li>
+          ))}
+        </ul>
+        <p>{TEXTS.revokeHelp}</p>
+        {isOwnKey(apiKey) ? <Notice kind="bad">{TEXTS.revokeOwn}</Notice> : null}
+        <Problem error={error} />
+        <div class="row end">
+          <button type="submit" class="danger" disabled={isBusy}>
+            Revoke
+          </button>
+          <button type="button" data-focus="" onClick={onClose}>
+            Keep it
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

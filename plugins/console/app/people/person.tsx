@@ -1,0 +1,182 @@
+/**
+ * The page about one person: what they can approve, what is pending for them, their votes, their sessions, and who votes
+ * in their place. The id is a user's, or `owner:<owner>` for someone who only has keys.
+ */
+import type { Event, User } from "../core/api-types.ts";
+import { request } from "../core/api.ts";
+import { may, me } from "../core/me.ts";
+import { COOKIE, key, userSignInAddress } from "../core/session.ts";
+import { KeyTable } from "../keys/keys.tsx";
+import { Badge, Empty, Facts, Page, Text, Time } from "../ui/elements.tsx";
+import { plain } from "../ui/format.ts";
+import { useLoad } from "../ui/hooks.ts";
+import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
+import { LoadedPage } from "../ui/loaded-page.tsx";
+import { Card, LoadedCard } from "../ui/section.tsx";
+import { PERSON_TEXTS as TEXTS } from "./person-strings.ts";
+import { AbsenceCard, PendingCard, RightsCard, SessionCard } from "./person-cards.tsx";
+
+export function Person({ id }: { id: string | null }) {
+  const own = key() === COOKIE ? (me()?.key.id ?? null) : null;
+  const shown = id ?? own;
+  if (shown === null)
+    return (
+      <Page title={TEXTS.title}>
+        <Empty text={TEXTS.nobody}>
+          <p>
+            <a href={userSignInAddress()}>{TEXTS.signIn}</a>
+          </p>
+          {mayReadUsers() ? (
+            <p>
+              <a href="#/access-review">{TEXTS.review}</a>
+            </p>
+          ) : null}
+        </Empty>
+      </Page>
+    );
+  return shown.includes(":") ? (
+    <OwnerPage key={shown} principal={shown} />
+  ) : (
+    <UserPage key={shown} id={shown} isOwn={shown === own} />
+  );
+}
+
+const mayReadUsers = (): boolean => may("users:read") || may("users:manage");
+
+/** Someone without a user: known by the owner of their keys. */
+function OwnerPage({ principal }: { principal: string }) {
+  const name = principal.slice(principal.indexOf(":") + 1);
+  return (
+    <Page title={name}>
+      <p class="quiet">{TEXTS.owner}</p>
+      {may("keys:manage") ? <OwnerKeys principal={principal} /> : null}
+      <History principal={principal} id={null} />
+    </Page>
+  );
+}
+
+function OwnerKeys({ principal }: { principal: string }) {
+  const loaded = useLoad(
+    (signal) => request("GET /v1/api-keys", { query: { principal, status: "live", limit: 100 }, signal }),
+    [principal],
+  );
+  return (
+    <LoadedCard id="keys" title={TEXTS.keys} what="keys" loaded={loaded}>
+      {({ api_keys: keys }) => (keys.length === 0 ? <p class="quiet">{TEXTS.noKeys}</p> : <KeyTable keys={keys} />)}
+    </LoadedCard>
+  );
+}
+
+function UserPage({ id, isOwn }: { id: string; isOwn: boolean }) {
+  const loaded = useLoad((signal) => readUser(id, isOwn, signal), [id, isOwn]);
+  const mayRead = isOwn || mayReadUsers();
+  const title = loaded.data === null ? TEXTS.title : loaded.data.name;
+  return (
+    <LoadedPage
+      title={title}
+      what="the person"
+      loaded={loaded}
+      side={isOwn ? <Badge value="live" label="you" /> : null}
+    >
+      {({ user }) => (
+        <>
+          {user === null ? <p class="quiet">{TEXTS.limited}</p> : <About user={user} />}
+          {mayRead ? <RightsCard id={id} /> : null}
+          {mayRead && user?.ended_at === null && may("actions:read") ? <PendingCard id={id} isOwn={isOwn} /> : null}
+          {may("approvals:decide") || mayReadUsers() ? <AbsenceCard id={id} isOwn={isOwn} /> : null}
+          {mayRead ? <SessionCard id={id} isOwn={isOwn} /> : null}
+          <History principal={`user:${id}`} id={id} />
+        </>
+      )}
+    </LoadedPage>
+  );
+}
+
+/** Resolves to the user, or to the name alone if the credential cannot read users. */
+async function readUser(id: string, isOwn: boolean, signal: AbortSignal): Promise<{ user: User | null; name: string }> {
+  if (mayReadUsers()) {
+    const user = await request("GET /v1/users/{id}", { path: [id], signal });
+    return { user, name: user.name };
+  }
+  if (isOwn) {
+    const { user } = await request("GET /v1/session", { signal });
+    return { user, name: user.name };
+  }
+  if (!may("actions:read") && !may("provenance:read")) return { user: null, name: id };
+  const { keys } = await request("GET /v1/api-keys/names", { query: { ids: id }, signal });
+  return { user: null, name: keys[0]?.name ?? id };
+}
+
+function About({ user }: { user: User }) {
+  const { roles, groups, passkeys, identities, managed_by, ended_at } = user;
+  return (
+    <section class="card" aria-label="About">
+      {ended_at === null ? null : (
+        <p>
+          <Badge value="revoked" label={TEXTS.ended} /> <Time at={ended_at} />
+        </p>
+      )}
+      <Facts
+        rows={[
+          ["Roles", <List names={roles} />],
+          ["Groups", <List names={groups} />],
+          ["Passkeys", passkeys.length === 0 ? "none" : passkeys.map(({ name }) => plain(name)).join(", ")],
+          [
+            "Identity providers",
+            identities.length === 0 ? null : identities.map(({ issuer }) => plain(issuer)).join(", "),
+          ],
+          ["Managed by", managed_by],
+        ]}
+      />
+    </section>
+  );
+}
+
+function List({ names }: { names: readonly string[] }) {
+  return names.length === 0 ? <span class="quiet">none</span> : <Text value={names.join(", ")} />;
+}
+
+/** Entry types that can be about a person. */
+const VOTE_TYPES = "approval";
+const TYPES = `${VOTE_TYPES},question,grant,delegation,break_glass,stop,policy_set,api_key,agent,user,suggested_rule,erasure`;
+/** An owner of keys has no sessions, and a service without users does not know the type. */
+const USER_TYPES = `${TYPES},users:session`;
+
+/** The members of entries that name a person. */
+interface Entry {
+  by?: { principal: string } | null;
+  user?: { id: string };
+  delegation?: { from: string; to?: string } | null;
+  data?: { user_id?: string };
+  verdict?: string;
+}
+
+function History({ principal, id }: { principal: string; id: string | null }) {
+  const isBy = ({ by, delegation }: Entry): boolean => by?.principal === principal || delegation?.from === principal;
+  const isVote = ({ entry }: Event): boolean => {
+    const { verdict } = entry as Entry;
+    return (verdict === "approve" || verdict === "deny") && isBy(entry as Entry);
+  };
+  const isAbout = ({ entry }: Event): boolean => {
+    const { user, delegation, data } = entry as Entry;
+    if (isBy(entry as Entry)) return true;
+    return id !== null && [user?.id, delegation?.from, delegation?.to, data?.user_id].includes(id);
+  };
+  return (
+    <>
+      <Card id="votes" title={TEXTS.votes}>
+        <p class="quiet">
+          {TEXTS.votesHelp} {mayReadUsers() ? <a href="#/access-review">{TEXTS.review}</a> : null}
+        </p>
+        <LedgerTimeline label={TEXTS.votes} filters={{ type: VOTE_TYPES }} isWanted={isVote} />
+      </Card>
+      <Card id="timeline" title={TEXTS.timeline}>
+        <LedgerTimeline
+          label={TEXTS.timeline}
+          filters={{ type: id === null ? TYPES : USER_TYPES }}
+          isWanted={isAbout}
+        />
+      </Card>
+    </>
+  );
+}

@@ -1,0 +1,55 @@
+/** Active legal holds. They are placed and released on the command line. */
+import type { LegalHold } from "../core/api-types.ts";
+import { request } from "../core/api.ts";
+import { may } from "../core/me.ts";
+import { Table, Text, Time } from "../ui/elements.tsx";
+import { useLoad } from "../ui/hooks.ts";
+import { PersonLink } from "../ui/person.tsx";
+import { Card } from "../ui/section.tsx";
+import { TEXTS } from "./strings.ts";
+
+const READ_SCOPES = ["holds:write", "actions:erase", "provenance:read"];
+
+export function Holds() {
+  const { data: holds } = useLoad(
+    async (signal) => (READ_SCOPES.some(may) ? (await request("GET /v1/holds", { signal })).holds : []),
+    [],
+  );
+  if (holds === null || holds.length === 0) return null;
+  return (
+    <Card id="holds" title={TEXTS.holds}>
+      <p>
+        {TEXTS.holdsHelp} <code>{TEXTS.releaseCommand}</code>
+      </p>
+      <Table label={TEXTS.activeHolds} head={["Covers", "Reason", "Placed", "By", "Id"]}>
+        {holds.map((hold) => (
+          <tr key={hold.id}>
+            <td>
+              <Text value={describeCover(hold)} />
+            </td>
+            <td data-label="Reason">
+              <Text value={hold.reason} />
+            </td>
+            <td data-label="Placed">
+              <Time at={hold.placed_at} />
+            </td>
+            <td data-label="By">
+              <PersonLink principal={hold.placed_by} />
+            </td>
+            <td data-label="Id">
+              <code>
+                <Text value={hold.id} />
+              </code>
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </Card>
+  );
+}
+
+/** Returns "agent support-bot", or "subject" where the caller may not see the value. */
+function describeCover(hold: LegalHold): string {
+  const value = hold[hold.scope];
+  return value === null ? hold.scope : `${hold.scope} ${value}`;
+}

@@ -1,0 +1,61 @@
+/** Polls whether the service can decide. */
+import { useEffect, useState } from "preact/hooks";
+import { now, suspect } from "../core/api.ts";
+import { TEXTS } from "./strings.ts";
+
+/** Poll interval, which is also the timeout. Milliseconds. */
+export const POLL_MS = 5000;
+
+export interface Check {
+  ok: boolean;
+  detail: string;
+  /** Numbers of the check, by name. */
+  [figure: string]: unknown;
+}
+
+interface PolicyCheck extends Check {
+  policy_set: string | null;
+  stale_since: string | null;
+  faults: { file: string; line: number | null }[];
+}
+
+/** Answer of `GET /readyz`, which is not in the OpenAPI document's typed responses because 503 has it, too. */
+export type Ready = { ready: boolean; policies: PolicyCheck } & Record<string, Check | boolean>;
+
+export interface Readiness {
+  ready: Ready | null;
+  error: Error | null;
+  /** Time of the answer. */
+  at: string | null;
+}
+
+export function useReadiness(): Readiness {
+  const [state, setState] = useState<Readiness>({ ready: null, error: null, at: null });
+  useEffect(() => {
+    const over = new AbortController();
+    const check = async (): Promise<void> => {
+      try {
+        const signal = AbortSignal.any([over.signal, AbortSignal.timeout(POLL_MS)]);
+        // 503 is an answer, too: it says what is missing.
+        const response = await fetch("/readyz", { cache: "no-store", credentials: "omit", signal });
+        setState({ ready: (await response.json()) as Ready, error: null, at: new Date(now()).toISOString() });
+      } catch {
+        if (over.signal.aborted) return;
+        void suspect();
+        setState((old) => ({ ...old, error: new Error(TEXTS.unreachable) }));
+      }
+    };
+    void check();
+    const timer = setInterval(() => void check(), POLL_MS);
+    return () => {
+      clearInterval(timer);
+      over.abort();
+    };
+  }, []);
+  return state;
+}
+
+/** Returns the checks by name, in the service's order. */
+export function listChecks(ready: Ready): [string, Check][] {
+  return Object.entries(ready).filter((entry): entry is [string, Check] => typeof entry[1] === "object");
+}

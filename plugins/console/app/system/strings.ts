@@ -1,0 +1,24 @@
+/** Texts of the system page. */
+
+export const TEXTS = {
+  title: "System",
+  every: (seconds: number) => `checked every ${seconds} s`,
+  ready: "Ready: actions are decided.",
+  notReady: "Not ready: actions might not be decided.",
+  unreachable: "the service does not answer; this page shows its last answer",
+  stale: "A policy source has offered policies that could not be loaded since",
+  staleHelp: "The last good set is in force. The service's log has the faults:",
+  checks: "Checks",
+  holds: "Legal holds",
+  holdsHelp: "Nothing that they cover is erased. To release one:",
+  releaseCommand: "assent hold --release ID --reason TEXT",
+  activeHolds: "Active legal holds",
+  versions: "Versions",
+  none: "none",
+  timeline: "Timeline",
+  timelineHelp: "Changes of policies, stops, keys, agents, users and the ledger's own keys.",
+} as const;
+
+/** Entry types of the timeline. */
+export const TIMELINE_TYPES =
+  "policy_set,stop,legal_hold,api_key,agent,user,suggested_rule,break_glass,throttle,permit_key,log_key";

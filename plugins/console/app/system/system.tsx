@@ -1,0 +1,111 @@
+/** The system page: whether the service can decide, its versions, and what changed. */
+import { call, now, request } from "../core/api.ts";
+import { may } from "../core/me.ts";
+import { Badge, Facts, Hash, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { duration } from "../ui/format.ts";
+import { useLoad } from "../ui/hooks.ts";
+import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
+import { Card } from "../ui/section.tsx";
+import { Holds } from "./holds.tsx";
+import { type Check, listChecks, POLL_MS, type Ready, useReadiness } from "./readiness.ts";
+import { TEXTS, TIMELINE_TYPES } from "./strings.ts";
+
+export function System() {
+  const { ready, error, at } = useReadiness();
+  return (
+    <Page title={TEXTS.title} side={<span class="quiet">{TEXTS.every(POLL_MS / 1000)}</span>}>
+      <Problem error={error} />
+      {ready === null ? error === null ? <Loading what="the state of the service" /> : null : <State ready={ready} />}
+      <Holds />
+      <Versions policySet={ready?.policies.policy_set ?? null} at={at} />
+      <Card id="timeline" title={TEXTS.timeline}>
+        <p class="quiet">{TEXTS.timelineHelp}</p>
+        <LedgerTimeline label={TEXTS.timeline} filters={{ type: TIMELINE_TYPES }} />
+      </Card>
+    </Page>
+  );
+}
+
+function State({ ready }: { ready: Ready }) {
+  const { stale_since: since, faults } = ready.policies;
+  return (
+    <>
+      <Notice kind={ready.ready ? "good" : "bad"}>
+        <strong>{ready.ready ? TEXTS.ready : TEXTS.notReady}</strong>
+      </Notice>
+      {since === null || since === undefined ? null : (
+        <Notice kind="busy">
+          {TEXTS.stale} <Time at={since} /> ({duration(now() - Date.parse(since))} ago). {TEXTS.staleHelp}
+          <ul>
+            {faults.map(({ file, line }) => (
+              <li key={`${file} ${line}`}>
+                <code>
+                  <Text value={file} />
+                </code>
+                {line === null ? null : `, line ${line}`}
+              </li>
+            ))}
+          </ul>
+        </Notice>
+      )}
+      <Table label={TEXTS.checks} head={["Part", "State", "Message", "Numbers"]}>
+        {listChecks(ready).map(([name, check]) => (
+          <tr key={name}>
+            <td>
+              <strong>{name}</strong>
+            </td>
+            <td>
+              <Badge
+                value={check.ok ? "active" : "failed"}
+                label={check.ok ? "ok" : name === "stops" ? "stopped" : "failed"}
+              />
+            </td>
+            <td>{check.detail === "ok" ? null : <Text value={check.detail} />}</td>
+            <td>{formatNumbers(check)}</td>
+          </tr>
+        ))}
+      </Table>
+    </>
+  );
+}
+
+/** Returns the check's numbers, whatever the service adds: "applied 4, known 4". */
+function formatNumbers(check: Check): string {
+  return Object.entries(check)
+    .flatMap(([name, value]) => (typeof value === "number" ? [`${name} ${value}`] : []))
+    .join(", ");
+}
+
+function Versions({ policySet, at }: { policySet: string | null; at: string | null }) {
+  const { data: version } = useLoad(readVersion, []);
+  // A credential that cannot read policies sees the rest of the page.
+  const { data: sources } = useLoad(async (signal) => (may("policies:read") ? countSources(signal) : null), []);
+  return (
+    <Card id="versions" title={TEXTS.versions}>
+      <Facts
+        rows={[
+          ["Assent", version ?? "…"],
+          ["Policy set in force", policySet === null ? TEXTS.none : <Hash value={policySet} />],
+          ["Active policies by source", sources],
+          ["Checked", <Time at={at} />],
+        ]}
+      />
+      <p>
+        <a href="/docs">API</a> · <a href="/redoc">Reference</a> · <a href="/openapi.json">openapi.json</a>
+      </p>
+    </Card>
+  );
+}
+
+async function readVersion(signal: AbortSignal): Promise<string> {
+  return ((await call("/openapi.json", { signal })) as { info: { version: string } }).info.version;
+}
+
+/** Returns "4 from policy-files, 2 from the API". */
+async function countSources(signal: AbortSignal): Promise<string> {
+  const { policies } = await request("GET /v1/policies", { query: { status: "active", limit: 1000 }, signal });
+  const counts = new Map<string | null, number>();
+  for (const { managed_by: source } of policies) counts.set(source, (counts.get(source) ?? 0) + 1);
+  const parts = [...counts].map(([source, count]) => `${count} from ${source ?? "the API"}`);
+  return parts.length === 0 ? TEXTS.none : parts.join(", ");
+}

@@ -1,0 +1,63 @@
+/** Bars by size. Each number is a link to what it counts, where there is a list of it. */
+import type { ComponentChildren } from "preact";
+import { Text } from "./elements.tsx";
+import { plain } from "./format.ts";
+
+export interface Bar {
+  /** Unique in the list, and the text unless there is a label. */
+  name: string;
+  label?: ComponentChildren;
+  count: number;
+  /** Address of what is counted. */
+  href?: string | undefined;
+}
+
+/** @param props.others number of what the list leaves out */
+export function Bars({ label, rows, others = 0 }: { label: string; rows: readonly Bar[]; others?: number }) {
+  const all = others > 0 ? [...rows, { name: "others", count: others }] : rows;
+  const most = Math.max(1, ...all.map(({ count }) => count));
+  return (
+    <ul class="bars" aria-label={label}>
+      {all.map((row: Bar) => (
+        <li key={row.name}>
+          <span class="bar-name">{row.label ?? <Text value={row.name} />}</span>
+          <span class="bar" aria-hidden="true">
+            <span style={{ width: `${(row.count / most) * 100}%` }} />
+          </span>
+          <span class="bar-count">
+            <Count count={row.count} of={row.name} href={row.href} />
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Renders a number as a link to what it counts. @param props.of for screen readers */
+export function Count({ count, of, href }: { count: number; of: string; href?: string | undefined }) {
+  const text = count.toLocaleString();
+  if (href === undefined || count === 0) return <>{text}</>;
+  return (
+    <a href={href} aria-label={plain(`${text}: ${of}`)}>
+      {text}
+    </a>
+  );
+}
+
+/** Renders a number that sums up a page, with a link to what it counts. */
+export function Figure({ name, value, href }: { name: string; value: string; href?: string | undefined }) {
+  return (
+    <div class="figure">
+      <span class="quiet">{name}</span>
+      <strong>
+        {href === undefined ? (
+          value
+        ) : (
+          <a href={href} aria-label={plain(`${value} ${name}`)}>
+            {value}
+          </a>
+        )}
+      </strong>
+    </div>
+  );
+}

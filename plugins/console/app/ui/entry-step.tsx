@@ -1,0 +1,178 @@
+/** One ledger entry as a step of a timeline that is not about a single action. */
+import type { ComponentChildren } from "preact";
+import type { Event } from "../core/api-types.ts";
+import { at } from "../core/api.ts";
+import { describeActionEntry, kindOfEntry } from "./action-history.tsx";
+import { Text } from "./elements.tsx";
+import { plain } from "./format.ts";
+import { PersonLink } from "./person.tsx";
+import type { Step } from "./timeline.tsx";
+
+/** The members of entries that the steps name. */
+interface Entry {
+  tool?: string;
+  operation?: string;
+  agent_id?: string;
+  change?: string;
+  comment?: string | null;
+  reason?: string | null;
+  cause?: string | null;
+  policy_count?: number;
+  agent?: { id?: string };
+  key?: { id: string; name: string };
+  user?: { id: string; name: string };
+  stop?: { agent: string | null; tool: string | null; policy: string | null; reason: string };
+  hold?: { reason: string };
+  grant?: { tool: string; operation: string };
+  rule?: { policy: string };
+  use?: { tool: string; operation: string };
+  delegation?: { from: string; to: string };
+  related_action?: string | null;
+  data?: { change?: string; user_id?: string };
+  by?: { principal: string } | null;
+}
+
+const OF_ACTIONS = new Set(["decision", "approval", "redecision", "execution", "erasure", "part_erasure"]);
+
+/** Returns the step of an entry, with links to its action and to the entry. */
+export function toEntryStep(event: Event): Step {
+  const { seq, hash, at: time, type } = event;
+  const entry = event.entry as Entry;
+  const action = event.action_id ?? entry.related_action ?? null;
+  return {
+    key: seq,
+    at: time,
+    kind: OF_ACTIONS.has(type) ? kindOfEntry(event.entry) : kindOfChange(entry),
+    content: (
+      <>
+        {OF_ACTIONS.has(type) ? (
+          <>
+            <Subject entry={entry} action={action} /> {describeActionEntry(event)}
+          </>
+        ) : (
+          <>
+            <Change type={type} entry={entry} />
+            {action === null ? null : (
+              <>
+                {" "}
+                <a href={`#/actions/${at(action)}`}>action …{action.slice(-6)}</a>
+              </>
+            )}
+          </>
+        )}{" "}
+        <a class="quiet" href={`#/provenance/${at(hash)}`} aria-label={plain(`entry ${seq} in the ledger`)}>
+          #{seq}
+        </a>
+      </>
+    ),
+  };
+}
+
+/** Only the entry of the decision contains the tool and the operation. */
+function Subject({ entry: { tool, operation }, action }: { entry: Entry; action: string | null }) {
+  if (action === null) return null;
+  return (
+    <a href={`#/actions/${at(action)}`}>
+      {tool === undefined ? <>action …{action.slice(-6)}</> : <Text value={`${tool} ${operation ?? ""}`} />}
+    </a>
+  );
+}
+
+const KINDS: Readonly<Record<string, Step["kind"]>> = {
+  suspended: "bad",
+  placed: "bad",
+  revoked: "bad",
+  reverted: "bad",
+  refused: "bad",
+  used: "bad",
+  ended: undefined,
+  lift_asked: "busy",
+  lifted: "good",
+  resumed: "good",
+  granted: "good",
+  restored: "good",
+  reviewed: "good",
+};
+
+const kindOfChange = ({ change, data }: Entry): Step["kind"] => KINDS[change ?? data?.change ?? ""];
+
+function Change({ type, entry }: { type: string; entry: Entry }) {
+  const { change = entry.data?.change ?? "", by, comment, reason } = entry;
+  const words = (comment ?? reason ?? "") || null;
+  return (
+    <>
+      {type.replace(/^.*:/, "").replaceAll("_", " ")} {subjectOf(type, entry)} {change.replaceAll("_", " ")}
+      {by == null ? null : (
+        <>
+          {" "}
+          by <PersonLink principal={by.principal} />
+        </>
+      )}
+      {words === null ? null : (
+        <>
+          : <Text value={words} />
+        </>
+      )}
+    </>
+  );
+}
+
+/** Returns what the entry is about, after the name of its type. */
+function subjectOf(type: string, entry: Entry): ComponentChildren {
+  switch (type) {
+    case "agent":
+      return entry.agent?.id === undefined ? null : (
+        <a href={`#/agents/${at(entry.agent.id)}`}>
+          <Text value={entry.agent.id} />
+        </a>
+      );
+    case "api_key":
+      return <Text value={entry.key?.name ?? ""} />;
+    case "user":
+      return entry.user === undefined ? null : (
+        <a href={`#/people/${at(entry.user.id)}`}>
+          <Text value={entry.user.name} />
+        </a>
+      );
+    case "users:session":
+      return entry.data?.user_id === undefined ? null : (
+        <>
+          of <PersonLink principal={`user:${entry.data.user_id}`} />
+        </>
+      );
+    case "stop":
+      return <Text value={describeStop(entry)} />;
+    case "legal_hold":
+      return <Text value={`(${entry.hold?.reason ?? ""})`} />;
+    case "grant":
+      return <Text value={`for ${entry.grant?.tool ?? ""} ${entry.grant?.operation ?? ""}`} />;
+    case "break_glass":
+      return <Text value={`for ${entry.use?.tool ?? ""} ${entry.use?.operation ?? ""}`} />;
+    case "suggested_rule":
+      return <Text value={entry.rule?.policy ?? ""} />;
+    case "delegation":
+      return entry.delegation === undefined ? null : (
+        <>
+          from <PersonLink principal={`user:${entry.delegation.from}`} /> to{" "}
+          <PersonLink principal={`user:${entry.delegation.to}`} />
+        </>
+      );
+    case "policy_set":
+      return `with ${entry.policy_count ?? 0} policies`;
+    default:
+      return entry.agent_id === undefined ? null : (
+        <>
+          of <Text value={entry.agent_id} />
+        </>
+      );
+  }
+}
+
+/** Returns "of agent support-*: the invoice run is wrong". */
+function describeStop({ stop }: Entry): string {
+  if (stop === undefined) return "";
+  const parts = (["agent", "tool", "policy"] as const).flatMap((name) =>
+    stop[name] === null ? [] : [`${name} ${stop[name]}`],
+  );
+  return `of ${parts.length === 0 ? "everything" : parts.join(", ")} (${stop.reason})`;
+}

@@ -1,0 +1,79 @@
+/** The timeline of an agent, a person or the system: what the ledger's entries record about it, newest first. */
+import { useState } from "preact/hooks";
+import type { Event } from "../core/api-types.ts";
+import { may } from "../core/me.ts";
+import { type PastFilters, readPastEvents } from "../core/past-events.ts";
+import { Empty, Loading, Problem } from "./elements.tsx";
+import { toEntryStep } from "./entry-step.tsx";
+import { usePaged } from "./paged.ts";
+import { Timeline } from "./timeline.tsx";
+
+const TEXTS = {
+  what: "the timeline",
+  scope: "The timeline needs the scope events:read.",
+  none: "The ledger has no entry about it yet.",
+  noneRecent: "The newest 10,000 entries of the ledger have none about it.",
+  more: "Show more",
+  earlier: "Search earlier entries",
+} as const;
+
+/** Steps that are rendered at first, and with each click. */
+const STEPS = 30;
+
+const ALL = (): boolean => true;
+
+/**
+ * Renders a timeline that the reader extends into the past. Newer entries appear when the page is opened again.
+ * @param props.isWanted selects what the API cannot filter by
+ */
+export function LedgerTimeline({
+  label,
+  filters,
+  isWanted = ALL,
+}: {
+  label: string;
+  filters: PastFilters;
+  isWanted?: (event: Event) => boolean;
+}) {
+  return may("events:read") ? (
+    <LoadedTimeline key={JSON.stringify(filters)} {...{ label, filters, isWanted }} />
+  ) : (
+    <p class="quiet">{TEXTS.scope}</p>
+  );
+}
+
+function LoadedTimeline({
+  label,
+  filters,
+  isWanted,
+}: {
+  label: string;
+  filters: PastFilters;
+  isWanted(event: Event): boolean;
+}) {
+  const [shown, setShown] = useState(STEPS);
+  const list = usePaged((cursor, signal) => readPastEvents(filters, isWanted, cursor, signal), []);
+  return (
+    <>
+      <Problem error={list.error} again={list.reload} />
+      {list.rows === null ? (
+        list.error === null ? (
+          <Loading what={TEXTS.what} />
+        ) : null
+      ) : list.rows.length === 0 ? (
+        <Empty text={list.hasMore ? TEXTS.noneRecent : TEXTS.none} />
+      ) : (
+        <Timeline label={label} steps={list.rows.slice(0, shown).map(toEntryStep)} newestFirst />
+      )}
+      {shown < (list.rows?.length ?? 0) ? (
+        <button type="button" onClick={() => setShown(shown + STEPS)}>
+          {TEXTS.more}
+        </button>
+      ) : list.hasMore ? (
+        <button type="button" disabled={list.isBusy} onClick={list.more}>
+          {TEXTS.earlier}
+        </button>
+      ) : null}
+    </>
+  );
+}

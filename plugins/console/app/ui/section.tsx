@@ -1,0 +1,60 @@
+/** A part of a page that loads its own data, so that an error leaves the rest of the page usable. */
+import type { ComponentChildren } from "preact";
+import { Loading, Problem } from "./elements.tsx";
+import type { Loaded } from "./hooks.ts";
+
+/** Renders a card with a heading. @param props.id unique on the page */
+export function Card({
+  id,
+  title,
+  side,
+  children,
+}: {
+  id: string;
+  title: string;
+  /** Right of the title. */
+  side?: ComponentChildren;
+  children?: ComponentChildren;
+}) {
+  return (
+    <section class="card" aria-labelledby={id}>
+      <div class="card-head">
+        <h2 id={id}>{title}</h2>
+        {side}
+      </div>
+      {children}
+    </section>
+  );
+}
+
+/**
+ * Renders a card once its data is loaded.
+ *
+ *   const loaded = useLoad((signal) => request("GET /v1/grants", { query: { agent_id: id }, signal }), [id]);
+ *   return (
+ *     <LoadedCard id="grants" title={TEXTS.grants} what="grants" loaded={loaded}>
+ *       {({ grants }) => <List grants={grants} />}
+ *     </LoadedCard>
+ *   );
+ */
+export function LoadedCard<T>({
+  what,
+  loaded: { data, error, reload },
+  children,
+  ...card
+}: {
+  id: string;
+  title: string;
+  side?: ComponentChildren;
+  /** What is loaded, for "Loading …". */
+  what: string;
+  loaded: Pick<Loaded<T>, "data" | "error" | "reload">;
+  children(data: T): ComponentChildren;
+}) {
+  return (
+    <Card {...card}>
+      <Problem error={error} again={reload} />
+      {data === null ? error === null ? <Loading what={what} /> : null : children(data)}
+    </Card>
+  );
+}
