@@ -3,7 +3,7 @@ import { equalBytes, toHex } from "../domain/hash.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import { auditLedger } from "../audit/ledger.ts";
 import { readLogKeys } from "../ledger/sign/log-key-book.ts";
-import { UNFINISHED_COPY } from "../runtime/parts.ts";
+import { UNFINISHED_COPY } from "../runtime/open-store.ts";
 import { CommandError, EXIT, parse, usage, type Command, type Output } from "./command.ts";
 import { configFrom } from "./serve.ts";
 import { progress, withStore } from "./with-store.ts";

@@ -1,13 +1,11 @@
 /** Creates the hosts: the services of a runtime that plugins can use. */
 import { createLeaderLease } from "../cluster/leader-lease.ts";
 import type { Config } from "../config/index.ts";
-import type { Channels, CoreHost, Documents, Groups, HostStorage, Reviewers } from "../contract/core-host.ts";
-import type { CredentialIssuer } from "../contract/credentials.ts";
-import type { Gauge } from "../contract/gauge.ts";
+import type { CoreHost, Documents, Groups, HostStorage } from "../contract/core-host.ts";
 import type { Credential, Host, HostConfig, Logger, VisibleActions } from "../contract/host.ts";
-import type { Route } from "../contract/resource.ts";
 import { READER_METHODS, type Storage } from "../contract/storage.ts";
-import type { RequestTrace } from "../contract/tracer.ts";
+import type { RequestTrace, Tracing } from "../contract/tracer.ts";
+import { createChannels, type Channel } from "../delivery/channels.ts";
 import { openApiDocument } from "../http/openapi.ts";
 import { createReadSlots } from "../http/read-slots.ts";
 import { containment } from "../identity/containment.ts";
@@ -16,8 +14,20 @@ import { VERSION } from "../version.ts";
 import type { Parts } from "./parts.ts";
 import type { Declarations } from "./plugins/declarations.ts";
 import { createDocuments } from "./plugins/plugin-documents.ts";
+import type { Registry } from "./plugins/registry.ts";
 import { transactFor } from "./plugins/transaction.ts";
 import { createVisibleActions } from "./plugins/visible-actions.ts";
+
+/** What becomes known after the hosts exist, in this order. */
+export interface RuntimeState {
+  /** Null before all plugins are set up. */
+  contributions: Pick<Registry, "routes" | "credentialIssuers" | "gauges" | "reviewers"> | null;
+  /** Null without a tracing plugin. */
+  tracing: Tracing | null;
+  channels: ReadonlyMap<string, Channel>;
+  /** Null before the start. */
+  parts: Parts | null;
+}
 
 interface HostOptions {
   config: Config;
@@ -28,16 +38,7 @@ interface HostOptions {
   /** Identifies this process among those that share the store. */
   instance: string;
   stopping: AbortSignal;
-  /** Null before they are open. */
-  parts(): Parts | null;
-  /** Null before all plugins are set up. */
-  routes(): readonly Route[] | null;
-  /** Null before all plugins are set up. */
-  credentialIssuers(): readonly CredentialIssuer[] | null;
-  /** Null before all plugins are set up. */
-  gauges(): readonly Gauge[] | null;
-  channels: Channels;
-  reviewers: Reviewers;
+  state: RuntimeState;
   groups: Groups;
   trace(): RequestTrace | null;
   declared: Declarations;
@@ -51,13 +52,13 @@ export interface Hosts {
 }
 
 export function createHosts(options: HostOptions): Hosts {
+  const { state } = options;
   const part = <K extends keyof Parts>(name: K): Parts[K] => {
-    const parts = options.parts();
-    if (parts === null) throw tooEarly(name);
-    return parts[name];
+    if (state.parts === null) throw tooEarly(name);
+    return state.parts[name];
   };
   function assertOpen(member: string): void {
-    if (options.parts() === null) throw tooEarly(member);
+    if (state.parts === null) throw tooEarly(member);
   }
   const common = createCommon(options, part, assertOpen);
   const waitForReadSlot = createReadSlots();
@@ -96,13 +97,18 @@ function tooEarly(name: string): Error {
   return new Error(`host.${name} is available after start; use it in a handler or in start(), not in setup()`);
 }
 
+function contributionsOf({ contributions }: RuntimeState, member: string): NonNullable<RuntimeState["contributions"]> {
+  if (contributions === null) throw tooEarly(member);
+  return contributions;
+}
+
 /** Creates the members that are the same for every plugin. */
 function createCommon(
   options: HostOptions,
   part: Hosts["part"],
   assertOpen: (member: string) => void,
 ): Omit<Host, "documents" | "actions" | "transact"> {
-  const { declared, log, clock, newId, stopping } = options;
+  const { declared, log, clock, newId, stopping, state } = options;
   const config = configOf(options.config);
   return {
     config,
@@ -122,11 +128,9 @@ function createCommon(
     entryTypes: declared.entryTypes,
     errors: declared.errors,
     openapi(about) {
-      const routes = options.routes();
-      if (routes === null) throw tooEarly("openapi");
       return openApiDocument({
         ...about,
-        routes,
+        routes: contributionsOf(state, "openapi").routes,
         errors: declared.errors,
         scopes: declared.scopes.length,
         version: VERSION,
@@ -138,7 +142,7 @@ function createCommon(
 
 /** Creates the members that only privileged plugins receive. */
 function createPrivileged(
-  { load, declared, channels, reviewers, groups, instance, credentialIssuers, gauges, trace }: HostOptions,
+  { load, declared, state, groups, instance, trace }: HostOptions,
   part: Hosts["part"],
   waitForReadSlot: CoreHost["waitForReadSlot"],
 ): Omit<CoreHost, keyof Host> {
@@ -187,19 +191,18 @@ function createPrivileged(
       return part("permits");
     },
     containment,
-    channels,
-    reviewers,
+    channels: createChannels(() => state.channels),
+    reviewers: {
+      names: () => (state.contributions?.reviewers ?? []).map(({ name }) => name).sort(),
+      find: (name) => state.contributions?.reviewers.find((reviewer) => reviewer.name === name) ?? null,
+    },
     groups,
     trace,
     get credentialIssuers() {
-      const issuers = credentialIssuers();
-      if (issuers === null) throw tooEarly("credentialIssuers");
-      return issuers;
+      return contributionsOf(state, "credentialIssuers").credentialIssuers;
     },
     get gauges() {
-      const all = gauges();
-      if (all === null) throw tooEarly("gauges");
-      return all;
+      return contributionsOf(state, "gauges").gauges;
     },
     get processes() {
       return part("processes");

@@ -12,44 +12,26 @@ import type {
 import type { Logger } from "../contract/host.ts";
 import type { GrantList } from "../contract/grants.ts";
 import type { StopList } from "../contract/stops.ts";
-import { StorageError, type Storage } from "../contract/storage.ts";
+import type { Storage } from "../contract/storage.ts";
 import type { RequestTrace } from "../contract/tracer.ts";
-import { Directory } from "../identity/directory.ts";
-import { createAgents, type AgentService } from "../identity/agents.ts";
-import { createGrants } from "../identity/grants.ts";
-import { createStops } from "../identity/stops.ts";
-import { createUsers } from "../identity/users.ts";
+import type { AgentService } from "../identity/agents.ts";
 import { createProcesses } from "../cluster/processes.ts";
 import type { Declarations } from "./plugins/declarations.ts";
 import type { Outbox } from "../delivery/outbox.ts";
-import { createKeyUse } from "../identity/key-use.ts";
-import { KeyService } from "../identity/keys.ts";
+import type { KeyService } from "../identity/keys.ts";
 import { createPastDecisionReader, findFlaggedActions } from "../policies/past-decisions.ts";
 import { createTrialService } from "../policies/trial.ts";
 import { PolicySets } from "../policies/policy-sets.ts";
 import { PolicyStore, type PolicyService } from "../policies/policy-store.ts";
-import { pinEnvironment } from "../policies/pin-environment.ts";
-import { pinSecret } from "../identity/pin-secret.ts";
-import { openPermitKeys, type PermitKeyService } from "../identity/permit-keys.ts";
-import { openLogKeyring, type LogKeyring } from "../identity/log-keyring.ts";
-import { assertLogKey, pinLog } from "../identity/pin-log.ts";
+import type { PermitKeyService } from "../identity/permit-keys.ts";
 import { rotateLogKey, type LogKeyRotation, type RotatedLogKey } from "../identity/rotate-log-key.ts";
-import { openVault } from "../identity/vault.ts";
 import { createBacktestReader } from "../storage/visible-reads.ts";
-import { formatVkey, parseVkey } from "../domain/checkpoint.ts";
-import { equalBytes } from "../domain/hash.ts";
-import { currentVkey, listVkeys } from "../domain/log-keys.ts";
 import type { LedgerClock } from "../ledger/commit/clock.ts";
-import { HeadReader } from "../ledger/head-reader.ts";
-import { createLogKeyBook, type LogKeyBook } from "../ledger/sign/log-key-book.ts";
 import { checkpointFile } from "../ledger/sign/kept-checkpoint.ts";
 import { openLedger, type OpenLedger } from "../ledger/index.ts";
-
-/** Closes one component. */
-export interface Disposer {
-  name: string;
-  close(): Promise<void>;
-}
+import type { Disposer } from "./disposer.ts";
+import { openIdentity, type Identity } from "./open-identity.ts";
+import { openStore, type OpenStore } from "./open-store.ts";
 
 export interface Parts {
   storage: Storage;
@@ -93,97 +75,69 @@ interface PartsOptions {
   anyPermitKey: boolean;
 }
 
-/** Name of the fact in `meta` that marks a store which `assent copy` has not finished. */
-export const UNFINISHED_COPY = "unfinished_copy";
-
 /**
  * Opens all components. Adds a function to `opened` for each opened component, so that these can be closed after a
  * failure.
  */
 export async function openParts(options: PartsOptions, opened: Disposer[]): Promise<Parts> {
-  const { config, storage, log, newId } = options;
+  const { config, log, newId } = options;
   const clock = options.clock.now;
-  await storage.open();
-  if (((await storage.meta(UNFINISHED_COPY)) ?? "") !== "")
-    throw new StorageError(
-      "unavailable",
-      "this store is an unfinished copy of another one; run the same `assent copy` again to finish it",
-    );
-  const vault = openVault(config, log);
-  const ring = openLogKeyring(config, log);
-  const { origin, first } = await pinLog(storage, config.ledger.origin, ring.publicKey);
-  const book = createLogKeyBook({ first, signer: ring.signer, verify: vault.verify, clock });
-  await followLog(storage, book, ring, origin);
-  await pinSecret(storage, vault, log, options.acceptSecret);
-  await pinEnvironment(storage, config.environment, log, options.acceptEnvironment);
-  const heads = await HeadReader.open(storage);
-  const head = () => heads.read();
-  const keyUse = createKeyUse(storage, log);
-  opened.push({ name: "key use", close: () => keyUse.stop() });
-  const directory = new Directory();
-  const permits = await openPermitKeys({
-    config,
-    storage,
-    directory,
-    vault,
-    isLogKey: (publicKey) => isLogKey(book, ring, origin, publicKey),
-    head,
-    clock,
-    log,
-    anyKey: options.anyPermitKey,
-  });
-  opened.push({ name: "permit keys", close: () => permits.close() });
-  const users = createUsers({ storage, directory, groups: options.groups, head, clock });
-  const keys = new KeyService({
-    storage,
-    directory,
-    groups: options.groups,
-    users,
-    log,
-    head,
-    clock,
-    newId,
-    used: (id, now) => keyUse.note(id, now),
-  });
-  const agents = createAgents({
-    storage,
-    directory,
-    head,
-    requireRegistered: config.require_registered_agents,
-    rejectionHoldsMs: config.approvals.rejection_holds_seconds * 1000,
-  });
-  const stops = createStops({ storage, directory, head, clock });
-  const legalHolds: LegalHoldList = {
-    async list() {
-      const { epoch } = await head();
-      await directory.follow(storage, epoch);
-      return directory.legalHolds();
-    },
-  };
-  const grants = createGrants({ storage, directory, head });
-  const breakGlass: BreakGlassList = {
-    async list() {
-      const { epoch } = await head();
-      await directory.follow(storage, epoch);
-      return directory.breakGlass();
-    },
-  };
-  const suggestedRules: SuggestedRuleList = {
-    async list() {
-      const { epoch } = await head();
-      await directory.follow(storage, epoch);
-      return directory.suggestedRules();
-    },
-  };
+  const store = await openStore({ ...options, clock });
+  const { storage, vault, heads, book, ring } = store;
+  const identity = await openIdentity(store, { ...options, clock }, opened);
   const visibleReads = createBacktestReader(storage);
+  const trials = createTrials(visibleReads, store, identity, log);
+  opened.push({ name: "trials of policies", close: () => trials.close() });
+  const sets = new PolicySets(storage, () => heads.read());
+  const ledger = await openServiceLedger(store, identity, sets, options);
+  opened.push({ name: "ledger", close: () => ledger.close() });
+  const policies = new PolicyStore({
+    storage,
+    sets,
+    visibleReads,
+    trials,
+    clock,
+    log,
+    sources: options.sources,
+    channels: Object.keys(config.channels),
+    newId,
+    ledger,
+  });
+  const { directory: _, ...people } = identity;
+  return {
+    storage,
+    ledger,
+    policies,
+    ...people,
+    vault,
+    rotateLogKey: (rotation) =>
+      rotateLogKey({ ledger, book, ring, signsPermits: (key) => identity.permits.signs(key), clock }, rotation),
+    processes: createProcesses(storage, options.instance),
+  };
+}
+
+/** Creates the service that tries policies out on past decisions. */
+function createTrials(
+  visibleReads: ReturnType<typeof createBacktestReader>,
+  { storage }: OpenStore,
+  { grants, suggestedRules }: Identity,
+  log: Logger,
+) {
   const pastDecisions = createPastDecisionReader(storage, async () => {
     const [{ grants: every }, rules] = await Promise.all([grants.list(), suggestedRules.list()]);
     return findFlaggedActions(every, rules);
   });
-  const trials = createTrialService({ storage: visibleReads, log, pastDecisions });
-  opened.push({ name: "trials of policies", close: () => trials.close() });
-  const policySets = new PolicySets(storage, head);
-  const ledger = await openLedger({
+  return createTrialService({ storage: visibleReads, log, pastDecisions });
+}
+
+function openServiceLedger(
+  { storage, vault, heads, book, origin }: OpenStore,
+  { directory, keys, users, agents }: Identity,
+  policySets: PolicySets,
+  options: PartsOptions,
+): Promise<OpenLedger> {
+  const { config, log } = options;
+  return openLedger({
     storage,
     heads,
     instance: options.instance,
@@ -217,47 +171,4 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     confirmUser: users.confirm,
     agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
   });
-  opened.push({ name: "ledger", close: () => ledger.close() });
-  const policies = new PolicyStore({
-    storage,
-    sets: policySets,
-    visibleReads,
-    trials,
-    clock,
-    log,
-    sources: options.sources,
-    channels: Object.keys(config.channels),
-    newId,
-    ledger,
-  });
-  return {
-    storage,
-    ledger,
-    policies,
-    keys,
-    users,
-    agents,
-    stops,
-    legalHolds,
-    grants,
-    breakGlass,
-    suggestedRules,
-    vault,
-    permits,
-    rotateLogKey: (rotation) => rotateLogKey({ ledger, book, ring, signsPermits: permits.signs, clock }, rotation),
-    processes: createProcesses(storage, options.instance),
-  };
-}
-
-/** Throws VaultError if this process does not have the log's key. */
-async function followLog(storage: Storage, book: LogKeyBook, ring: LogKeyring, origin: string): Promise<void> {
-  await book.follow(storage, (await storage.head()).epoch);
-  const { name, publicKey } = parseVkey(currentVkey(book.keys()));
-  // Finish a rotation that was interrupted before the file was put in place.
-  ring.settle(name, publicKey);
-  assertLogKey(book.keys(), ring.signer(name, publicKey) !== null, formatVkey(origin, ring.publicKey));
-}
-
-function isLogKey(book: LogKeyBook, ring: LogKeyring, origin: string, publicKey: Uint8Array): boolean {
-  return equalBytes(publicKey, ring.publicKey) || listVkeys(book.keys()).includes(formatVkey(origin, publicKey));
 }

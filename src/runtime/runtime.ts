@@ -1,21 +1,10 @@
-/** Assembles the service: plugins, store, ledger, keys, policies and the fetch handler. */
-import { V7Generator } from "uuidv7";
+/** Runs a service: starts its components in order and stops them in reverse. */
 import type { Config } from "../config/index.ts";
-import { readRotas } from "../config/rota-schema.ts";
 import type { CoreHost } from "../contract/core-host.ts";
-import type { CredentialIssuer } from "../contract/credentials.ts";
-import type { Gauge } from "../contract/gauge.ts";
-import type { Logger } from "../contract/host.ts";
 import type { Route } from "../contract/resource.ts";
-import type { Reviewer } from "../contract/reviewer.ts";
-import type { Tracing } from "../contract/tracer.ts";
-import { createGroups } from "../identity/groups.ts";
-import { createFetch, type FetchHandler } from "../http/handler.ts";
-import { createRequestByteBudget, createQueue } from "../http/in-flight.ts";
-import { createResponsesInFlight } from "../http/responses-in-flight.ts";
-import { createChannels, readChannels, noticeChannelNames, type Channel } from "../delivery/channels.ts";
+import type { Storage } from "../contract/storage.ts";
+import type { FetchHandler } from "../http/handler.ts";
 import { openCourier } from "../delivery/open-courier.ts";
-import { createOutbox } from "../delivery/outbox.ts";
 import {
   addAdminKey,
   createFirstKeys,
@@ -25,42 +14,21 @@ import {
   type FirstKeys,
 } from "../identity/first-keys.ts";
 import { followSources } from "../policies/follow-sources.ts";
-import { createLogger } from "../serve/log.ts";
 import { createLeaderLease } from "../cluster/leader-lease.ts";
 import { createIdempotencySweep } from "../cluster/sweep-idempotency.ts";
 import { createSumFolder } from "../cluster/fold-sums.ts";
-import { loadPlugins, type LoadedPlugin } from "./plugins/loader.ts";
-import { createHosts } from "./host.ts";
-import { createLedgerClock } from "../ledger/commit/clock.ts";
 import { publishCheckpoints } from "../ledger/witness/publish.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import type { PermitKeyService, PermitRotation } from "../identity/permit-keys.ts";
-import { openParts, type Disposer, type Parts } from "./parts.ts";
-import { collectDeclarations } from "./plugins/declarations.ts";
-import { assertGrants, assertUniqueNames } from "./plugins/plugin-options.ts";
-import { collectContributions } from "./plugins/registry.ts";
-import { createStorage } from "./plugins/create-storage.ts";
-import { createTracing, logWithTraceIds } from "./tracing.ts";
+import type { LogKeyRotation, RotatedLogKey } from "../identity/rotate-log-key.ts";
+import { assembleService, type Assembly, type RuntimeOptions } from "./assembly.ts";
+import type { Disposer } from "./disposer.ts";
+import { openParts, type Parts } from "./parts.ts";
+
+export type { RuntimeOptions } from "./assembly.ts";
 
 /** Page of the plugin that signs people in. */
 const SIGN_IN_PATH = "/sign-in";
-
-export interface RuntimeOptions {
-  /** Replaces the plugins that `config.plugins` names. */
-  plugins?: LoadedPlugin[];
-  log?: Logger;
-  clock?(): number;
-  /** Accepts a store that is older than the checkpoint kept outside it. */
-  acceptRollback?: boolean;
-  /** Accepts the configured token secret even if the other processes on this store have another one. */
-  acceptSecret?: boolean;
-  /** Starts with an environment that differs from that of the database, and stores it. */
-  acceptEnvironment?: boolean;
-  /** Accepts a permit key that is not the store's, so that a lost key can be rotated. */
-  anyPermitKey?: boolean;
-  /** The server's own response class, if it is faster than the global one. */
-  Response?: typeof Response;
-}
 
 export interface Runtime {
   fetch: FetchHandler;
@@ -100,187 +68,177 @@ export interface Runtime {
 }
 
 export async function createRuntime(config: Config, options: RuntimeOptions = {}): Promise<Runtime> {
-  let tracing: Tracing | null = null;
-  const trace = () => tracing?.current() ?? null;
-  const log = logWithTraceIds(options.log ?? createLogger(config.log.level), trace);
-  const ledgerClock = createLedgerClock(options.clock ?? Date.now, log);
-  const clock = ledgerClock.now;
-  const ids = new V7Generator();
-  const newId = (): string => ids.generateOrResetWithTs(clock()).toString();
-  const stopping = new AbortController();
-  /** Identifies this process among those that share the store. */
-  const instance = newId();
-  let parts: Parts | null = null;
-  let routes: readonly Route[] | null = null;
-  let credentialIssuers: readonly CredentialIssuer[] | null = null;
-  let gauges: readonly Gauge[] | null = null;
-  let state: "new" | "started" | "stopped" = "new";
-  const plugins = options.plugins ?? (await loadPlugins(config));
-  assertUniqueNames(plugins);
-  assertGrants(plugins);
-  const declared = collectDeclarations(plugins);
-  const inFlight = createRequestByteBudget(config.server.max_bytes_in_flight);
-  const { max_response_bytes: total, max_response_bytes_per_key: perKey } = config.server;
-  const responses = createResponsesInFlight({ total, perKey });
-  const queue = createQueue(config.ledger.max_queue);
-  const { rotas } = readRotas(config.rota, config.groups);
-  const groups = createGroups(config.groups, rotas);
-  const { hostOf, coreHostOf, part } = createHosts({
-    config,
-    load: { bodyBytes: () => inFlight.bytes, responseBytes: () => responses.bytes, queued: () => queue.length },
-    log,
-    clock,
-    newId,
-    instance,
-    stopping: stopping.signal,
-    parts: () => parts,
-    routes: () => routes,
-    credentialIssuers: () => credentialIssuers,
-    gauges: () => gauges,
-    channels: createChannels(() => channels),
-    reviewers: {
-      names: () => [...reviewers.keys()].sort(),
-      find: (name) => reviewers.get(name) ?? null,
-    },
-    groups,
-    declared,
-    trace,
-  });
-  let channels: ReadonlyMap<string, Channel> = new Map();
-  let reviewers: ReadonlyMap<string, Reviewer> = new Map();
-  const storage = await createStorage(plugins, { log, data: config.data, databaseUrl: config.database_url });
-  const registry = await collectContributions(plugins, declared, { hostOf, coreHostOf }, log);
-  routes = registry.routes;
-  if (registry.tracer !== null) tracing = createTracing(registry.tracer, log);
-  credentialIssuers = registry.credentialIssuers;
-  gauges = registry.gauges;
-  channels = readChannels(config.channels, registry.notifiers, rotas);
-  reviewers = new Map(registry.reviewers.map((reviewer) => [reviewer.name, reviewer]));
-  const outbox = createOutbox({
-    channels,
-    notifiers: registry.notifiers,
-    reviewers: registry.reviewers.map(({ name }) => name),
-    stops: noticeChannelNames("stop", config.stop.notify, channels),
-    breakGlass: noticeChannelNames("break_glass", config.break_glass.notify, channels),
-    newId,
-  });
-  const fetch = createFetch({
-    routes: registry.routes,
-    pages: registry.pages,
-    facades: registry.facades,
-    authenticators: registry.authenticators,
-    errors: new Set(declared.errors.map(({ code }) => code)),
-    authenticate: (value, how) => part("keys").authenticate(value, how),
-    config,
-    log,
-    newId,
-    stopping: stopping.signal,
-    tracing,
-    inFlight,
-    responses,
-    queue,
-    onResponse: registry.onResponse,
-    ...(options.Response === undefined ? {} : { Response: options.Response }),
-  });
+  return new ServiceRuntime(await assembleService(config, options));
+}
 
+class ServiceRuntime implements Runtime {
+  readonly fetch: FetchHandler;
+  readonly host: CoreHost;
+  readonly routes: readonly Route[];
+  private readonly assembly: Assembly;
   /** Functions that close the opened components. `stop` calls them in reverse. */
-  const opened: Disposer[] = [];
+  private readonly opened: Disposer[] = [];
+  private phase: "new" | "started" | "stopped" = "new";
+  private stopped: Promise<void> | null = null;
 
-  async function start(): Promise<void> {
-    if (state !== "new") throw new Error(`a runtime starts once; this one is ${state}`);
-    state = "started";
+  constructor(assembly: Assembly) {
+    this.assembly = assembly;
+    this.fetch = assembly.fetch;
+    this.host = assembly.hosts.coreHostOf("assent");
+    this.routes = assembly.contributions.routes;
+  }
+
+  get hasHomePage(): boolean {
+    return this.hasPage("/");
+  }
+
+  private hasPage(address: string): boolean {
+    return this.assembly.contributions.pages.some(({ path }) => path === address);
+  }
+
+  async start(): Promise<void> {
+    if (this.phase !== "new") throw new Error(`a runtime starts once; this one is ${this.phase}`);
+    this.phase = "started";
+    const { storage } = this.assembly;
     if (storage === null) return;
     try {
-      opened.push({ name: "storage", close: () => storage.close() });
-      parts = await openParts(
-        {
-          config,
-          storage,
-          declared,
-          groups,
-          sources: registry.policySources.map(({ name }) => name),
-          outbox,
-          instance,
-          log,
-          trace,
-          clock: ledgerClock,
-          newId,
-          acceptRollback: options.acceptRollback === true,
-          acceptSecret: options.acceptSecret === true,
-          acceptEnvironment: options.acceptEnvironment === true,
-          anyPermitKey: options.anyPermitKey === true,
-        },
-        opened,
-      );
-      if (config.agents === "bound") await warnAboutUnboundKeys(parts.storage, log, clock());
-      if (config.admin_key !== null) await ensureAdminKey(parts.storage, parts.ledger, config.admin_key, newId, clock);
-      // Plugins are stopped after the policy sources that they contribute, so that no stopped source is watched.
-      opened.push({ name: "plugins", close: () => registry.stop() });
-      opened.push({ name: "policies", close: await followSources(parts.policies, registry.policySources, log) });
-      if (storage.upkeep !== undefined) {
-        const folding = createSumFolder({
-          upkeep: storage.upkeep.bind(storage),
-          ledger: parts.ledger,
-          log,
-          lease: createLeaderLease(storage, "analytics", instance),
-        });
-        opened.push({ name: "sums", close: () => folding.stop() });
-        folding.start();
-      }
-      const sweep = createIdempotencySweep({
-        storage,
-        ledger: parts.ledger,
-        lease: createLeaderLease(storage, "idempotency", instance),
-        keepMs: config.retention.idempotency_days * 86_400_000,
-        clock,
-        log,
-      });
-      opened.push({ name: "idempotency keys", close: () => sweep.stop() });
-      sweep.start();
-      await registry.start();
-      opened.push(
-        ...publishCheckpoints(
-          config.ledger,
-          parts,
-          (name) => createLeaderLease(storage, name, instance),
-          log,
-          verifyEd25519,
-        ),
-      );
-      if (outbox.write !== null) {
-        const courier = openCourier(parts, { config, log, clock, notifiers: registry.notifiers, channels, instance });
-        opened.push({ name: "courier", close: () => courier.stop() });
-        courier.start();
-      }
+      const parts = await this.openStore(storage);
+      await this.followPolicies(parts);
+      this.startUpkeep(parts);
+      await this.assembly.contributions.start();
+      this.startPublishing(parts);
     } catch (error) {
-      await stop();
+      await this.stop();
       throw error;
     }
   }
 
-  let stopped: Promise<void> | null = null;
-  function stop(): Promise<void> {
-    stopped ??= (async () => {
-      state = "stopped";
-      beginStop();
-      for (let part = opened.pop(); part !== undefined; part = opened.pop()) {
-        try {
-          await part.close();
-        } catch (error) {
-          // Close the other components anyway, above all the store.
-          log.error("a part of the service did not stop as it should", { part: part.name, error: String(error) });
-        }
+  /** Opens the store and everything that reads it, and creates the configured admin key. */
+  private async openStore(storage: Storage): Promise<Parts> {
+    const { config, options, state, contributions, declared, groups, outbox, instance, log, clock, newId } =
+      this.assembly;
+    this.opened.push({ name: "storage", close: () => storage.close() });
+    const parts = await openParts(
+      {
+        config,
+        storage,
+        declared,
+        groups,
+        sources: contributions.policySources.map(({ name }) => name),
+        outbox,
+        instance,
+        log,
+        trace: this.assembly.trace,
+        clock,
+        newId,
+        acceptRollback: options.acceptRollback === true,
+        acceptSecret: options.acceptSecret === true,
+        acceptEnvironment: options.acceptEnvironment === true,
+        anyPermitKey: options.anyPermitKey === true,
+      },
+      this.opened,
+    );
+    state.parts = parts;
+    if (config.agents === "bound") await warnAboutUnboundKeys(parts.storage, log, clock.now());
+    if (config.admin_key !== null)
+      await ensureAdminKey(parts.storage, parts.ledger, config.admin_key, newId, clock.now);
+    return parts;
+  }
+
+  private async followPolicies({ policies }: Parts): Promise<void> {
+    const { contributions, log } = this.assembly;
+    // Plugins are stopped after the policy sources that they contribute, so that no stopped source is watched.
+    this.opened.push({ name: "plugins", close: () => contributions.stop() });
+    this.opened.push({ name: "policies", close: await followSources(policies, contributions.policySources, log) });
+  }
+
+  /** Starts the jobs that one process does for all. */
+  private startUpkeep({ storage, ledger }: Parts): void {
+    const { config, log, clock, instance } = this.assembly;
+    if (storage.upkeep !== undefined) {
+      const folding = createSumFolder({
+        upkeep: storage.upkeep.bind(storage),
+        ledger,
+        log,
+        lease: createLeaderLease(storage, "analytics", instance),
+      });
+      this.opened.push({ name: "sums", close: () => folding.stop() });
+      folding.start();
+    }
+    const sweep = createIdempotencySweep({
+      storage,
+      ledger,
+      lease: createLeaderLease(storage, "idempotency", instance),
+      keepMs: config.retention.idempotency_days * 86_400_000,
+      clock: clock.now,
+      log,
+    });
+    this.opened.push({ name: "idempotency keys", close: () => sweep.stop() });
+    sweep.start();
+  }
+
+  /** Starts to publish checkpoints and to deliver messages. */
+  private startPublishing(parts: Parts): void {
+    const { config, state, contributions, outbox, log, clock, instance } = this.assembly;
+    const createLease = (name: string) => createLeaderLease(parts.storage, name, instance);
+    this.opened.push(...publishCheckpoints(config.ledger, parts, createLease, log, verifyEd25519));
+    if (outbox.write === null) return;
+    const { notifiers } = contributions;
+    const courier = openCourier(parts, {
+      config,
+      log,
+      clock: clock.now,
+      notifiers,
+      channels: state.channels,
+      instance,
+    });
+    this.opened.push({ name: "courier", close: () => courier.stop() });
+    courier.start();
+  }
+
+  beginStop(): void {
+    this.assembly.stopping.abort(new Error("the service is stopping"));
+  }
+
+  stop(): Promise<void> {
+    this.stopped ??= this.closeAll();
+    return this.stopped;
+  }
+
+  private async closeAll(): Promise<void> {
+    this.phase = "stopped";
+    this.beginStop();
+    for (let part = this.opened.pop(); part !== undefined; part = this.opened.pop()) {
+      try {
+        await part.close();
+      } catch (error) {
+        // Close the other components anyway, above all the store.
+        this.assembly.log.error("a part of the service did not stop as it should", {
+          part: part.name,
+          error: String(error),
+        });
       }
-    })();
-    return stopped;
+    }
   }
 
-  function beginStop(): void {
-    stopping.abort(new Error("the service is stopping"));
+  async createFirstKeys(show: (keys: FirstKeys) => void): Promise<void> {
+    const { config, clock, newId } = this.assembly;
+    const { part } = this.assembly.hosts;
+    if (config.admin_key !== null) return;
+    await createFirstKeys(
+      part("storage"),
+      part("ledger"),
+      part("keys"),
+      clock.now,
+      config.agents === "any" ? null : FIRST_AGENT,
+      this.hasPage(SIGN_IN_PATH) ? { id: newId() } : null,
+      show,
+    );
   }
 
-  async function createAdminKey(name: string): ReturnType<Runtime["createAdminKey"]> {
-    const { row, value } = await addAdminKey(part("ledger"), part("keys"), name, clock);
+  async createAdminKey(name: string): ReturnType<Runtime["createAdminKey"]> {
+    const { hosts, clock } = this.assembly;
+    const { row, value } = await addAdminKey(hosts.part("ledger"), hosts.part("keys"), name, clock.now);
     return {
       id: row.id,
       name,
@@ -294,30 +252,12 @@ export async function createRuntime(config: Config, options: RuntimeOptions = {}
     };
   }
 
-  return {
-    fetch,
-    start,
-    async createFirstKeys(show) {
-      if (config.admin_key === null)
-        await createFirstKeys(
-          part("storage"),
-          part("ledger"),
-          part("keys"),
-          clock,
-          config.agents === "any" ? null : FIRST_AGENT,
-          registry.pages.some(({ path }) => path === SIGN_IN_PATH) ? { id: newId() } : null,
-          show,
-        );
-    },
-    hasHomePage: registry.pages.some(({ path }) => path === "/"),
-    createAdminKey,
-    rotatePermitKey: (rotation) => part("permits").rotate(part("ledger"), rotation),
-    rotateLogKey: (rotation) => part("rotateLogKey")(rotation),
-    beginStop,
-    stop,
-    host: coreHostOf("assent"),
-    get routes() {
-      return registry.routes;
-    },
-  };
+  rotatePermitKey(rotation: PermitRotation): ReturnType<PermitKeyService["rotate"]> {
+    const { part } = this.assembly.hosts;
+    return part("permits").rotate(part("ledger"), rotation);
+  }
+
+  rotateLogKey(rotation: LogKeyRotation): Promise<RotatedLogKey> {
+    return this.assembly.hosts.part("rotateLogKey")(rotation);
+  }
 }

@@ -10,14 +10,13 @@ import type { PolicySource } from "../../contract/policy-source.ts";
 import type { Route } from "../../contract/resource.ts";
 import type { Reviewer } from "../../contract/reviewer.ts";
 import type { Tracer } from "../../contract/tracer.ts";
-import type { Hosts } from "../host.ts";
 import type { LoadedPlugin } from "./loader.ts";
 import type { CompletedRequest, Contributions, Plugin } from "../../plugin.ts";
 import { findContributionFault } from "./contributions.ts";
 import type { Declarations } from "./declarations.ts";
 import { parseOptions, pluginFailure, PluginError } from "./plugin-options.ts";
 
-interface Registry {
+export interface Registry {
   readonly routes: readonly Route[];
   readonly pages: readonly Page[];
   readonly facades: readonly Facade[];
@@ -40,7 +39,7 @@ interface Registry {
 export async function collectContributions(
   plugins: readonly LoadedPlugin[],
   declared: Declarations,
-  { hostOf, coreHostOf }: Pick<Hosts, "hostOf" | "coreHostOf">,
+  { hostOf, coreHostOf }: { hostOf(plugin: string): Host; coreHostOf(plugin: string): Host },
   log: Logger,
 ): Promise<Registry> {
   const parts: { name: string; brought: Contributions }[] = [];

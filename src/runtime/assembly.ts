@@ -1,0 +1,169 @@
+/** Assembles a service up to its start: plugins, hosts, a storage that is not open yet, and the fetch handler. */
+import { V7Generator } from "uuidv7";
+import type { Config } from "../config/index.ts";
+import { readRotas } from "../config/rota-schema.ts";
+import type { Groups } from "../contract/core-host.ts";
+import type { Logger } from "../contract/host.ts";
+import type { Storage } from "../contract/storage.ts";
+import type { RequestTrace } from "../contract/tracer.ts";
+import { readChannels, noticeChannelNames } from "../delivery/channels.ts";
+import { createOutbox, type Outbox } from "../delivery/outbox.ts";
+import { createFetch, type FetchHandler } from "../http/handler.ts";
+import { createRequestByteBudget, createQueue } from "../http/in-flight.ts";
+import { createResponsesInFlight } from "../http/responses-in-flight.ts";
+import { createGroups } from "../identity/groups.ts";
+import { createLedgerClock, type LedgerClock } from "../ledger/commit/clock.ts";
+import { createLogger } from "../serve/log.ts";
+import { createHosts, type Hosts, type RuntimeState } from "./host.ts";
+import { createStorage } from "./plugins/create-storage.ts";
+import { collectDeclarations, type Declarations } from "./plugins/declarations.ts";
+import { loadPlugins, type LoadedPlugin } from "./plugins/loader.ts";
+import { assertGrants, assertUniqueNames } from "./plugins/plugin-options.ts";
+import { collectContributions, type Registry } from "./plugins/registry.ts";
+import { createTracing, logWithTraceIds } from "./tracing.ts";
+
+export interface RuntimeOptions {
+  /** Replaces the plugins that `config.plugins` names. */
+  plugins?: LoadedPlugin[];
+  log?: Logger;
+  clock?(): number;
+  /** Accepts a store that is older than the checkpoint kept outside it. */
+  acceptRollback?: boolean;
+  /** Accepts the configured token secret even if the other processes on this store have another one. */
+  acceptSecret?: boolean;
+  /** Starts with an environment that differs from that of the database, and stores it. */
+  acceptEnvironment?: boolean;
+  /** Accepts a permit key that is not the store's, so that a lost key can be rotated. */
+  anyPermitKey?: boolean;
+  /** The server's own response class, if it is faster than the global one. */
+  Response?: typeof Response;
+}
+
+export interface Assembly {
+  readonly config: Config;
+  readonly options: RuntimeOptions;
+  readonly log: Logger;
+  readonly clock: LedgerClock;
+  /** UUIDv7. */
+  newId(): string;
+  /** Identifies this process among those that share the store. */
+  readonly instance: string;
+  /** Aborted when the service begins to stop. */
+  readonly stopping: AbortController;
+  trace(): RequestTrace | null;
+  readonly groups: Groups;
+  readonly declared: Declarations;
+  readonly contributions: Registry;
+  /** Not open yet. Null only if there are no plugins. */
+  readonly storage: Storage | null;
+  readonly outbox: Outbox;
+  readonly state: RuntimeState;
+  readonly hosts: Hosts;
+  readonly fetch: FetchHandler;
+}
+
+/** Limits of the work in progress, which the fetch handler enforces and hosts display. */
+type Load = ReturnType<typeof createLoad>;
+
+/** Loads the plugins and runs their `setup`. Rejects with PluginError or ChannelError. */
+export async function assembleService(config: Config, options: RuntimeOptions): Promise<Assembly> {
+  const state: RuntimeState = { contributions: null, tracing: null, channels: new Map(), parts: null };
+  const trace = () => state.tracing?.current() ?? null;
+  const log = logWithTraceIds(options.log ?? createLogger(config.log.level), trace);
+  const clock = createLedgerClock(options.clock ?? Date.now, log);
+  const ids = new V7Generator();
+  const newId = (): string => ids.generateOrResetWithTs(clock.now()).toString();
+  const stopping = new AbortController();
+  const instance = newId();
+  const plugins = options.plugins ?? (await loadPlugins(config));
+  assertUniqueNames(plugins);
+  assertGrants(plugins);
+  const declared = collectDeclarations(plugins);
+  const load = createLoad(config);
+  const { rotas } = readRotas(config.rota, config.groups);
+  const groups = createGroups(config.groups, rotas);
+  const hosts = createHosts({
+    config,
+    load: {
+      bodyBytes: () => load.inFlight.bytes,
+      responseBytes: () => load.responses.bytes,
+      queued: () => load.queue.length,
+    },
+    log,
+    clock: clock.now,
+    newId,
+    instance,
+    stopping: stopping.signal,
+    state,
+    groups,
+    declared,
+    trace,
+  });
+  const storage = await createStorage(plugins, { log, data: config.data, databaseUrl: config.database_url });
+  const contributions = await collectContributions(plugins, declared, hosts, log);
+  state.contributions = contributions;
+  if (contributions.tracer !== null) state.tracing = createTracing(contributions.tracer, log);
+  state.channels = readChannels(config.channels, contributions.notifiers, rotas);
+  const base = {
+    config,
+    options,
+    log,
+    clock,
+    newId,
+    instance,
+    stopping,
+    trace,
+    groups,
+    declared,
+    contributions,
+    storage,
+    state,
+    hosts,
+  };
+  return { ...base, outbox: createServiceOutbox(base), fetch: createServiceFetch(base, load) };
+}
+
+function createLoad({ server, ledger }: Config) {
+  return {
+    inFlight: createRequestByteBudget(server.max_bytes_in_flight),
+    responses: createResponsesInFlight({ total: server.max_response_bytes, perKey: server.max_response_bytes_per_key }),
+    queue: createQueue(ledger.max_queue),
+  };
+}
+
+function createServiceOutbox({
+  config,
+  contributions,
+  state: { channels },
+  newId,
+}: Pick<Assembly, "config" | "contributions" | "state" | "newId">): Outbox {
+  return createOutbox({
+    channels,
+    notifiers: contributions.notifiers,
+    reviewers: contributions.reviewers.map(({ name }) => name),
+    stops: noticeChannelNames("stop", config.stop.notify, channels),
+    breakGlass: noticeChannelNames("break_glass", config.break_glass.notify, channels),
+    newId,
+  });
+}
+
+function createServiceFetch(assembly: Omit<Assembly, "outbox" | "fetch">, load: Load): FetchHandler {
+  const { config, options, log, newId, stopping, declared, contributions, state, hosts } = assembly;
+  const { routes, pages, facades, authenticators, onResponse } = contributions;
+  return createFetch({
+    routes,
+    pages,
+    facades,
+    authenticators,
+    errors: new Set(declared.errors.map(({ code }) => code)),
+    authenticate: (value, how) => hosts.part("keys").authenticate(value, how),
+    config,
+    log,
+    newId,
+    stopping: stopping.signal,
+    tracing: state.tracing,
+    ...load,
+    onResponse,
+    ...(options.Response === undefined ? {} : { Response: options.Response }),
+  });
+}

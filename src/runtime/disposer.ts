@@ -1,0 +1,5 @@
+/** Closes one component of a service. */
+export interface Disposer {
+  name: string;
+  close(): Promise<void>;
+}

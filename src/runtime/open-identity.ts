@@ -1,0 +1,95 @@
+/** Opens what the service knows about its callers: permit keys, users, keys, agents, stops and grants. */
+import type { Config } from "../config/index.ts";
+import type { BreakGlassList, Groups, LegalHoldList, SuggestedRuleList } from "../contract/core-host.ts";
+import type { GrantList } from "../contract/grants.ts";
+import type { Logger } from "../contract/host.ts";
+import type { StopList } from "../contract/stops.ts";
+import { createAgents, type AgentService } from "../identity/agents.ts";
+import { Directory } from "../identity/directory.ts";
+import { createGrants } from "../identity/grants.ts";
+import { createKeyUse } from "../identity/key-use.ts";
+import { KeyService } from "../identity/keys.ts";
+import { openPermitKeys, type PermitKeyService } from "../identity/permit-keys.ts";
+import { createStops } from "../identity/stops.ts";
+import { createUsers, type UserService } from "../identity/users.ts";
+import type { Disposer } from "./disposer.ts";
+import { isLogKey, type OpenStore } from "./open-store.ts";
+
+export interface Identity {
+  readonly directory: Directory;
+  readonly permits: PermitKeyService;
+  readonly users: UserService;
+  readonly keys: KeyService;
+  readonly agents: AgentService;
+  readonly stops: StopList;
+  readonly legalHolds: LegalHoldList;
+  readonly grants: GrantList;
+  readonly breakGlass: BreakGlassList;
+  readonly suggestedRules: SuggestedRuleList;
+}
+
+/** Adds a function to `opened` for each component that must be closed. */
+export async function openIdentity(
+  store: OpenStore,
+  options: {
+    config: Config;
+    groups: Groups;
+    log: Logger;
+    clock(): number;
+    newId(): string;
+    /** Accepts a permit key that is not the store's. */
+    anyPermitKey: boolean;
+  },
+  opened: Disposer[],
+): Promise<Identity> {
+  const { storage, vault, heads } = store;
+  const { config, groups, log, clock, newId } = options;
+  const head = () => heads.read();
+  const keyUse = createKeyUse(storage, log);
+  opened.push({ name: "key use", close: () => keyUse.stop() });
+  const directory = new Directory();
+  const permits = await openPermitKeys({
+    config,
+    storage,
+    directory,
+    vault,
+    isLogKey: (publicKey) => isLogKey(store, publicKey),
+    head,
+    clock,
+    log,
+    anyKey: options.anyPermitKey,
+  });
+  opened.push({ name: "permit keys", close: () => permits.close() });
+  const users = createUsers({ storage, directory, groups, head, clock });
+  const keys = new KeyService({
+    storage,
+    directory,
+    groups,
+    users,
+    log,
+    head,
+    clock,
+    newId,
+    used: (id, now) => keyUse.note(id, now),
+  });
+  const agents = createAgents({
+    storage,
+    directory,
+    head,
+    requireRegistered: config.require_registered_agents,
+    rejectionHoldsMs: config.approvals.rejection_holds_seconds * 1000,
+  });
+  const follow = async (): Promise<void> => directory.follow(storage, (await head()).epoch);
+  return {
+    directory,
+    permits,
+    users,
+    keys,
+    agents,
+    stops: createStops({ storage, directory, head, clock }),
+    legalHolds: { list: () => follow().then(() => directory.legalHolds()) },
+    grants: createGrants({ storage, directory, head }),
+    breakGlass: { list: () => follow().then(() => directory.breakGlass()) },
+    suggestedRules: { list: () => follow().then(() => directory.suggestedRules()) },
+  };
+}
