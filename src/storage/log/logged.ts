@@ -54,141 +54,175 @@ const ABSENT: { [Name in keyof Rows]?: Partial<Rows[Name]> } = {
 };
 
 export function createLoggedStorage(log: StorageLog): Storage {
-  const disk = emptyDisk();
-  const leases = new Map<string, { holder: string; until: number }>();
-  let state: "closed" | "open" | "read only" = "closed";
-  let queue: Promise<unknown> = Promise.resolve();
-
-  function enqueue<T>(job: () => Promise<T>): Promise<T> {
-    const result = queue.then(job);
-    queue = result.catch(() => undefined);
-    return result;
-  }
-
-  function assertOpen(): void {
-    if (state === "closed") throw new StorageError("unavailable", `the store of ${log.name} is not open`);
-  }
-
-  function assertWritable(): void {
-    assertOpen();
-    if (state === "read only")
-      throw new StorageError("readonly", `the store of ${log.name} was opened to be read only`);
-  }
-
-  async function open(readOnly: boolean): Promise<void> {
-    const changes = await log.open({ readOnly });
-    try {
-      for (const table of Object.values(disk)) table.rows.clear();
-      for (const { table, key, row } of changes) {
-        const rows = disk[table as keyof Rows] as StoredTable<unknown> | undefined;
-        if (rows === undefined)
-          throw new StorageError(
-            "unavailable",
-            `the log of ${log.name} was written by a newer version: table ${table}`,
-          );
-        if (row === null) rows.delete(key);
-        else rows.set(key, { ...ABSENT[table as keyof Rows], ...row });
-      }
-      if (disk.head.get(SINGLE_ROW_KEY) === undefined) {
-        if (readOnly) throw new StorageError("unavailable", "there is no store yet");
-        const head: LedgerHead = { size: 0, root: EMPTY_ROOT, edge: [], policy_set: null, epoch: 0 };
-        await log.append([{ table: "head", key: SINGLE_ROW_KEY, row: head }]);
-        disk.head.set(SINGLE_ROW_KEY, head);
-      }
-      state = readOnly ? "read only" : "open";
-    } catch (error) {
-      await log.close();
-      throw error;
-    }
-  }
-
-  async function transact<T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T> {
-    assertWritable();
-    const pending = Object.fromEntries(
-      TABLE_NAMES.map((name) => [name, new PendingTable(disk[name] as StoredTable<unknown>)]),
-    ) as unknown as Pending;
-    let over = false;
-    let failure: unknown = null;
-    // A failed statement dooms the transaction, as in a database, even if the caller ignores the error.
-    const run = async (method: () => unknown): Promise<unknown> => {
-      if (over)
-        throw new StorageError("unavailable", "the transaction is over: await everything inside the work of `write`");
-      if (failure !== null) throw failure;
-      try {
-        return copyRow(method());
-      } catch (error) {
-        failure = asStorageError(error, error instanceof TypeError ? "invalid" : "unavailable");
-        throw failure;
-      }
-    };
-    let result: T;
-    try {
-      result = await work(
-        asynchronous({ ...createReads(pending), ...createWrites(pending) }, run) as unknown as StorageTransaction,
-      );
-      if (failure !== null) throw failure;
-    } finally {
-      over = true;
-    }
-    const changes = TABLE_NAMES.flatMap((table) =>
-      [...pending[table].changes()].map(([key, row]) => ({ table, key, row })),
-    );
-    // Append to the log first, so that no one reads a change that a crash could undo.
-    if (changes.length > 0) await orStorageError(log.append(changes));
-    for (const name of TABLE_NAMES) pending[name].commit();
-    return result;
-  }
-
-  const reads = asynchronous(createReads(disk), async (method) => {
-    assertOpen();
+  const store = new LoggedStore(log);
+  const reads = asynchronous(createReads(store.disk), async (method) => {
+    store.assertOpen();
     return copyRow(method());
   }) as unknown as StorageReader;
-
   return {
     ...reads,
     name: log.name,
     exclusive: true,
-    open: ({ readOnly = false } = {}) =>
-      enqueue(async () => {
-        if (state === "closed") await orStorageError(open(readOnly));
-      }),
-    close: () =>
-      enqueue(async () => {
-        if (state === "closed") return;
-        state = "closed";
-        await orStorageError(log.close());
-      }),
-    ping: () =>
-      enqueue(async () => {
-        assertWritable();
-        await orStorageError(log.append([]));
-      }),
+    open: ({ readOnly = false } = {}) => store.open(readOnly),
+    close: () => store.close(),
+    ping: () => store.ping(),
     schema: async () => {
-      assertOpen();
+      store.assertOpen();
       return { applied: 1, known: 1 };
     },
-    leases: async () => {
-      assertOpen();
-      return [...leases]
-        .filter(([, { until }]) => until > performance.now())
-        .map(([name, { holder }]) => ({ name, holder }))
-        .sort((a, b) => (a.name < b.name ? -1 : 1));
-    },
-    lease: (name, holder, ms) =>
-      enqueue(async () => {
-        assertWritable();
-        const held = leases.get(name);
-        if (held !== undefined && held.holder !== holder && held.until > performance.now()) return false;
-        leases.set(name, { holder, until: performance.now() + ms });
-        return true;
-      }),
-    release: (name, holder) =>
-      enqueue(async () => {
-        assertWritable();
-        if (leases.get(name)?.holder === holder) leases.delete(name);
-      }),
-    write: (work) => enqueue(() => transact(work)),
+    leases: async () => store.listLeases(),
+    lease: (name, holder, ms) => store.acquireLease(name, holder, ms),
+    release: (name, holder) => store.releaseLease(name, holder),
+    write: (work) => store.write(work),
   };
+}
+
+/** The committed rows and the log that stores them. Everything but reads runs one after the other. */
+class LoggedStore {
+  readonly disk = emptyDisk();
+  private readonly log: StorageLog;
+  private readonly leases = new Map<string, { holder: string; until: number }>();
+  private state: "closed" | "open" | "read only" = "closed";
+  private queue: Promise<unknown> = Promise.resolve();
+
+  constructor(log: StorageLog) {
+    this.log = log;
+  }
+
+  private enqueue<T>(job: () => Promise<T>): Promise<T> {
+    const result = this.queue.then(job);
+    this.queue = result.catch(() => undefined);
+    return result;
+  }
+
+  assertOpen(): void {
+    if (this.state === "closed") throw new StorageError("unavailable", `the store of ${this.log.name} is not open`);
+  }
+
+  private assertWritable(): void {
+    this.assertOpen();
+    if (this.state === "read only")
+      throw new StorageError("readonly", `the store of ${this.log.name} was opened to be read only`);
+  }
+
+  open(readOnly: boolean): Promise<void> {
+    return this.enqueue(async () => {
+      if (this.state === "closed") await orStorageError(this.load(readOnly));
+    });
+  }
+
+  private async load(readOnly: boolean): Promise<void> {
+    const changes = await this.log.open({ readOnly });
+    try {
+      for (const table of Object.values(this.disk)) table.rows.clear();
+      for (const change of changes) this.apply(change);
+      if (this.disk.head.get(SINGLE_ROW_KEY) === undefined) {
+        if (readOnly) throw new StorageError("unavailable", "there is no store yet");
+        const head: LedgerHead = { size: 0, root: EMPTY_ROOT, edge: [], policy_set: null, epoch: 0 };
+        await this.log.append([{ table: "head", key: SINGLE_ROW_KEY, row: head }]);
+        this.disk.head.set(SINGLE_ROW_KEY, head);
+      }
+      this.state = readOnly ? "read only" : "open";
+    } catch (error) {
+      await this.log.close();
+      throw error;
+    }
+  }
+
+  private apply({ table, key, row }: LoggedChange): void {
+    const rows = this.disk[table as keyof Rows] as StoredTable<unknown> | undefined;
+    if (rows === undefined)
+      throw new StorageError(
+        "unavailable",
+        `the log of ${this.log.name} was written by a newer version: table ${table}`,
+      );
+    if (row === null) rows.delete(key);
+    else rows.set(key, { ...ABSENT[table as keyof Rows], ...row });
+  }
+
+  close(): Promise<void> {
+    return this.enqueue(async () => {
+      if (this.state === "closed") return;
+      this.state = "closed";
+      await orStorageError(this.log.close());
+    });
+  }
+
+  ping(): Promise<void> {
+    return this.enqueue(async () => {
+      this.assertWritable();
+      await orStorageError(this.log.append([]));
+    });
+  }
+
+  listLeases(): { name: string; holder: string }[] {
+    this.assertOpen();
+    return [...this.leases]
+      .filter(([, { until }]) => until > performance.now())
+      .map(([name, { holder }]) => ({ name, holder }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  acquireLease(name: string, holder: string, ms: number): Promise<boolean> {
+    return this.enqueue(async () => {
+      this.assertWritable();
+      const held = this.leases.get(name);
+      if (held !== undefined && held.holder !== holder && held.until > performance.now()) return false;
+      this.leases.set(name, { holder, until: performance.now() + ms });
+      return true;
+    });
+  }
+
+  releaseLease(name: string, holder: string): Promise<void> {
+    return this.enqueue(async () => {
+      this.assertWritable();
+      if (this.leases.get(name)?.holder === holder) this.leases.delete(name);
+    });
+  }
+
+  write<T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T> {
+    return this.enqueue(() => this.transact(work));
+  }
+
+  private async transact<T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T> {
+    this.assertWritable();
+    const pending = Object.fromEntries(
+      TABLE_NAMES.map((name) => [name, new PendingTable(this.disk[name] as StoredTable<unknown>)]),
+    ) as unknown as Pending;
+    const result = await runStatements(pending, work);
+    const changes = TABLE_NAMES.flatMap((table) =>
+      [...pending[table].changes()].map(([key, row]) => ({ table, key, row })),
+    );
+    // Append to the log first, so that no one reads a change that a crash could undo.
+    if (changes.length > 0) await orStorageError(this.log.append(changes));
+    for (const name of TABLE_NAMES) pending[name].commit();
+    return result;
+  }
+}
+
+/** Runs the work of a transaction. Rejects if a statement failed, even if the work ignored its error. */
+async function runStatements<T>(pending: Pending, work: (tx: StorageTransaction) => Promise<T>): Promise<T> {
+  let isOver = false;
+  let failure: unknown = null;
+  const run = async (method: () => unknown): Promise<unknown> => {
+    if (isOver)
+      throw new StorageError("unavailable", "the transaction is over: await everything inside the work of `write`");
+    if (failure !== null) throw failure;
+    try {
+      return copyRow(method());
+    } catch (error) {
+      failure = asStorageError(error, error instanceof TypeError ? "invalid" : "unavailable");
+      throw failure;
+    }
+  };
+  const methods = asynchronous({ ...createReads(pending), ...createWrites(pending) }, run);
+  try {
+    const result = await work(methods as unknown as StorageTransaction);
+    if (failure !== null) throw failure;
+    return result;
+  } finally {
+    isOver = true;
+  }
 }
 
 function emptyDisk(): Disk {

@@ -72,6 +72,14 @@ export class PendingTable<Row> implements Table<Row> {
   }
 }
 
+export function selectRows<Row>(
+  table: Table<Row>,
+  test: (row: Row) => boolean,
+  order: (a: Row, b: Row) => number,
+): Row[] {
+  return [...table.values()].filter(test).sort(order);
+}
+
 /** Returns a key that is unambiguous for any parts. */
 export function compositeKey(...parts: (string | number)[]): string {
   return JSON.stringify(parts);

@@ -26,14 +26,31 @@ function given<T extends object>(change: T): Partial<T> {
 }
 
 export function createWrites(t: Tables): Methods {
-  function insert<Row extends object>(table: Table<Row>, key: string, row: Row, same?: (other: Row) => boolean): void {
-    if (table.get(key) !== undefined || (same !== undefined && [...table.values()].some(same)))
-      throw new Error(`a row ${key} is there already`);
-    table.set(key, copyRow(row));
-  }
-  function mustExist(row: unknown, what: string): void {
-    if (row === undefined) throw new Error(`there is no ${what}`);
-  }
+  return {
+    ...ledgerWrites(t),
+    ...actionWrites(t),
+    ...idempotencyWrites(t),
+    ...identityWrites(t),
+    ...policyWrites(t),
+    ...deliveryWrites(t),
+    ...documentWrites(t),
+    putMeta(name: string, value: string) {
+      t.meta.set(name, copyRow({ value }));
+    },
+  };
+}
+
+function insert<Row extends object>(table: Table<Row>, key: string, row: Row, same?: (other: Row) => boolean): void {
+  if (table.get(key) !== undefined || (same !== undefined && [...table.values()].some(same)))
+    throw new Error(`a row ${key} is there already`);
+  table.set(key, copyRow(row));
+}
+
+function mustExist(row: unknown, what: string): void {
+  if (row === undefined) throw new Error(`there is no ${what}`);
+}
+
+function ledgerWrites(t: Tables) {
   return {
     append(entries: readonly EntryRow[], tiles: readonly TileRow[], head: LedgerHead) {
       const old = t.head.get(SINGLE_ROW_KEY) as LedgerHead;
@@ -57,6 +74,11 @@ export function createWrites(t: Tables): Methods {
       if (size >= (t.checkpoint.get(SINGLE_ROW_KEY)?.size ?? 0))
         t.checkpoint.set(SINGLE_ROW_KEY, copyRow({ size, note }));
     },
+  };
+}
+
+function actionWrites(t: Tables) {
+  return {
     insertAction(row: ActionRow) {
       insert(t.actionsBySeq, compositeKey(row.decision_seq), { id: row.id });
       insert(t.actions, row.id, row);
@@ -112,6 +134,11 @@ export function createWrites(t: Tables): Methods {
       const votes = [...t.approvals.values()].filter(({ action_id }) => action_id === actionId);
       for (const { principal } of votes) t.approvals.delete(compositeKey(actionId, principal));
     },
+  };
+}
+
+function idempotencyWrites(t: Tables) {
+  return {
     insertIdempotency(row: IdempotencyRow) {
       insert(t.idempotency, compositeKey(row.key_id, row.route, row.idempotency_key), row);
     },
@@ -121,6 +148,12 @@ export function createWrites(t: Tables): Methods {
       if (there) t.idempotency.delete(key);
       return there;
     },
+  };
+}
+
+/** Writes of keys and agents. */
+function identityWrites(t: Tables) {
+  return {
     insertKey(row: KeyRow) {
       insert(t.keys, row.id, row, (other) => other.hash === row.hash);
     },
@@ -143,6 +176,11 @@ export function createWrites(t: Tables): Methods {
       t.agents.set(id, copyRow({ ...row, ...given(change), version: version + 1 }));
       return true;
     },
+  };
+}
+
+function policyWrites(t: Tables) {
+  return {
     insertPolicy(row: PolicyRow) {
       insert(t.policies, row.id, row, (other) => other.name === row.name);
     },
@@ -157,11 +195,6 @@ export function createWrites(t: Tables): Methods {
     },
     putPolicySet(row: PolicySetRow) {
       if (t.policySets.get(row.digest) === undefined) t.policySets.set(row.digest, copyRow(row));
-    },
-    ...deliveryWrites(t),
-    ...documentWrites(t),
-    putMeta(name: string, value: string) {
-      t.meta.set(name, copyRow({ value }));
     },
   };
 }
