@@ -5,14 +5,13 @@ import { toPlainRow, type SqlExecutor, type Statement } from "./statement.ts";
 import {
   DIMENSIONS,
   ALL_GRAINS,
-  parseCounts,
   SERIES_DIMENSIONS,
-  dimensionValues,
   COARSE_GRAINS,
   type Dimension,
   type Group,
   type SumStatements,
-} from "./sums.ts";
+} from "./sum-statements.ts";
+import { dimensionValues, parseCounts } from "./sums.ts";
 
 /**
  * Starts all statements in one turn of the event loop. If reads are synchronous, they then see the same moment;

@@ -40,7 +40,7 @@ import {
 } from "./lists.ts";
 import type { Bundles, EntryReads } from "./bundles.ts";
 import { prepareLedgerReads, createLedgerReader } from "./ledger-reads.ts";
-import { prepareSums } from "./sums.ts";
+import { prepareSums } from "./sum-statements.ts";
 import type { Tables } from "./table-schema.ts";
 import { param, toPlainRow, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
 
@@ -51,8 +51,6 @@ export type Reads = ReturnType<typeof prepareReads>;
 
 export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
   const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
-  const keys = db.selectFrom("api_keys").select(schema.KEY_COLUMNS);
-  const policies = db.selectFrom("policies").select(schema.POLICY_COLUMNS);
   return {
     head: prepare(
       db
@@ -132,11 +130,27 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
         .where("action_id", "=", param("action_id", "uuid"))
         .orderBy("seq"),
     ),
+    ...prepareIdentityReads(db),
+    ...preparePolicyReads(db),
+    meta: prepare(db.selectFrom("meta").select("value").where("name", "=", param("name"))),
+  };
+}
+
+/** Statements that read keys and agents. */
+function prepareIdentityReads(db: Kysely<Tables>) {
+  const keys = db.selectFrom("api_keys").select(schema.KEY_COLUMNS);
+  return {
     keyByHash: prepare(keys.where("hash", "=", param("hash"))),
     key: prepare(keys.where("id", "=", param("id"))),
     keys: prepare(keys.orderBy("created_at", "desc").orderBy("id", "desc")),
     agent: prepare(db.selectFrom("agents").select(schema.AGENT_COLUMNS).where("id", "=", param("id"))),
     agents: prepareAgentListQueries(db),
+  };
+}
+
+function preparePolicyReads(db: Kysely<Tables>) {
+  const policies = db.selectFrom("policies").select(schema.POLICY_COLUMNS);
+  return {
     policy: prepare(policies.where("id", "=", param("id"))),
     policyByName: prepare(policies.where("name", "=", param("name"))),
     policies: prepare(policies.orderBy("name")),
@@ -157,7 +171,6 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
     policySet: prepare(
       db.selectFrom("policy_sets").select(schema.POLICY_SET_COLUMNS).where("digest", "=", param("digest")),
     ),
-    meta: prepare(db.selectFrom("meta").select("value").where("name", "=", param("name"))),
   };
 }
 

@@ -4,174 +4,22 @@
  * bucket, are counted from rows, so the answer is always exact. Sums are additive over decision_seq, so clock changes do not
  * matter.
  */
-import { sql, type Kysely } from "kysely";
-import type { SqlDialect } from "./dialect.ts";
-import { joinGivenRows, sameColumnsAsGiven } from "./join-each.ts";
-import { toStoredActionId } from "./forms.ts";
-import type { Tables } from "./table-schema.ts";
-import { bindRows, param, toPlainRow, prepare, type SqlExecutor, type SqlRow } from "./statement.ts";
+import { bindRows, toPlainRow, type SqlExecutor, type SqlRow } from "./statement.ts";
+import {
+  ALL_GRAINS,
+  BUCKET,
+  COARSE_GRAINS,
+  columnsOf,
+  COUNTED,
+  DIMENSIONS,
+  SERIES_DIMENSIONS,
+  type Dimension,
+  type Group,
+  type SumStatements,
+} from "./sum-statements.ts";
 
-export const HOUR = 3_600_000;
-export const DAY = 86_400_000;
-/** Hours of every time zone start at a multiple of this interval. Used only for the time series. Milliseconds. */
-export const QUARTER_HOUR = 900_000;
-export const DIMENSIONS = ["status", "decision", "tool", "agent", "rule"] as const;
-export type Dimension = (typeof DIMENSIONS)[number];
-export const SERIES_DIMENSIONS: readonly Dimension[] = ["status", "decision"];
-export const COARSE_GRAINS = [DAY, HOUR] as const;
-export const ALL_GRAINS = [DAY, HOUR, QUARTER_HOUR] as const;
 const grainsOf = (dimension: Dimension): readonly number[] =>
   SERIES_DIMENSIONS.includes(dimension) ? ALL_GRAINS : COARSE_GRAINS;
-
-const GROUP = ["agent_id", "submitted_by", "tool", "policy", "rule", "decision", "status"] as const;
-export type Group = Pick<Tables["actions"], (typeof GROUP)[number]> & { n: number };
-
-// Avoid division, because some databases return a fraction.
-const QUARTER_OF = sql<number>`(created_at - created_at % ${sql.lit(QUARTER_HOUR)})`;
-
-const BUCKET = { grain: "integer", visible: "text", dimension: "text", start: "integer" } as const;
-const COUNTED = { ...BUCKET, counts: "text" } as const;
-const columnsOf = (given: object): string[] => Object.keys(given);
-
-export type SumStatements = ReturnType<typeof prepareSums>;
-
-export function prepareSums(db: Kysely<Tables>, dialect: SqlDialect) {
-  const { given, packed, unindexed } = dialect;
-  const folded = sql<number>`(select folded from sums_state where id = 1)`;
-  const seen = {
-    all: sql<boolean>`1 = 1`,
-    // Stops the planner from using the agent or key index; the time range needs its own index.
-    agent_id: sql<boolean>`${unindexed("agent_id")} = ${param("visible_agent")}`,
-    key_id: sql<boolean>`${unindexed("submitted_by")} = ${param("visible_key", "uuid")}`,
-  };
-  const byVisibility = <T>(make: (visible: keyof typeof seen) => T): Record<keyof typeof seen, T> => ({
-    all: make("all"),
-    agent_id: make("agent_id"),
-    key_id: make("key_id"),
-  });
-  const actions = db.selectFrom("actions");
-  const counted = actions.select([...GROUP, (eb) => eb.fn.countAll<number>().as("n")]).groupBy(GROUP);
-  return {
-    buckets: prepare(
-      db
-        .selectFrom("action_sums")
-        .select(["start", "counts"])
-        .where("grain", "=", param("grain"))
-        .where("visible", "=", param("visible"))
-        .where("dimension", "=", param("dimension"))
-        .where("start", ">=", param("from"))
-        .where("start", "<", param("to")),
-    ),
-    bucketsOf: prepare(
-      joinGivenRows(
-        db.selectFrom(given(param("buckets"), BUCKET) as never),
-        "inner",
-        "action_sums",
-        sameColumnsAsGiven("action_sums", columnsOf(BUCKET)),
-        dialect,
-      ).select([...columnsOf(BUCKET), "counts"].map((name) => `action_sums.${name}`) as never),
-    ),
-    /** Selects folded rows of a span that does not fill a bucket. */
-    edge: byVisibility((visible) =>
-      prepare(
-        counted
-          .where("created_at", ">=", param("from"))
-          .where("created_at", "<", param("to"))
-          .where(sql<boolean>`decision_seq + 0 <= ${folded}`)
-          .where(seen[visible]),
-      ),
-    ),
-    /** Selects rows that are not folded yet. `+ 0` makes the planner use the sequence number and not the time. */
-    tail: byVisibility((visible) =>
-      prepare(
-        actions
-          .select(["created_at", ...GROUP])
-          .where(sql<boolean>`decision_seq > ${folded}`)
-          .where(sql<boolean>`created_at + 0 >= ${param("from")}`)
-          .where(sql<boolean>`created_at + 0 < ${param("to")}`)
-          .where(seen[visible]),
-      ),
-    ),
-    waits: byVisibility((visible) => {
-      const waits = db
-        .selectFrom("actions")
-        .select([
-          "waited_ms",
-          sql<number>`row_number() over (order by waited_ms)`.as("place"),
-          sql<number>`count(*) over ()`.as("total"),
-        ])
-        .where("waited_ms", "is not", null)
-        .where("created_at", ">=", param("from"))
-        .where("created_at", "<", param("to"))
-        .where(seen[visible]);
-      return prepare(
-        db
-          .with("waits", () => waits)
-          .selectFrom("waits")
-          .select([
-            sql<number>`count(*)`.as("count"),
-            sql<number | null>`min(case when place * 100 >= total * 50 then waited_ms end)`.as("p50"),
-            sql<number | null>`min(case when place * 100 >= total * 95 then waited_ms end)`.as("p95"),
-          ]),
-      );
-    }),
-    state: prepare(db.selectFrom("sums_state").select("folded").where("id", "=", sql.lit(1))),
-    next: prepare(
-      db
-        .selectFrom(
-          db
-            .selectFrom("actions")
-            .select("decision_seq")
-            .where("decision_seq", ">", param("folded"))
-            .orderBy("decision_seq")
-            .limit(param<number>("max"))
-            .as("next"),
-        )
-        .select([(eb) => eb.fn.max("decision_seq").as("last"), (eb) => eb.fn.countAll<number>().as("n")]),
-    ),
-    fold: prepare(
-      actions
-        .select([QUARTER_OF.as("quarter"), ...GROUP, (eb) => eb.fn.countAll<number>().as("n")])
-        .where("decision_seq", ">", param("folded"))
-        .where("decision_seq", "<=", param("last"))
-        .groupBy([QUARTER_OF, ...GROUP]),
-    ),
-    putBuckets: prepare(
-      db
-        .insertInto("action_sums")
-        .columns(columnsOf(COUNTED) as never)
-        .expression(
-          db
-            .selectFrom(given(param("buckets"), COUNTED) as never)
-            .select(columnsOf(COUNTED) as never)
-            // Without a `where`, SQLite parses "on conflict" as part of a join.
-            .where(sql<boolean>`1 = 1`),
-        )
-        .onConflict((conflict) =>
-          conflict
-            .columns(["grain", "visible", "dimension", "start"])
-            .doUpdateSet({ counts: sql<string>`excluded.counts` }),
-        ),
-    ),
-    setFolded: prepare(
-      db
-        .updateTable("sums_state")
-        .set({ folded: param<number>("folded") })
-        .where("id", "=", sql.lit(1)),
-    ),
-    foldedActions: prepare(
-      joinGivenRows(
-        db.selectFrom(given(param("ids"), { id: "text" }) as never),
-        "inner",
-        "actions",
-        sql<boolean>`actions.id = ${toStoredActionId(packed, "given.id")}`,
-        dialect,
-      )
-        .select(["actions.id", "created_at", "agent_id", "submitted_by"] as never)
-        .where(sql<boolean>`decision_seq <= ${folded}`),
-    ),
-  };
-}
 
 export const dimensionValues = (row: Omit<Group, "n">): Record<Dimension, string> => ({
   status: row.status,
