@@ -73,151 +73,7 @@ const TYPES = {
 
 /** Connects to this address only. Rejects without an open connection if that fails. */
 export async function openSession(options: SessionOptions, address: Address): Promise<Session> {
-  /** Longer than Postgres itself waits before it cancels. */
-  const patience = options.answerTimeoutMs ?? options.statementTimeoutMs + options.lockTimeoutMs + 5_000;
-  let lost: StorageError | null = null;
-  let waiting = 0;
-  let timer: ReturnType<typeof setTimeout> | null = null;
-  let tell: () => void = () => {};
-  const gone = new Promise<void>((resolve) => (tell = resolve));
-  /** Reject functions of the waiting queries. */
-  const refusals = new Set<(error: StorageError) => void>();
-  let dialled = false;
-  let ending = false;
-  let socket: Socket | null = null;
-  let warned = { count: 0, newest: "" };
-
-  const client = postgres(options.url, {
-    max: 1,
-    idle_timeout: 0,
-    max_lifetime: null,
-    connect_timeout: options.connectTimeoutMs / 1000,
-    // Otherwise postgres.js queries the types of arrays by itself, and its errors would be ignored.
-    fetch_types: false,
-    onnotice({ severity, message }: postgres.Notice) {
-      if (severity === "WARNING") warned = { count: warned.count + 1, newest: message ?? "" };
-    },
-    onnotify: (_channel: string, payload: string) => options.onNotify?.(payload),
-    onclose: () => lose(new StorageError("unavailable", "the connection to Postgres was lost")),
-    // TLS is handled in `dial`: postgres.js gets a socket that is ready.
-    ssl: false,
-    host: address.host,
-    async socket() {
-      if (dialled) throw lose(new StorageError("unavailable", "the connection to Postgres was lost"));
-      dialled = true;
-      return (socket = await openSocket(address, options.connectTimeoutMs));
-    },
-    connection: { application_name: options.name },
-    types: TYPES,
-  } as never) as unknown as postgres.Sql<Record<string, never>>;
-
-  function lose(error: StorageError): StorageError {
-    if (lost === null) {
-      lost = error;
-      tell();
-      for (const refuse of refusals) refuse(error);
-      void destroy();
-    }
-    return lost;
-  }
-
-  /** Closes the session and discards queued statements. They may wait for a response that never arrives. */
-  async function destroy(): Promise<void> {
-    await client.end({ timeout: 0 }).catch(() => undefined);
-    // Otherwise a half-closed socket would stay open until a hanging server responds.
-    socket?.destroy();
-  }
-
-  /** Do not use a race with `gone`, which would retain every response as long as the session exists. */
-  function unlessLost<T>(answer: PromiseLike<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      refusals.add(reject);
-      answer.then(resolve, reject).then(() => refusals.delete(reject));
-    });
-  }
-
-  let isCorked = false;
-  /** Combines statements that are sent together into one write, because postgres.js writes each kilobyte separately. */
-  function cork(): void {
-    if (isCorked || socket === null) return;
-    isCorked = true;
-    const own = socket;
-    own.cork();
-    // Write after the immediate in which postgres.js writes its last bytes; it schedules that before the next tick.
-    process.nextTick(() =>
-      setImmediate(() => {
-        isCorked = false;
-        own.uncork();
-      }),
-    );
-  }
-
-  async function answer<T>(send: () => PromiseLike<T>): Promise<T> {
-    if (lost !== null) throw lost;
-    cork();
-    if (ending) throw new StorageError("unavailable", "the connection to Postgres is being closed");
-    waiting++;
-    // The connection works as long as any query gets a response.
-    timer ??= setTimeout(
-      () => lose(new StorageError("unavailable", `Postgres gave no answer in ${patience} ms`)),
-      patience,
-    );
-    try {
-      const result = await unlessLost(send());
-      if (lost !== null) throw lost;
-      return result;
-    } catch (error) {
-      if (isConnectionLoss(error)) lose(toStorageError(error, "reach Postgres"));
-      throw error;
-    } finally {
-      waiting--;
-      if (waiting > 0) timer?.refresh();
-      else if (timer !== null) {
-        clearTimeout(timer);
-        timer = null;
-      }
-    }
-  }
-
-  const session: Session = {
-    query: (sql, values) =>
-      answer(() =>
-        client.unsafe(sql, values as never[], { prepare: true }).then((result) => ({
-          rows: result as unknown as SqlRow[],
-          count: result.count,
-          command: result.command,
-        })),
-      ),
-    script: (sql) =>
-      answer(() =>
-        client.unsafe(sql).then((result) => {
-          const all = (isResult(result[0]) ? result : [result]) as unknown as (SqlRow[] & {
-            count: number;
-            command: string;
-          })[];
-          return all.map((one) => ({ rows: [...one], count: one.count, command: one.command }));
-        }),
-      ),
-    get lost() {
-      return lost;
-    },
-    gone,
-    get waiting() {
-      return waiting;
-    },
-    get warned() {
-      return warned;
-    },
-    lose: (error) => void lose(error),
-    async end() {
-      ending = true;
-      let late: ReturnType<typeof setTimeout> | undefined;
-      const patient = new Promise<void>((resolve) => (late = setTimeout(resolve, 2000)));
-      await Promise.race([client.end({ timeout: 1 }).catch(() => undefined), patient]);
-      clearTimeout(late);
-      lose(new StorageError("unavailable", "the connection to Postgres is closed"));
-    },
-  };
+  const session = new PostgresSession(options, address);
   try {
     // The first query connects. Settings are not passed as parameters of the startup message, because poolers reject or
     // drop those.
@@ -230,10 +86,173 @@ export async function openSession(options: SessionOptions, address: Address): Pr
       ].join("; "),
     );
   } catch (error) {
-    void destroy();
+    void session.destroy();
     throw error;
   }
   return session;
+}
+
+class PostgresSession implements Session {
+  readonly gone: Promise<void>;
+  lost: StorageError | null = null;
+  waiting = 0;
+  warned = { count: 0, newest: "" };
+  private readonly options: SessionOptions;
+  private readonly client: postgres.Sql<Record<string, never>>;
+  private readonly answerTimeoutMs: number;
+  private resolveGone: () => void = () => undefined;
+  /** Reject functions of the waiting queries. */
+  private readonly refusals = new Set<(error: StorageError) => void>();
+  private timer: ReturnType<typeof setTimeout> | null = null;
+  private socket: Socket | null = null;
+  private hasDialled = false;
+  private isEnding = false;
+  private isCorked = false;
+
+  constructor(options: SessionOptions, address: Address) {
+    this.options = options;
+    // Longer than Postgres itself waits before it cancels.
+    this.answerTimeoutMs = options.answerTimeoutMs ?? options.statementTimeoutMs + options.lockTimeoutMs + 5_000;
+    this.gone = new Promise((resolve) => {
+      this.resolveGone = resolve;
+    });
+    this.client = this.createClient(address);
+  }
+
+  private createClient(address: Address): postgres.Sql<Record<string, never>> {
+    const { url, name, connectTimeoutMs, onNotify } = this.options;
+    return postgres(url, {
+      max: 1,
+      idle_timeout: 0,
+      max_lifetime: null,
+      connect_timeout: connectTimeoutMs / 1000,
+      // Otherwise postgres.js queries the types of arrays by itself, and its errors would be ignored.
+      fetch_types: false,
+      onnotice: ({ severity, message }: postgres.Notice) => {
+        if (severity === "WARNING") this.warned = { count: this.warned.count + 1, newest: message ?? "" };
+      },
+      onnotify: (_channel: string, payload: string) => onNotify?.(payload),
+      onclose: () => this.lose(connectionLost()),
+      // TLS is handled in `dial`: postgres.js gets a socket that is ready.
+      ssl: false,
+      host: address.host,
+      socket: () => this.dial(address),
+      connection: { application_name: name },
+      types: TYPES,
+    } as never) as unknown as postgres.Sql<Record<string, never>>;
+  }
+
+  /** Connects once. postgres.js would otherwise connect again after the connection is lost. */
+  private async dial(address: Address): Promise<Socket> {
+    if (this.hasDialled) {
+      const error = connectionLost();
+      this.lose(error);
+      throw this.lost ?? error;
+    }
+    this.hasDialled = true;
+    this.socket = await openSocket(address, this.options.connectTimeoutMs);
+    return this.socket;
+  }
+
+  query(sql: string, values: SqlValue[]): Promise<Result> {
+    return this.answer(() =>
+      this.client.unsafe(sql, values as never[], { prepare: true }).then((result) => ({
+        rows: result as unknown as SqlRow[],
+        count: result.count,
+        command: result.command,
+      })),
+    );
+  }
+
+  script(sql: string): Promise<Result[]> {
+    return this.answer(() =>
+      this.client.unsafe(sql).then((result) => {
+        const all = (isResult(result[0]) ? result : [result]) as unknown as (SqlRow[] & {
+          count: number;
+          command: string;
+        })[];
+        return all.map((one) => ({ rows: [...one], count: one.count, command: one.command }));
+      }),
+    );
+  }
+
+  private async answer<T>(send: () => PromiseLike<T>): Promise<T> {
+    if (this.lost !== null) throw this.lost;
+    this.cork();
+    if (this.isEnding) throw new StorageError("unavailable", "the connection to Postgres is being closed");
+    this.waiting++;
+    // The connection works as long as any query gets a response.
+    this.timer ??= setTimeout(
+      () => this.lose(new StorageError("unavailable", `Postgres gave no answer in ${this.answerTimeoutMs} ms`)),
+      this.answerTimeoutMs,
+    );
+    try {
+      const result = await this.unlessLost(send());
+      if (this.lost !== null) throw this.lost;
+      return result;
+    } catch (error) {
+      if (isConnectionLoss(error)) this.lose(toStorageError(error, "reach Postgres"));
+      throw error;
+    } finally {
+      this.waiting--;
+      if (this.waiting > 0) this.timer?.refresh();
+      else if (this.timer !== null) {
+        clearTimeout(this.timer);
+        this.timer = null;
+      }
+    }
+  }
+
+  /** Combines statements that are sent together into one write, because postgres.js writes each kilobyte separately. */
+  private cork(): void {
+    const { socket } = this;
+    if (this.isCorked || socket === null) return;
+    this.isCorked = true;
+    socket.cork();
+    // Write after the immediate in which postgres.js writes its last bytes; it schedules that before the next tick.
+    process.nextTick(() =>
+      setImmediate(() => {
+        this.isCorked = false;
+        socket.uncork();
+      }),
+    );
+  }
+
+  /** Do not use a race with `gone`, which would retain every response as long as the session exists. */
+  private unlessLost<T>(answer: PromiseLike<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.refusals.add(reject);
+      answer.then(resolve, reject).then(() => this.refusals.delete(reject));
+    });
+  }
+
+  lose(error: StorageError): void {
+    if (this.lost !== null) return;
+    this.lost = error;
+    this.resolveGone();
+    for (const refuse of this.refusals) refuse(error);
+    void this.destroy();
+  }
+
+  /** Closes the session and discards queued statements. They may wait for a response that never arrives. */
+  async destroy(): Promise<void> {
+    await this.client.end({ timeout: 0 }).catch(() => undefined);
+    // Otherwise a half-closed socket would stay open until a hanging server responds.
+    this.socket?.destroy();
+  }
+
+  async end(): Promise<void> {
+    this.isEnding = true;
+    let late: ReturnType<typeof setTimeout> | undefined;
+    const patient = new Promise<void>((resolve) => (late = setTimeout(resolve, 2000)));
+    await Promise.race([this.client.end({ timeout: 1 }).catch(() => undefined), patient]);
+    clearTimeout(late);
+    this.lose(new StorageError("unavailable", "the connection to Postgres is closed"));
+  }
+}
+
+function connectionLost(): StorageError {
+  return new StorageError("unavailable", "the connection to Postgres was lost");
 }
 
 /** A message with several results returns an array of them; one result is an array of rows. */
