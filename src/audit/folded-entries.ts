@@ -1,0 +1,122 @@
+/** What the ledger's entries imply about the tables of a store, read entry by entry. */
+import type { EntryRow } from "../contract/storage.ts";
+import { parseEntryTime } from "../domain/action-history.ts";
+import { FOLLOWED_TYPES, decodeEntry, type DecisionEntry, type PlanEntry } from "../domain/entries.ts";
+import type { JsonObject } from "../domain/json.ts";
+import type { LedgerTotals } from "./actions.ts";
+import { createCoverageAudit } from "./coverage.ts";
+import { createCredentialsAudit } from "./credentials.ts";
+import { DirectoryAudit } from "./directory.ts";
+import { createExceptionalVotesAudit, type ExceptionalVotesAudit } from "./exceptional-votes.ts";
+import { createGrantsAudit } from "./grants.ts";
+import { createLegalHoldsAudit } from "./legal-holds.ts";
+import type { KeysAudit } from "./log-keys.ts";
+import { createPlansAudit } from "./plans.ts";
+import { PoliciesAudit } from "./policies.ts";
+import type { AuditedStore, EntryBody, ReportFault } from "./report.ts";
+import { createStopsAudit } from "./stops.ts";
+import { createSuggestedRulesAudit } from "./suggested-rules.ts";
+import { createThrottlesAudit } from "./throttles.ts";
+import { createUsersAudit } from "./users.ts";
+
+const PAGE = 256;
+
+export class FoldedEntries {
+  readonly directory: DirectoryAudit;
+  readonly policies: PoliciesAudit;
+  readonly stops = createStopsAudit();
+  readonly holds = createLegalHoldsAudit();
+  readonly grants = createGrantsAudit(() => this.stops.stops());
+  readonly suggested = createSuggestedRulesAudit();
+  readonly plans = createPlansAudit();
+  readonly users: ReturnType<typeof createUsersAudit>;
+  readonly exceptional: ExceptionalVotesAudit;
+  readonly coverage = createCoverageAudit();
+  readonly credentials = createCredentialsAudit();
+  readonly throttles = createThrottlesAudit();
+  readonly signing: KeysAudit;
+  readonly totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, unread: 0, latest: 0 };
+  /** Number of changes of keys, agents and stops, each of which raises the head's epoch. */
+  changes = 0;
+  /** Number of actions whose requests were erased. */
+  erased = 0;
+  private readonly store: AuditedStore;
+  private readonly fault: ReportFault;
+  /** Sequence number of the next entry to read. */
+  private next = 0;
+
+  /** @param origin name of the log */
+  constructor(store: AuditedStore, signing: KeysAudit, origin: string, fault: ReportFault) {
+    this.store = store;
+    this.signing = signing;
+    this.fault = fault;
+    this.directory = new DirectoryAudit(store);
+    this.policies = new PoliciesAudit(store);
+    this.users = createUsersAudit(origin);
+    this.exceptional = createExceptionalVotesAudit(this.users.users);
+  }
+
+  /** Adds an entry. @param body null if the stored entry cannot be used */
+  add(row: EntryRow, body: EntryBody | null): void {
+    if (row.type === "decision") this.totals.decisions++;
+    if (row.type === "erasure") this.erased++;
+    if (row.action_id !== null) this.totals.actionEntries++;
+    if (body === null) this.next = row.seq + 1;
+    else this.fold(row, body);
+  }
+
+  /** Skips an entry that the store cannot return. */
+  skip(seq: number): void {
+    this.totals.unread++;
+    this.next = seq + 1;
+  }
+
+  /** Reads entries that were recorded meanwhile, for example the one of a key that was created during the audit. */
+  async catchUp(): Promise<void> {
+    for (;;) {
+      const rows = await this.store.entries(this.next, this.next + PAGE);
+      if (rows.length === 0) return;
+      for (const row of rows) this.fold(row, decodeEntry<JsonObject>(row.bytes));
+    }
+  }
+
+  private fold(row: EntryRow, body: EntryBody): void {
+    this.next = row.seq + 1;
+    try {
+      this.checkColumns(row, body);
+      this.directory.fold(row, body);
+      this.policies.fold(row, body);
+      this.stops.fold(body);
+      this.holds.fold(body);
+      this.exceptional.fold(body);
+      this.users.fold(body);
+      this.grants.fold(body);
+      this.suggested.fold(body);
+      this.coverage.fold(body);
+      this.credentials.fold(body);
+      this.throttles.fold(body);
+      this.plans.fold(body);
+      this.signing.fold(row, body);
+    } catch (error) {
+      this.fault(
+        `entry ${row.seq} contradicts earlier entries: ${error instanceof Error ? error.message : String(error)}`,
+      );
+    }
+  }
+
+  private checkColumns(row: EntryRow, body: EntryBody): void {
+    const at = parseEntryTime(String(body["at"]));
+    if (at !== row.created_at) this.fault(`entry ${row.seq} is stored with a different time than it contains`);
+    this.totals.latest = Math.max(this.totals.latest, at);
+    if ((FOLLOWED_TYPES as readonly string[]).includes(row.type)) this.changes++;
+    // Votes, starts and results name the submitter of their decision, which is checked with the action.
+    if (row.submitted_by !== submitterOf(row, body) && (row.type === "decision" || row.action_id === null))
+      this.fault(`entry ${row.seq} is stored with a different submitter than it contains`);
+  }
+}
+
+/** Returns the key that an entry is stored with, as far as the entry itself determines it. */
+function submitterOf({ type }: EntryRow, body: EntryBody): string | null {
+  if (type === "decision") return (body as unknown as DecisionEntry).submitted_by.key_id;
+  return type === "plan" ? (body as unknown as PlanEntry).by.key_id : null;
+}
