@@ -36,77 +36,111 @@ export interface ReviewWorker {
 }
 
 export function createReviewWorker(host: CoreHost): ReviewWorker {
-  const calls = createReviewCalls();
-  const stopping = new AbortController();
+  return new LedgerReviewWorker(host);
+}
+
+class LedgerReviewWorker implements ReviewWorker {
+  private readonly host: CoreHost;
+  private readonly calls = createReviewCalls();
+  private readonly leading: ReturnType<typeof createRepeatingTask>;
+  private readonly stopping = new AbortController();
   /** Ids of actions that wait for a slot. */
-  const queue = new Set<string>();
+  private readonly queue = new Set<string>();
   /** Actions under review, by id. */
-  const running = new Map<string, Promise<void>>();
-  let lease: LeaderLease | null = null;
-  let isLeader = false;
+  private readonly running = new Map<string, Promise<void>>();
+  private lease: LeaderLease | null = null;
+  private isLeader = false;
   /** When pending actions are searched next, by `performance.now()`: at the start, after a takeover, and after a failure. */
-  let scanAt = 0;
-  let unsubscribe = (): void => {};
+  private scanAt = 0;
+  private unsubscribe = (): void => {};
+
+  constructor(host: CoreHost) {
+    this.host = host;
+    this.leading = createRepeatingTask({
+      task: () => this.lead(),
+      everyMs: LEASE_INTERVAL_MS,
+      onFailure: (error) => {
+        this.scanAt = 0;
+        host.log.warn("could not search actions for machine reviewers; retrying", { error: String(error) });
+      },
+    });
+  }
+
+  start(): void {
+    // Without reviewers, people are notified at once, and nothing has to be followed.
+    if (this.host.reviewers.names().length === 0) return;
+    this.unsubscribe = this.host.ledger.subscribe((entries) => this.onEntries(entries));
+    this.leading.start();
+  }
+
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    this.unsubscribe();
+    await this.leading.stop();
+    await Promise.all(this.running.values());
+    await this.lease?.release().catch(() => undefined);
+  }
+
+  private async lead(): Promise<void> {
+    this.lease ??= this.host.leaderLease("reviews");
+    this.isLeader = await this.lease.isLeader();
+    if (!this.isLeader) {
+      this.queue.clear();
+      this.scanAt = 0;
+      return;
+    }
+    if (performance.now() >= this.scanAt) {
+      this.scanAt = Infinity;
+      await this.scan();
+    }
+    this.fill();
+  }
 
   /** Fills the queue from the store. Later requests arrive with their ledger entries. */
-  async function scan(): Promise<void> {
+  private async scan(): Promise<void> {
     for (let before_seq = Infinity; ;) {
-      const page = await host.storage.actions({
+      const page = await this.host.storage.actions({
         visibility: { all: true },
         status: "pending_approval",
         ...(before_seq === Infinity ? {} : { before_seq }),
         limit: PAGE,
       });
-      for (const { id } of page) queue.add(id);
+      for (const { id } of page) this.queue.add(id);
       const last = page.at(-1);
       if (page.length < PAGE || last === undefined) return;
       before_seq = last.decision_seq;
     }
   }
 
-  async function lead(): Promise<void> {
-    lease ??= host.leaderLease("reviews");
-    isLeader = await lease.isLeader();
-    if (!isLeader) {
-      queue.clear();
-      scanAt = 0;
-      return;
-    }
-    if (performance.now() >= scanAt) {
-      scanAt = Infinity;
-      await scan();
-    }
-    fill();
-  }
-
-  function onEntries(entries: readonly EntryRow[]): void {
-    if (!isLeader) return;
-    for (const entry of entries) if (entry.action_id !== null && requestsReview(entry)) queue.add(entry.action_id);
-    fill();
+  private onEntries(entries: readonly EntryRow[]): void {
+    if (!this.isLeader) return;
+    for (const entry of entries) if (entry.action_id !== null && requestsReview(entry)) this.queue.add(entry.action_id);
+    this.fill();
   }
 
   /** Starts reviews while there are slots. An action that is under review stays in the queue until that has ended. */
-  function fill(): void {
-    for (const id of queue) {
-      if (stopping.signal.aborted || running.size >= MAX_CONCURRENT) return;
-      if (running.has(id)) continue;
-      queue.delete(id);
-      const review = reviewAction(id)
+  private fill(): void {
+    for (const id of this.queue) {
+      if (this.stopping.signal.aborted || this.running.size >= MAX_CONCURRENT) return;
+      if (this.running.has(id)) continue;
+      this.queue.delete(id);
+      const review = this.reviewAction(id)
         .catch((error: unknown) => {
-          if (!stopping.signal.aborted)
-            host.log.warn("a review could not be recorded; it is repeated", { action: id, error: String(error) });
+          if (!this.stopping.signal.aborted)
+            this.host.log.warn("a review could not be recorded; it is repeated", { action: id, error: String(error) });
           // An altered action cannot be reviewed: it waits for people, who meet the same error.
-          if (!(error instanceof Refusal)) scanAt = Math.min(scanAt, performance.now() + RETRY_MS);
+          if (!(error instanceof Refusal)) this.scanAt = Math.min(this.scanAt, performance.now() + RETRY_MS);
         })
         .finally(() => {
-          running.delete(id);
-          fill();
+          this.running.delete(id);
+          this.fill();
         });
-      running.set(id, review);
+      this.running.set(id, review);
     }
   }
 
-  async function reviewAction(id: string): Promise<void> {
+  private async reviewAction(id: string): Promise<void> {
+    const { host } = this;
     const row = await host.storage.action(id);
     if (row === null || row.erased_at !== null || row.status !== "pending_approval" || isOverdue(row, host.clock()))
       return;
@@ -122,22 +156,24 @@ export function createReviewWorker(host: CoreHost): ReviewWorker {
     const view = await readReviewedAction(host, row);
     // Reviewers answer independently: one that cannot be recorded does not keep the others from it.
     const results = await Promise.allSettled(
-      view === null ? [] : outstanding.map((reviewer) => askReviewer(row, view, asked.seq, reviewer)),
+      view === null ? [] : outstanding.map((reviewer) => this.askReviewer(row, view, asked.seq, reviewer)),
     );
     for (const result of results) if (result.status === "rejected") throw result.reason;
   }
 
-  async function askReviewer(
+  private async askReviewer(
     row: ActionRow,
     view: ReviewedAction,
     asked: number,
     required: RequiredReviewer,
   ): Promise<void> {
+    const { host } = this;
+    const { signal } = this.stopping;
     const reviewer = host.reviewers.find(required.name);
     const sealed = sealReviewRequest(view, required, asked);
-    const outcome = await calls.call(reviewer, sealed.request, stopping.signal);
+    const outcome = await this.calls.call(reviewer, sealed.request, signal);
     // Nothing was answered, and the next worker asks again.
-    if (stopping.signal.aborted && outcome.answer === null) return;
+    if (signal.aborted && outcome.answer === null) return;
     if (outcome.fault !== null)
       host.log.warn("a machine reviewer gave no answer; a person has to decide", {
         action: row.id,
@@ -148,31 +184,6 @@ export function createReviewWorker(host: CoreHost): ReviewWorker {
     const digest = reviewer === null ? null : sealed.digest;
     await recordReview(host, { actionId: row.id, reviewer: required.name, asked, digest, outcome });
   }
-
-  const leading = createRepeatingTask({
-    task: lead,
-    everyMs: LEASE_INTERVAL_MS,
-    onFailure(error) {
-      scanAt = 0;
-      host.log.warn("could not search actions for machine reviewers; retrying", { error: String(error) });
-    },
-  });
-
-  return {
-    start() {
-      // Without reviewers, people are notified at once, and nothing has to be followed.
-      if (host.reviewers.names().length === 0) return;
-      unsubscribe = host.ledger.subscribe(onEntries);
-      leading.start();
-    },
-    async stop() {
-      stopping.abort();
-      unsubscribe();
-      await leading.stop();
-      await Promise.all(running.values());
-      await lease?.release().catch(() => undefined);
-    },
-  };
 }
 
 /** Whether the entry makes its action pending and names reviewers. */

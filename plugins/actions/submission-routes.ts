@@ -72,108 +72,107 @@ const ORIGIN_HEADERS = { created: {}, replayed: REPLAYED_HEADERS, joined: { "Act
 
 const JOINED = { "Action-Joined": "`true` if `join=open` returned an existing action." };
 
+const SUBMISSION_ERRORS = [
+  "AGENT_MISMATCH",
+  "AGENT_UNBOUND",
+  "IDEMPOTENCY_CONFLICT",
+  "ACTION_ERASED",
+  "RECORD_ALTERED",
+  "TOO_MANY_PENDING",
+  "AGENT_THROTTLED",
+] as const;
+
 export function submissionRoutes(host: CoreHost, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
-  return [
-    defineRoute({
-      method: "POST",
-      path: "/v1/actions",
-      tag,
-      summary: "Submit an action",
-      scope: "actions:submit",
-      body: schema.ActionBody,
-      query: JOIN,
-      queued: true,
-      confirmsCredential: true,
-      idempotent: true,
-      headers: PREFER,
-      description:
-        "Responds after the decision is recorded. `Prefer: wait=N` waits up to N seconds while the action is pending. `Prefer: permit` adds a permit if the action may start and the key may execute it. `Preference-Applied` names the preferences that were applied. If there is no permit, `POST …/permit` issues one or returns the reason.",
-      responses: {
-        200: { ...ACTION_RESPONSE, description: "Allowed or denied.", headers: JOINED },
-        202: {
-          ...ACTION_RESPONSE,
-          description: "Requires approval. `Location` is the URL of the action.",
-          headers: JOINED,
-        },
+  return [submitRoute(host, tag, expiry, waiters), gateRoute(host, tag, expiry)];
+}
+
+function submitRoute(host: CoreHost, tag: string, expiry: Expiry, waiters: Waiters): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/actions",
+    tag,
+    summary: "Submit an action",
+    scope: "actions:submit",
+    body: schema.ActionBody,
+    query: JOIN,
+    queued: true,
+    confirmsCredential: true,
+    idempotent: true,
+    headers: PREFER,
+    description:
+      "Responds after the decision is recorded. `Prefer: wait=N` waits up to N seconds while the action is pending. `Prefer: permit` adds a permit if the action may start and the key may execute it. `Preference-Applied` names the preferences that were applied. If there is no permit, `POST …/permit` issues one or returns the reason.",
+    responses: {
+      200: { ...ACTION_RESPONSE, description: "Allowed or denied.", headers: JOINED },
+      202: {
+        ...ACTION_RESPONSE,
+        description: "Requires approval. `Location` is the URL of the action.",
+        headers: JOINED,
       },
-      errors: [
-        "AGENT_MISMATCH",
-        "AGENT_UNBOUND",
-        "IDEMPOTENCY_CONFLICT",
-        "ACTION_ERASED",
-        "RECORD_ALTERED",
-        "TOO_MANY_PENDING",
-        "AGENT_THROTTLED",
-      ],
-      async handle(context) {
-        const { body, credential, headers, query } = context;
-        const submission = sealSubmission(host, body, {
-          meta: readMeta(body, headers, host.trace()),
-          idempotencyKey: readIdempotencyKey(headers),
-          join: query.join === "open",
-        });
-        const result = await recordSubmission(host, expiry, credential, submission);
-        const waited = await waitIfPreferred(host, waiters, result.row, context);
-        const isNew = result.origin === "created" && waited.row === result.row;
-        const { row, permit } = await permitIfPreferred(host, waited, headers, isNew);
-        const shown = withCurrentStatus(row, host.clock());
-        const applied = [
-          ...(waited.grantedMs === null ? [] : [`wait=${waited.grantedMs / 1000}`]),
-          ...(permit === null ? [] : ["permit"]),
-        ];
-        const responseHeaders = {
-          ...ORIGIN_HEADERS[result.origin],
-          ...(applied.length === 0 ? {} : { "Preference-Applied": applied.join(", ") }),
-          Location: `/v1/actions/${row.id}`,
-        };
-        const reply = await actionReply(host, shown, waited.credential, { headers: responseHeaders, permit });
-        return { ...reply, status: shown.status === "pending_approval" ? 202 : 200 };
-      },
-    }),
-    defineRoute({
-      method: "POST",
-      path: "/v1/gate/decide",
-      tag,
-      summary: "Preview a decision without recording it",
-      scope: "actions:submit",
-      body: schema.ActionBody,
-      query: schema.GateQuery,
-      queued: true,
-      idempotent: true,
-      description:
-        "The response does not permit the action to run. If the rules allow the action but a limit applies to it, the outcome is ABSTAIN (`LIMIT_APPLIES`), because a preview counts nothing. With `record=true` the action is submitted and counted.",
-      responses: { 200: { description: "The decision.", schema: schema.GateAnswer } },
-      errors: [
-        "AGENT_MISMATCH",
-        "AGENT_UNBOUND",
-        "IDEMPOTENCY_CONFLICT",
-        "ACTION_ERASED",
-        "RECORD_ALTERED",
-        "TOO_MANY_PENDING",
-        "AGENT_THROTTLED",
-      ],
-      async handle({ body, credential, headers, query }) {
-        const request = requestFromBody(body);
-        const meta = readMeta(body, headers, host.trace());
-        assertBinding(host, credential, request.agent_id);
-        const preview = await prepareEvaluation(host, credential, request);
-        if (query.record !== true) return previewDecision(host, preview, request);
-        const submission = sealSubmission(host, body, {
-          meta,
-          idempotencyKey: readIdempotencyKey(headers),
-          join: false,
-        });
-        const { row, origin } = await recordSubmission(host, expiry, credential, submission);
-        const reply = gateReply(row, {
-          action_id: row.id,
-          policy_hash: row.policy_hash,
-          request_hash: row.request_hash,
-          never_allowed: isNeverAllowed(preview.evaluation),
-        });
-        return { ...reply, headers: ORIGIN_HEADERS[origin] };
-      },
-    }),
-  ];
+    },
+    errors: SUBMISSION_ERRORS,
+    async handle(context) {
+      const { body, credential, headers, query } = context;
+      const submission = sealSubmission(host, body, {
+        meta: readMeta(body, headers, host.trace()),
+        idempotencyKey: readIdempotencyKey(headers),
+        join: query.join === "open",
+      });
+      const result = await recordSubmission(host, expiry, credential, submission);
+      const waited = await waitIfPreferred(host, waiters, result.row, context);
+      const isNew = result.origin === "created" && waited.row === result.row;
+      const { row, permit } = await permitIfPreferred(host, waited, headers, isNew);
+      const shown = withCurrentStatus(row, host.clock());
+      const applied = [
+        ...(waited.grantedMs === null ? [] : [`wait=${waited.grantedMs / 1000}`]),
+        ...(permit === null ? [] : ["permit"]),
+      ];
+      const responseHeaders = {
+        ...ORIGIN_HEADERS[result.origin],
+        ...(applied.length === 0 ? {} : { "Preference-Applied": applied.join(", ") }),
+        Location: `/v1/actions/${row.id}`,
+      };
+      const reply = await actionReply(host, shown, waited.credential, { headers: responseHeaders, permit });
+      return { ...reply, status: shown.status === "pending_approval" ? 202 : 200 };
+    },
+  });
+}
+
+function gateRoute(host: CoreHost, tag: string, expiry: Expiry): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/gate/decide",
+    tag,
+    summary: "Preview a decision without recording it",
+    scope: "actions:submit",
+    body: schema.ActionBody,
+    query: schema.GateQuery,
+    queued: true,
+    idempotent: true,
+    description:
+      "The response does not permit the action to run. If the rules allow the action but a limit applies to it, the outcome is ABSTAIN (`LIMIT_APPLIES`), because a preview counts nothing. With `record=true` the action is submitted and counted.",
+    responses: { 200: { description: "The decision.", schema: schema.GateAnswer } },
+    errors: SUBMISSION_ERRORS,
+    async handle({ body, credential, headers, query }) {
+      const request = requestFromBody(body);
+      const meta = readMeta(body, headers, host.trace());
+      assertBinding(host, credential, request.agent_id);
+      const preview = await prepareEvaluation(host, credential, request);
+      if (query.record !== true) return previewDecision(host, preview, request);
+      const submission = sealSubmission(host, body, {
+        meta,
+        idempotencyKey: readIdempotencyKey(headers),
+        join: false,
+      });
+      const { row, origin } = await recordSubmission(host, expiry, credential, submission);
+      const reply = gateReply(row, {
+        action_id: row.id,
+        policy_hash: row.policy_hash,
+        request_hash: row.request_hash,
+        never_allowed: isNeverAllowed(preview.evaluation),
+      });
+      return { ...reply, headers: ORIGIN_HEADERS[origin] };
+    },
+  });
 }
 
 /** Decides and records the submission under the ledger's lock. Returns after the entry is durable. */

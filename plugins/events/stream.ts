@@ -27,56 +27,91 @@ const CHUNK = 256 * 1024;
 const encoder = new TextEncoder();
 
 export function createStream(options: StreamOptions): ReadableStream<Uint8Array> {
-  const { host, feed, filter, heartbeatMs } = options;
-  const over = new AbortController();
-  const signal = AbortSignal.any([over.signal, host.stopping]);
-  let next = options.from;
+  const stream = new EventStream(options);
+  return new ReadableStream<Uint8Array>(
+    {
+      pull: (controller) => stream.pull(controller),
+      cancel: () => stream.finish(),
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+type Controller = ReadableStreamDefaultController<Uint8Array>;
+
+class EventStream {
+  private readonly options: StreamOptions;
+  private readonly over = new AbortController();
+  private readonly signal: AbortSignal;
+  /** Next sequence number to read. */
+  private next: number;
   /** The last sequence number that was sent to the client; null before the first event. */
-  let anchor: number | null = null;
-  let credential = options.credential;
-  let sentAt = performance.now();
-  let stalled: ReturnType<typeof setTimeout> | null = null;
+  private anchor: number | null = null;
+  private credential: Credential;
+  private sentAt = performance.now();
+  private stalled: ReturnType<typeof setTimeout> | null = null;
 
-  function finish(): void {
-    if (over.signal.aborted) return;
-    over.abort();
-    if (stalled !== null) clearTimeout(stalled);
-    options.ended();
+  constructor(options: StreamOptions) {
+    this.options = options;
+    this.signal = AbortSignal.any([this.over.signal, options.host.stopping]);
+    this.next = options.from;
+    this.credential = options.credential;
   }
 
-  function send(controller: ReadableStreamDefaultController<Uint8Array>, text: string): void {
-    sentAt = performance.now();
-    controller.enqueue(encoder.encode(text));
-    stalled = setTimeout(() => {
-      finish();
-      controller.error(new Error("the client stopped reading"));
-    }, options.stallMs);
-    stalled.unref?.();
+  async pull(controller: Controller): Promise<void> {
+    try {
+      await this.sendNext(controller);
+    } catch (error) {
+      if (this.over.signal.aborted) return;
+      this.options.host.log.warn("an event stream failed; its client can resume by sequence number", {
+        error: String(error),
+      });
+      this.finish();
+      controller.error(error);
+    }
   }
 
-  function end(controller: ReadableStreamDefaultController<Uint8Array>, why: string): void {
-    finish();
-    controller.enqueue(encoder.encode(`: ${why}\n`));
-    controller.close();
+  finish(): void {
+    if (this.over.signal.aborted) return;
+    this.over.abort();
+    if (this.stalled !== null) clearTimeout(this.stalled);
+    this.options.ended();
   }
 
-  /**
-   * Returns a named event with the current position, from which a client can resume. It has data, because several clients
-   * dispatch an event for every block that ends in an empty line, even a block with only an id or a comment.
-   */
-  function position(): string {
-    anchor = next - 1;
-    return `id: ${anchor}\nevent: position\ndata: ${JSON.stringify({ type: "position", seq: anchor })}\n\n`;
+  /** Waits for events, and sends them or a heartbeat. */
+  private async sendNext(controller: Controller): Promise<void> {
+    const { host, feed, heartbeatMs, retryMs } = this.options;
+    if (this.stalled !== null) clearTimeout(this.stalled);
+    if (this.anchor === null) return this.send(controller, `retry: ${retryMs}\n${this.position()}`);
+    while (!this.over.signal.aborted) {
+      if (host.stopping.aborted) return this.end(controller, "the service is stopping; connect again");
+      // A fast client requests batches continuously, so wait for a slot before each, or its replay would block the event loop.
+      await host.waitForReadSlot();
+      if (this.over.signal.aborted) return;
+      const { text, looked, last, keysChanged } = await this.readBatch();
+      this.next += looked;
+      this.anchor = last ?? this.anchor;
+      if (keysChanged && !(await this.isLive())) return this.end(controller, "the API key was revoked");
+      if (text !== "") return this.send(controller, text);
+      const quiet = performance.now() - this.sentAt;
+      if (quiet >= heartbeatMs) {
+        // The expiry of a key is not an entry, so it is checked here.
+        if (!(await this.isLive())) return this.end(controller, "the API key has expired");
+        // Send the position, so that a client with a narrow filter does not start again before the filtered entries.
+        return this.send(controller, this.anchor === this.next - 1 ? ": heartbeat\n" : this.position());
+      }
+      if (looked === 0) await feed.wait(this.next, heartbeatMs - quiet, this.signal);
+    }
   }
 
   /** Reads the next events as text, and how far they go. The entry that revokes the stream's key ends the stream. */
-  async function batch(): Promise<{ text: string; looked: number; last: number | null; keysChanged: boolean }> {
+  private async readBatch(): Promise<{ text: string; looked: number; last: number | null; keysChanged: boolean }> {
     let text = "";
     let looked = 0;
     let last: number | null = null;
     let keysChanged = false;
-    for (const row of await feed.page(next)) {
-      if (await filter.passes(row)) {
+    for (const row of await this.options.feed.page(this.next)) {
+      if (await this.options.filter.passes(row)) {
         text += `id: ${row.seq}\ndata: ${toEventJson(row)}\n\n`;
         last = row.seq;
       }
@@ -87,51 +122,35 @@ export function createStream(options: StreamOptions): ReadableStream<Uint8Array>
     return { text, looked, last, keysChanged };
   }
 
-  async function isLive(): Promise<boolean> {
-    const current = await host.keys.refresh(credential);
+  private async isLive(): Promise<boolean> {
+    const current = await this.options.host.keys.refresh(this.credential);
     if (current === null) return false;
-    credential = current;
+    this.credential = current;
     return true;
   }
 
-  async function pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    if (stalled !== null) clearTimeout(stalled);
-    if (anchor === null) return send(controller, `retry: ${options.retryMs}\n${position()}`);
-    while (!over.signal.aborted) {
-      if (host.stopping.aborted) return end(controller, "the service is stopping; connect again");
-      // A fast client requests batches continuously, so wait for a slot before each, or its replay would block the event loop.
-      await host.waitForReadSlot();
-      if (over.signal.aborted) return;
-      const { text, looked, last, keysChanged } = await batch();
-      next += looked;
-      anchor = last ?? anchor;
-      if (keysChanged && !(await isLive())) return end(controller, "the API key was revoked");
-      if (text !== "") return send(controller, text);
-      const quiet = performance.now() - sentAt;
-      if (quiet >= heartbeatMs) {
-        // The expiry of a key is not an entry, so it is checked here.
-        if (!(await isLive())) return end(controller, "the API key has expired");
-        // Send the position, so that a client with a narrow filter does not start again before the filtered entries.
-        return send(controller, anchor === next - 1 ? ": heartbeat\n" : position());
-      }
-      if (looked === 0) await feed.wait(next, heartbeatMs - quiet, signal);
-    }
+  /**
+   * Returns a named event with the current position, from which a client can resume. It has data, because several clients
+   * dispatch an event for every block that ends in an empty line, even a block with only an id or a comment.
+   */
+  private position(): string {
+    this.anchor = this.next - 1;
+    return `id: ${this.anchor}\nevent: position\ndata: ${JSON.stringify({ type: "position", seq: this.anchor })}\n\n`;
   }
 
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          await pull(controller);
-        } catch (error) {
-          if (over.signal.aborted) return;
-          host.log.warn("an event stream failed; its client can resume by sequence number", { error: String(error) });
-          finish();
-          controller.error(error);
-        }
-      },
-      cancel: finish,
-    },
-    { highWaterMark: 0 },
-  );
+  private send(controller: Controller, text: string): void {
+    this.sentAt = performance.now();
+    controller.enqueue(encoder.encode(text));
+    this.stalled = setTimeout(() => {
+      this.finish();
+      controller.error(new Error("the client stopped reading"));
+    }, this.options.stallMs);
+    this.stalled.unref?.();
+  }
+
+  private end(controller: Controller, why: string): void {
+    this.finish();
+    controller.enqueue(encoder.encode(`: ${why}\n`));
+    controller.close();
+  }
 }

@@ -23,6 +23,9 @@ import {
   type PlannedSave,
 } from "./stored-policies.ts";
 
+/** Errors of a change to one existing policy. */
+export const CHANGE_ERRORS = ["POLICY_NOT_FOUND", "POLICY_MANAGED", "PRECONDITION_FAILED"] as const;
+
 /** Returns the ETag, which changes with the latest and with the active version. */
 export function policyEtag(row: PolicyRow): string {
   return `"${row.latest_version}-${row.active_version ?? 0}"`;

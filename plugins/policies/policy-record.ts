@@ -10,7 +10,9 @@ import { type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { PolicyRow, PolicyVersionRow } from "../../src/storage/index.ts";
 import { policyEtag } from "./policy-changes.ts";
 import { parseStoredDocument, findVersion, configuredManager } from "./stored-policies.ts";
-import type * as schema from "./schemas.ts";
+import * as schema from "./schemas.ts";
+
+export const POLICY_RESPONSE = { description: "The policy.", schema: schema.PolicyRecord };
 
 export async function policyReply(
   host: CoreHost,

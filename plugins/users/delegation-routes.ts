@@ -101,6 +101,10 @@ const DelegationList = Type.Object(
 const ONE = { description: "The delegation.", schema: DelegationRecord };
 
 export function delegationRoutes(host: CoreHost): Route[] {
+  return [...readRoutes(host), ...changeRoutes(host)];
+}
+
+function readRoutes(host: CoreHost): Route[] {
   return [
     defineRoute({
       method: "GET",
@@ -166,6 +170,11 @@ export function delegationRoutes(host: CoreHost): Route[] {
         };
       },
     }),
+  ];
+}
+
+function changeRoutes(host: CoreHost): Route[] {
+  return [
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/delegations",

@@ -21,36 +21,36 @@ export function sessionRoutes(
   providers: readonly { id: string; name: string }[],
 ): Route[] {
   const listed = providers.map(({ id, name }) => ({ id, name, url: `/v1/sign-in/${id}` }));
-  const site = (request: Request): Site => requireSecureSite(host.config.server.public_url, request);
-  /** Sign-in has no session yet, but must still come from a page of this service. */
-  const samePage = (request: Request): Site => {
-    const here = site(request);
-    assertSameSite(request, here);
-    return here;
-  };
-  const identified = async (request: Request): Promise<Identified> => {
-    const found = await sessions.identify(request);
-    if (found === null) throw new Refusal("MISSING_CREDENTIAL", "you are not signed in; open /sign-in");
-    return found;
-  };
   return [
-    defineRoute({
-      method: "GET",
-      path: "/v1/sign-in-methods",
-      tag: TAG,
-      summary: "List the ways to sign in",
-      scope: null,
-      responses: { 200: { description: "The ways to sign in.", schema: schema.SignInMethods } },
-      handle({ request }) {
-        try {
-          site(request);
-          return { status: 200, json: { passkey: { available: true, reason: null }, providers: listed } };
-        } catch (error) {
-          if (!(error instanceof Refusal)) throw error;
-          return { status: 200, json: { passkey: { available: false, reason: error.message }, providers: listed } };
-        }
-      },
-    }),
+    methodsRoute(host, listed),
+    ...ownSessionRoutes(host, sessions),
+    ...passkeyRoutes(host, sessions),
+    ...enrolmentRoutes(host, sessions),
+  ];
+}
+
+function methodsRoute(host: CoreHost, providers: readonly { id: string; name: string; url: string }[]): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/sign-in-methods",
+    tag: TAG,
+    summary: "List the ways to sign in",
+    scope: null,
+    responses: { 200: { description: "The ways to sign in.", schema: schema.SignInMethods } },
+    handle({ request }) {
+      try {
+        siteOf(host, request);
+        return { status: 200, json: { passkey: { available: true, reason: null }, providers } };
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error;
+        return { status: 200, json: { passkey: { available: false, reason: error.message }, providers } };
+      }
+    },
+  });
+}
+
+function ownSessionRoutes(host: CoreHost, sessions: Sessions): Route[] {
+  return [
     defineRoute({
       method: "GET",
       path: "/v1/session",
@@ -61,7 +61,7 @@ export function sessionRoutes(
       responses: { 200: { description: "The user and the session.", schema: schema.CurrentSession } },
       errors: ["MISSING_CREDENTIAL", ERRORS.INSECURE],
       async handle({ request }) {
-        const { credential, session, headers } = await identified(request);
+        const { credential, session, headers } = await identify(sessions, request);
         const user = credential.session?.user;
         if (user === undefined) throw new Error("the credential of a session has no user");
         return {
@@ -84,11 +84,16 @@ export function sessionRoutes(
       responses: { 204: { description: "The session has ended." } },
       errors: ["MISSING_CREDENTIAL", ...CEREMONY_ERRORS],
       async handle({ request }) {
-        const { session, site: here } = await identified(request);
+        const { session, site: here } = await identify(sessions, request);
         await host.ledger.transact((tx) => sessions.end(tx, session, null, "the user signed out"));
         return { status: 204, headers: { "Set-Cookie": endedSessionCookie(here) } };
       },
     }),
+  ];
+}
+
+function passkeyRoutes(host: CoreHost, sessions: Sessions): Route[] {
+  return [
     defineRoute({
       method: "POST",
       path: "/v1/session/passkey/options",
@@ -98,7 +103,7 @@ export function sessionRoutes(
       responses: { 200: { description: "Options for `navigator.credentials.get`.", schema: schema.Ceremony } },
       errors: CEREMONY_ERRORS,
       async handle({ request }) {
-        return { status: 200, json: { options: await signInOptions(host, samePage(request)) } };
+        return { status: 200, json: { options: await signInOptions(host, requireSamePage(host, request)) } };
       },
     }),
     defineRoute({
@@ -114,7 +119,7 @@ export function sessionRoutes(
         const done = await signInWithPasskey(
           host,
           sessions,
-          samePage(request),
+          requireSamePage(host, request),
           body.response,
           readBrowserName(request),
         );
@@ -125,6 +130,11 @@ export function sessionRoutes(
         };
       },
     }),
+  ];
+}
+
+function enrolmentRoutes(host: CoreHost, sessions: Sessions): Route[] {
+  return [
     defineRoute({
       method: "POST",
       path: "/v1/enrolment/options",
@@ -137,7 +147,7 @@ export function sessionRoutes(
       },
       errors: [...CEREMONY_ERRORS, ERRORS.LINK_INVALID],
       async handle({ request, body: { token } }) {
-        const here = samePage(request);
+        const here = requireSamePage(host, request);
         const { user } = findEnrolment(await host.users.list(), token, host.clock());
         const options = await registrationOptions(host, here, user, enrolmentPurpose(token));
         return { status: 200, json: { user: user.name, options } };
@@ -154,7 +164,7 @@ export function sessionRoutes(
       errors: [...ANSWER_ERRORS, ERRORS.LINK_INVALID, ERRORS.TOO_MANY_PASSKEYS],
       async handle({ request, body: { token, response, name = "Passkey" } }) {
         const answer = { token, response, name };
-        const done = await enrol(host, sessions, samePage(request), answer, readBrowserName(request));
+        const done = await enrol(host, sessions, requireSamePage(host, request), answer, readBrowserName(request));
         const { user, session_id, recovery_codes } = done;
         return {
           status: 201,
@@ -164,6 +174,23 @@ export function sessionRoutes(
       },
     }),
   ];
+}
+
+function siteOf(host: CoreHost, request: Request): Site {
+  return requireSecureSite(host.config.server.public_url, request);
+}
+
+/** Sign-in has no session yet, but must still come from a page of this service. */
+function requireSamePage(host: CoreHost, request: Request): Site {
+  const site = siteOf(host, request);
+  assertSameSite(request, site);
+  return site;
+}
+
+async function identify(sessions: Sessions, request: Request): Promise<Identified> {
+  const found = await sessions.identify(request);
+  if (found === null) throw new Refusal("MISSING_CREDENTIAL", "you are not signed in; open /sign-in");
+  return found;
 }
 
 /** Returns the start of the browser's name, for lists of sessions. */

@@ -1,0 +1,211 @@
+/** Routes that list, register and change agents. */
+import {
+  type CoreHost,
+  decodeSeqCursor,
+  listReply,
+  readIdempotentCall,
+  readPage,
+  REPLAYED_HEADERS,
+} from "../../src/core.ts";
+import { DEFAULT_LIMIT, defineRoute, IF_MATCH, nextLink, type Reply, type Route, toRfc3339 } from "../../src/plugin.ts";
+import type { AgentRow } from "../../src/storage/index.ts";
+import {
+  assertAllowedToolsSize,
+  changeAgent,
+  agentEtag,
+  serializeMetadata,
+  registerAgent,
+  resumeAgent,
+  suspendAgent,
+  agentNotFound,
+} from "./agent-changes.ts";
+import * as schema from "./schemas.ts";
+
+const AGENT_RESPONSE = { description: "The agent.", schema: schema.AgentRecord };
+/** Errors of a change to one existing agent. */
+const CHANGE_ERRORS = ["AGENT_NOT_FOUND", "AGENT_MISMATCH", "PRECONDITION_FAILED"] as const;
+
+export function agentRoutes(host: CoreHost, tag: string): Route[] {
+  return [
+    listRoute(host, tag),
+    registerRoute(host, tag),
+    readRoute(host, tag),
+    changeRoute(host, tag),
+    suspendRoute(host, tag),
+    resumeRoute(host, tag),
+  ];
+}
+
+function listRoute(host: CoreHost, tag: string): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/agents",
+    tag,
+    summary: "List registered agents, newest first",
+    scope: "agents:read",
+    query: schema.ListQuery,
+    description: "A key that is bound to an agent sees only that agent.",
+    responses: { 200: { description: "A page.", schema: schema.AgentList } },
+    errors: ["INVALID_CURSOR"],
+    async handle({ query, credential: { visibility }, reserveResponseBytes }) {
+      // A bound key must not see other agents.
+      if ("agent_id" in visibility) {
+        const own = await host.storage.agent(visibility.agent_id);
+        const fits =
+          own !== null &&
+          query.cursor === undefined &&
+          (query.offset ?? 0) === 0 &&
+          (query.status === undefined || (query.status === "suspended") === (own.suspended_at !== null));
+        return { status: 200, json: { agents: own !== null && fits ? [renderAgent(own)] : [], next_cursor: null } };
+      }
+      const { items, next_cursor } = await readPage<AgentRow>(
+        "agents",
+        { limit: query.limit ?? DEFAULT_LIMIT, bytes: host.config.server.max_page_bytes, offset: query.offset },
+        {
+          read: (after, limit) =>
+            host.storage.agents({
+              limit,
+              ...(query.status === undefined ? {} : { suspended: query.status === "suspended" }),
+              ...(query.cursor === undefined ? {} : { before_seq: decodeSeqCursor("agents", query.cursor) }),
+              ...(after === null
+                ? query.offset === undefined
+                  ? {}
+                  : { offset: query.offset }
+                : { before_seq: after.registered_seq }),
+            }),
+          size: ({ metadata, allowed_tools }) => metadata.length + JSON.stringify(allowed_tools).length,
+          position: (row) => row.registered_seq,
+          render: renderAgent,
+          turn: host.waitForReadSlot,
+          hold: reserveResponseBytes,
+        },
+      );
+      return listReply("agents", items, { next_cursor }, nextLink("/v1/agents", query, next_cursor));
+    },
+  });
+}
+
+function registerRoute(host: CoreHost, tag: string): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/agents",
+    tag,
+    summary: "Register an agent",
+    scope: "agents:write",
+    body: schema.AgentBody,
+    idempotent: true,
+    responses: {
+      200: { ...AGENT_RESPONSE, description: "It was registered by an earlier request with this Idempotency-Key." },
+      201: { ...AGENT_RESPONSE, description: "Registered." },
+    },
+    errors: ["AGENT_ID_TAKEN", "AGENT_MISMATCH", "IDEMPOTENCY_CONFLICT"],
+    async handle({ body, headers, credential }) {
+      const call = readIdempotentCall(headers, "POST /v1/agents", body);
+      const { row, replayed } = await registerAgent(host, credential, body, call);
+      const reply = agentReply(row, replayed ? 200 : 201);
+      return {
+        ...reply,
+        headers: {
+          ...reply.headers,
+          Location: `/v1/agents/${encodeURIComponent(row.id)}`,
+          ...(replayed ? REPLAYED_HEADERS : {}),
+        },
+      };
+    },
+  });
+}
+
+function readRoute(host: CoreHost, tag: string): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/agents/:id",
+    tag,
+    summary: "Read an agent",
+    scope: "agents:read",
+    params: schema.AgentParams,
+    responses: { 200: AGENT_RESPONSE },
+    errors: ["AGENT_NOT_FOUND"],
+    async handle({ params: { id }, credential: { visibility } }) {
+      const row = "agent_id" in visibility && visibility.agent_id !== id ? null : await host.storage.agent(id);
+      if (row === null) throw agentNotFound(id);
+      return agentReply(row);
+    },
+  });
+}
+
+function changeRoute(host: CoreHost, tag: string): Route {
+  return defineRoute({
+    method: "PATCH",
+    path: "/v1/agents/:id",
+    tag,
+    summary: "Change an agent",
+    scope: "agents:write",
+    params: schema.AgentParams,
+    headers: IF_MATCH,
+    body: schema.AgentPatch,
+    description: "Send the `ETag` that you read as `If-Match` to reject the change if the agent has changed since.",
+    responses: { 200: AGENT_RESPONSE },
+    errors: CHANGE_ERRORS,
+    async handle(context) {
+      const { metadata, ...rest } = context.body;
+      assertAllowedToolsSize(rest.allowed_tools);
+      const change = { ...rest, ...(metadata === undefined ? {} : { metadata: serializeMetadata(metadata) }) };
+      return agentReply(await changeAgent(host, context, "updated", () => change));
+    },
+  });
+}
+
+function suspendRoute(host: CoreHost, tag: string): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/agents/:id/suspend",
+    tag,
+    summary: "Suspend an agent",
+    scope: "agents:write",
+    params: schema.AgentParams,
+    headers: IF_MATCH,
+    body: schema.SuspendBody,
+    description:
+      "Denies every later submission of the agent with the reason code AGENT_SUSPENDED. Cancels its actions that are pending, allowed or approved. Repeat the request to cancel actions that an interrupted request left.",
+    responses: { 200: AGENT_RESPONSE },
+    errors: CHANGE_ERRORS,
+    handle: async (context) => agentReply(await suspendAgent(host, context, context.body.reason ?? null)),
+  });
+}
+
+function resumeRoute(host: CoreHost, tag: string): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/agents/:id/resume",
+    tag,
+    summary: "End a suspension",
+    scope: "agents:write",
+    params: schema.AgentParams,
+    headers: IF_MATCH,
+    responses: { 200: AGENT_RESPONSE },
+    errors: CHANGE_ERRORS,
+    handle: async (context) => agentReply(await resumeAgent(host, context)),
+  });
+}
+
+function agentReply(row: AgentRow, status = 200): Reply {
+  return { status, json: renderAgent(row), headers: { ETag: agentEtag(row) } };
+}
+
+function renderAgent(row: AgentRow): schema.AgentRecord {
+  const { id, name, description, allowed_tools, suspended_reason, version, created_by } = row;
+  return {
+    id,
+    name,
+    description,
+    allowed_tools,
+    metadata: JSON.parse(row.metadata) as Record<string, unknown>,
+    status: row.suspended_at === null ? "active" : "suspended",
+    suspended_at: row.suspended_at === null ? null : toRfc3339(row.suspended_at),
+    suspended_reason,
+    version,
+    created_by,
+    created_at: toRfc3339(row.created_at),
+    updated_at: toRfc3339(row.updated_at),
+  };
+}

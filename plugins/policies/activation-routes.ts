@@ -1,0 +1,41 @@
+/** Routes that activate and deactivate policies. */
+import type { CoreHost } from "../../src/core.ts";
+import { defineRoute, IF_MATCH, type Route } from "../../src/plugin.ts";
+import { activatePolicy, CHANGE_ERRORS, deactivatePolicy } from "./policy-changes.ts";
+import { policyReply, POLICY_RESPONSE } from "./policy-record.ts";
+import * as schema from "./schemas.ts";
+
+export function activateRoute(host: CoreHost, tag: string): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/policies/:id/activate",
+    tag,
+    summary: "Activate a version",
+    scope: "policies:activate",
+    params: schema.PolicyParams,
+    headers: IF_MATCH,
+    body: schema.ActivateBody,
+    description:
+      "Default: the latest version. Activating an older one is a rollback. Each request is decided by either the old or the new set.",
+    responses: { 200: POLICY_RESPONSE },
+    errors: [...CHANGE_ERRORS, "POLICY_VERSION_NOT_FOUND", "POLICY_INVALID", "SUGGESTED_RULE_UNTRIED"],
+    handle: async ({ params, body, headers, credential }) =>
+      policyReply(host, await activatePolicy(host, params.id, body.version ?? null, headers, credential)),
+  });
+}
+
+export function deactivateRoute(host: CoreHost, tag: string): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/policies/:id/deactivate",
+    tag,
+    summary: "Remove a policy from the active set",
+    scope: "policies:activate",
+    params: schema.PolicyParams,
+    headers: IF_MATCH,
+    responses: { 200: POLICY_RESPONSE },
+    errors: [...CHANGE_ERRORS, "POLICY_INVALID"],
+    handle: async ({ params, headers, credential }) =>
+      policyReply(host, await deactivatePolicy(host, params.id, headers, credential)),
+  });
+}
