@@ -50,29 +50,128 @@ const HEAD = "refs/assent/head";
 const MAX_PACKS = 20;
 
 export function openRepository(options: RepositoryOptions): Repository {
-  const { folder, timeoutMs, url, ref } = options;
-  const local = (args: readonly string[], input?: string): Promise<Buffer> =>
-    runGit(args, { dir: folder, timeoutMs, ...(input === undefined ? {} : { input }) });
-  const text = async (args: readonly string[]): Promise<string> => (await local(args)).toString("utf8").trim();
+  return new GitRepository(options);
+}
 
-  const remote: GitOptions = {
-    dir: folder,
-    timeoutMs,
-    env: options.env,
-    ...(options.secrets === undefined ? {} : { secrets: options.secrets }),
+class GitRepository implements Repository {
+  private readonly options: RepositoryOptions;
+  /** Options of commands that connect to the remote. */
+  private readonly remote: GitOptions;
+
+  constructor(options: RepositoryOptions) {
+    const { folder, timeoutMs, env, secrets } = options;
+    this.options = options;
+    this.remote = { dir: folder, timeoutMs, env, ...(secrets === undefined ? {} : { secrets }) };
+  }
+
+  async fetch(): Promise<string> {
+    for (let isRetry = false; ; isRetry = true) {
+      try {
+        if (isRetry || !(await this.isUsable())) await this.create();
+        const commit = await this.pull();
+        // Detect a damaged object now instead of when it is needed.
+        await this.run(["cat-file", "-e", `${commit}^{tree}`]);
+        return commit;
+      } catch (error) {
+        if (error instanceof RemoteError) throw error;
+        // The mirror itself may be damaged: create a new one and try again.
+        if (isRetry || !(await this.isDamaged()))
+          throw new RemoteError(
+            `the repository could not be fetched: ${error instanceof Error ? error.message : String(error)}`,
+          );
+      }
+    }
+  }
+
+  async files(
+    commit: string,
+    path: string,
+    recursive: boolean,
+    accepted: string | null,
+  ): Promise<{ files: PolicyFile[]; faults: TextFault[] }> {
+    await this.verify(commit, accepted);
+    const tree = path === "" ? `${commit}^{tree}` : `${commit}:${path}`;
+    const listing = await listPolicyTree(
+      this.run,
+      tree,
+      recursive,
+      "a link is not followed in a repository; put the file itself there",
+    ).catch((error: unknown) => {
+      throw new RemoteError(
+        `the commit ${commit} has no folder "${path}"${error instanceof GitError ? "" : `: ${String(error)}`}`,
+      );
+    });
+    const bytes = await this.sizes(commit, listing.files).catch((error: unknown) => {
+      if (error instanceof RemoteError) throw error;
+      throw new RemoteError(`the files of commit ${commit} could not be fetched: ${(error as Error).message}`);
+    });
+    const isTooLarge = (_: unknown, i: number): boolean => (bytes[i] ?? 0) > MAX_FILE_LENGTH;
+    const tooLarge = listing.files.filter(isTooLarge).map(({ name }): TextFault => ({
+      file: name,
+      line: null,
+      column: null,
+      message: `the file has more than ${MAX_FILE_LENGTH} bytes`,
+    }));
+    const files = listing.files.filter((file, i) => !isTooLarge(file, i));
+    const contents = await readPolicyTree(
+      this.run,
+      files,
+      (id) => new RemoteError(`the mirror does not have the object ${id}`),
+    );
+    return {
+      files: files.map(({ name }, i) => ({ name, content: contents[i] as Uint8Array })),
+      faults: [...listing.faults, ...tooLarge],
+    };
+  }
+
+  /** Runs git in the mirror, without a connection. */
+  private readonly run = (args: readonly string[], input?: string): Promise<Buffer> => {
+    const { folder, timeoutMs } = this.options;
+    return runGit(args, { dir: folder, timeoutMs, ...(input === undefined ? {} : { input }) });
   };
 
-  async function create(): Promise<void> {
+  private async text(args: readonly string[]): Promise<string> {
+    return (await this.run(args)).toString("utf8").trim();
+  }
+
+  private async create(): Promise<void> {
+    const { folder, timeoutMs } = this.options;
     await rm(folder, { recursive: true, force: true });
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await runGit(["init", "--bare", "--quiet", folder], { dir: null, timeoutMs });
+  }
+
+  private async isUsable(): Promise<boolean> {
+    try {
+      await this.text(["rev-parse", "--is-bare-repository"]);
+      // Packs only accumulate, because git does not garbage-collect a partial clone.
+      return (await this.packs()) <= MAX_PACKS;
+    } catch {
+      return false;
+    }
+  }
+
+  private async packs(): Promise<number> {
+    const names = await readdir(join(this.options.folder, "objects", "pack"));
+    return names.filter((name) => name.endsWith(".pack")).length;
+  }
+
+  /** Resolves to whether the mirror is damaged. An empty mirror is not. */
+  private async isDamaged(): Promise<boolean> {
+    try {
+      await this.run(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);
+      return false;
+    } catch {
+      return true;
+    }
   }
 
   /**
    * Fetches the newest commit and its trees, and file contents only if the server cannot omit them. Tries branches before
    * tags, like git. The refspec overwrites the ref, because a branch may be force-pushed.
    */
-  async function pull(partial = true): Promise<string> {
+  private async pull(partial = true): Promise<string> {
+    const { url, ref } = this.options;
     const wanted = ref === null ? ["HEAD"] : [`refs/heads/${ref}`, `refs/tags/${ref}`];
     for (const [i, name] of wanted.entries()) {
       try {
@@ -89,9 +188,9 @@ export function openRepository(options: RepositoryOptions): Repository {
             url,
             `${name}:${HEAD}`,
           ],
-          remote,
+          this.remote,
         );
-        return await text(["rev-parse", "--verify", "--quiet", `${HEAD}^{commit}`]);
+        return await this.text(["rev-parse", "--verify", "--quiet", `${HEAD}^{commit}`]);
       } catch (error) {
         if (!(error instanceof GitError)) throw error;
         const absent = /couldn't find remote ref/i.test(error.message);
@@ -106,92 +205,53 @@ export function openRepository(options: RepositoryOptions): Repository {
     throw new RemoteError("nothing is followed");
   }
 
-  async function isUsable(): Promise<boolean> {
-    try {
-      await text(["rev-parse", "--is-bare-repository"]);
-      // Packs only accumulate, because git does not garbage-collect a partial clone.
-      return (await packs()) <= MAX_PACKS;
-    } catch {
-      return false;
-    }
-  }
-
-  async function fetch(): Promise<string> {
-    for (let again = false; ; again = true) {
-      try {
-        if (again || !(await isUsable())) await create();
-        const commit = await pull();
-        // Detect a damaged object now instead of when it is needed.
-        await local(["cat-file", "-e", `${commit}^{tree}`]);
-        return commit;
-      } catch (error) {
-        if (error instanceof RemoteError) throw error;
-        // The mirror itself may be damaged: create a new one and try again.
-        if (again || !(await damaged()))
-          throw new RemoteError(
-            `the repository could not be fetched: ${error instanceof Error ? error.message : String(error)}`,
-          );
-      }
-    }
-  }
-
-  async function packs(): Promise<number> {
-    return (await readdir(join(folder, "objects", "pack"))).filter((name) => name.endsWith(".pack")).length;
-  }
-
   /** Resolves to the sizes of the files in bytes. Fetches files that the partial clone does not have yet. */
-  async function sizes(commit: string, files: readonly TreeFile[]): Promise<(number | null)[]> {
-    const here = await sizePolicyTree(local, files).catch(() => files.map(() => null));
-    if (!here.includes(null)) return here;
+  private async sizes(commit: string, files: readonly TreeFile[]): Promise<(number | null)[]> {
+    const present = await sizePolicyTree(this.run, files).catch(() => files.map(() => null));
+    if (!present.includes(null)) return present;
     try {
-      await runGit(
-        // Like git's own fetch of missing objects: if git named the commits it has, the server would omit their files.
-        [
-          "-c",
-          "fetch.negotiationAlgorithm=noop",
-          "fetch",
-          "--quiet",
-          "--no-tags",
-          "--no-write-fetch-head",
-          "--recurse-submodules=no",
-          "--filter=blob:none",
-          "--stdin",
-          "--",
-          url,
-        ],
-        { ...remote, input: `${files.map(({ id }) => id).join("\n")}\n` },
-      );
+      await this.fetchObjects(files.map(({ id }) => id));
     } catch (error) {
       if (!(error instanceof GitError)) throw error;
       // A server may not serve single objects: then fetch the whole commit.
-      await create();
-      if ((await pull(false)) !== commit)
+      await this.create();
+      if ((await this.pull(false)) !== commit)
         throw new RemoteError(`the repository moved on from commit ${commit} while it was fetched`);
     }
-    return sizePolicyTree(local, files);
+    return sizePolicyTree(this.run, files);
   }
 
-  /** Resolves to whether the mirror is damaged. An empty mirror is not. */
-  async function damaged(): Promise<boolean> {
-    try {
-      await local(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);
-      return false;
-    } catch {
-      return true;
-    }
+  private async fetchObjects(ids: readonly string[]): Promise<void> {
+    await runGit(
+      // Like git's own fetch of missing objects: if git named the commits it has, the server would omit their files.
+      [
+        "-c",
+        "fetch.negotiationAlgorithm=noop",
+        "fetch",
+        "--quiet",
+        "--no-tags",
+        "--no-write-fetch-head",
+        "--recurse-submodules=no",
+        "--filter=blob:none",
+        "--stdin",
+        "--",
+        this.options.url,
+      ],
+      { ...this.remote, input: `${ids.join("\n")}\n` },
+    );
   }
 
-  async function verify(commit: string, accepted: string | null): Promise<void> {
-    const { signers } = options;
+  private async verify(commit: string, accepted: string | null): Promise<void> {
+    const { signers, folder, timeoutMs, url } = this.options;
     if (signers === null) return;
     const mirror: Mirror = {
       folder,
       timeoutMs,
-      async deepen(of, by) {
+      deepen: async (of, by) => {
         const how = by === null ? "--unshallow" : `--deepen=${by}`;
         await runGit(
           ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--filter=tree:0", how, "--", url, of],
-          remote,
+          this.remote,
         );
       },
     };
@@ -203,43 +263,4 @@ export function openRepository(options: RepositoryOptions): Repository {
       throw new RemoteError(`the commit ${commit} ${why}`);
     }
   }
-
-  return {
-    fetch,
-    async files(commit, path, recursive, accepted) {
-      await verify(commit, accepted);
-      const tree = path === "" ? `${commit}^{tree}` : `${commit}:${path}`;
-      const listing = await listPolicyTree(
-        local,
-        tree,
-        recursive,
-        "a link is not followed in a repository; put the file itself there",
-      ).catch((error: unknown) => {
-        throw new RemoteError(
-          `the commit ${commit} has no folder "${path}"${error instanceof GitError ? "" : `: ${String(error)}`}`,
-        );
-      });
-      const bytes = await sizes(commit, listing.files).catch((error: unknown) => {
-        if (error instanceof RemoteError) throw error;
-        throw new RemoteError(`the files of commit ${commit} could not be fetched: ${(error as Error).message}`);
-      });
-      const isTooLarge = (_: unknown, i: number): boolean => (bytes[i] ?? 0) > MAX_FILE_LENGTH;
-      const tooLarge = listing.files.filter(isTooLarge).map(({ name }): TextFault => ({
-        file: name,
-        line: null,
-        column: null,
-        message: `the file has more than ${MAX_FILE_LENGTH} bytes`,
-      }));
-      const files = listing.files.filter((file, i) => !isTooLarge(file, i));
-      const contents = await readPolicyTree(
-        local,
-        files,
-        (id) => new RemoteError(`the mirror does not have the object ${id}`),
-      );
-      return {
-        files: files.map(({ name }, i) => ({ name, content: contents[i] as Uint8Array })),
-        faults: [...listing.faults, ...tooLarge],
-      };
-    },
-  };
 }

@@ -1,0 +1,135 @@
+/** Loads the policies of the newest commit, and polls for newer ones. */
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import type { CoreHost } from "../../src/core.ts";
+import {
+  parsePolicyFolder,
+  type PolicyBundle,
+  type PolicySource,
+  PolicySourceError,
+  testPolicyFolder,
+} from "../../src/plugin.ts";
+import { GitError } from "./git.ts";
+import type { Options } from "./options.ts";
+import { Poller } from "./poller.ts";
+import { openRemote, type Remote } from "./remote-repository.ts";
+import { RemoteError, type Repository } from "./repository.ts";
+
+export class GitSource implements PolicySource {
+  readonly name = "policy-git";
+  private readonly host: CoreHost;
+  private readonly options: Options;
+  private readonly remote: Remote;
+  /** Recorded with each bundle. */
+  private readonly about: Record<string, string>;
+  /** The last loaded commit, whether it was accepted or not. */
+  private seen: string | null = null;
+  /** Only one git command at a time uses the mirror. */
+  private working: Promise<unknown> = Promise.resolve();
+  /** Null while the source is not watched. */
+  private poller: Poller | null = null;
+
+  constructor(host: CoreHost, options: Options, remote: Remote) {
+    this.host = host;
+    this.options = options;
+    this.remote = remote;
+    this.about = {
+      kind: "git",
+      url: remote.url,
+      ...(options.ref === undefined ? {} : { ref: options.ref }),
+      ...(remote.folder === "" ? {} : { folder: remote.folder }),
+    };
+  }
+
+  load(): Promise<PolicyBundle> {
+    return this.alone(async () => {
+      const repository = this.open();
+      let commit: string | null = null;
+      try {
+        commit = await repository.fetch();
+        this.seen = commit;
+        return await this.read(repository, commit);
+      } catch (error) {
+        if (error instanceof PolicySourceError) throw error;
+        throw this.toSourceError(error, commit);
+      }
+    });
+  }
+
+  watch(changed: () => void): () => Promise<void> {
+    const { host, options, remote } = this;
+    const poller = new Poller({
+      lease: host.leaderLease("policy-git"),
+      intervalMs: options.interval_seconds * 1000,
+      fetch: () => this.alone(() => this.open().fetch()),
+      loaded: () => this.seen,
+      changed,
+      failed: (error) =>
+        host.log.warn("the policy repository could not be polled; trying again", {
+          url: remote.url,
+          error: String(error),
+        }),
+    });
+    this.poller = poller;
+    poller.start();
+    return () => {
+      this.poller = null;
+      return poller.stop();
+    };
+  }
+
+  /** Polls the repository now, even if this process is not the leader. */
+  pollNow(): void {
+    this.poller?.pollNow();
+  }
+
+  private alone<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.working.then(work);
+    this.working = result.catch(() => undefined);
+    return result;
+  }
+
+  private open(): Repository {
+    const name = createHash("sha256").update(this.remote.url).digest("hex").slice(0, 16);
+    return openRemote(this.remote, this.options, join(this.host.config.data, "policy-git", name));
+  }
+
+  private async read(repository: Repository, commit: string): Promise<PolicyBundle> {
+    const { url, folder } = this.remote;
+    const accepted = await this.acceptedBefore(commit);
+    const { files, faults } = await repository.files(commit, folder, this.options.recursive, accepted);
+    const where = `${folder === "" ? url : `${url}/${folder}`}@${commit.slice(0, 12)}`;
+    const checked = testPolicyFolder(
+      parsePolicyFolder(where, files, { unread: faults, environment: this.host.config.environment }),
+    );
+    if (checked.faults.length > 0)
+      throw new PolicySourceError(
+        `${checked.faults.length} ${checked.faults.length === 1 ? "fault" : "faults"} in commit ${commit}`,
+        checked.faults,
+        { ...this.about, commit },
+      );
+    return {
+      policies: checked.documents.map(({ document, file }) => ({ document, origin: `${file}@${commit}` })),
+      source: { ...this.about, commit },
+    };
+  }
+
+  /** Resolves to the last commit that any process accepted; null if the configuration now follows another branch or repository. */
+  private async acceptedBefore(commit: string): Promise<string | null> {
+    const { signed_by, accept, ref } = this.options;
+    if (signed_by === undefined || commit === accept) return null;
+    const stored = await this.host.storage.meta("policy_source:policy-git");
+    const { source = {} } = (stored === null ? {} : JSON.parse(stored)) as { source?: Record<string, string> };
+    return source["url"] === this.remote.url && source["ref"] === ref ? (source["commit"] ?? null) : null;
+  }
+
+  /** Throws the error itself if it is neither of the remote nor of git. */
+  private toSourceError(error: unknown, commit: string | null): PolicySourceError {
+    if (!(error instanceof RemoteError || error instanceof GitError)) throw error;
+    const { message } = error;
+    return new PolicySourceError(message, [{ file: this.remote.url, line: null, column: null, message }], {
+      ...this.about,
+      ...(commit === null ? {} : { commit }),
+    });
+  }
+}

@@ -1,0 +1,80 @@
+/** Polls the repository at an interval, in the process that has the lease, and on request in any process. */
+import type { LeaderLease } from "../../src/core.ts";
+import { RemoteError } from "./repository.ts";
+
+/** Time until a poll that waits for a running one is tried again. Milliseconds. */
+const BUSY_RETRY_MS = 100;
+
+interface PollerOptions {
+  lease: LeaderLease;
+  intervalMs: number;
+  /** Resolves to the newest commit. Rejects with RemoteError. */
+  fetch(): Promise<string>;
+  /** Returns the last loaded commit. */
+  loaded(): string | null;
+  /** Called when there is another commit. */
+  changed(): void;
+  /** Called when a poll failed for a reason other than the remote. */
+  failed(error: unknown): void;
+}
+
+export class Poller {
+  private readonly options: PollerOptions;
+  private timer: ReturnType<typeof setTimeout> | null = null;
+  private polling: Promise<void> | null = null;
+  private hasStopped = false;
+  /** Whether the last poll failed. Then `changed` is called on each poll, so that the failure and its end are reported. */
+  private hasFailed = false;
+
+  constructor(options: PollerOptions) {
+    this.options = options;
+  }
+
+  start(): void {
+    this.schedule(this.options.intervalMs);
+  }
+
+  /** Polls now, even if this process is not the leader. */
+  pollNow(): void {
+    this.schedule(0, true);
+  }
+
+  /** Waits for the running poll, and releases the lease. */
+  async stop(): Promise<void> {
+    this.hasStopped = true;
+    if (this.timer !== null) clearTimeout(this.timer);
+    await this.polling;
+    await this.options.lease.release().catch(() => undefined);
+  }
+
+  /** @param isUrgent whether this process polls even if it is not the leader */
+  private schedule(ms: number, isUrgent = false): void {
+    if (this.hasStopped) return;
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      this.timer = null;
+      if (this.polling !== null) return this.schedule(BUSY_RETRY_MS, isUrgent);
+      this.polling = this.poll(isUrgent)
+        .catch((error: unknown) => this.options.failed(error))
+        .finally(() => {
+          this.polling = null;
+          if (this.timer === null) this.schedule(this.options.intervalMs);
+        });
+    }, ms);
+    this.timer.unref?.();
+  }
+
+  private async poll(isUrgent: boolean): Promise<void> {
+    const { lease, fetch, loaded, changed } = this.options;
+    if (!isUrgent && !(await lease.isLeader())) return;
+    let commit: string | null = null;
+    try {
+      commit = await fetch();
+    } catch (error) {
+      if (!(error instanceof RemoteError)) throw error;
+    }
+    if (this.hasStopped || (commit === loaded() && commit !== null && !this.hasFailed)) return;
+    this.hasFailed = commit === null;
+    changed();
+  }
+}

@@ -1,0 +1,84 @@
+/** The remote repository of the options, and how to sign in to it. */
+import { readFileSync } from "node:fs";
+import { posix } from "node:path";
+import type { Options } from "./options.ts";
+import { openRepository, RemoteError, type Repository } from "./repository.ts";
+
+export interface Remote {
+  /** Without credentials. */
+  readonly url: string;
+  /** Folder in the repository; empty for its root. */
+  readonly folder: string;
+  readonly username: string | null;
+  readonly password: string | null;
+}
+
+const SSH_ONLY = /^(ssh:\/\/|[^/:]+@[^/:]+:)/;
+
+/** @param given the option "url". Throws an error if the options contradict each other. */
+export function readRemote(options: Options, given: string): Remote {
+  const { url, username, password } = withoutCredentials(given);
+  if (url.startsWith("-") || /^ext::/i.test(url)) throw new Error(`"${url}" is not the address of a repository`);
+  if (options.password !== undefined && options.password_file !== undefined)
+    throw new Error('option "password_file": give either password or password_file');
+  const http = /^https?:\/\//i.test(url);
+  if ((options.password !== undefined || options.password_file !== undefined) && !http)
+    throw new Error('option "password": only http and https take one; ssh takes ssh_key_file');
+  if (options.ssh_key_file !== undefined && !SSH_ONLY.test(url))
+    throw new Error('option "ssh_key_file": only ssh takes one');
+  return { url, folder: posix.normalize(`/${options.folder}`).slice(1).replace(/\/$/, ""), username, password };
+}
+
+/**
+ * Opens the repository with the credentials of the options. Call it for each fetch, because the token in the password file
+ * can change while the service runs.
+ *
+ * @param mirror folder of the mirror
+ */
+export function openRemote({ url, username, password }: Remote, options: Options, mirror: string): Repository {
+  const secret =
+    options.password_file === undefined ? (options.password ?? password) : readSecret(options.password_file);
+  const basic =
+    secret === null || secret === undefined
+      ? null
+      : Buffer.from(`${options.username ?? username ?? "git"}:${secret}`).toString("base64");
+  return openRepository({
+    url,
+    ref: options.ref ?? null,
+    folder: mirror,
+    timeoutMs: options.timeout_seconds * 1000,
+    secrets: basic === null ? [] : [["http.extraHeader", `Authorization: Basic ${basic}`]],
+    env: SSH_ONLY.test(url) ? { GIT_SSH_COMMAND: sshCommand(options) } : {},
+    signers: options.signed_by ?? null,
+  });
+}
+
+/** Removes credentials from the URL, so that they do not appear in logs and in the ledger. */
+function withoutCredentials(given: string): { url: string; username: string | null; password: string | null } {
+  if (!/^https?:\/\//i.test(given)) return { url: given, username: null, password: null };
+  const url = new URL(given);
+  const credentials = {
+    username: url.username === "" ? null : decodeURIComponent(url.username),
+    password: url.password === "" ? null : decodeURIComponent(url.password),
+  };
+  url.username = "";
+  url.password = "";
+  return { url: url.href, ...credentials };
+}
+
+function readSecret(path: string): string {
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch (error) {
+    throw new RemoteError(`the password file cannot be read: ${(error as Error).message}`);
+  }
+}
+
+function sshCommand({ ssh_key_file, known_hosts_file }: Options): string {
+  const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+  return [
+    "ssh -o BatchMode=yes -o StrictHostKeyChecking=yes",
+    ...(ssh_key_file === undefined ? [] : [`-o IdentitiesOnly=yes -i ${quoted(ssh_key_file)}`]),
+    ...(known_hosts_file === undefined ? [] : [`-o UserKnownHostsFile=${quoted(known_hosts_file)}`]),
+  ].join(" ");
+}
