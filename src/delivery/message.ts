@@ -1,9 +1,10 @@
 /** Builds the message for a notifier from a row of the outbox: the current state of the action, and a link for this person. */
-import type { Message, MessageAction, MessageBase, ThrottleMessage } from "../contract/notifier.ts";
+import type { ApprovalMessage, Message, MessageAction, MessageBase, ThrottleMessage } from "../contract/notifier.ts";
 import {
   type ActionRow,
   type ApprovalRow,
   type DeliveryRow,
+  type EntryRow,
   nullIfCorrupt,
   type Storage,
 } from "../contract/storage.ts";
@@ -46,6 +47,20 @@ interface MessageOptions {
   digests?: ReadonlySet<string>;
 }
 
+/** Members that all messages have. */
+type BaseMembers = Omit<MessageBase, "kind">;
+/** Members of all messages about actions. */
+type CommonMembers = Omit<ThrottleMessage, "kind" | "person" | "throttle"> & { person: string | null };
+
+/** The action that a request for approval is about, and the earlier request to the same person. */
+interface RequestSubject {
+  kind: ApprovalMessage["kind"];
+  action: ActionRow;
+  votes: readonly ApprovalRow[];
+  set: CompiledPolicySet;
+  request: DeliveryRow | undefined;
+}
+
 export function isObsolete(built: Message | ObsoleteMessage): built is ObsoleteMessage {
   return "obsoleteReason" in built;
 }
@@ -60,24 +75,28 @@ export function expiresWithAction(row: Pick<DeliveryRow, "kind">): boolean {
   return isApprovalRequest(row) || row.kind === "approval_reminder";
 }
 
-export function createMessageBuilder({
-  storage,
-  clock,
-  mac,
-  policies,
-  publicUrl,
-  digests = new Set(),
-}: MessageOptions): MessageBuilder {
-  async function build(row: DeliveryRow): Promise<Message | ObsoleteMessage> {
+export function createMessageBuilder(options: MessageOptions): MessageBuilder {
+  return new StoredMessageBuilder(options);
+}
+
+class StoredMessageBuilder implements MessageBuilder {
+  private readonly options: MessageOptions;
+
+  constructor(options: MessageOptions) {
+    this.options = options;
+  }
+
+  async build(row: DeliveryRow): Promise<Message | ObsoleteMessage> {
     const base = { id: row.id, attempt: row.attempts + 1, to: row.recipient, at: toRfc3339(row.created_at) };
-    if (row.kind === "event") return event(row, base);
-    if (row.kind === "stop") return stop(row, base);
+    if (row.kind === "event") return this.buildEvent(row, base);
+    if (row.kind === "stop") return this.buildStop(row, base);
+    const { storage, policies } = this.options;
     const action = row.action_id === null ? null : await storage.action(row.action_id);
     if (action === null) return { obsoleteReason: "the action does not exist" };
     if (action.erased_at !== null) return { obsoleteReason: "the request was erased" };
     const votes = await storage.approvals(action.id);
     const set = await policies();
-    const common = {
+    const common: CommonMembers = {
       ...base,
       channel: row.channel ?? "",
       person: row.person,
@@ -87,50 +106,59 @@ export function createMessageBuilder({
       if (action.status !== "unknown") return { obsoleteReason: "the outcome is known by now" };
       return { ...common, kind: row.kind, reference: null };
     }
-    if (row.kind === "agent_throttled") return throttled(row, common);
+    if (row.kind === "agent_throttled") return this.buildThrottled(row, common);
     if (row.kind === "break_glass") return { ...common, kind: row.kind, reference: null };
-    const request = await earlierRequest(row, action.id);
+    const request = await this.earlierRequest(row, action.id);
     if (row.kind === "approval_closed") {
       if (request?.state !== "delivered") return { obsoleteReason: "the request itself was not delivered" };
-      if (request.reference === null && digests.has(row.channel ?? ""))
+      if (request.reference === null && this.options.digests?.has(common.channel) === true)
         return { obsoleteReason: "the channel gets digests, and no message of its own was sent for the request" };
       return { ...common, kind: row.kind, reference: request.reference };
     }
+    return this.buildRequest(common, { kind: row.kind, action, votes, set, request });
+  }
+
+  /** Builds a request for approval, or a reminder of one. */
+  private async buildRequest(
+    common: CommonMembers,
+    { kind, action, votes, set, request }: RequestSubject,
+  ): Promise<Message | ObsoleteMessage> {
+    const { storage, clock } = this.options;
     if (action.status !== "pending_approval" || (action.expires_at ?? 0) <= clock())
       return { obsoleteReason: "the action is no longer waiting" };
-    const mayGrant = row.kind !== "approval_reminder" && action.plan_id === null;
+    const mayGrant = kind !== "approval_reminder" && action.plan_id === null;
     const grants = !mayGrant ? [] : await readGrantOffers(storage, action, set);
-    const principal = row.person === null ? null : principalOfOwner(row.person);
+    const principal = common.person === null ? null : principalOfOwner(common.person);
     if (votes.some((vote) => vote.principal === principal)) return { obsoleteReason: "this person has voted" };
-    if (row.kind === "approval_reminder" && request?.state !== "delivered")
+    if (kind === "approval_reminder" && request?.state !== "delivered")
       return { obsoleteReason: "the request itself was not delivered" };
-    const asked = { ...common.action, grants };
     return {
       ...common,
-      action: asked,
-      kind: row.kind,
-      link: link(action, principal),
+      action: { ...common.action, grants },
+      kind,
+      link: this.linkTo(action, principal),
       others: [],
       reference: request?.reference ?? null,
     };
   }
 
-  function link(action: ActionRow, principal: string | null): string {
-    if (action.plan_id !== null) return `${publicUrl()}/#/plans/${action.plan_id}`;
-    if (principal === null) return `${publicUrl()}/approve#${action.id}`;
+  private linkTo(action: ActionRow, principal: string | null): string {
+    const url = this.options.publicUrl();
+    if (action.plan_id !== null) return `${url}/#/plans/${action.plan_id}`;
+    if (principal === null) return `${url}/approve#${action.id}`;
     const claims = {
       action_id: action.id,
       request_hash: effectiveHash(action),
       approver: principal,
       expires_at: action.expires_at ?? 0,
     };
-    return `${publicUrl()}/approve#${makeToken("link", claims, mac)}`;
+    return `${url}/approve#${makeToken("link", claims, this.options.mac)}`;
   }
 
   /** Returns the latest request for approval that was sent to the same destination and person. */
-  async function earlierRequest(row: DeliveryRow, actionId: string): Promise<DeliveryRow | undefined> {
+  private async earlierRequest(row: DeliveryRow, actionId: string): Promise<DeliveryRow | undefined> {
     if (isApprovalRequest(row)) return undefined;
-    const deliveries = await storage.deliveriesOfAction(actionId);
+    const deliveries = await this.options.storage.deliveriesOfAction(actionId);
     return deliveries
       .filter(
         (other) => isApprovalRequest(other) && other.destination === row.destination && other.person === row.person,
@@ -138,19 +166,16 @@ export function createMessageBuilder({
       .at(-1);
   }
 
-  async function throttled(
-    row: DeliveryRow,
-    common: Omit<ThrottleMessage, "kind" | "person" | "throttle">,
-  ): Promise<Message | ObsoleteMessage> {
-    const [stored] = await storage.entries(row.seq, row.seq + 1);
+  private async buildThrottled(row: DeliveryRow, common: CommonMembers): Promise<Message | ObsoleteMessage> {
+    const stored = await this.readEntry(row);
     if (stored === undefined) return { obsoleteReason: "the entry does not exist" };
     const { requests, usual, until } = decodeEntry<ThrottleEntry>(stored.bytes);
-    if (Date.parse(until) <= clock()) return { obsoleteReason: "the throttling is over" };
+    if (Date.parse(until) <= this.options.clock()) return { obsoleteReason: "the throttling is over" };
     return { ...common, person: row.person ?? "", kind: "agent_throttled", throttle: { requests, usual, until } };
   }
 
-  async function stop(row: DeliveryRow, base: Omit<MessageBase, "kind">): Promise<Message | ObsoleteMessage> {
-    const [stored] = await storage.entries(row.seq, row.seq + 1);
+  private async buildStop(row: DeliveryRow, base: BaseMembers): Promise<Message | ObsoleteMessage> {
+    const stored = await this.readEntry(row);
     if (stored === undefined) return { obsoleteReason: "the entry does not exist" };
     const { stop: about, change, comment, approvals, needed, by } = decodeEntry<StopEntry>(stored.bytes);
     return {
@@ -158,27 +183,25 @@ export function createMessageBuilder({
       kind: "stop",
       channel: row.channel ?? "",
       person: row.person,
-      link: `${publicUrl()}/`,
+      link: `${this.options.publicUrl()}/`,
       stop: { ...about, change, comment, approvals, needed, by: by.principal },
     };
   }
 
-  async function event(row: DeliveryRow, base: Omit<MessageBase, "kind">): Promise<Message | ObsoleteMessage> {
-    const [entry] = await storage.entries(row.seq, row.seq + 1);
+  private async buildEvent(row: DeliveryRow, base: BaseMembers): Promise<Message | ObsoleteMessage> {
+    const entry = await this.readEntry(row);
     if (entry === undefined) return { obsoleteReason: "the entry does not exist" };
     return {
       ...base,
       kind: "event",
-      event: {
-        seq: entry.seq,
-        hash: toHex(entry.leaf_hash),
-        type: entry.type,
-        entry: decodeEntry(entry.bytes),
-      },
+      event: { seq: entry.seq, hash: toHex(entry.leaf_hash), type: entry.type, entry: decodeEntry(entry.bytes) },
     };
   }
 
-  return { build };
+  /** Returns the entry that the delivery is about. */
+  private async readEntry({ seq }: DeliveryRow): Promise<EntryRow | undefined> {
+    return (await this.options.storage.entries(seq, seq + 1))[0];
+  }
 }
 
 /** Earlier requests that the scopes in a message are tried on. Fewer than on the page, because bursts send many messages. */

@@ -12,7 +12,14 @@ import type { Ledger } from "../contract/ledger.ts";
 import type { Permits, PublishedPermitKey } from "../contract/permits.ts";
 import { StorageError, type LedgerHead, type Storage } from "../contract/storage.ts";
 import { fromHex, toHex } from "../domain/hash.ts";
-import { checkPermit, signPermit, permitKeyId } from "../domain/permit.ts";
+import {
+  checkPermit,
+  signPermit,
+  permitKeyId,
+  type PermitFault,
+  type PermitSubject,
+  type PermitTerms,
+} from "../domain/permit.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import type { Directory } from "./directory.ts";
 import {
@@ -73,54 +80,62 @@ interface PermitKeyOptions {
  * key that is not one of this store's, or whose permits are no longer accepted.
  */
 export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitKeyService> {
-  const { config, storage, directory, vault, clock, log } = options;
-  const files = { now: join(config.data, FILE), next: join(config.data, NEXT_FILE) };
-  const follow = async (): Promise<void> => directory.follow(storage, (await options.head()).epoch);
-  await follow();
-  const first = storage.exclusive ? null : sharedFault(config);
-  if (first !== null) throw new VaultError(first);
+  const { config, storage, directory, log } = options;
+  const files = keyFiles(config);
+  await directory.follow(storage, (await options.head()).epoch);
+  const fault = storage.exclusive ? null : sharedFault(config);
+  if (fault !== null) throw new VaultError(fault);
   // A key whose rotation was interrupted before its file replaced the old one.
   const waiting = config.permits.key === null ? readSecret(files.next, log) : null;
   if (waiting !== null && publicHex(waiting) === directory.permitKeys().at(-1)?.public_key)
     moveIntoPlace(files.next, files.now);
   const privateKey = readPrivateKey(config.permits.key ?? readOrCreate(files.now, log, generatePrivateKey), NAME);
   const publicKey = rawPublicKey(privateKey);
-  const own = toHex(publicKey);
   if (options.isLogKey(publicKey))
     throw new VaultError(`the permit key is the key of the log: permits have one of their own, ${CREATE_KEY_HINT}`);
-  const kid = permitKeyId(publicKey);
-  const pinned = await pin(storage, own);
-  const signer = createSigner(privateKey);
-  const imported = new Map<string, PublishedPermitKey>();
+  const first = await pin(storage, toHex(publicKey));
+  const keys = new PermitKeys(options, publicKey, createSigner(privateKey), first);
+  if (!options.anyKey) keys.assertOwn();
+  return keys;
+}
 
-  /** Returns the same object each time, because the vault caches imported keys by object. */
-  function keyOf(hex: string, until: number | null): PublishedPermitKey {
-    const name = `${hex} ${until}`;
-    const kept = imported.get(name);
-    if (kept !== undefined) return kept;
-    const bytes = fromHex(hex);
-    const key = { kid: permitKeyId(bytes), publicKey: bytes, until };
-    imported.set(name, key);
-    return key;
+function keyFiles({ data }: Pick<Config, "data">): { now: string; next: string } {
+  return { now: join(data, FILE), next: join(data, NEXT_FILE) };
+}
+
+class PermitKeys implements PermitKeyService {
+  private readonly options: PermitKeyOptions;
+  /** This process's key, in hex. */
+  private readonly own: string;
+  private readonly kid: string;
+  private readonly signer: ReturnType<typeof createSigner>;
+  /** The store's first key, in hex. */
+  private readonly first: string;
+  private readonly imported = new Map<string, PublishedPermitKey>();
+  private hasWarned = false;
+
+  constructor(
+    options: PermitKeyOptions,
+    publicKey: Uint8Array,
+    signer: ReturnType<typeof createSigner>,
+    first: string,
+  ) {
+    this.options = options;
+    this.own = toHex(publicKey);
+    this.kid = permitKeyId(publicKey);
+    this.signer = signer;
+    this.first = first;
   }
 
-  /** Returns all keys: the one that signs first, then the others from the latest to the oldest. */
-  function all(): PublishedPermitKey[] {
-    const rotations = directory.permitKeys();
-    const keys = [keyOf(rotations.at(-1)?.public_key ?? pinned, null)];
-    for (const { previous, previous_until } of rotations.toReversed()) keys.push(keyOf(previous, previous_until));
-    return keys;
-  }
-
-  const valid = (now: number): PublishedPermitKey[] => all().filter(({ until }) => until === null || until > now);
-
-  function assertOwn(): void {
-    const mine = all().find((key) => key.kid === kid);
-    if (mine !== undefined && (mine.until ?? Infinity) > clock()) {
+  /** Throws VaultError if the process's key is not one of the store's, or if its permits are no longer accepted. */
+  assertOwn(): void {
+    const mine = this.ownKey();
+    if (mine !== undefined && (mine.until ?? Infinity) > this.options.clock()) {
       if (mine.until !== null)
-        log.warn("the configured permit key was rotated; this process signs no permit that ends after this time", {
-          until: toRfc3339(mine.until),
-        });
+        this.options.log.warn(
+          "the configured permit key was rotated; this process signs no permit that ends after this time",
+          { until: toRfc3339(mine.until) },
+        );
       return;
     }
     const why =
@@ -130,17 +145,14 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
     );
   }
 
-  if (!options.anyKey) assertOwn();
-
-  let warned = false;
-  function assertSigns(expiresAt: number): void {
-    const mine = all().find((key) => key.kid === kid);
+  assertSigns(expiresAt: number): void {
+    const mine = this.ownKey();
     if (mine !== undefined && mine.until === null) return;
-    if (!warned)
-      log.warn("the permit key of this process was rotated; start it again with the new one", {
+    if (!this.hasWarned)
+      this.options.log.warn("the permit key of this process was rotated; start it again with the new one", {
         signs_until: mine === undefined ? null : toRfc3339(mine.until as number),
       });
-    warned = true;
+    this.hasWarned = true;
     if (mine === undefined || (mine.until as number) < expiresAt)
       throw new Refusal(
         "PERMIT_KEY_RETIRED",
@@ -148,54 +160,102 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
       );
   }
 
-  return {
-    assertSigns,
-    signs: (hex) => hex === own || all().some((key) => toHex(key.publicKey) === hex),
-    async make(subject, grant) {
-      assertSigns(grant.expires_at);
-      return signPermit(subject, grant, kid, (message) => signer.sign(message));
-    },
-    check: (permit, subject, now) => checkPermit(permit, subject, now, valid(now), (...args) => vault.verify(...args)),
-    async published() {
-      await follow();
-      return valid(clock());
-    },
-    async rotate(ledger, { key, overlap }) {
-      await follow();
-      const present = all()[0] as PublishedPermitKey;
-      const lost = present.kid !== kid;
-      if (key === null && config.permits.key !== null)
-        throw new VaultError(
-          `permits.key names the key that signs permits: name the file of the new one, ${CREATE_KEY_HINT}`,
-        );
-      // If the key in the data folder was lost, this start has just created the next one.
-      const given = key ?? readOrCreate(lost ? files.now : files.next, log, generatePrivateKey);
-      const next = publicHex(given);
-      const until = await ledger.transact(async (tx) => {
-        const keys = all();
-        if (keys.some(({ publicKey }) => toHex(publicKey) === next))
-          throw new VaultError(`permits were signed with this key before: ${CREATE_KEY_HINT}`);
-        if (options.isLogKey(fromHex(next))) throw new VaultError(`this is the key of the log: ${CREATE_KEY_HINT}`);
-        // If this process never had the old key, only the store says that it was ours, and anyone with write access could
-        // have put it there. So its permits end at once.
-        const previous_until = tx.now + (lost ? 0 : overlap * 1000);
-        tx.record({
-          type: "permit_key",
-          v: 1,
-          at: toRfc3339(tx.now),
-          public_key: next,
-          previous: toHex((keys[0] as PublishedPermitKey).publicKey),
-          previous_until: toRfc3339(previous_until),
-          by: null,
-        });
-        tx.bumpEpoch();
-        return previous_until;
+  signs(hex: string): boolean {
+    return hex === this.own || this.all().some((key) => toHex(key.publicKey) === hex);
+  }
+
+  async make(subject: PermitSubject, grant: PermitTerms): Promise<string> {
+    this.assertSigns(grant.expires_at);
+    return signPermit(subject, grant, this.kid, (message) => this.signer.sign(message));
+  }
+
+  check(permit: string, subject: PermitSubject, now: number): PermitFault | null {
+    return checkPermit(permit, subject, now, this.valid(now), (...args) => this.options.vault.verify(...args));
+  }
+
+  async published(): Promise<readonly PublishedPermitKey[]> {
+    await this.follow();
+    return this.valid(this.options.clock());
+  }
+
+  async rotate(ledger: Ledger, { key, overlap }: PermitRotation): ReturnType<PermitKeyService["rotate"]> {
+    const { config, log } = this.options;
+    const files = keyFiles(config);
+    await this.follow();
+    const present = this.all()[0] as PublishedPermitKey;
+    const isLost = present.kid !== this.kid;
+    if (key === null && config.permits.key !== null)
+      throw new VaultError(
+        `permits.key names the key that signs permits: name the file of the new one, ${CREATE_KEY_HINT}`,
+      );
+    // If the key in the data folder was lost, this start has just created the next one.
+    const given = key ?? readOrCreate(isLost ? files.now : files.next, log, generatePrivateKey);
+    const next = publicHex(given);
+    // If this process never had the old key, only the store says that it was ours, and anyone with write access could have
+    // put it there. So its permits end at once.
+    const until = await this.record(ledger, next, isLost ? 0 : overlap);
+    if (key === null && !isLost) moveIntoPlace(files.next, files.now);
+    return { kid: permitKeyId(fromHex(next)), previous: present.kid, until };
+  }
+
+  /** Records the next key. Resolves to the time at which permits of the previous one are no longer accepted. */
+  private record(ledger: Ledger, next: string, overlapSeconds: number): Promise<number> {
+    return ledger.transact(async (tx) => {
+      const keys = this.all();
+      if (keys.some(({ publicKey }) => toHex(publicKey) === next))
+        throw new VaultError(`permits were signed with this key before: ${CREATE_KEY_HINT}`);
+      if (this.options.isLogKey(fromHex(next))) throw new VaultError(`this is the key of the log: ${CREATE_KEY_HINT}`);
+      const previous_until = tx.now + overlapSeconds * 1000;
+      tx.record({
+        type: "permit_key",
+        v: 1,
+        at: toRfc3339(tx.now),
+        public_key: next,
+        previous: toHex((keys[0] as PublishedPermitKey).publicKey),
+        previous_until: toRfc3339(previous_until),
+        by: null,
       });
-      if (key === null && !lost) moveIntoPlace(files.next, files.now);
-      return { kid: permitKeyId(fromHex(next)), previous: present.kid, until };
-    },
-    close: () => signer.close(),
-  };
+      tx.bumpEpoch();
+      return previous_until;
+    });
+  }
+
+  close(): Promise<void> {
+    return this.signer.close();
+  }
+
+  private async follow(): Promise<void> {
+    const { storage, directory } = this.options;
+    await directory.follow(storage, (await this.options.head()).epoch);
+  }
+
+  /** Returns all keys: the one that signs first, then the others from the latest to the oldest. */
+  private all(): PublishedPermitKey[] {
+    const rotations = this.options.directory.permitKeys();
+    const keys = [this.importKey(rotations.at(-1)?.public_key ?? this.first, null)];
+    for (const { previous, previous_until } of rotations.toReversed())
+      keys.push(this.importKey(previous, previous_until));
+    return keys;
+  }
+
+  private valid(now: number): PublishedPermitKey[] {
+    return this.all().filter(({ until }) => until === null || until > now);
+  }
+
+  private ownKey(): PublishedPermitKey | undefined {
+    return this.all().find((key) => key.kid === this.kid);
+  }
+
+  /** Returns the same object each time, because the vault caches imported keys by object. */
+  private importKey(hex: string, until: number | null): PublishedPermitKey {
+    const name = `${hex} ${until}`;
+    const kept = this.imported.get(name);
+    if (kept !== undefined) return kept;
+    const bytes = fromHex(hex);
+    const key = { kid: permitKeyId(bytes), publicKey: bytes, until };
+    this.imported.set(name, key);
+    return key;
+  }
 }
 
 /** Processes on several machines each have a data folder, so a shared store needs a configured key, as the log does. */

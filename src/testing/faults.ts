@@ -68,76 +68,18 @@ type AnyMethod = (...args: unknown[]) => Promise<unknown>;
 
 /** Wraps a storage with fault injection. Without a planned fault it behaves exactly like the wrapped storage. */
 export function withFaults(storage: Storage): Storage & { faults: Faults } {
-  const calls = new Map<string, number>();
-  let planned: Planned[] = [];
-  let count = 0;
-
-  /** Returns the fault for this call, or null. */
-  function strike(operation: string): { mode: FaultMode; error: StorageError } | null {
-    calls.set(operation, (calls.get(operation) ?? 0) + 1);
-    const due = planned.find((fault) => fault.operation === operation && fault.skip-- <= 0);
-    if (due === undefined) return null;
-    planned = planned.filter((fault) => fault !== due);
-    count++;
-    return { mode: due.mode, error: new StorageError(due.kind, `injected fault: ${operation} failed, ${due.mode}`) };
-  }
-
-  function faulty(operation: string, method: AnyMethod, doom?: Doom): AnyMethod {
-    return async (...args) => {
-      if (doom?.error !== undefined) throw doom.error;
-      const fault = strike(operation);
-      if (fault?.mode !== "not-persisted") {
-        const result = await method(...args);
-        if (fault === null) return result;
-      }
-      if (doom !== undefined) doom.error = fault.error;
-      throw fault.error;
-    };
-  }
-
-  function faultyMembers(
-    target: object,
-    names: readonly string[],
-    prefix: string,
-    doom?: Doom,
-  ): Record<string, AnyMethod> {
-    const wrapped: Record<string, AnyMethod> = {};
-    for (const name of names) {
-      const method = (target as Record<string, AnyMethod>)[name] as AnyMethod;
-      wrapped[name] = faulty(prefix + name, (...args) => method.apply(target, args), doom);
-    }
-    return wrapped;
-  }
-
-  async function write<T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T> {
-    const begin = strike("begin");
-    if (begin?.mode === "not-persisted") throw begin.error;
-    let commit: ReturnType<typeof strike> = null;
-    const result = await storage.write(async (tx) => {
-      // A transaction whose `begin` fails has no effect in either mode.
-      if (begin !== null) throw begin.error;
-      const doom: Doom = {};
-      const members = faultyMembers(tx, [...READER_METHODS, ...WRITER_METHODS], "tx.", doom);
-      const done = await work(members as unknown as StorageTransaction);
-      if (doom.error !== undefined) throw doom.error;
-      commit = strike("commit");
-      if (commit?.mode === "not-persisted") throw commit.error;
-      return done;
-    });
-    if (commit !== null) throw (commit as { error: StorageError }).error;
-    return result;
-  }
-
+  const faults = new FaultPlan();
   return {
     name: storage.name,
     exclusive: storage.exclusive,
     ...(faultyMembers(
+      faults,
       storage,
       ["open", "close", "ping", "lease", "release", "leases", ...READER_METHODS],
       "",
     ) as unknown as Omit<Storage, "name" | "exclusive" | "schema" | "write">),
     schema: () => storage.schema(),
-    write,
+    write: (work) => faultyWrite(faults, storage, work),
     ...(storage.backup === undefined
       ? {}
       : { backup: (path: string) => (storage.backup as (path: string) => Promise<void>)(path) }),
@@ -151,23 +93,96 @@ export function withFaults(storage: Storage): Storage & { faults: Faults } {
     ...(storage.processes === undefined ? {} : { processes: storage.processes }),
     ...(storage.onConnection === undefined ? {} : { onConnection: storage.onConnection.bind(storage) }),
     ...(storage.watch === undefined ? {} : { watch: storage.watch.bind(storage) }),
-    faults: {
-      operations: () => [...OPERATIONS],
-      failNext(operation, mode, options = {}) {
-        if (!OPERATIONS.includes(operation))
-          throw new RangeError(`there is no operation "${operation}"; see faults.operations()`);
-        planned.push({ operation, mode, skip: options.skip ?? 0, kind: options.kind ?? "unavailable" });
-      },
-      get count() {
-        return count;
-      },
-      get waiting() {
-        return planned.length;
-      },
-      calls: (operation) => calls.get(operation) ?? 0,
-      clear() {
-        planned = [];
-      },
-    },
+    faults,
   };
+}
+
+/** The planned faults, and how often each operation was called. */
+class FaultPlan implements Faults {
+  count = 0;
+  private planned: Planned[] = [];
+  private readonly called = new Map<string, number>();
+
+  operations(): string[] {
+    return [...OPERATIONS];
+  }
+
+  failNext(operation: string, mode: FaultMode, options: FaultOptions = {}): void {
+    if (!OPERATIONS.includes(operation))
+      throw new RangeError(`there is no operation "${operation}"; see faults.operations()`);
+    this.planned.push({ operation, mode, skip: options.skip ?? 0, kind: options.kind ?? "unavailable" });
+  }
+
+  get waiting(): number {
+    return this.planned.length;
+  }
+
+  calls(operation: string): number {
+    return this.called.get(operation) ?? 0;
+  }
+
+  clear(): void {
+    this.planned = [];
+  }
+
+  /** Counts a call. Returns its fault, or null. */
+  strike(operation: string): { mode: FaultMode; error: StorageError } | null {
+    this.called.set(operation, this.calls(operation) + 1);
+    const due = this.planned.find((fault) => fault.operation === operation && fault.skip-- <= 0);
+    if (due === undefined) return null;
+    this.planned = this.planned.filter((fault) => fault !== due);
+    this.count++;
+    return { mode: due.mode, error: new StorageError(due.kind, `injected fault: ${operation} failed, ${due.mode}`) };
+  }
+}
+
+function faultyMembers(
+  faults: FaultPlan,
+  target: object,
+  names: readonly string[],
+  prefix: string,
+  doom?: Doom,
+): Record<string, AnyMethod> {
+  const wrapped: Record<string, AnyMethod> = {};
+  for (const name of names) {
+    const method = (target as Record<string, AnyMethod>)[name] as AnyMethod;
+    wrapped[name] = faulty(faults, prefix + name, (...args) => method.apply(target, args), doom);
+  }
+  return wrapped;
+}
+
+function faulty(faults: FaultPlan, operation: string, method: AnyMethod, doom?: Doom): AnyMethod {
+  return async (...args) => {
+    if (doom?.error !== undefined) throw doom.error;
+    const fault = faults.strike(operation);
+    if (fault?.mode !== "not-persisted") {
+      const result = await method(...args);
+      if (fault === null) return result;
+    }
+    if (doom !== undefined) doom.error = fault.error;
+    throw fault.error;
+  };
+}
+
+async function faultyWrite<T>(
+  faults: FaultPlan,
+  storage: Storage,
+  work: (tx: StorageTransaction) => Promise<T>,
+): Promise<T> {
+  const begin = faults.strike("begin");
+  if (begin?.mode === "not-persisted") throw begin.error;
+  let commit: ReturnType<FaultPlan["strike"]> = null;
+  const result = await storage.write(async (tx) => {
+    // A transaction whose `begin` fails has no effect in either mode.
+    if (begin !== null) throw begin.error;
+    const doom: Doom = {};
+    const members = faultyMembers(faults, tx, [...READER_METHODS, ...WRITER_METHODS], "tx.", doom);
+    const done = await work(members as unknown as StorageTransaction);
+    if (doom.error !== undefined) throw doom.error;
+    commit = faults.strike("commit");
+    if (commit?.mode === "not-persisted") throw commit.error;
+    return done;
+  });
+  if (commit !== null) throw (commit as { error: StorageError }).error;
+  return result;
 }

@@ -101,6 +101,8 @@ interface Candidate {
   match: "exact" | "likely" | null;
 }
 
+type Outcome = "matched" | "unknown" | UnmatchedReason;
+
 interface UnnamedEffect {
   readonly event: Omit<SourceEvent, "record">;
   readonly mapping: number;
@@ -109,13 +111,144 @@ interface UnnamedEffect {
 
 /** Creates a matcher for one source and window. @param actions those that were started, of any tool */
 export function createEffectMatcher(actions: Iterable<StartedAction>, options: MatchOptions): EffectMatcher {
-  const { mappings, from, to, tolerance } = options;
-  const byEvent = new Map(mappings.map((mapping, i) => [mapping.event, i]));
+  return new SourceMatcher(actions, options);
+}
+
+class SourceMatcher implements EffectMatcher {
+  private readonly options: MatchOptions;
+  /** Index of the mapping, by kind of event. */
+  private readonly byEvent: ReadonlyMap<string, number>;
+  /** Operations that mappings name. */
+  private readonly targets: ReadonlyMap<string, readonly number[]>;
+  private readonly candidates: ReadonlyMap<string, Candidate>;
+  /** Digest of each added event, by its id. */
+  private readonly seen = new Map<string, string>();
+  private readonly unnamed: UnnamedEffect[] = [];
+  private readonly unmatched: UnmatchedEffect[] = [];
+  private readonly likely: { effect: string; action_id: string }[] = [];
+  private readonly counts = { matched: 0, unknown: 0 };
+  private readonly skipped = { duplicates: 0, outside: 0, unmapped: 0 };
+
+  constructor(actions: Iterable<StartedAction>, options: MatchOptions) {
+    const { mappings } = options;
+    this.options = options;
+    this.byEvent = new Map(mappings.map((mapping, i) => [mapping.event, i]));
+    this.targets = groupByTarget(mappings);
+    this.candidates = listCandidates(actions, mappings, this.targets);
+  }
+
+  add(event: SourceEvent): void {
+    const { from, to, tolerance } = this.options;
+    const content = sha256Hex(utf8(JSON.stringify(event.record)));
+    const earlier = this.seen.get(event.id);
+    if (earlier !== undefined && earlier !== content)
+      throw new RangeError(`the event ${JSON.stringify(event.id)} occurs with two contents`);
+    if (earlier !== undefined) return void this.skipped.duplicates++;
+    this.seen.set(event.id, content);
+    const mapping = this.byEvent.get(event.event);
+    if (mapping === undefined) return void this.skipped.unmapped++;
+    if (!this.isInWindow(event.at)) this.skipped.outside++;
+    // An effect next to the window can belong to an action inside it.
+    if (event.at < from - tolerance || event.at >= to + tolerance) return;
+    if (event.action_id !== null) return this.settle(event, this.matchNamed(event, mapping));
+    const { record: _, ...rest } = event;
+    this.unnamed.push({ event: rest, mapping, digest: digestEvent(this.mappingAt(mapping), event) });
+  }
+
+  finish(): Reconciliation {
+    const { counts, unmatched, likely, skipped } = this;
+    this.settleUnnamed();
+    unmatched.sort(byTime);
+    const inWindow = [...this.candidates.values()].filter(({ action }) => this.isCounted(action));
+    const missing = inWindow.filter(({ match, digests }) => match === null && digests !== null);
+    const matched = inWindow.filter(({ match }) => match === "exact").length;
+    const unknown = inWindow.length - matched - missing.length;
+    return {
+      effects: {
+        total: counts.matched + counts.unknown + unmatched.length,
+        unmatched: unmatched.length,
+        ...counts,
+      },
+      actions: { total: inWindow.length, matched, missing: missing.length, unknown },
+      unmatched,
+      missing: missing.map(({ action }) => ({ id: action.id, at: action.ended_at as number })).sort(byTime),
+      likely,
+      skipped,
+    };
+  }
+
+  private isInWindow(at: number): boolean {
+    return at >= this.options.from && at < this.options.to;
+  }
+
+  private isDuring({ started_at, ended_at }: Candidate["action"], at: number): boolean {
+    const { tolerance } = this.options;
+    return at >= started_at - tolerance && at <= (ended_at ?? Infinity) + tolerance;
+  }
+
+  /** Whether the action's success was reported in the window, and a mapping names its operation. */
+  private isCounted(action: Candidate["action"]): boolean {
+    return (
+      action.success === true &&
+      action.ended_at !== null &&
+      this.isInWindow(action.ended_at) &&
+      this.targets.has(targetKey(action))
+    );
+  }
+
+  private mappingAt(index: number): EffectMapping {
+    return this.options.mappings[index] as EffectMapping;
+  }
+
+  private matchNamed(event: SourceEvent, mapping: number): Outcome {
+    const candidate = this.candidates.get(event.action_id ?? "");
+    if (candidate === undefined) return "unknown_action";
+    const { action, digests } = candidate;
+    if (targetKey(action) !== targetKey(this.mappingAt(mapping))) return "other_operation";
+    if (!this.isDuring(action, event.at)) return "outside_action";
+    if (candidate.match !== null) return "already_matched";
+    if (digests !== null && digests.get(mapping) !== digestEvent(this.mappingAt(mapping), event))
+      return "parameters_differ";
+    // Nobody can compare erased parameters, but the action cannot explain a second effect.
+    candidate.match = digests === null ? "likely" : "exact";
+    return digests === null ? "unknown" : "matched";
+  }
+
+  private settleUnnamed(): void {
+    const pairs = pairUnnamed(this.unnamed, this.options.mappings, this.candidates.values(), (action, at) =>
+      this.isDuring(action, at),
+    );
+    for (const { event, candidate } of pairs) {
+      if (candidate !== null) {
+        candidate.match = "likely";
+        this.likely.push({ effect: event.id, action_id: candidate.action.id });
+      }
+      this.settle(event, candidate === null ? "no_action" : "unknown");
+    }
+  }
+
+  private settle({ id, at, event, actor, action_id }: Omit<SourceEvent, "record">, outcome: Outcome): void {
+    if (!this.isInWindow(at)) return;
+    if (outcome === "matched" || outcome === "unknown") this.counts[outcome]++;
+    else this.unmatched.push({ id, at, event, actor, action_id, reason: outcome });
+  }
+}
+
+/** Returns the indexes of the mappings of each operation. */
+function groupByTarget(mappings: readonly EffectMapping[]): ReadonlyMap<string, readonly number[]> {
   const targets = new Map<string, number[]>();
   mappings.forEach((mapping, i) => {
     const key = targetKey(mapping);
     targets.set(key, [...(targets.get(key) ?? []), i]);
   });
+  return targets;
+}
+
+function listCandidates(
+  actions: Iterable<StartedAction>,
+  mappings: readonly EffectMapping[],
+  targets: ReadonlyMap<string, readonly number[]>,
+): Map<string, Candidate> {
   const candidates = new Map<string, Candidate>();
   for (const { params, ...action } of actions) {
     const indexes = targets.get(targetKey(action));
@@ -125,94 +258,12 @@ export function createEffectMatcher(actions: Iterable<StartedAction>, options: M
         : new Map(indexes.map((i) => [i, digestParams(mappings[i] as EffectMapping, (name) => params[name])] as const));
     candidates.set(action.id, { action, digests: indexes === undefined ? new Map() : digests, match: null });
   }
-  const seen = new Map<string, string>();
-  const unnamed: UnnamedEffect[] = [];
-  const unmatched: UnmatchedEffect[] = [];
-  const likely: { effect: string; action_id: string }[] = [];
-  const counts = { matched: 0, unknown: 0 };
-  const skipped = { duplicates: 0, outside: 0, unmapped: 0 };
+  return candidates;
+}
 
-  const isInWindow = (at: number): boolean => at >= from && at < to;
-  const isDuring = ({ started_at, ended_at }: Candidate["action"], at: number): boolean =>
-    at >= started_at - tolerance && at <= (ended_at ?? Infinity) + tolerance;
-
-  function settle(event: Omit<SourceEvent, "record">, outcome: "matched" | "unknown" | UnmatchedReason): void {
-    if (!isInWindow(event.at)) return;
-    if (outcome === "matched" || outcome === "unknown") counts[outcome]++;
-    else
-      unmatched.push({
-        id: event.id,
-        at: event.at,
-        event: event.event,
-        actor: event.actor,
-        action_id: event.action_id,
-        reason: outcome,
-      });
-  }
-
-  function matchNamed(event: SourceEvent, mapping: number): "matched" | "unknown" | UnmatchedReason {
-    const candidate = candidates.get(event.action_id ?? "");
-    if (candidate === undefined) return "unknown_action";
-    const { action, digests } = candidate;
-    if (targetKey(action) !== targetKey(mappings[mapping] as EffectMapping)) return "other_operation";
-    if (!isDuring(action, event.at)) return "outside_action";
-    if (candidate.match !== null) return "already_matched";
-    if (digests !== null && digests.get(mapping) !== digestEvent(mappings[mapping] as EffectMapping, event))
-      return "parameters_differ";
-    // Nobody can compare erased parameters, but the action cannot explain a second effect.
-    candidate.match = digests === null ? "likely" : "exact";
-    return digests === null ? "unknown" : "matched";
-  }
-
-  return {
-    add(event) {
-      const content = sha256Hex(utf8(JSON.stringify(event.record)));
-      const earlier = seen.get(event.id);
-      if (earlier !== undefined && earlier !== content)
-        throw new RangeError(`the event ${JSON.stringify(event.id)} occurs with two contents`);
-      if (earlier !== undefined) return void skipped.duplicates++;
-      seen.set(event.id, content);
-      const mapping = byEvent.get(event.event);
-      if (mapping === undefined) return void skipped.unmapped++;
-      if (!isInWindow(event.at)) skipped.outside++;
-      // An effect next to the window can belong to an action inside it.
-      if (event.at < from - tolerance || event.at >= to + tolerance) return;
-      if (event.action_id !== null) return settle(event, matchNamed(event, mapping));
-      const { record: _, ...rest } = event;
-      unnamed.push({ event: rest, mapping, digest: digestEvent(mappings[mapping] as EffectMapping, event) });
-    },
-    finish() {
-      for (const { event, candidate } of pairUnnamed(unnamed, mappings, candidates.values(), isDuring)) {
-        if (candidate !== null) {
-          candidate.match = "likely";
-          likely.push({ effect: event.id, action_id: candidate.action.id });
-        }
-        settle(event, candidate === null ? "no_action" : "unknown");
-      }
-      unmatched.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
-      const effects = { total: counts.matched + counts.unknown + unmatched.length, unmatched: unmatched.length };
-      const inWindow = [...candidates.values()].filter(
-        ({ action }) =>
-          action.success === true &&
-          action.ended_at !== null &&
-          isInWindow(action.ended_at) &&
-          targets.has(targetKey(action)),
-      );
-      const missing = inWindow.filter(({ match, digests }) => match === null && digests !== null);
-      const matched = inWindow.filter(({ match }) => match === "exact").length;
-      const unknown = inWindow.length - matched - missing.length;
-      return {
-        effects: { ...effects, ...counts },
-        actions: { total: inWindow.length, matched, missing: missing.length, unknown },
-        unmatched,
-        missing: missing
-          .map(({ action }) => ({ id: action.id, at: action.ended_at as number }))
-          .sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1)),
-        likely,
-        skipped,
-      };
-    },
-  };
+/** Compares by time, then by id. */
+function byTime(a: { id: string; at: number }, b: { id: string; at: number }): number {
+  return a.at - b.at || (a.id < b.id ? -1 : 1);
 }
 
 /**

@@ -95,7 +95,12 @@ function readsOf({ tx, entries, prefetched }: JobTransactionOptions): JobReads {
   };
 }
 
-function writesOf({ tx, prefetched, wrote, agentChanges }: JobTransactionOptions): JobWrites {
+function writesOf(options: JobTransactionOptions): JobWrites {
+  return { ...actionWritesOf(options), ...registryWritesOf(options), ...otherWritesOf(options) };
+}
+
+/** Writes of actions, votes and idempotency keys. */
+function actionWritesOf({ tx, prefetched, wrote }: JobTransactionOptions) {
   return {
     insertAction(...args) {
       wrote();
@@ -140,6 +145,12 @@ function writesOf({ tx, prefetched, wrote, agentChanges }: JobTransactionOptions
       prefetched()?.deleteIdempotency(...args);
       return tx.deleteIdempotency(...args);
     },
+  } satisfies Partial<JobWrites>;
+}
+
+/** Writes of keys, agents and policies. */
+function registryWritesOf({ tx, prefetched, wrote, agentChanges }: JobTransactionOptions) {
+  return {
     insertKey(...args) {
       wrote();
       return tx.insertKey(...args);
@@ -180,6 +191,12 @@ function writesOf({ tx, prefetched, wrote, agentChanges }: JobTransactionOptions
       wrote();
       return tx.putPolicySet(...args);
     },
+  } satisfies Partial<JobWrites>;
+}
+
+/** Writes of deliveries, limit uses, documents and facts about the store. */
+function otherWritesOf({ tx, prefetched, wrote }: JobTransactionOptions) {
+  return {
     insertDelivery(...args) {
       wrote();
       return tx.insertDelivery(...args);
@@ -230,5 +247,5 @@ function writesOf({ tx, prefetched, wrote, agentChanges }: JobTransactionOptions
       wrote();
       return tx.putMeta(...args);
     },
-  };
+  } satisfies Partial<JobWrites>;
 }

@@ -16,116 +16,148 @@ const REQUIRED_CAPABILITY: Readonly<Record<string, string>> = {
   "roots/list": "roots",
 };
 
-export interface MultiRoundRequest {
-  digest: string;
+/** The connection of the client in the current round. */
+interface Round {
+  notify: SendNotification;
+  token: unknown;
+  settle(reply: Reply): void;
+}
+
+export class MultiRoundRequest implements Caller {
+  readonly digest: string;
+  readonly info: JsonObject;
+  readonly capabilities: JsonObject;
+  readonly signal: AbortSignal;
+  private readonly work: (caller: Caller) => Promise<Reply>;
+  private readonly store: (request: MultiRoundRequest) => string;
+  private readonly disconnected = new AbortController();
+  /** Questions without an answer. */
+  private readonly questions = new Map<string, { question: ServerQuestion; settle(reply: Reply): void }>();
+  private lastQuestion = 0;
+  private readonly attachWaiters: (() => void)[] = [];
+  /** Null while the client answers questions. */
+  private connected: Round | null = null;
+  /** The reply to the request. Null before the first round. */
+  private finalReply: Promise<Reply> | null = null;
+
+  /**
+   * @param work executes the request; called once
+   * @param store stores the request until the client returns; returns its token
+   */
+  constructor(
+    digest: string,
+    { info, capabilities }: { info: JsonObject; capabilities: JsonObject },
+    work: (caller: Caller) => Promise<Reply>,
+    store: (request: MultiRoundRequest) => string,
+  ) {
+    this.digest = digest;
+    this.info = info;
+    this.capabilities = capabilities;
+    this.signal = this.disconnected.signal;
+    this.work = work;
+    this.store = store;
+  }
+
   /**
    * Connects the client, which may bring answers to earlier questions. Resolves to the reply: the result, or new
    * questions.
    */
-  attach(signal: AbortSignal, notify: SendNotification, token: unknown, answers: JsonObject): Promise<Reply>;
-  /** Ends the request because the client did not return. */
-  abandon(): void;
-}
+  attach(signal: AbortSignal, notify: SendNotification, token: unknown, answers: JsonObject): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      this.connected = { notify, token, settle: resolve };
+      const disconnect = (): void => {
+        // A client that received questions is expected to return. A client that left without a question has
+        // disconnected.
+        if (this.connected?.settle !== resolve) return;
+        this.connected = null;
+        this.disconnected.abort(signal.reason ?? new AnswerLostError("the client disconnected"));
+        reject(new AnswerLostError("the client disconnected"));
+      };
+      if (signal.aborted) return disconnect();
+      signal.addEventListener("abort", disconnect, { once: true });
+      this.takeAnswers(answers);
+      this.finalReply ??= this.work(this);
+      this.finalReply.then(
+        (reply) => {
+          const current = this.connected;
+          this.connected = null;
+          current?.settle(reply);
+        },
+        (error: unknown) => reject(error instanceof Error ? error : new Error(String(error))),
+      );
+      // Questions without an answer are sent again, which ends this response too.
+      setTimeout(() => {
+        this.sendQuestions();
+        if (this.connected !== null) this.resolveAttached();
+      }, 0);
+    });
+  }
 
-export function createMultiRoundRequest(
-  wish: string,
-  client: { info: JsonObject; capabilities: JsonObject },
-  work: (caller: Caller) => Promise<Reply>,
-  storeRequest: (multiRound: MultiRoundRequest) => string,
-): MultiRoundRequest {
-  const disconnected = new AbortController();
-  const questions = new Map<string, { question: ServerQuestion; settle(reply: Reply): void }>();
-  let connected: { notify: SendNotification; token: unknown; settle(reply: Reply): void } | null = null;
-  const attachWaiters: (() => void)[] = [];
-  let finalReply: Promise<Reply> | null = null;
-  let lastQuestion = 0;
+  /** Ends the request because the client did not return. */
+  abandon(): void {
+    this.disconnected.abort(new AnswerLostError("the client did not return with its answers"));
+    for (const { settle } of this.questions.values())
+      settle(errorReply(ERROR_CODE.internal, "the client did not return"));
+    this.questions.clear();
+    this.resolveAttached();
+  }
+
+  get wantsProgress(): boolean {
+    return this.connected !== null && this.connected.token !== undefined;
+  }
+
+  whenAttached(): Promise<void> {
+    return this.connected !== null || this.signal.aborted
+      ? Promise.resolve()
+      : new Promise<void>((resolve) => this.attachWaiters.push(resolve));
+  }
+
+  sendProgress(params: JsonObject): void {
+    if (this.connected?.token !== undefined)
+      this.connected.notify("notifications/progress", { ...params, progressToken: this.connected.token as string });
+  }
+
+  notify(method: string, params: JsonObject): void {
+    this.connected?.notify(method, params);
+  }
+
+  askClient(question: ServerQuestion): Promise<Reply> {
+    const capability = REQUIRED_CAPABILITY[question.method];
+    if (capability === undefined || !isObject(this.capabilities[capability]))
+      return Promise.resolve(
+        errorReply(ERROR_CODE.missingCapability, `the client does not support "${question.method}"`),
+      );
+    return new Promise((resolve) => {
+      this.questions.set(`q${++this.lastQuestion}`, { question, settle: resolve });
+      setTimeout(() => this.sendQuestions(), 0);
+    });
+  }
+
+  private takeAnswers(answers: JsonObject): void {
+    for (const [key, { settle }] of this.questions)
+      if (isObject(answers[key])) {
+        this.questions.delete(key);
+        settle({ result: answers[key] as JsonObject });
+      }
+  }
 
   /** Ends the current response with all open questions. */
-  function sendQuestions(): void {
-    if (connected === null || questions.size === 0) return;
-    const { settle } = connected;
-    connected = null;
+  private sendQuestions(): void {
+    if (this.connected === null || this.questions.size === 0) return;
+    const { settle } = this.connected;
+    this.connected = null;
     settle({
       result: {
         resultType: "input_required",
         inputRequests: Object.fromEntries(
-          [...questions].map(([key, { question }]) => [key, { method: question.method, params: question.params }]),
+          [...this.questions].map(([key, { question }]) => [key, { method: question.method, params: question.params }]),
         ),
-        requestState: storeRequest(multiRound),
+        requestState: this.store(this),
       },
     });
   }
 
-  const caller: Caller = {
-    signal: disconnected.signal,
-    ...client,
-    get wantsProgress() {
-      return connected !== null && connected.token !== undefined;
-    },
-    whenAttached: () =>
-      connected !== null || disconnected.signal.aborted
-        ? Promise.resolve()
-        : new Promise<void>((resolve) => attachWaiters.push(resolve)),
-    sendProgress(params) {
-      if (connected?.token !== undefined)
-        connected.notify("notifications/progress", { ...params, progressToken: connected.token as string });
-    },
-    notify: (method, params) => connected?.notify(method, params),
-    askClient(question) {
-      const capability = REQUIRED_CAPABILITY[question.method];
-      if (capability === undefined || !isObject(client.capabilities[capability]))
-        return Promise.resolve(
-          errorReply(ERROR_CODE.missingCapability, `the client does not support "${question.method}"`),
-        );
-      return new Promise((resolve) => {
-        questions.set(`q${++lastQuestion}`, { question, settle: resolve });
-        setTimeout(sendQuestions, 0);
-      });
-    },
-  };
-
-  const multiRound: MultiRoundRequest = {
-    digest: wish,
-    attach(signal, notify, token, answers) {
-      return new Promise((resolve, reject) => {
-        connected = { notify, token, settle: resolve };
-        const disconnect = (): void => {
-          // A client that received questions is expected to return. A client that left without a question has
-          // disconnected.
-          if (connected?.settle !== resolve) return;
-          connected = null;
-          disconnected.abort(signal.reason ?? new AnswerLostError("the client disconnected"));
-          reject(new AnswerLostError("the client disconnected"));
-        };
-        if (signal.aborted) return disconnect();
-        signal.addEventListener("abort", disconnect, { once: true });
-        for (const [key, { settle }] of questions)
-          if (isObject(answers[key])) {
-            questions.delete(key);
-            settle({ result: answers[key] as JsonObject });
-          }
-        finalReply ??= work(caller);
-        finalReply.then(
-          (reply) => {
-            const current = connected;
-            connected = null;
-            current?.settle(reply);
-          },
-          (error: unknown) => reject(error instanceof Error ? error : new Error(String(error))),
-        );
-        // Questions without an answer are sent again, which ends this response too.
-        setTimeout(() => {
-          sendQuestions();
-          if (connected !== null) for (const resolveAttached of attachWaiters.splice(0)) resolveAttached();
-        }, 0);
-      });
-    },
-    abandon() {
-      disconnected.abort(new AnswerLostError("the client did not return with its answers"));
-      for (const { settle } of questions.values()) settle(errorReply(ERROR_CODE.internal, "the client did not return"));
-      questions.clear();
-      for (const resolveAttached of attachWaiters.splice(0)) resolveAttached();
-    },
-  };
-  return multiRound;
+  private resolveAttached(): void {
+    for (const resolve of this.attachWaiters.splice(0)) resolve();
+  }
 }

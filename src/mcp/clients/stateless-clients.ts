@@ -20,7 +20,7 @@ import {
   type Request,
 } from "../transport/rpc-message.ts";
 import type { IncomingRequest } from "../transport/peer.ts";
-import { createMultiRoundRequest, type MultiRoundRequest, type SendNotification } from "./multi-round-request.ts";
+import { MultiRoundRequest, type SendNotification } from "./multi-round-request.ts";
 import { ClientSession, type SessionOptions } from "../session/client-session.ts";
 import type { Tool } from "../tools/tool-catalog.ts";
 import type { ClientFacts } from "../upstreams/upstream.ts";
@@ -181,7 +181,7 @@ export class StatelessEndpoint {
     info: JsonObject,
     capabilities: JsonObject,
   ): MultiRoundRequest {
-    return createMultiRoundRequest(
+    return new MultiRoundRequest(
       digest,
       { info, capabilities },
       (caller) => session.handle(request, caller),

@@ -169,6 +169,7 @@ function matches(row: ActionRow, filter: ActionFilter): boolean {
     (["agent_id", "tool", "operation", "request_hash", "grant_id", "plan_id"] as const).every(
       (name) => filter[name] === undefined || row[name] === filter[name],
     ) &&
+    (filter.first_of_plan === undefined || row.plan_position === 1) &&
     (filter.since === undefined || row.created_at >= filter.since) &&
     (filter.until === undefined || row.created_at < filter.until) &&
     (filter.before_seq === undefined || row.decision_seq < filter.before_seq)

@@ -17,6 +17,13 @@ import {
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
 export function ledgerCases(test: Case): void {
+  entryCases(test);
+  appendCases(test);
+  tileCases(test);
+  checkpointCases(test);
+}
+
+function entryCases(test: Case): void {
   test("entries come back as they went in, by range", async ({ storage }) => {
     const types: EntryType[] = ["decision", "approval", "execution", "policy_set", "api_key", "agent"];
     const rows = types.map((type, seq) =>
@@ -50,6 +57,71 @@ export function ledgerCases(test: Case): void {
     assert.deepEqual(await seqs("agent", 6, 9), []);
   });
 
+  test("a hash finds its entry, and no other hash does", async ({ storage }) => {
+    const rows = await storage.write((tx) => appendEntries(tx, 5));
+    for (const row of rows) assert.deepEqual(await storage.entryByHash(row.leaf_hash), row);
+    const near = new Uint8Array((rows[0] as EntryRow).leaf_hash);
+    near[31] = (near[31] as number) ^ 1;
+    assert.equal(await storage.entryByHash(near), null);
+    assert.equal(await storage.entryByHash(new Uint8Array(32)), null);
+  });
+
+  test("the entries of one action come in order, without those of others", async ({ storage }) => {
+    const owners = ["a", "b", "a", null, "A", "a", "a"];
+    const types: EntryType[] = ["decision", "decision", "approval", "policy_set", "decision", "redecision", "notes:a"];
+    const rows = owners.map((action_id, seq) => entryRow(seq, { action_id, type: types[seq] as EntryType }));
+    await storage.write(async (tx) => {
+      for (const seq of [0, 1, 4]) await tx.insertAction(actionRow(seq, { id: owners[seq] as string }));
+      await tx.append(rows, [], headRow(rows.length));
+      assert.equal((await tx.entriesOfAction("a")).length, 4, "also in its own transaction");
+    });
+    assert.deepEqual(
+      (await storage.entriesOfAction("a")).map((row) => row.seq),
+      [0, 2, 5, 6],
+    );
+    assert.deepEqual(
+      (await storage.entriesOfAction("A")).map((row) => row.seq),
+      [4],
+    );
+    assert.deepEqual(await storage.entriesOfAction("c"), []);
+  });
+
+  test("the largest entry keeps every byte", async ({ storage, reopen }) => {
+    const bytes = Uint8Array.from({ length: 65_535 }, (_, i) => (i * 31 + (i >> 8)) & 0xff);
+    const row = entryRow(0, { bytes, leaf_hash: hashLeaf(bytes) });
+    // A view of a larger buffer: only the bytes of the view belong to the entry.
+    const larger = new Uint8Array(70_000);
+    larger.set(bytes, 100);
+    await storage.write((tx) =>
+      tx.append([{ ...row, bytes: larger.subarray(100, 100 + bytes.length) }], [], headRow(1)),
+    );
+    assert.deepEqual(await storage.entries(0, 1), [row]);
+    assert.deepEqual(await (await reopen()).entryByHash(row.leaf_hash), row);
+  });
+
+  test("an entry may be empty", async ({ storage }) => {
+    const row = entryRow(0, { bytes: new Uint8Array(0) });
+    await storage.write((tx) => tx.append([row], [], headRow(1)));
+    assert.deepEqual(await storage.entries(0, 1), [row]);
+  });
+
+  test("many entries keep their order over many transactions", async ({ storage, reopen }) => {
+    for (let i = 0; i < 12; i++) await storage.write((tx) => appendEntries(tx, 173));
+    const again = await reopen();
+    assert.equal((await again.head()).size, 12 * 173);
+    const rows = await again.entries(0, 12 * 173);
+    assert.deepEqual(
+      rows.map((row) => row.seq),
+      Array.from({ length: 12 * 173 }, (_, i) => i),
+    );
+    assert.deepEqual(
+      await again.entries(1000, 1003),
+      [1000, 1001, 1002].map((seq) => entryRow(seq)),
+    );
+  });
+}
+
+function appendCases(test: Case): void {
   test("append moves the head with its entries", async ({ storage }) => {
     const head: LedgerHead = {
       size: 3,
@@ -116,55 +188,9 @@ export function ledgerCases(test: Case): void {
       assert.equal(await storage.meta("a"), null);
     });
   }
+}
 
-  test("a hash finds its entry, and no other hash does", async ({ storage }) => {
-    const rows = await storage.write((tx) => appendEntries(tx, 5));
-    for (const row of rows) assert.deepEqual(await storage.entryByHash(row.leaf_hash), row);
-    const near = new Uint8Array((rows[0] as EntryRow).leaf_hash);
-    near[31] = (near[31] as number) ^ 1;
-    assert.equal(await storage.entryByHash(near), null);
-    assert.equal(await storage.entryByHash(new Uint8Array(32)), null);
-  });
-
-  test("the entries of one action come in order, without those of others", async ({ storage }) => {
-    const owners = ["a", "b", "a", null, "A", "a", "a"];
-    const types: EntryType[] = ["decision", "decision", "approval", "policy_set", "decision", "redecision", "notes:a"];
-    const rows = owners.map((action_id, seq) => entryRow(seq, { action_id, type: types[seq] as EntryType }));
-    await storage.write(async (tx) => {
-      for (const seq of [0, 1, 4]) await tx.insertAction(actionRow(seq, { id: owners[seq] as string }));
-      await tx.append(rows, [], headRow(rows.length));
-      assert.equal((await tx.entriesOfAction("a")).length, 4, "also in its own transaction");
-    });
-    assert.deepEqual(
-      (await storage.entriesOfAction("a")).map((row) => row.seq),
-      [0, 2, 5, 6],
-    );
-    assert.deepEqual(
-      (await storage.entriesOfAction("A")).map((row) => row.seq),
-      [4],
-    );
-    assert.deepEqual(await storage.entriesOfAction("c"), []);
-  });
-
-  test("the largest entry keeps every byte", async ({ storage, reopen }) => {
-    const bytes = Uint8Array.from({ length: 65_535 }, (_, i) => (i * 31 + (i >> 8)) & 0xff);
-    const row = entryRow(0, { bytes, leaf_hash: hashLeaf(bytes) });
-    // A view of a larger buffer: only the bytes of the view belong to the entry.
-    const larger = new Uint8Array(70_000);
-    larger.set(bytes, 100);
-    await storage.write((tx) =>
-      tx.append([{ ...row, bytes: larger.subarray(100, 100 + bytes.length) }], [], headRow(1)),
-    );
-    assert.deepEqual(await storage.entries(0, 1), [row]);
-    assert.deepEqual(await (await reopen()).entryByHash(row.leaf_hash), row);
-  });
-
-  test("an entry may be empty", async ({ storage }) => {
-    const row = entryRow(0, { bytes: new Uint8Array(0) });
-    await storage.write((tx) => tx.append([row], [], headRow(1)));
-    assert.deepEqual(await storage.entries(0, 1), [row]);
-  });
-
+function tileCases(test: Case): void {
   test("tiles are found by level and index, their roots by range", async ({ storage }) => {
     const tiles = [tileRow(0, 0), tileRow(0, 1), tileRow(0, 2), tileRow(1, 0)];
     await storage.write((tx) => tx.append([], tiles, headRow(0)));
@@ -200,7 +226,10 @@ export function ledgerCases(test: Case): void {
     assert.deepEqual(await storage.tile(0, 0), tileRow(0, 0));
     assert.equal((await storage.head()).size, 0);
   });
+}
 
+/** Cases for the checkpoint and for policy sets. */
+function checkpointCases(test: Case): void {
   test("the larger checkpoint stays", async ({ storage, reopen }) => {
     await storage.write((tx) => tx.putCheckpoint(5, "five\n\n— é\n"));
     assert.deepEqual(await storage.checkpoint(), { size: 5, note: "five\n\n— é\n" });
@@ -224,20 +253,5 @@ export function ledgerCases(test: Case): void {
     assert.deepEqual(await storage.policySet(policySetRow(1).digest), policySetRow(1));
     assert.deepEqual(await storage.policySet(policySetRow(2).digest), policySetRow(2));
     assert.equal(await storage.policySet("ff"), null);
-  });
-
-  test("many entries keep their order over many transactions", async ({ storage, reopen }) => {
-    for (let i = 0; i < 12; i++) await storage.write((tx) => appendEntries(tx, 173));
-    const again = await reopen();
-    assert.equal((await again.head()).size, 12 * 173);
-    const rows = await again.entries(0, 12 * 173);
-    assert.deepEqual(
-      rows.map((row) => row.seq),
-      Array.from({ length: 12 * 173 }, (_, i) => i),
-    );
-    assert.deepEqual(
-      await again.entries(1000, 1003),
-      [1000, 1001, 1002].map((seq) => entryRow(seq)),
-    );
   });
 }

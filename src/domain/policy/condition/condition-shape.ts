@@ -2,7 +2,15 @@
 import { suggest } from "../../suggest.ts";
 import { listArities, FUNCTION_NAMES } from "./cel.ts";
 import { compilePattern, MAX_PATTERN_INSTRUCTIONS } from "./cel-patterns.ts";
-import { countNodes, isBinding, type Expr, type ParsedExpression } from "./cel-tree.ts";
+import {
+  countNodes,
+  isBinding,
+  type CallExpr,
+  type ComprehensionExpr,
+  type Expr,
+  type ParsedExpression,
+  type StructExpr,
+} from "./cel-tree.ts";
 
 export const MAX_DEPTH = 64;
 export const MAX_COMPREHENSION_NESTING = 2;
@@ -88,157 +96,188 @@ export function checkShape(
   boolean = true,
   variables: readonly string[] = VARIABLES,
 ): ExpressionShape {
-  const names = new Set<string>();
-  const read = new Set<string>();
-  let comprehensions = 0;
+  const root = parsed.expr;
+  const check = new ShapeCheck(parsed, variables);
+  const kind = boolean ? findNonBooleanKind(root) : null;
+  if (kind !== null) check.fail(root, `the condition is ${kind}; it must be true or false`);
+  check.visit(root, { depth: 1, nesting: 0, scope: variables });
+  return { nodes: countNodes(root), names: check.names, variables: check.read };
+}
 
-  const fail = (node: Expr, message: string): never => {
-    throw new ShapeFault(message, parsed.sourceInfo?.positions[node.id.toString()] ?? 0);
-  };
+/** Where a node is in the tree. */
+interface Place {
+  depth: number;
+  /** Number of comprehensions around it. */
+  nesting: number;
+  /** Names that it can use. */
+  scope: readonly string[];
+}
+
+class ShapeCheck {
+  readonly names = new Set<string>();
+  /** Variables that the expression reads. */
+  readonly read = new Set<string>();
+  private readonly positions: Readonly<Record<string, number>>;
+  private readonly variables: readonly string[];
+  private comprehensions = 0;
+
+  constructor(parsed: ParsedExpression, variables: readonly string[]) {
+    this.positions = parsed.sourceInfo?.positions ?? {};
+    this.variables = variables;
+  }
+
+  fail(node: Expr, message: string): never {
+    throw new ShapeFault(message, this.positions[node.id.toString()] ?? 0);
+  }
+
+  visit(node: Expr | undefined, place: Place): void {
+    if (node === undefined) return;
+    if (place.depth > MAX_DEPTH) this.fail(node, `the condition nests deeper than ${MAX_DEPTH} levels`);
+    const inner = { ...place, depth: place.depth + 1 };
+    const kind = node.exprKind;
+    switch (kind.case) {
+      case "constExpr":
+        if (kind.value.constantKind.case === "stringValue") this.names.add(kind.value.constantKind.value);
+        break;
+      case "identExpr":
+        this.visitName(node, kind.value.name, place.scope);
+        break;
+      case "selectExpr":
+        this.names.add(kind.value.field);
+        this.visit(kind.value.operand, inner);
+        break;
+      case "callExpr":
+        this.visitCall(node, kind.value, inner);
+        break;
+      case "listExpr":
+        for (const element of kind.value.elements) this.visit(element, inner);
+        break;
+      case "structExpr":
+        this.visitMap(node, kind.value, inner);
+        break;
+      case "comprehensionExpr":
+        this.visitComprehension(node, kind.value, inner);
+        break;
+      default:
+        this.fail(node, "this part of CEL is not supported");
+    }
+  }
+
+  private visitName(node: Expr, written: string, scope: readonly string[]): void {
+    const { variables } = this;
+    const name = written.replace(/^\./, "");
+    if (variables.includes(name)) this.read.add(name);
+    if (scope.includes(name) || TYPE_NAMES.includes(name)) return;
+    if (name === "data") this.fail(node, "the policy lists no shared data; name it, such as data: [limits]");
+    const meant = suggest(name, variables);
+    this.fail(
+      node,
+      `there is no variable "${name}"${meant === null ? `; the variables are ${variables.join(", ")}` : `; did you mean "${meant}"?`}`,
+    );
+  }
+
+  private visitCall(node: Expr, { function: name, target, args }: CallExpr, inner: Place): void {
+    const owner = target?.exprKind.case === "identExpr" ? target.exprKind.value.name : null;
+    // A misspelt function of a namespace, such as `sets.contain`, unless a macro has a variable of this name.
+    if (owner !== null && !inner.scope.includes(owner) && FUNCTION_NAMES.some((known) => known.startsWith(`${owner}.`)))
+      this.checkCall(node, `${owner}.${name}`, false, args);
+    else if (/^[a-z]/i.test(name)) this.checkCall(node, name, target !== undefined, args);
+    this.visit(target, inner);
+    for (const arg of args) this.visit(arg, inner);
+  }
+
+  private visitMap(node: Expr, { messageName, entries }: StructExpr, inner: Place): void {
+    if (messageName !== "") this.fail(node, `"${messageName}" cannot be built here; use a map, such as {"a": 1}`);
+    this.checkKeys(node, entries);
+    for (const entry of entries) {
+      if (entry.keyKind.case === "mapKey") this.visit(entry.keyKind.value, inner);
+      this.visit(entry.value, inner);
+    }
+  }
+
+  private visitComprehension(node: Expr, loop: ComprehensionExpr, outer: Place): void {
+    const bound = { ...outer, scope: [...outer.scope, loop.iterVar, loop.accuVar] };
+    if (isBinding(loop)) {
+      this.visit(loop.accuInit, outer);
+      this.visit(loop.result, bound);
+      return;
+    }
+    const body = { ...bound, nesting: outer.nesting + 1 };
+    if (++this.comprehensions > MAX_COMPREHENSIONS)
+      this.fail(node, `the condition has more than ${MAX_COMPREHENSIONS} comprehensions (exists, all, map, filter)`);
+    if (body.nesting > MAX_COMPREHENSION_NESTING)
+      this.fail(
+        node,
+        `the condition nests comprehensions (exists, all, map, filter) deeper than ${MAX_COMPREHENSION_NESTING}`,
+      );
+    this.visit(loop.iterRange, outer);
+    this.visit(loop.accuInit, outer);
+    this.visit(loop.loopCondition, body);
+    this.visit(loop.loopStep, body);
+    this.visit(loop.result, bound);
+  }
 
   /**
    * Rejects duplicate numeric keys. In CEL 0 and 0u are the same key and a duplicate key is an error, but the library
    * treats them as different.
    */
-  function checkKeys(node: Expr, entries: Extract<Expr["exprKind"], { case: "structExpr" }>["value"]["entries"]): void {
+  private checkKeys(node: Expr, entries: StructExpr["entries"]): void {
     const keys = new Set<string>();
     for (const { keyKind } of entries) {
       const kind = keyKind.case === "mapKey" ? keyKind.value.exprKind : undefined;
       const constant = kind?.case === "constExpr" ? kind.value.constantKind : undefined;
       if (constant?.case !== "int64Value" && constant?.case !== "uint64Value") continue;
       const key = String(constant.value);
-      if (keys.has(key)) fail(node, `the map has the key ${key} twice`);
+      if (keys.has(key)) this.fail(node, `the map has the key ${key} twice`);
       keys.add(key);
     }
   }
 
-  function visit(node: Expr | undefined, depth: number, nesting: number, scope: readonly string[]): void {
-    if (node === undefined) return;
-    if (depth > MAX_DEPTH) fail(node, `the condition nests deeper than ${MAX_DEPTH} levels`);
-    const add = (child: Expr | undefined, deeper = nesting, inner = scope): void =>
-      visit(child, depth + 1, deeper, inner);
-    const kind = node.exprKind;
-    switch (kind.case) {
-      case "constExpr":
-        if (kind.value.constantKind.case === "stringValue") names.add(kind.value.constantKind.value);
-        break;
-      case "identExpr": {
-        const name = kind.value.name.replace(/^\./, "");
-        if (variables.includes(name)) read.add(name);
-        if (scope.includes(name) || TYPE_NAMES.includes(name)) break;
-        if (name === "data") fail(node, "the policy lists no shared data; name it, such as data: [limits]");
-        const meant = suggest(name, variables);
-        fail(
-          node,
-          `there is no variable "${name}"${meant === null ? `; the variables are ${variables.join(", ")}` : `; did you mean "${meant}"?`}`,
-        );
-        break;
-      }
-      case "selectExpr":
-        names.add(kind.value.field);
-        add(kind.value.operand);
-        break;
-      case "callExpr": {
-        const { function: name, target, args } = kind.value;
-        const owner = target?.exprKind.case === "identExpr" ? target.exprKind.value.name : null;
-        // A misspelt function of a namespace, such as `sets.contain`, unless a macro has a variable of this name.
-        if (owner !== null && !scope.includes(owner) && FUNCTION_NAMES.some((known) => known.startsWith(`${owner}.`)))
-          checkCall(node, `${owner}.${name}`, false, args);
-        else if (/^[a-z]/i.test(name)) checkCall(node, name, target !== undefined, args);
-        add(target);
-        for (const arg of args) add(arg);
-        break;
-      }
-      case "listExpr":
-        for (const element of kind.value.elements) add(element);
-        break;
-      case "structExpr":
-        if (kind.value.messageName !== "")
-          fail(node, `"${kind.value.messageName}" cannot be built here; use a map, such as {"a": 1}`);
-        checkKeys(node, kind.value.entries);
-        for (const entry of kind.value.entries) {
-          if (entry.keyKind.case === "mapKey") add(entry.keyKind.value);
-          add(entry.value);
-        }
-        break;
-      case "comprehensionExpr": {
-        const loop = kind.value;
-        const inner = [...scope, loop.iterVar, loop.accuVar];
-        if (isBinding(loop)) {
-          add(loop.accuInit);
-          add(loop.result, nesting, inner);
-          break;
-        }
-        if (++comprehensions > MAX_COMPREHENSIONS)
-          fail(node, `the condition has more than ${MAX_COMPREHENSIONS} comprehensions (exists, all, map, filter)`);
-        if (nesting + 1 > MAX_COMPREHENSION_NESTING)
-          fail(
-            node,
-            `the condition nests comprehensions (exists, all, map, filter) deeper than ${MAX_COMPREHENSION_NESTING}`,
-          );
-        add(loop.iterRange);
-        add(loop.accuInit);
-        add(loop.loopCondition, nesting + 1, inner);
-        add(loop.loopStep, nesting + 1, inner);
-        add(loop.result, nesting, inner);
-        break;
-      }
-      default:
-        fail(node, "this part of CEL is not supported");
-    }
-  }
-
-  function checkCall(node: Expr, name: string, method: boolean, args: readonly Expr[]): void {
+  private checkCall(node: Expr, name: string, method: boolean, args: readonly Expr[]): void {
     const macro = MACROS[name];
-    if (macro !== undefined) fail(node, `"${name}" is not used like this; write for example ${macro}`);
+    if (macro !== undefined) this.fail(node, `"${name}" is not used like this; write for example ${macro}`);
     const takes = listArities(name, method);
     if (takes.length === 0) {
       const other = listArities(name, !method).length > 0;
       const meant = suggest(name, [...FUNCTION_NAMES, ...Object.keys(MACROS)]);
-      fail(
+      this.fail(
         node,
         `there is no ${method ? "method" : "function"} "${name}"${other ? `; it is a ${method ? "function" : "method"}` : meant === null ? "" : `; did you mean "${meant}"?`}`,
       );
     }
     if (!takes.includes(args.length))
-      fail(
+      this.fail(
         node,
         `"${name}" takes ${takes.join(" or ")} ${takes.length === 1 && takes[0] === 1 ? "argument" : "arguments"}, not ${args.length}`,
       );
-    if (name === "matches") checkPattern(args[0] as Expr);
+    if (name === "matches") this.checkPattern(args[0] as Expr);
   }
 
   /**
    * Requires a literal pattern: one from the request could take seconds to compile, and a literal can be checked here.
    */
-  function checkPattern(arg: Expr): void {
+  private checkPattern(arg: Expr): void {
     const source =
       arg.exprKind.case === "constExpr" && arg.exprKind.value.constantKind.case === "stringValue"
         ? arg.exprKind.value.constantKind.value
         : null;
     if (source === null)
-      return fail(arg, 'the pattern of "matches" must be a text in the condition itself, such as "^[a-z]+$"');
+      return this.fail(arg, 'the pattern of "matches" must be a text in the condition itself, such as "^[a-z]+$"');
     let size: number;
     try {
       size = compilePattern(source).size;
     } catch (error) {
-      return fail(
+      return this.fail(
         arg,
         `the pattern is no RE2 regular expression: ${error instanceof Error ? error.message.replace(/^error parsing regexp: /, "") : "it cannot be read"}`,
       );
     }
     if (size > MAX_PATTERN_INSTRUCTIONS)
-      fail(
+      this.fail(
         arg,
         `the pattern compiles to ${size} instructions, at most ${MAX_PATTERN_INSTRUCTIONS} are allowed; use smaller repetitions`,
       );
   }
-
-  const root = parsed.expr;
-  const what = boolean ? findNonBooleanKind(root) : null;
-  if (what !== null) fail(root, `the condition is ${what}; it must be true or false`);
-  visit(root, 1, 0, variables);
-  return { nodes: countNodes(root), names, variables: read };
 }
 
 function findNonBooleanKind({ exprKind }: Expr): string | null {
