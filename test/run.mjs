@@ -32,8 +32,14 @@ const TIMEOUT_MS = 12 * 60_000;
 const KEEP = process.env["ASSENT_TEST_KEEP"] === "1";
 /** They begin first: a long file that begins last runs alone at the end. */
 const LONG = [
+  "faults/audit-columns",
+  "runtimes/core-bun",
   "runtimes/core-deno",
+  "package/package",
   "e2e/hook-hosts",
+  "cli/store",
+  "deploy/ci",
+  "conformance/storage-postgres",
   "faults/audit-columns-postgres",
   "faults/fleet",
   "e2e/hook-matrix",
