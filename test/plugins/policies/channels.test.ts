@@ -1,7 +1,7 @@
 /** Warnings about channels that policies name and the configuration lacks, wherever a policy is loaded. */
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import { startService, type Service } from "../../support/service.ts";
+import { POLICIES, startService, type Service } from "../../support/service.ts";
 import { testNotifier } from "../../support/notifier.ts";
 
 let service: Service;
@@ -14,6 +14,7 @@ const asks = (policy: string, ...notify: string[]): object => ({
 
 test("storing, importing, activating and loading from a folder warn of channels that are not configured", async () => {
   service = await startService({
+    policies: POLICIES,
     plugins: [testNotifier().plugin],
     change(config) {
       config.channels = { finance: { notifier: "pigeon", people: [{ owner: "anna", to: "anna@example.com" }] } };
