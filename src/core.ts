@@ -136,6 +136,8 @@ export {
   computePermitTimes,
   permitDecisionHash,
 } from "./domain/permit.ts";
+export { findHistoryPlaces, findHistoryReads, toHistoryFact } from "./domain/policy/decide/history-facts.ts";
+export { makeSessionToken, readSessionToken, sessionId } from "./domain/session-token.ts";
 export { type MatchedLimit, findMatchedLimits, findUsedBefore } from "./domain/policy/decide/limit-facts.ts";
 
 // Policies and decisions
@@ -170,13 +172,16 @@ export { MAX_FILE_LENGTH } from "./domain/policy/parse/parse.ts";
 export { PolicySchema } from "./domain/policy/parse/policy-schema.ts";
 export type {
   Decision,
+  Effect,
   Facts,
   GrantFact,
   GrantTerms,
+  HistoryFact,
   LimitFact,
   PolicyDocument,
   RecordedFacts,
   RejectionFact,
+  SessionFact,
 } from "./domain/policy/policy-types.ts";
 export type { PolicyEdit } from "./contract/policies.ts";
 export type { PolicyState } from "./contract/policy-source.ts";

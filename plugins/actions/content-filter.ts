@@ -1,5 +1,5 @@
 /** Selects actions to erase by the content of their request and result. */
-import { decodeEdit, decodeMeta, type JsonValue, parseStoredRequest } from "../../src/core.ts";
+import { decodeEdit, decodeMeta, decodePasts, type JsonValue, parseStoredRequest } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
@@ -58,13 +58,17 @@ function mentions(value: JsonValue, wanted: string): boolean {
   return false;
 }
 
-/** Returns the submitted request, and the one that an approver changed it to. */
+/** Returns the submitted request, the one that an approver changed it to, and the past actions that its decisions read. */
 function contentsOf(row: ActionRow): JsonValue[] {
   const requests = [parseStoredRequest(row), decodeEdit(row.effective)?.request ?? null];
   const result = row.result === null ? null : (JSON.parse(row.result) as JsonValue);
-  return requests.flatMap((request) =>
-    request === null ? [] : { params: request.params, context: request.context, result },
-  );
+  const past = decodePasts(row.past).flatMap(({ history = [] }) => history.flatMap(({ actions }) => actions));
+  return [
+    ...requests.flatMap((request) =>
+      request === null ? [] : { params: request.params, context: request.context, result },
+    ),
+    ...past.map(({ params, context }) => ({ params, context })),
+  ];
 }
 
 function containsValue(content: JsonValue, value: Scalar): boolean {

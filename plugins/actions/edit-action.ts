@@ -28,6 +28,7 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import { assertMayConfirm, countedVotes, findIneligibility, readApproverStanding } from "./approver-plans.ts";
 import { approvalExpiredError, assertPending } from "./cast-vote.ts";
 import { readUses, writeUses } from "./limit-usage.ts";
+import { readHistories, writePastAction } from "./past-actions.ts";
 import {
   collectFacts,
   noLongerAllowedError,
@@ -131,8 +132,9 @@ async function changeRequest(
     throw editRefusal(`${rejection.approver} rejected the changed request at ${rejection.at}; nothing was changed`);
   // The action does not count against limits with both requests.
   await tx.releaseLimitUses(row.id);
-  const facts = await collectFacts(tx, row, basis);
-  const evaluation = new Evaluation(tx.activePolicies.compiled, request, facts, tx.now);
+  const collected = await collectFacts(tx, row, basis);
+  const base = new Evaluation(tx.activePolicies.compiled, request, collected, tx.now);
+  const { evaluation, facts } = await readHistories(tx, base, collected, row.id);
   const uses = await readUses(tx, evaluation, facts);
   const { decision, facts: decidedOn } = decideForEntry(evaluation, { ...uses.facts, ...tx.stopFacts(row) });
   if (decision.effect === "deny")
@@ -149,6 +151,8 @@ async function changeRequest(
   });
   await tx.deleteApprovals(row.id);
   await writeUses(tx, selectCountedLimits(decision, uses.needs), row.id);
+  await tx.removePastAction(row.id);
+  await writePastAction(tx, evaluation, decision.effect, row.id);
   return rereadAction(tx, row.id);
 }
 

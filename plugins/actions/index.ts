@@ -1,6 +1,7 @@
 /** The actions resource: submit, read, vote on and run actions. README.md describes its routes. */
 import { Type } from "@sinclair/typebox";
 import { defineCorePlugin } from "../../src/core.ts";
+import { agentSessionRoutes } from "./agent-sessions.ts";
 import { breakGlassRoutes } from "./break-glass-routes.ts";
 import { createWaitTracker } from "./wait-tracker.ts";
 import { erasureRoutes } from "./erasure-routes.ts";
@@ -56,6 +57,7 @@ export default defineCorePlugin({
     return {
       routes: [
         ...submissionRoutes(host, TAG, expiry, waiters),
+        ...agentSessionRoutes(host, TAG),
         ...readRoutes(host, TAG, expiry, waiters),
         ...voteRoutes(host, TAG),
         ...planRoutes(host, TAG, expiry),

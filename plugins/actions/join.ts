@@ -1,5 +1,5 @@
 /** Joins a duplicate request to its open action, so that approvers see one request once. */
-import type { CoreHost, DecisionEntry, LedgerTransaction, RedecisionEntry } from "../../src/core.ts";
+import type { CoreHost, DecisionEntry, LedgerTransaction, RedecisionEntry, SessionFact } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { reevaluateAction } from "./redecision.ts";
@@ -15,10 +15,13 @@ export async function findJoinableAction(
   tx: LedgerTransaction,
   credential: Credential,
   requestHash: string,
+  session: SessionFact | null,
 ): Promise<ActionRow | null> {
   const row = await tx.openAction(credential.key.id, requestHash, tx.now);
   if (row === null) return null;
   const { basis } = await verifyAgainstLedger(host, tx, row, await tx.approvals(row.id));
+  // The action of another session was decided by the history of that session.
+  if (basis.facts.session?.id !== session?.id) return null;
   return (await isDeniedNow(host, tx, row, basis)) ? null : row;
 }
 

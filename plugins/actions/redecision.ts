@@ -34,6 +34,7 @@ import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
 import { reapplyGrant } from "./grant-use.ts";
 import { readUse, releaseUses } from "./limit-usage.ts";
+import { readHistories } from "./past-actions.ts";
 import { rereadAction } from "./visible-action.ts";
 import { newSalt } from "./salt.ts";
 
@@ -54,7 +55,7 @@ type RedecisionOutcome = "denied" | "pending_approval" | "confirmed";
 /**
  * Decides with the current policies, agent and key. Records nothing. Throws STOPPED while a stop applies to the action.
  * Limits use the counts of the first decision, because the action is already counted and must not count twice. A grant
- * that covered the action must still cover it.
+ * that covered the action must still cover it. Histories are read again, because what happened since can matter.
  * @param basis the decision that counted the action against limits, from its entry
  */
 export async function reevaluateAction(
@@ -66,8 +67,9 @@ export async function reevaluateAction(
   const { compiled, digest } = tx.activePolicies;
   const request = effectiveRequest(row);
   if (request === null) throw new Error(`the request of ${row.id} is missing`);
-  const now = await collectFacts(tx, row, basis);
-  const evaluation = new Evaluation(compiled, request, now, tx.now);
+  const collected = await collectFacts(tx, row, basis);
+  const base = new Evaluation(compiled, request, collected, tx.now);
+  const { evaluation, facts: now } = await readHistories(tx, base, collected, row.id);
   const counted = restoreFacts(basis.facts, row.past);
   const limits: LimitFact[] = [];
   for (const need of findMatchedLimits(evaluation)) {
@@ -81,7 +83,7 @@ export async function reevaluateAction(
   return { decision: final.decision, policySet: digest, ...commitFacts(final.facts, newSalt, row.past) };
 }
 
-/** Collects the facts of this moment, without limits. */
+/** Collects the facts of this moment, without limits and histories. */
 export async function collectFacts(
   tx: LedgerTransaction,
   row: ActionRow,
@@ -90,6 +92,7 @@ export async function collectFacts(
   const commit = tx.activePolicies.source?.["commit"];
   return {
     principal: basis.facts.principal,
+    ...(basis.facts.session === undefined ? {} : { session: basis.facts.session }),
     ...(await tx.agentFacts(row.agent_id)),
     ...(await keyFacts(tx, row.submitted_by)),
     ...(commit === undefined ? {} : { policy_commit: commit }),

@@ -117,7 +117,10 @@ export function createRetention(host: CoreHost): Retention {
   }
 
   async function pruneUses(): Promise<number> {
-    return host.ledger.transact((tx) => tx.pruneLimitUses(tx.now - USE_RETENTION_MS, PRUNE_LIMIT));
+    return host.ledger.transact(async (tx) => {
+      const until = tx.now - USE_RETENTION_MS;
+      return Math.max(await tx.pruneLimitUses(until, PRUNE_LIMIT), await tx.prunePastActions(until, PRUNE_LIMIT));
+    });
   }
 
   async function mine(): Promise<boolean> {

@@ -25,6 +25,9 @@ export const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<t
   Type.Union([schema, Type.Null()]);
 const Time = (description: string) => Type.String({ format: "date-time", description });
 
+/** Header that carries the token of the agent's session. */
+export const SESSION_HEADER = "Assent-Session";
+
 export const ActionBody = Type.Object(
   {
     agent_id: Name("Agent that requests the action. A key that is bound to an agent can name only that agent."),

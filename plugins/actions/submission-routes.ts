@@ -13,6 +13,7 @@ import {
   isNeverAllowed,
   readIdempotencyKey,
   REPLAYED_HEADERS,
+  type SessionFact,
 } from "../../src/core.ts";
 import {
   type Credential,
@@ -30,6 +31,9 @@ import { actionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { findActiveRejection } from "./rejection.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
+import { SESSION_HEADER } from "./schemas.ts";
+import { readSession } from "./agent-sessions.ts";
+import { readHistories } from "./past-actions.ts";
 import {
   assertBinding,
   decideSubmission,
@@ -50,10 +54,15 @@ const PREFER = Type.Object({
         "`wait=N` waits up to N seconds while the action is pending. `permit` asks for a permit in the response (RFC 7240).",
     }),
   ),
+  [SESSION_HEADER]: Type.Optional(
+    Type.String({ description: "Token of the agent's session, from `POST /v1/agent-sessions`." }),
+  ),
   traceparent: Type.Optional(
     Type.String({ description: "W3C Trace Context. Stored as `meta.traceparent` unless the body has that member." }),
   ),
 });
+
+const GATE_HEADERS = Type.Pick(PREFER, [SESSION_HEADER, "traceparent"]);
 
 const JOIN = Type.Object(
   {
@@ -80,6 +89,7 @@ const SUBMISSION_ERRORS = [
   "RECORD_ALTERED",
   "TOO_MANY_PENDING",
   "AGENT_THROTTLED",
+  "INVALID_SESSION_TOKEN",
 ] as const;
 
 export function submissionRoutes(host: CoreHost, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
@@ -116,6 +126,7 @@ function submitRoute(host: CoreHost, tag: string, expiry: Expiry, waiters: Waite
         meta: readMeta(body, headers, host.trace()),
         idempotencyKey: readIdempotencyKey(headers),
         join: query.join === "open",
+        session: readSession(host, headers, credential),
       });
       const result = await recordSubmission(host, expiry, credential, submission);
       const waited = await waitIfPreferred(host, waiters, result.row, context);
@@ -146,6 +157,7 @@ function gateRoute(host: CoreHost, tag: string, expiry: Expiry): Route {
     scope: "actions:submit",
     body: schema.ActionBody,
     query: schema.GateQuery,
+    headers: GATE_HEADERS,
     queued: true,
     idempotent: true,
     description:
@@ -156,12 +168,14 @@ function gateRoute(host: CoreHost, tag: string, expiry: Expiry): Route {
       const request = requestFromBody(body);
       const meta = readMeta(body, headers, host.trace());
       assertBinding(host, credential, request.agent_id);
-      const preview = await prepareEvaluation(host, credential, request);
+      const session = readSession(host, headers, credential);
+      const preview = await prepareEvaluation(host, credential, request, session);
       if (query.record !== true) return previewDecision(host, preview, request);
       const submission = sealSubmission(host, body, {
         meta,
         idempotencyKey: readIdempotencyKey(headers),
         join: false,
+        session,
       });
       const { row, origin } = await recordSubmission(host, expiry, credential, submission);
       const reply = gateReply(row, {
@@ -239,15 +253,22 @@ interface Preview {
   now: number;
 }
 
-async function prepareEvaluation(host: CoreHost, credential: Credential, request: ActionRequest): Promise<Preview> {
+async function prepareEvaluation(
+  host: CoreHost,
+  credential: Credential,
+  request: ActionRequest,
+  session: SessionFact | null,
+): Promise<Preview> {
   const { digest, compiled } = await host.policies.current();
   const now = host.clock();
-  const facts = {
-    ...credentialFacts(credential, await host.agents.facts(request.agent_id)),
+  const baseFacts = {
+    ...credentialFacts(credential, await host.agents.facts(request.agent_id), session),
     ...(await host.stops.facts(request)),
     ...findSuggestedFacts(await host.suggestedRules.list(), compiled),
   };
-  return { evaluation: new Evaluation(compiled, request, facts, now), facts, policySet: compiled, digest, now };
+  const base = new Evaluation(compiled, request, baseFacts, now);
+  const { evaluation, facts } = await readHistories(host.storage, base, baseFacts, "");
+  return { evaluation, facts, policySet: compiled, digest, now };
 }
 
 /** Decides without recording anything or counting against limits. */

@@ -28,6 +28,7 @@ import {
   recordCreatedResource,
   type RecordedFacts,
   selectCountedLimits,
+  type SessionFact,
   toActor,
 } from "../../src/core.ts";
 import { type Credential, isTraceparent, Refusal, type RequestTrace, toRfc3339 } from "../../src/plugin.ts";
@@ -35,6 +36,7 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import { recordResubmission } from "./wait-tracker.ts";
 import { findJoinableAction } from "./join.ts";
 import { readUses, limitSpan, writeUses } from "./limit-usage.ts";
+import { historySpans, readHistories, writePastAction } from "./past-actions.ts";
 import { findGrantedDecision } from "./grant-use.ts";
 import { findActiveRejection } from "./rejection.ts";
 import { assertNotErased, rereadAction } from "./visible-action.ts";
@@ -78,11 +80,15 @@ export function readMeta(
   return { ...(meta as JsonObject), traceparent };
 }
 
-export function credentialFacts(credential: Credential, agent: AgentFacts): Facts {
+export function credentialFacts(credential: Credential, agent: AgentFacts, session: SessionFact | null): Facts {
   const { id, name, agent_id, owner } = credential.key;
   const { workload } = credential;
   const claims = workload === undefined ? {} : { claims: workload.claims };
-  return { principal: { agent_id, ...claims, key_id: id, name, owner }, ...agent };
+  return {
+    principal: { agent_id, ...claims, key_id: id, name, owner },
+    ...agent,
+    ...(session === null ? {} : { session }),
+  };
 }
 
 export function assertBinding({ config }: Pick<CoreHost, "config">, credential: Credential, agentId: string): void {
@@ -130,6 +136,8 @@ export interface SealedSubmission {
   join: boolean;
   /** The plan that it is part of, and its position there; null if there is none. */
   plan: DecisionEntry["plan"];
+  /** The agent's session; null if the request has none. */
+  session: SessionFact | null;
 }
 
 export function sealSubmission(
@@ -140,7 +148,14 @@ export function sealSubmission(
     idempotencyKey,
     join,
     plan = null,
-  }: { meta: JsonObject; idempotencyKey: string | null; join: boolean; plan?: DecisionEntry["plan"] },
+    session,
+  }: {
+    meta: JsonObject;
+    idempotencyKey: string | null;
+    join: boolean;
+    plan?: DecisionEntry["plan"];
+    session: SessionFact | null;
+  },
 ): SealedSubmission {
   const request = requestFromBody(body);
   return {
@@ -152,6 +167,7 @@ export function sealSubmission(
     call: idempotencyKey === null ? null : { key: idempotencyKey, route: SUBMIT_ROUTE, bodyHash: "" },
     join,
     plan,
+    session,
   };
 }
 
@@ -166,7 +182,7 @@ export async function decideSubmission(
   credential: Credential,
   submission: SealedSubmission,
 ): Promise<SubmissionResult> {
-  const { id, request, sealed, call, join } = submission;
+  const { id, request, sealed, call, join, session } = submission;
   assertBinding(host, credential, request.agent_id);
   const earlier = await findCreatedResource(tx, credential, call);
   if (call !== null && earlier !== null) {
@@ -176,7 +192,7 @@ export async function decideSubmission(
     if (row.request_hash !== sealed.hash) throw idempotencyConflict(call, earlier);
     return { row, origin: "replayed" };
   }
-  const open = join ? await findJoinableAction(host, tx, credential, sealed.hash) : null;
+  const open = join ? await findJoinableAction(host, tx, credential, sealed.hash, session) : null;
   if (open !== null) {
     await recordCreatedResource(tx, credential, call, open.id, open.created_at);
     return { row: await recordResubmission(tx, open), origin: "joined" };
@@ -184,13 +200,14 @@ export async function decideSubmission(
   const { compiled, source } = tx.activePolicies;
   const commit = source?.["commit"];
   const baseFacts: Facts = {
-    ...credentialFacts(credential, await tx.agentFacts(request.agent_id)),
+    ...credentialFacts(credential, await tx.agentFacts(request.agent_id), session),
     ...tx.stopFacts(request),
     ...findSuggestedFacts(tx.suggestedRules, compiled),
     ...(commit === undefined ? {} : { policy_commit: commit }),
   };
-  const evaluation = new Evaluation(compiled, request, baseFacts, tx.now);
-  const uses = await readUses(tx, evaluation, baseFacts);
+  const base = new Evaluation(compiled, request, baseFacts, tx.now);
+  const { evaluation, facts: known } = await readHistories(tx, base, baseFacts, id);
+  const uses = await readUses(tx, evaluation, known);
   const { decision, facts } = await applyVotes(host, tx, credential, sealed.hash, evaluation, uses.facts);
   const throttling = decision.effect === "require_approval" ? await checkRequestRate(host, tx, credential) : null;
   const row = recordDecision(host, tx, credential, { ...submission, ...commitFacts(facts, newSalt), decision });
@@ -198,6 +215,7 @@ export async function decideSubmission(
   const grantUse = facts.grant === undefined ? null : findGrantUse(facts.grant, evaluation);
   const counted = selectCountedLimits(decision, uses.needs);
   await writeUses(tx, grantUse === null ? counted : [...counted, grantUse], id);
+  await writePastAction(tx, evaluation, decision.effect, id);
   await tx.insertAction(row);
   await recordCreatedResource(tx, credential, call, id);
   return { row, origin: "created" };
@@ -251,17 +269,15 @@ function submittedAction({ agent_id, tool, operation }: ActionRequest, { key }: 
  * Prefetches what the decision will read, from what is known before the lock is acquired. The agent's row is not known
  * yet, so limits that depend on it are read under the lock.
  */
-export function prefetchSubmission(credential: Credential, { request, call }: SealedSubmission): Prefetch {
-  return ({ now, activePolicies: { compiled } }) => ({
-    ...(call === null ? {} : { idempotency: idempotencyLookup(credential, call) }),
-    ...(compiled.hasLimits
-      ? {
-          limits: findMatchedLimits(new Evaluation(compiled, request, credentialFacts(credential, {}), now)).map(
-            limitSpan,
-          ),
-        }
-      : {}),
-  });
+export function prefetchSubmission(credential: Credential, { request, call, session }: SealedSubmission): Prefetch {
+  return ({ now, activePolicies: { compiled } }) => {
+    const evaluation = new Evaluation(compiled, request, credentialFacts(credential, {}, session), now);
+    return {
+      ...(call === null ? {} : { idempotency: idempotencyLookup(credential, call) }),
+      ...(compiled.hasLimits ? { limits: findMatchedLimits(evaluation).map(limitSpan) } : {}),
+      ...(compiled.withHistory.length > 0 ? { pastActions: historySpans(evaluation) } : {}),
+    };
+  };
 }
 
 interface DecidedSubmission extends SealedSubmission {

@@ -85,6 +85,7 @@ export function renderReevaluation({ row, entry, facts, decision, policySet, fie
     equal: fields.every(({ equal }) => equal),
     fields,
     limits: seesAll ? (facts.limits ?? []) : null,
+    histories: seesAll ? (facts.history ?? []) : null,
     recorded: { policy_set: entry.policy_set, decision: entry.decision },
     replayed: { policy_set: policySet, decision },
   };

@@ -46,6 +46,17 @@ const LimitUsed = Type.Object(
   },
   { additionalProperties: false },
 );
+const History = Type.Object(
+  {
+    policy: Type.String(),
+    basis: Type.String({ description: "Digest of the history's declaration and of the members that conditions read." }),
+    actions: Type.Array(Type.Record(Type.String(), Type.Unknown()), { description: "Newest first." }),
+    fault: Type.Union([Type.String(), Type.Null()], {
+      description: "Why it was unknown: `no_session`, `no_value`, `too_large` or `too_many`.",
+    }),
+  },
+  { additionalProperties: false },
+);
 const COMPARISON = {
   hash: Type.String(),
   at: Type.String({ format: "date-time", description: "The recorded clock, which replay used." }),
@@ -53,6 +64,9 @@ const COMPARISON = {
   fields: Type.Array(Field),
   limits: Type.Union([Type.Array(LimitUsed), Type.Null()], {
     description: "Usage of limits before the decision; null for keys that cannot see all actions.",
+  }),
+  histories: Type.Union([Type.Array(History), Type.Null()], {
+    description: "Past actions that the conditions read; null for keys that cannot see all actions.",
   }),
   recorded: Outcome,
   replayed: Outcome,

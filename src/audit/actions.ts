@@ -9,6 +9,7 @@ import { toHex } from "../domain/hash.ts";
 import { matchesCommitment } from "../domain/kept.ts";
 import { pastMatchesCommitments, restoreFacts } from "../domain/past.ts";
 import { recomputeLimitUses, USE_RETENTION_MS } from "../domain/limit-uses.ts";
+import { recomputeHistoryPlaces } from "../domain/policy/decide/history-facts.ts";
 import { questionsMatch } from "../domain/questions.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { MatchedLimit } from "../domain/policy/decide/limit-facts.ts";
@@ -133,6 +134,7 @@ async function auditAction(
     // The changed request counts instead of the proposed one.
     const counted = nullIfThrows(() => effectiveRequest(row)) ?? request;
     await checkUses(audit, counted, history, history.edit?.entry ?? decision, fault);
+    await checkPlaces(audit, counted, row.id, history.edit?.entry ?? decision, fault);
     await checkGrant(audit, row, request, decision, fault);
     await checkSuggested(audit, row, request, decision, fault);
   }
@@ -285,6 +287,28 @@ async function checkUses(
     const rows = await copying.read("limit_uses", place, IDS_PER_PREFIX);
     const there = rows.some((row) => row["action_id"] === action.id && row["subject"] === use.subject);
     if (!there) fault(`its use of the limit "${use.limit}" of "${use.policy}" is not in the store`);
+  }
+}
+
+/** Checks that the action is in every history to which it belongs. `audit-rows.ts` checks that no other action is. */
+async function checkPlaces(
+  { store, totals, compiled }: ActionsAudit,
+  request: ActionRequest,
+  actionId: string,
+  entry: DecisionEntry | RedecisionEntry,
+  fault: ReportFault,
+): Promise<void> {
+  const { copying } = store;
+  const set = copying === undefined ? null : await compiled(entry.policy_set);
+  if (copying === undefined || set === null) return;
+  const at = parseEntryTime(entry.at);
+  for (const place of recomputeHistoryPlaces(set, request, entry, at)) {
+    if (place.until + USE_RETENTION_MS <= totals.latest) continue;
+    const { policy, basis, subject } = place;
+    const before = { policy, basis, subject, at, action_id: actionId.slice(0, -1) };
+    const rows = await copying.read("past_actions", before, IDS_PER_PREFIX);
+    if (!rows.some((row) => row["action_id"] === actionId && row["subject"] === subject))
+      fault(`it is missing in the history of the policy "${policy}"`);
   }
 }
 

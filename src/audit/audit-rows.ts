@@ -4,14 +4,16 @@
  */
 import type { Vault } from "../contract/core-host.ts";
 import type {
+  ActionRow,
   CopiedRow,
   DeliveryKind,
   DeliveryRow,
   IdempotencyRow,
   LimitUseRow,
+  PastActionRef,
   StorageCopying,
 } from "../contract/storage.ts";
-import { buildActionHistory, parseEntryTime, type ActionEntry } from "../domain/action-history.ts";
+import { buildActionHistory, parseEntryTime, type ActionEntry, type ActionHistory } from "../domain/action-history.ts";
 import { equalBytes } from "../domain/hash.ts";
 import {
   decodeEntry,
@@ -23,6 +25,7 @@ import {
   type ThrottleEntry,
 } from "../domain/entries.ts";
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
+import { recomputeHistoryPlaces } from "../domain/policy/decide/history-facts.ts";
 import { recomputeLimitUses } from "../domain/limit-uses.ts";
 import { effectiveRequest } from "../domain/edited-request.ts";
 import { withSubject, reportDifferences, checkEachRow, type AuditedStore, type ReportFault } from "./report.ts";
@@ -64,6 +67,9 @@ export async function auditRows(audit: RowsAudit, copying: StorageCopying, fault
   await checkEachRow(copying, "limit_uses", fault, (row, report) =>
     checkUse(audit, row as unknown as LimitUseRow, withSubject("a use of a limit", report)),
   );
+  await checkEachRow(copying, "past_actions", fault, (row, report) =>
+    checkPastAction(audit, row as unknown as PastActionRef, withSubject("an action of a history", report)),
+  );
   await checkEachRow(copying, "idempotency", fault, (row, report) =>
     checkIdempotency(audit, row as unknown as IdempotencyRow, withSubject("an idempotency key", report)),
   );
@@ -74,19 +80,11 @@ export async function auditRows(audit: RowsAudit, copying: StorageCopying, fault
 }
 
 /** Checks that a limit use belongs to an action that counts, with the amount that its decision recorded. */
-async function checkUse({ store, policies }: RowsAudit, row: LimitUseRow, fault: ReportFault): Promise<void> {
-  const action = await store.action(row.action_id);
-  const [stored] = action === null ? [] : await store.entries(action.decision_seq, action.decision_seq + 1);
-  if (action === null || stored === undefined) return fault(`there is no action ${row.action_id}`);
-  const first = decodeEntry<DecisionEntry>(stored.bytes);
-  const entries = (await store.entriesOfAction(action.id)).filter(({ type }) => !type.includes(":"));
-  const history = buildActionHistory(
-    entries.map(({ bytes }) => decodeEntry<ActionEntry>(bytes)),
-    action.decision_hash,
-  );
-  // A request that an approver changed counts instead of the proposed one, from the change on.
-  const entry = history?.edit?.entry ?? first;
-  const set = await policies.compiled(entry.policy_set);
+async function checkUse(audit: RowsAudit, row: LimitUseRow, fault: ReportFault): Promise<void> {
+  const found = await findDecidedAction(audit, row.action_id);
+  if (found === null) return fault(`there is no action ${row.action_id}`);
+  const { action, entry, history } = found;
+  const set = await audit.policies.compiled(entry.policy_set);
   if (set === null) return;
   const request = effectiveRequest(action);
   // The amount came from the erased request, so only the time can be compared.
@@ -102,6 +100,42 @@ async function checkUse({ store, policies }: RowsAudit, row: LimitUseRow, fault:
     row,
     withSubject(`action ${row.action_id}`, fault),
   );
+}
+
+/** Checks that an action belongs to the history that a row puts it in. */
+async function checkPastAction(audit: RowsAudit, row: PastActionRef, fault: ReportFault): Promise<void> {
+  const found = await findDecidedAction(audit, row.action_id);
+  if (found === null) return fault(`there is no action ${row.action_id}`);
+  const { action, entry } = found;
+  const set = await audit.policies.compiled(entry.policy_set);
+  if (set === null) return;
+  const report = withSubject(`action ${row.action_id}`, fault);
+  const request = effectiveRequest(action);
+  const at = parseEntryTime(entry.at);
+  // The owner may have come from the erased request, so only the time can be compared.
+  if (request === null) return reportDifferences({ at }, row, report);
+  const place = recomputeHistoryPlaces(set, request, entry, at).find(({ policy }) => policy === row.policy);
+  if (place === undefined)
+    return fault(`the action ${row.action_id} does not belong to the history of "${row.policy}"`);
+  reportDifferences({ ...place, at }, row, report);
+}
+
+/** Returns an action with the entry from which it counts; null if it is not stored. */
+async function findDecidedAction(
+  { store }: RowsAudit,
+  id: string,
+): Promise<{ action: ActionRow; entry: DecisionEntry | RedecisionEntry; history: ActionHistory | null } | null> {
+  const action = await store.action(id);
+  const [stored] = action === null ? [] : await store.entries(action.decision_seq, action.decision_seq + 1);
+  if (action === null || stored === undefined) return null;
+  const first = decodeEntry<DecisionEntry>(stored.bytes);
+  const entries = (await store.entriesOfAction(action.id)).filter(({ type }) => !type.includes(":"));
+  const history = buildActionHistory(
+    entries.map(({ bytes }) => decodeEntry<ActionEntry>(bytes)),
+    action.decision_hash,
+  );
+  // A request that an approver changed counts instead of the proposed one, from the change on.
+  return { action, entry: history?.edit?.entry ?? first, history };
 }
 
 /** Checks that the resource of an idempotency key was created by the same key at the same time. */

@@ -39,6 +39,13 @@ export interface AssentOptions {
   timeout?: number | undefined;
   /** Maximum retries of calls that are safe to repeat. Default 5. */
   retries?: number | undefined;
+  /**
+   * Name of the agent's session. The client requests its token, with a key that has `sessions:issue`, and sends it with
+   * each action.
+   */
+  session?: string | undefined;
+  /** Token of the agent's session, if another process requested it. */
+  sessionToken?: string | undefined;
   /** Verifier key of the log, read once from GET /v1/provenance/keys. Every proof is verified against it. */
   logKey?: string | undefined;
   /** Called with the new key to pin, if a proof shows that a key signed by `logKey` replaced it. */
@@ -52,6 +59,8 @@ const OPTIONS: Readonly<Record<keyof AssentOptions, true>> = {
   signal: true,
   timeout: true,
   retries: true,
+  session: true,
+  sessionToken: true,
   logKey: true,
   onLogKey: true,
 };
@@ -63,6 +72,9 @@ const LONGEST_WAIT = 30;
 
 /** Seconds after a wait in which the service's answer may still arrive. */
 const GRACE = 5;
+
+/** Milliseconds after which a session token is requested again. It is valid for a day. */
+const SESSION_TOKEN_AGE = 3_600_000;
 
 /** Seconds in which a start without an answer is retried; a later start is of little use to the caller. */
 const START_AGAIN = 20;
@@ -93,6 +105,25 @@ export function createAssent(options: AssentOptions = {}) {
       throw unreadableAnswer(200, "it is no action");
     if (id !== null && json["id"] !== id) throw unreadableAnswer(200, `it is about ${json["id"]}, not ${id}`);
     return json as unknown as ActionRecord;
+  }
+
+  let token = options.sessionToken;
+  let tokenFrom = -Infinity;
+
+  /** Returns the header of the agent's session. */
+  async function sessionHeader(signal: AbortSignal | undefined): Promise<Record<string, string>> {
+    if (options.session !== undefined && performance.now() - tokenFrom > SESSION_TOKEN_AGE) {
+      const name = options.session;
+      const issued = await call<{ token?: string }>(
+        "POST",
+        "/v1/agent-sessions",
+        { name },
+        { signal, repeatable: true },
+      );
+      if (typeof issued?.token !== "string") throw unreadableAnswer(200, "it has no session token");
+      [token, tokenFrom] = [issued.token, performance.now()];
+    }
+    return token === undefined ? {} : { "assent-session": token };
   }
 
   let boundTo: string | undefined;
@@ -162,6 +193,7 @@ export function createAssent(options: AssentOptions = {}) {
         headers: {
           ...(prefer.length === 0 ? {} : { prefer: prefer.join(", ") }),
           ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
+          ...(await sessionHeader(signal)),
         },
         wait,
         signal,
@@ -326,7 +358,7 @@ export function createAssent(options: AssentOptions = {}) {
     /**
      * Returns the decision that a request would get. Records nothing. The answer is no permission to run the action.
      */
-    gate: ({ agent_id, tool, operation, params, context }: ActionRequest, { signal }: CallOptions = {}) =>
+    gate: async ({ agent_id, tool, operation, params, context }: ActionRequest, { signal }: CallOptions = {}) =>
       call<{
         is_permission: false;
         outcome: "EXECUTE" | "ABSTAIN" | "HALT";
@@ -334,7 +366,12 @@ export function createAssent(options: AssentOptions = {}) {
         decision: ActionRecord["decision"] | null;
         reason: string;
         never_allowed?: boolean;
-      }>("POST", "/v1/gate/decide", { agent_id, tool, operation, params, context }, { signal, repeatable: true }),
+      }>(
+        "POST",
+        "/v1/gate/decide",
+        { agent_id, tool, operation, params, context },
+        { signal, repeatable: true, headers: await sessionHeader(signal) },
+      ),
   };
 }
 

@@ -51,6 +51,8 @@ export interface BacktestCounts {
   otherwise: number;
   /** Not evaluated, because the request was erased. */
   erased: number;
+  /** Not evaluated, because the new policies read past actions that the decision did not read. */
+  unrecorded: number;
   /** Not evaluated, because someone changed the stored row. */
   altered: number;
 }

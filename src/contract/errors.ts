@@ -18,6 +18,7 @@ export const ERRORS = {
   INSUFFICIENT_SCOPE: [403, "The API key lacks a required scope"],
   AGENT_MISMATCH: [403, "The API key is bound to another agent"],
   AGENT_UNBOUND: [403, "The API key is not bound to an agent"],
+  INVALID_SESSION_TOKEN: [403, "The session token is not valid"],
   NOT_FOUND: [404, "No such route"],
   METHOD_NOT_ALLOWED: [405, "The route does not support this method"],
   NOT_ACCEPTABLE: [406, "None of the accepted media types is available"],

@@ -19,6 +19,7 @@ import type {
   EntryRow,
   IdempotencyLookup,
   LedgerHead,
+  HistorySpan,
   LimitSpan,
   StorageTransaction,
 } from "./storage.ts";
@@ -103,6 +104,7 @@ export interface PrefetchKeys {
   history?: string;
   idempotency?: IdempotencyLookup;
   limits?: readonly LimitSpan[];
+  pastActions?: readonly HistorySpan[];
 }
 
 /** Called before each run of the job's batch. An error is ignored here, because the job will encounter it again. */

@@ -18,6 +18,7 @@ export * from "./storage/storage-error.ts";
 export * from "./storage/ledger.ts";
 export type * from "./storage/limits.ts";
 export * from "./storage/methods.ts";
+export * from "./storage/past-actions.ts";
 export type * from "./storage/policies.ts";
 export type * from "./storage/store.ts";
 export type * from "./storage/transaction.ts";

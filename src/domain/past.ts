@@ -1,16 +1,19 @@
 /**
- * Commitments to the limit usage that decisions on an action read. Recorded in clear, the usage before two consecutive
- * actions would reveal the first one's amount. The entry therefore holds a commitment, and the action's row holds the
- * values.
+ * Commitments to the past data that decisions on an action read: the usage of limits, and past actions. Recorded in clear,
+ * the usage before two consecutive actions would reveal the first one's amount, and past actions cannot be erased from
+ * the ledger. The entry therefore holds a commitment, and the action's row holds the values.
  */
 import { canonicalText } from "./canonical.ts";
 import type { JsonValue } from "./json.ts";
 import { commitSalted, type SaltedMembers } from "./kept.ts";
-import type { Facts, LimitFact, RecordedFacts } from "./policy/policy-types.ts";
+import type { Facts, RecordedFacts } from "./policy/policy-types.ts";
 
-/** The committed limit usage, with a salt of 32 random bytes in hex. */
-interface Past {
-  limits: LimitFact[];
+/** The facts that are committed. A member is present if the decision read it. */
+const COMMITTED = ["history", "limits"] as const;
+type CommittedFacts = Pick<Facts, (typeof COMMITTED)[number]>;
+
+/** The committed facts, with a salt of 32 random bytes in hex. */
+interface Past extends CommittedFacts {
   salt: string;
 }
 
@@ -25,17 +28,25 @@ export function commitFacts(
   newSalt: () => string,
   kept: string | null = null,
 ): { facts: RecordedFacts; past: string | null } {
-  const { limits, ...others } = facts;
-  if (limits === undefined || limits.length === 0) return { facts: others, past: kept };
+  const { history, limits, ...others } = facts;
+  const read = selectCommitted({ ...(history && { history }), ...(limits && { limits }) });
+  if (Object.keys(read).length === 0) return { facts: others, past: kept };
   const pasts = decodePasts(kept);
-  const text = canonicalText(limits as unknown as JsonValue);
-  const same = pasts.find((past) => canonicalText(past.limits as unknown as JsonValue) === text);
+  const text = canonicalText(read as unknown as JsonValue);
+  const same = pasts.find((past) => canonicalText(selectCommitted(past) as unknown as JsonValue) === text);
   if (same !== undefined) return { facts: { ...others, past: commitPast(same) }, past: kept };
-  const past: Past = { limits, salt: newSalt() };
+  const past: Past = { ...read, salt: newSalt() };
   return { facts: { ...others, past: commitPast(past) }, past: encodePasts([...pasts, past]) };
 }
 
-/** Returns SHA-256(salt ‖ SHA-256(canonical `{limits}`)). */
+/** Returns the members that are committed, without empty ones. */
+function selectCommitted(facts: CommittedFacts): CommittedFacts {
+  return Object.fromEntries(
+    COMMITTED.filter((name) => Array.isArray(facts[name]) && facts[name].length > 0).map((name) => [name, facts[name]]),
+  );
+}
+
+/** Returns SHA-256(salt ‖ SHA-256(canonical members without the salt)). */
 export function commitPast(past: Past): string {
   return commitSalted(past as unknown as SaltedMembers);
 }
@@ -44,8 +55,8 @@ export function commitPast(past: Past): string {
 export function decodePasts(text: string | null): Past[] {
   try {
     const read = JSON.parse(text ?? "[]") as Past | Past[];
-    const pasts = (Array.isArray(read) ? read : [read]).map(({ limits, salt }) => ({ limits, salt }));
-    const whole = pasts.every(({ limits, salt }) => Array.isArray(limits) && typeof salt === "string");
+    const pasts = (Array.isArray(read) ? read : [read]).map((past) => ({ ...selectCommitted(past), salt: past.salt }));
+    const whole = pasts.every((past) => Object.keys(past).length > 1 && typeof past.salt === "string");
     return whole && (text === null || encodePasts(pasts) === text) ? pasts : [];
   } catch {
     return [];
@@ -59,14 +70,14 @@ export function encodePasts(pasts: readonly Past[]): string | null {
 }
 
 /**
- * Returns the facts that a decision was made from. If `past` does not match the entry's commitment, the usage stays
- * unknown and every limit denies.
+ * Returns the facts that a decision was made from. If `past` does not match the entry's commitment, past data stays
+ * unknown: every limit denies, and every condition that reads the history fails.
  */
 export function restoreFacts(recorded: RecordedFacts, past: string | null): Facts {
   const { past: commitment, ...facts } = recorded;
   if (commitment === undefined) return facts;
   const opened = findPast(commitment, past);
-  return opened === null ? facts : { ...facts, limits: opened.limits };
+  return opened === null ? facts : { ...facts, ...selectCommitted(opened) };
 }
 
 /** Returns the value that the entry commits to, or null. */

@@ -12,6 +12,7 @@ export const SCOPES = [
   "approvals:decide",
   "approvals:break_glass",
   "grants:write",
+  "sessions:issue",
   "policies:read",
   "policies:write",
   "policies:activate",
@@ -74,9 +75,9 @@ export const PRESETS = {
 
 export type Preset = keyof typeof PRESETS;
 
-const PRIVILEGES = /^admin$|:(?:decide|break_glass|manage|provision|write|activate|erase|settle|receive)$/;
+const PRIVILEGES = /^admin$|:(?:decide|break_glass|manage|provision|write|activate|erase|settle|receive|issue)$/;
 
-/** Returns the scopes with which an agent could approve its own requests, change what governs it or receive credentials. */
+/** Returns the scopes with which an agent could approve its own requests, change what governs it, leave its session or receive credentials. */
 export function privilegesIn(scopes: readonly string[]): string[] {
   return scopes.filter((scope) => PRIVILEGES.test(scope));
 }

@@ -33,7 +33,7 @@ interface DecisionDependencies {
   config(): HookConfig;
   state: HookState;
   /** Creates the client for a service and key. Default: `createHookClient`. */
-  createClient?(config: HookConfig): Assent;
+  createClient?(config: HookConfig, session?: string): Assent;
 }
 
 /** If another call has started the action first, the call is submitted again, at most this often. */
@@ -90,7 +90,9 @@ async function requestDecision(
   const deadline = performance.now() + (question.deadline - ANSWER_MARGIN) * 1000;
   void dependencies.state.recordSession(event.host, event.session, "call").catch(() => {});
   const config = dependencies.config();
-  const assent = (dependencies.createClient ?? createHookClient)(config);
+  // The host chooses the id of its session, not the agent.
+  const session = config.sessions && event.session !== null ? `${event.host}:${event.session}` : undefined;
+  const assent = (dependencies.createClient ?? createHookClient)(config, session);
   const { signal } = question;
   const agent = config.agent ?? (await fetchAgentId(assent, signal));
   const { request, remarks } = await toCanonicalAction(event, agent, question.environment);
@@ -147,8 +149,8 @@ async function startAction(
   }
 }
 
-function createHookClient({ url, apiKey }: HookConfig): Assent {
-  return createAssent({ url, apiKey, timeout: 5, retries: 1 });
+function createHookClient({ url, apiKey }: HookConfig, session?: string): Assent {
+  return createAssent({ url, apiKey, session, timeout: 5, retries: 1 });
 }
 
 async function fetchAgentId(assent: Assent, signal: AbortSignal): Promise<string> {

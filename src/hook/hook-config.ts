@@ -12,6 +12,8 @@ export interface HookConfig {
   agent: string | null;
   /** Seconds that a call waits for approval; null: as long as the host allows. */
   wait: number | null;
+  /** Whether the actions of each host session belong to a session of the service. The key then has `sessions:issue`. */
+  sessions: boolean;
 }
 
 export class HookConfigError extends Error {}
@@ -79,10 +81,12 @@ export function loadConfig(
   const wait = value("wait") ?? null;
   if (wait !== null && (typeof wait !== "number" || !(wait >= 0)))
     throw new HookConfigError("wait must be a number of seconds, 0 or more");
-  return { url, apiKey, agent, wait };
+  const sessions = value("sessions") ?? false;
+  if (typeof sessions !== "boolean") throw new HookConfigError("sessions must be true or false");
+  return { url, apiKey, agent, wait, sessions };
 }
 
-const KNOWN_MEMBERS = new Set(["url", "api_key", "agent", "wait"]);
+const KNOWN_MEMBERS = new Set(["url", "api_key", "agent", "wait", "sessions"]);
 
 function readConfigFile(path: string): JsonObject {
   let text: string;

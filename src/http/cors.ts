@@ -4,7 +4,7 @@
  */
 
 const ALLOWED_HEADERS =
-  "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer, Traceparent, X-Request-Id";
+  "Assent-Session, Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer, Traceparent, X-Request-Id";
 const EXPOSED_HEADERS =
   "Action-Joined, ETag, Idempotency-Replayed, Link, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id";
 const PREFLIGHT_SECONDS = "600";

@@ -29,7 +29,9 @@ interface ProxyOptions {
 const SERVICE_TIMEOUT = 10;
 
 export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) {
-  const assent = createAssent({ url, apiKey, timeout: SERVICE_TIMEOUT, retries: 1 });
+  // One session for all clients: a client that could start one by connecting again would leave its past behind.
+  const session = config.sessions === true ? `mcp-proxy:${crypto.randomUUID()}` : undefined;
+  const assent = createAssent({ url, apiKey, session, timeout: SERVICE_TIMEOUT, retries: 1 });
   const page = config.approval_page ?? `${url.replace(/\/+$/, "")}/approve#{id}`;
   const gate = new CallGate({
     assent,

@@ -16,6 +16,8 @@ import { decodeEntry, type DecisionEntry } from "../domain/entries.ts";
 import { restoreFacts } from "../domain/past.ts";
 import { rejectionHoldMs, approvalValidityMs } from "../domain/policy/decide/validity.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
+import { Evaluation } from "../domain/policy/decide/evaluation.ts";
+import { findUnrecordedHistories } from "../domain/policy/decide/history-facts.ts";
 import { withAssumedActivation } from "../domain/policy/decide/limit-facts.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { Decision, Effect, ShadowOutcome } from "../domain/policy/policy-types.ts";
@@ -39,8 +41,11 @@ interface ReplayedDecision {
   at?: number;
 }
 
-/** Returns null for a decision that the backtest ignores, and "erased" for one that cannot be replayed. */
-type Replay = (entry: DecisionEntry, input: DecisionInput) => ReplayedDecision | "erased" | null;
+/** Why a decision cannot be replayed. */
+type Unplayable = "erased" | "unrecorded";
+
+/** Returns null for a decision that the backtest ignores. */
+type Replay = (entry: DecisionEntry, input: DecisionInput) => ReplayedDecision | Unplayable | null;
 
 export type BacktestReader = Pick<StorageReader, "decisionSpan"> & Pick<VisibleReads, "decisions">;
 
@@ -56,6 +61,7 @@ export function backtest(
     if (request === null) return "erased";
     const at = parseRfc3339(entry.at) ?? input.created_at;
     const facts = restoreFacts(entry.facts, input.past);
+    if (findUnrecordedHistories(new Evaluation(compiled, request, facts, at), facts).length > 0) return "unrecorded";
     const now = decide(compiled, request, withAssumedActivation(compiled, request, facts, at), at);
     const uses = now.effect === "deny" ? [] : findUnrecordedLimits(compiled, request, facts, at);
     return { to: now, otherwise: termsOf(now) !== termsOf(entry.decision), uses, at };
@@ -110,7 +116,7 @@ async function scan(
   yieldIfSlow: YieldIfSlow,
   replay: Replay,
 ): Promise<BacktestReport> {
-  const counts: BacktestCounts = { evaluated: 0, flipped: 0, otherwise: 0, erased: 0, altered: 0 };
+  const counts: BacktestCounts = { evaluated: 0, flipped: 0, otherwise: 0, erased: 0, unrecorded: 0, altered: 0 };
   const groups = new Map<string, FlipGroup>();
   let unlisted = 0;
   const deferred: DeferredDecision[] = [];
@@ -160,8 +166,8 @@ async function scan(
       if (input !== rows[0] && isOver()) return report(before);
       before = input.seq;
       const result = replayRow(replay, input);
-      if (result === "altered" || result === "erased") counts[result]++;
-      if (result === null || result === "altered" || result === "erased") continue;
+      if (typeof result === "string") counts[result]++;
+      if (result === null || typeof result === "string") continue;
       const { entry, replayed } = result;
       counts.evaluated++;
       const from = outcomeOf(entry.decision);
@@ -186,11 +192,11 @@ async function scan(
 function replayRow(
   replay: Replay,
   input: DecisionInput,
-): { entry: DecisionEntry; replayed: ReplayedDecision } | "erased" | "altered" | null {
+): { entry: DecisionEntry; replayed: ReplayedDecision } | Unplayable | "altered" | null {
   try {
     const entry = decodeEntry<DecisionEntry>(input.bytes);
     const replayed = replay(entry, input);
-    return replayed === null || replayed === "erased" ? replayed : { entry, replayed };
+    return replayed === null || typeof replayed === "string" ? replayed : { entry, replayed };
   } catch {
     return "altered";
   }

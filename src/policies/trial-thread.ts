@@ -8,6 +8,7 @@ import { Refusal, type ErrorCode } from "../contract/errors.ts";
 import type { SerializedPolicySet } from "../contract/trials.ts";
 import { compilePolicySet, precompilePolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
+import { withGivenHistory } from "../domain/policy/test/given-history.ts";
 import { withAssumedActivation } from "../domain/policy/decide/limit-facts.ts";
 import type { Decision, PolicySetDocument } from "../domain/policy/policy-types.ts";
 import { backtest, type BacktestReader } from "./backtest.ts";
@@ -133,7 +134,8 @@ const JOBS: { [Name in JobName]: (input: Jobs[Name]["input"], turn: Turn) => Pro
       const set = await compileSet(serialized, turn);
       const decisionsOfSet: Decision[] = [];
       for (const { request, facts, now } of cases) {
-        decisionsOfSet.push(decide(set, request, withAssumedActivation(set, request, facts, now), now));
+        const known = withGivenHistory(set, request, facts, now);
+        decisionsOfSet.push(decide(set, request, withAssumedActivation(set, request, known, now), now));
         await turn.yieldIfSlow();
       }
       decisions.push(decisionsOfSet);

@@ -5,6 +5,7 @@ import { analyticsCases } from "./suite/analytics.ts";
 import { deliveryCases } from "./suite/deliveries.ts";
 import { idempotencyCases } from "./suite/idempotency.ts";
 import { limitCases } from "./suite/limits.ts";
+import { pastActionCases } from "./suite/past-actions.ts";
 import { directoryCases } from "./suite/directory.ts";
 import { documentCases } from "./suite/documents.ts";
 import { erasureCases } from "./suite/erasure.ts";
@@ -77,6 +78,7 @@ export function storageSuite({ test, create }: StorageSuiteOptions): void {
   deliveryCases(testCase);
   idempotencyCases(testCase);
   limitCases(testCase);
+  pastActionCases(testCase);
   documentCases(testCase);
   sharingCases(testCase);
   processCases(testCase);

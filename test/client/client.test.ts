@@ -4,7 +4,8 @@ import { after, before, describe, test } from "node:test";
 import { createAssent, RequestRefused, ServiceUnavailable, Unauthorized, type Assent } from "../../src/client/index.ts";
 import { computeBackoff } from "../../src/client/transport.ts";
 import { clientOf, faulty, json } from "../support/assent-client.ts";
-import { ALLOWED, ASKED, DENIED, startService, type Service } from "../support/service.ts";
+import type { EntryRow } from "../../src/contract/storage.ts";
+import { ALLOWED, ASKED, DENIED, makeKey, startService, type Service } from "../support/service.ts";
 
 let service: Service;
 let agent: Assent;
@@ -56,6 +57,42 @@ describe("the life of an action", () => {
     const { id } = await agent.submit(ASKED);
     assert.equal((await agent.wait(id, { timeout: 0.2 })).status, "pending_approval");
     assert.equal((await agent.cancel(id, { reason: "not needed" })).status, "cancelled");
+  });
+
+  test("a session's token is requested once, and sent with each action", async () => {
+    const { key } = await makeKey(service, { name: "proxy", scopes: ["actions:submit", "sessions:issue"] });
+    const sent: [string, string | null][] = [];
+    const client = createAssent({
+      url: "http://assent.test",
+      apiKey: key,
+      session: "one",
+      fetch: (input, init) => {
+        const request = new Request(input, init);
+        sent.push([new URL(request.url).pathname, request.headers.get("assent-session")]);
+        return service.runtime.fetch(request);
+      },
+    });
+    const { id } = await client.submit(ALLOWED);
+    await client.submit({ ...ALLOWED, context: { again: true } });
+    const token = sent[1]?.[1] ?? "";
+    assert.match(token, /^ses1_/);
+    assert.deepEqual(sent, [
+      ["/v1/agent-sessions", null],
+      ["/v1/actions", token],
+      ["/v1/actions", token],
+    ]);
+    const decision = (await service.storage.entriesOfAction(id))[0] as EntryRow;
+    assert.match(new TextDecoder().decode(decision.bytes), /"session":\{"id":"[0-9a-f]{32}","issued_by":"/);
+    const other = createAssent({
+      url: "http://assent.test",
+      apiKey: service.agent,
+      sessionToken: token,
+      fetch: inside,
+    });
+    await assert.rejects(other.submit(ALLOWED), { code: "INVALID_SESSION_TOKEN" });
+    // An agent cannot request one.
+    const own = createAssent({ url: "http://assent.test", apiKey: service.agent, session: "mine", fetch: inside });
+    await assert.rejects(own.submit(ALLOWED), { code: "INSUFFICIENT_SCOPE" });
   });
 
   test("a key without the scope to vote gets an error", async () => {

@@ -59,6 +59,8 @@ const {
   hastenDeliveries,
   pruneDeliveries,
   pruneLimitUses,
+  prunePastActions,
+  insertPastAction: _q,
   insertDelivery: _d,
   insertLimitUse: _l,
   insertTotal: _x,
@@ -94,6 +96,8 @@ describe("query plans", () => {
         approvalRequests: ["CO-ROUTINE newest", "SCAN newest", "USE TEMP B-TREE FOR count(DISTINCT)"],
         actionsById: [given],
         idempotencies: [given],
+        // A history has at most some hundred actions.
+        pastActions: ["CO-ROUTINE given", "SCAN given", "USE TEMP B-TREE FOR ORDER BY"],
         limitsUsed: [given, ...COMPOUND, "USE TEMP B-TREE FOR GROUP BY"],
         changeTotals: [given, "SCAN change", "MATERIALIZE change", "USE TEMP B-TREE FOR GROUP BY"],
         entriesOfAction: ["MERGE (UNION ALL)", "LEFT", "RIGHT", "SCALAR SUBQUERY 2"],
@@ -163,6 +167,7 @@ describe("query plans", () => {
       );
     assert.match(planOf(pruneDeliveries).join(), /SEARCH deliveries USING INDEX deliveries_over/);
     assert.match(planOf(pruneLimitUses).join(), /SEARCH limit_uses USING (COVERING )?INDEX limit_uses_over/);
+    assert.match(planOf(prunePastActions).join(), /SEARCH past_actions USING (COVERING )?INDEX past_actions_over/);
   });
 
   it("documents are found and listed by their key", () => {

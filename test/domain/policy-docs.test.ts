@@ -35,7 +35,7 @@ const policies = blocks("yaml policy").flatMap((text) => {
 test("the policies of the page parse", () => {
   assert.deepEqual(
     policies.map(({ policy }) => policy),
-    ["payments", "functions", "invoices", "vip-refunds", "refunds", "spending"],
+    ["payments", "functions", "invoices", "vip-refunds", "refunds", "spending", "mail", "transfers", "attempts"],
   );
 });
 
@@ -45,7 +45,7 @@ test("the tests of the page pass", () => {
     assert.deepEqual(faults, []);
     return tests.flatMap((one) => runPolicyTest(policies, one));
   });
-  assert.equal(results.length, 6);
+  assert.equal(results.length, 10);
   assert.deepEqual(
     results.filter(({ failure }) => failure !== null),
     [],

@@ -298,6 +298,24 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.equal(answers.filter(({ body }) => body.reason_code === "LIMIT_EXCEEDED").length, 23);
     }));
 
+  it("histories are exact, whichever process decides", () =>
+    withReplicas(3, async (services, { admin, agent }) => {
+      const policy = {
+        policy: "past",
+        history: { per: "agent", tool: "past", window: "1h", max: 100 },
+        rules: [
+          { name: "seven", tool: "past", when: "history.count(h, h.may_have_run) < 7", effect: "allow" },
+          { name: "more", tool: "past", effect: "deny" },
+        ],
+      };
+      await services[0]?.call("POST", "/v1/policies?activate=true", { key: admin, body: policy });
+      const answers = await Promise.all(
+        Array.from({ length: 30 }, (_, i) => post(services[i % 3] as Service, agent, {}, { ...ALLOWED, tool: "past" })),
+      );
+      assert.equal(answers.filter(({ body }) => body.decision === "allow").length, 7);
+      assert.equal(answers.filter(({ body }) => body.rule === "more").length, 23);
+    }));
+
   it("erase each action once, whoever is told to, and whoever does it when its time is over", () =>
     withReplicas(
       2,

@@ -17,7 +17,9 @@ import {
   policyRow,
   policySetRow,
   T0,
+  HISTORY_SPAN,
   limitUseRow,
+  pastActionRow,
   policyVersionRow,
 } from "../../src/testing/suite/rows.ts";
 import { storeFolder } from "./children/spawn.ts";
@@ -82,6 +84,7 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.deliveryBacklog();
   await reader.nextScheduledDelivery();
   await reader.limitUsed("a", "b", "c", 0);
+  await reader.pastActions({ ...HISTORY_SPAN, limit: 1 });
   await reader.limitsUsed([{ policy: "a", limit_name: "b", subject: "c", since: 0 }]);
   await reader.document("a", "b");
   await reader.documents({ plugin: "a", prefix: "", limit: 1 });
@@ -126,6 +129,9 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
   await tx.insertLimitUse(limitUseRow(1));
   await tx.releaseLimitUses("action-1");
   await tx.pruneLimitUses(T0, 1);
+  await tx.insertPastAction(pastActionRow(1));
+  await tx.removePastAction("action-1");
+  await tx.prunePastActions(T0, 1);
   const version = await tx.putDocument("a", "b", "{}", null);
   await tx.deleteDocument("a", "b", version ?? 0);
   await tx.putMeta("done", leafHashHex("x"));

@@ -4,7 +4,15 @@ import { after, before, it } from "node:test";
 import { postgresDialect } from "../../src/storage/sql/dialects/postgres.ts";
 import { prepareReads } from "../../src/storage/sql/queries.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
-import { actionRow, leafHashHex, idempotencyRow, T0, limitUseRow } from "../../src/testing/suite/rows.ts";
+import {
+  actionRow,
+  leafHashHex,
+  idempotencyRow,
+  HISTORY_SPAN,
+  T0,
+  limitUseRow,
+  pastActionRow,
+} from "../../src/testing/suite/rows.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 
 let server: PostgresServer | null = null;
@@ -95,12 +103,13 @@ it(
   },
 );
 
-/** What one batch asks for at once, as `bindRows` says it. */
+/** What one batch asks for at once, as `bindRows` says it; null for a statement with single values. */
 const GIVEN = {
   actionsById: [{ wanted: "action-1" }],
   idempotencies: [{ key_id: "key-1", route: "POST /v1/actions", idempotency_key: "1" }],
   limitsUsed: [{ n: 0, policy: "payments", limit_name: "refunds a day", subject: "agent-1", since: T0 }],
   foldedActions: [{ id: "action-1" }],
+  pastActions: null,
   bucketsOf: [{ grain: 900_000, visible: "*", dimension: "tool", start: 0 }],
 };
 
@@ -115,21 +124,23 @@ it(
     const reads = prepareReads(postgresDialect.db, postgresDialect);
     const statements = { ...reads, ...reads.sums };
     const names = Object.keys(GIVEN) as (keyof typeof GIVEN)[];
+    const values: Record<string, string | number> = { ...HISTORY_SPAN, limit: 10 };
     const call = (name: keyof typeof GIVEN): string =>
-      `execute "${name}"(${statements[name].names.map(() => `'${JSON.stringify(GIVEN[name])}'`).join(", ")})`;
+      `execute "${name}"(${statements[name].names.map((each) => `'${GIVEN[name] === null ? values[each] : JSON.stringify(GIVEN[name])}'`).join(", ")})`;
     const insert = (from: number, to: number): Promise<void> =>
       storage.write(async (tx) => {
         for (let n = from; n < to; n++) {
           await tx.insertAction(actionRow(n));
           await tx.insertIdempotency(idempotencyRow(String(n)));
           await tx.insertLimitUse(limitUseRow(n, { subject: `agent-${n}` }));
+          await tx.insertPastAction(pastActionRow(n));
         }
       });
     try {
       await insert(0, 30);
       await server.run(url, async (sql) => {
         // Nobody analyzes the tables meanwhile, as in the first minutes of a store.
-        for (const table of ["actions", "idempotency", "limit_uses", "action_sums"])
+        for (const table of ["actions", "idempotency", "limit_uses", "past_actions", "action_sums"])
           await sql.unsafe(`alter table ${table} set (autovacuum_enabled = false)`);
         for (const name of names) await sql.unsafe(`prepare "${name}" as ${statements[name].sql}`);
         // From the sixth call on Postgres keeps one plan.

@@ -18,7 +18,7 @@ import { write, folderWith } from "../support/cli.ts";
 import { AFTER, BEFORE, passes, stops } from "./payloads.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const CONFIG: HookConfig = { url: "http://127.0.0.1:1", apiKey: "k", agent: "coder", wait: null };
+const CONFIG: HookConfig = { url: "http://127.0.0.1:1", apiKey: "k", agent: "coder", wait: null, sessions: false };
 const ENVIRONMENT = { cwd: "/work/app", home: "/home/ada", project: null, codexProgram: null };
 
 interface Call {
@@ -70,7 +70,7 @@ async function answer(
   host: Host,
   payload: unknown,
   reply: (call: Call) => Reply,
-  options: { deadline?: number; state?: HookState; signal?: AbortSignal } = {},
+  options: { deadline?: number; state?: HookState; signal?: AbortSignal; sessions?: boolean } = {},
 ): Promise<HookAnswer & { calls: Call[] }> {
   const service = scripted(reply);
   const bytes =
@@ -87,9 +87,10 @@ async function answer(
       signal: options.signal ?? new AbortController().signal,
     },
     {
-      config: () => CONFIG,
+      config: () => ({ ...CONFIG, sessions: options.sessions ?? false }),
       state: options.state ?? new HookState(null),
-      createClient: () => createAssent({ url: CONFIG.url, apiKey: "k", fetch: service.fetch, timeout: 1, retries: 0 }),
+      createClient: (_, session) =>
+        createAssent({ url: CONFIG.url, apiKey: "k", session, fetch: service.fetch, timeout: 1, retries: 0 }),
     },
   );
   return { ...given, calls: service.calls };
@@ -112,6 +113,24 @@ for (const host of HOSTS)
       } = (given.calls[0] as Call).body as Record<string, Record<string, unknown>>;
       assert.deepEqual([agent, tool, operation, params?.["command"]], ["coder", "shell", "run", "ls -la src"]);
       assert.equal(params?.["cwd"], "/work/app");
+    });
+    test("with sessions, the host's session is the session of the action, and without its token nothing runs", async () => {
+      const session = readEvent(host, BEFORE[host] as JsonObject, ENVIRONMENT).session;
+      const token = (call: Call): Reply =>
+        call.path === "/v1/agent-sessions" ? { body: { token: "ses1_a.b" } } : verdict("allowed")(call);
+      const { calls } = await answer(host, BEFORE[host], token, { sessions: true });
+      const requested = calls.filter(({ path }) => path === "/v1/agent-sessions").map(({ body }) => body["name"]);
+      assert.deepEqual(requested, session === null ? [] : [`${host}:${session}`]);
+      if (session === null) return;
+      const refused = await answer(
+        host,
+        BEFORE[host],
+        (call) =>
+          call.path === "/v1/agent-sessions" ? { status: 403, body: { code: "INSUFFICIENT_SCOPE" } } : token(call),
+        { sessions: true },
+      );
+      assert.ok(stops(host, refused), JSON.stringify(refused));
+      assert.equal(refused.calls.length, 1);
     });
     test("a denied call is stopped with the reason", async () => {
       const given = await answer(host, BEFORE[host], verdict("denied"));
@@ -576,8 +595,15 @@ test("the managed file takes precedence over the user's, and both over the envir
     apiKey: "user",
     agent: "coder",
     wait: null,
+    sessions: false,
   });
-  assert.deepEqual(loadConfig(env, []), { url: "http://env.test", apiKey: "env", agent: "coder", wait: null });
+  assert.deepEqual(loadConfig(env, []), {
+    url: "http://env.test",
+    apiKey: "env",
+    agent: "coder",
+    wait: null,
+    sessions: false,
+  });
   // Variables that a repository can set change neither the service that gets a file's key, nor the service that
   // decides.
   const keyOnly = folderWith(t, { "key.json": '{"api_key":"user"}', "other.json": '{"url":"http://evil.test"}' });

@@ -200,6 +200,7 @@ describe("every operation", () => {
       body: { success: true, error: null, meta: { a: 1 } },
     });
     await send("POST", "/v1/gate/decide", { body: ALLOWED });
+    await send("POST", "/v1/agent-sessions", { body: { name: "one" } });
     const asked = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
     const seenByAdmin = (await send("GET", "/v1/actions/{id}", { at: { id: asked.id } })).body;
     await send("POST", "/v1/actions/{id}/approval", {

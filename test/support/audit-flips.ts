@@ -17,6 +17,7 @@ const KINDS: Readonly<Record<string, (row: RawRow) => unknown>> = {
   ],
   idempotency: ({ route }) => route,
   limit_uses: ({ limit_name }) => limit_name,
+  past_actions: ({ policy }) => policy,
   deliveries: ({ kind }) => kind,
 };
 

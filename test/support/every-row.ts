@@ -12,7 +12,9 @@ import { until } from "./wait.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 const POLICY = `policy: spending
+history: { per: agent, window: 30d, max: 200 }
 rules:
+  - { name: many, tool: pay, when: 'history.any(h, has(h.params) && has(h.params.amount) && h.params.amount > 1000000)', effect: deny }
   - { name: pay, tool: pay, effect: allow }
   - { name: ask, tool: ask, effect: require_approval, approval: { expires_in: 1h, notify: [people] } }
   - { name: two, tool: two, effect: require_approval, approval: { quorum: 2, expires_in: 2h } }

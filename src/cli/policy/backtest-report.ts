@@ -22,6 +22,7 @@ export function renderBacktestText({
   flipped,
   otherwise,
   erased,
+  unrecorded,
   altered,
   flips,
   unlisted,
@@ -42,6 +43,11 @@ export function renderBacktestText({
   return [
     `${evaluated} decisions from ${since} to ${until}: ${flipped} would flip, ${otherwise} would have the same effect by another rule or with other terms`,
     ...(erased > 0 ? [`${String(erased).padStart(7)}  more cannot be replayed: their requests were erased`] : []),
+    ...(unrecorded > 0
+      ? [
+          `${String(unrecorded).padStart(7)}  more cannot be replayed: they read no past actions, or other ones (history)`,
+        ]
+      : []),
     ...(altered > 0
       ? [`${String(altered).padStart(7)}  more cannot be read: their rows were altered; run assent audit`]
       : []),
@@ -58,6 +64,7 @@ export function renderBacktestMarkdown({
   flipped,
   otherwise,
   erased,
+  unrecorded,
   altered,
   flips,
   unlisted,
@@ -73,6 +80,9 @@ export function renderBacktestMarkdown({
     "",
     `${evaluated} decisions from ${since} to ${until}; ${otherwise} more would have the same effect by another rule or with other terms.`,
     ...(erased > 0 ? ["", `${erased} more cannot be replayed: their requests were erased.`] : []),
+    ...(unrecorded > 0
+      ? ["", `${unrecorded} more cannot be replayed: they read no past actions, or other ones (history).`]
+      : []),
     ...(altered > 0 ? ["", `${altered} more cannot be read: their rows were altered; run assent audit.`] : []),
     ...(flips.length === 0 ? [] : ["", "| decisions | from | to | examples |", "|---:|---|---|---|"]),
     ...flips.map(

@@ -117,6 +117,7 @@ async function backtestService(
     flipped: 0,
     otherwise: 0,
     erased: 0,
+    unrecorded: 0,
     altered: 0,
     flips: [],
     unlisted: 0,
@@ -157,7 +158,7 @@ function progressText(decisions: number): string {
 }
 
 function add(total: Result, part: Result, examples: number): void {
-  for (const name of ["evaluated", "flipped", "otherwise", "erased", "altered", "unlisted"] as const)
+  for (const name of ["evaluated", "flipped", "otherwise", "erased", "unrecorded", "altered", "unlisted"] as const)
     total[name] += part[name];
   for (const { policy, limit, decisions } of part.counted) {
     const sameLimit = total.counted.find((one) => one.policy === policy && one.limit === limit);

@@ -11,6 +11,7 @@ import {
   type PolicyExplanation,
   type RuleExplanation,
 } from "../../domain/policy/decide/explain.ts";
+import { findGivenHistoryFault, givenSession, withGivenHistory } from "../../domain/policy/test/given-history.ts";
 import { withAssumedActivation, findUnknownLimit } from "../../domain/policy/decide/limit-facts.ts";
 import { MAX_FILE_LENGTH, parseSampleAction, type SampleAction } from "../../domain/policy/parse/parse.ts";
 import { DEFAULT_PRINCIPAL } from "../../domain/policy/test/run-tests.ts";
@@ -54,7 +55,7 @@ examples:
     if (now === null) throw usage(`--now takes a time such as 2026-01-01T00:00:00Z, not "${values.now}"`);
     if (values.action === undefined)
       throw usage("--action FILE is needed: a file with the action, or - for standard input");
-    const { principal, used = {}, ...action } = await readAction(values.action, io);
+    const { principal, used = {}, session, history = [], ...action } = await readAction(values.action, io);
     const folder = await loadPolicyFolder(path, folderOptions(values));
     assertNoFaults(path, folder.faults, "nothing was decided", EXIT.failure, io);
     const compiled = compilePolicySet(
@@ -69,14 +70,12 @@ examples:
     };
     const unknownLimit = findUnknownLimit(compiled, Object.keys(used));
     if (unknownLimit !== null) throw usage(`used: there is no limit "${unknownLimit}" in the policies of ${path}`);
-    // No service is asked, so the recorded usage of limits is not known.
-    const facts = withAssumedActivation(
-      compiled,
-      request,
-      { principal: { ...DEFAULT_PRINCIPAL, ...principal } },
-      now,
-      used,
-    );
+    const historyFault = findGivenHistoryFault(history);
+    if (historyFault !== null) throw usage(historyFault);
+    // No service is asked, so the recorded usage of limits and the past actions are not known.
+    const given = { principal: { ...DEFAULT_PRINCIPAL, ...principal }, ...givenSession(session) };
+    const known = withGivenHistory(compiled, request, given, now, history);
+    const facts = withAssumedActivation(compiled, request, known, now, used);
     const explanation = explainDecision(compiled, request, facts, now);
     if (format === "json") io.out(JSON.stringify({ now: toRfc3339(now), ...explanation }));
     else for (const line of text(explanation, action, now, io)) io.out(line);

@@ -15,6 +15,7 @@ export const COPIED_TABLES = [
   "idempotency",
   "deliveries",
   "limit_uses",
+  "past_actions",
   "documents",
   "document_counter",
   "meta",

@@ -6,6 +6,7 @@ import type { DirectoryReads, DirectoryWrites } from "./directory.ts";
 import type { DocumentReads, DocumentWrites } from "./documents.ts";
 import type { LedgerReads, LedgerWrites } from "./ledger.ts";
 import type { LimitReads, LimitWrites } from "./limits.ts";
+import type { PastActionReads, PastActionWrites } from "./past-actions.ts";
 import type { PolicyReads, PolicyWrites } from "./policies.ts";
 
 /** Reads. Outside a transaction they return only committed state; inside one also its own writes. */
@@ -18,13 +19,22 @@ export interface StorageReader
     PolicyReads,
     DeliveryReads,
     LimitReads,
+    PastActionReads,
     DocumentReads {
   /** Stores facts about the store itself (the log's origin, its key). */
   meta(name: string): Promise<string | null>;
 }
 
 export interface StorageWrites
-  extends LedgerWrites, ActionWrites, DirectoryWrites, PolicyWrites, DeliveryWrites, LimitWrites, DocumentWrites {
+  extends
+    LedgerWrites,
+    ActionWrites,
+    DirectoryWrites,
+    PolicyWrites,
+    DeliveryWrites,
+    LimitWrites,
+    PastActionWrites,
+    DocumentWrites {
   putMeta(name: string, value: string): Promise<void>;
 }
 

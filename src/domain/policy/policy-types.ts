@@ -1,3 +1,4 @@
+import type { ActionStatus } from "../actions.ts";
 import type { ApproverPlan, OversightMode } from "../approvers.ts";
 import type { JsonObject } from "../json.ts";
 import type { RequiredReviewer } from "../reviews.ts";
@@ -97,6 +98,21 @@ export interface LimitDocument extends Omit<RuleDocument, "effect"> {
   effect?: "deny" | "require_approval";
 }
 
+/** The past actions that the conditions of a policy read as `history`. */
+export interface HistoryDocument {
+  /** Whose actions: `agent`, `key` or `session`; or CEL, for the actions with the same value. */
+  per: string;
+  /** Actions with one of these tools; all when absent. Globs. */
+  tool?: string | string[];
+  operation?: string | string[];
+  /** Whether it contains the actions that were denied when they were submitted. */
+  include_denied?: boolean;
+  window: string;
+  time_zone?: string;
+  /** If there are more actions, conditions that read the history fail. */
+  max: number;
+}
+
 /** Parameters of a tool, for the static check of conditions. No influence on decisions. */
 export interface ToolSchemaDocument {
   tool: string;
@@ -127,6 +143,7 @@ export interface PolicyDocument {
   /** Shared data by name, with the values of the service's environment. Conditions read `data.NAME.VALUE`. */
   data?: Record<string, JsonObject>;
   suggested?: SuggestedTerms;
+  history?: HistoryDocument;
   rules: RuleDocument[];
   limits?: LimitDocument[];
   metadata?: JsonObject;
@@ -157,6 +174,35 @@ export interface LimitFact {
   used: number;
 }
 
+/** A past action as conditions read it. */
+export interface PastAction {
+  agent: string;
+  /** When it was submitted. RFC 3339. */
+  at: string;
+  /** The members that the policy's conditions read; null if the action was erased. */
+  context: JsonObject | null;
+  id: string;
+  /** Whether it was ever allowed or approved, so that it might have run. */
+  may_have_run: boolean;
+  operation: string;
+  params: JsonObject | null;
+  status: ActionStatus;
+  tool: string;
+}
+
+/** Why a history is unknown. Conditions that read it then fail. */
+export type HistoryFault = "no_session" | "no_value" | "too_large" | "too_many";
+
+/** The history of one policy before the action. */
+export interface HistoryFact {
+  policy: string;
+  /** Digest of the declaration and of the members that conditions read. */
+  basis: string;
+  /** Newest first. Empty if there is a fault. */
+  actions: PastAction[];
+  fault: HistoryFault | null;
+}
+
 /**
  * Everything that a decision depends on besides the request, the policy set and the clock. Recorded with the decision,
  * so that replay uses the same facts.
@@ -179,8 +225,12 @@ export interface Facts {
   key_ended?: true;
   /** Git commit of the policy set, if it came from git. */
   policy_commit?: string;
+  /** The agent's session. Present if the request has the token of one. */
+  session?: SessionFact;
   /** Present when limits match the action. */
   limits?: LimitFact[];
+  /** Present when conditions read the history of their policy. */
+  history?: HistoryFact[];
   /**
    * How long a rejection denies duplicate requests if the rule does not say. Present if the configuration changes the
    * default.
@@ -195,6 +245,13 @@ export interface Facts {
    * that allowed the action.
    */
   suggested?: string[];
+}
+
+/** A session that the service issued for a key. */
+export interface SessionFact {
+  id: string;
+  /** Id of the key that requested the session. */
+  issued_by: string;
 }
 
 /** A grant that covers an action, and the standing of its grantor at this moment. `limits` has the usage of the grant. */
@@ -240,7 +297,7 @@ export interface StopFact {
 
 /** Facts as the decision's entry stores them. */
 export interface RecordedFacts extends Facts {
-  /** Commitment to the limit usage, which replaces `limits`. Present when limits match the action. */
+  /** Commitment to the past data, which replaces `limits` and `history`. Present if the decision read some. */
   past?: string;
 }
 

@@ -94,6 +94,10 @@ export const FlipFields = {
   erased: Type.Integer({
     description: "Number of decisions that cannot be replayed because their requests were erased.",
   }),
+  unrecorded: Type.Integer({
+    description:
+      "Number of decisions that cannot be replayed because these policies read past actions (`history`) that the decisions did not read.",
+  }),
   altered: Type.Integer({
     description:
       "Number of decisions that cannot be replayed because their rows in the store were altered; `assent audit` lists them.",

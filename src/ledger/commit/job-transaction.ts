@@ -89,6 +89,7 @@ function readsOf({ tx, entries, prefetched }: JobTransactionOptions): JobReads {
     nextScheduledDelivery: (...args) => tx.nextScheduledDelivery(...args),
     limitUsed: (...args) => (prefetched() ?? tx).limitUsed(...args),
     limitsUsed: (...args) => tx.limitsUsed(...args),
+    pastActions: (...args) => (prefetched() ?? tx).pastActions(...args),
     document: (...args) => tx.document(...args),
     documents: (...args) => tx.documents(...args),
     meta: (...args) => tx.meta(...args),
@@ -234,6 +235,20 @@ function otherWritesOf({ tx, prefetched, wrote }: JobTransactionOptions) {
     pruneLimitUses(...args) {
       wrote();
       return tx.pruneLimitUses(...args);
+    },
+    insertPastAction(...args) {
+      wrote();
+      prefetched()?.insertPastAction(...args);
+      return tx.insertPastAction(...args);
+    },
+    removePastAction(...args) {
+      wrote();
+      prefetched()?.removePastAction();
+      return tx.removePastAction(...args);
+    },
+    prunePastActions(...args) {
+      wrote();
+      return tx.prunePastActions(...args);
     },
     putDocument(...args) {
       wrote();

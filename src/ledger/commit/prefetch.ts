@@ -7,22 +7,36 @@ import {
   nullIfCorrupt,
   type ActionRow,
   type EntryRow,
+  type HistorySpan,
   type IdempotencyLookup,
   type IdempotencyRow,
   type KeyRow,
   type LimitSpan,
   type LimitUseRow,
+  type PastActionRef,
+  type PastActionRow,
   type StorageReader,
 } from "../../contract/storage.ts";
 
 type Reader = Pick<
   StorageReader,
-  "action" | "actionsById" | "entriesOfAction" | "idempotency" | "idempotencies" | "key" | "limitUsed" | "limitsUsed"
+  | "action"
+  | "actionsById"
+  | "entriesOfAction"
+  | "idempotency"
+  | "idempotencies"
+  | "key"
+  | "limitUsed"
+  | "limitsUsed"
+  | "pastActions"
 >;
 type Used = Awaited<ReturnType<StorageReader["limitUsed"]>>;
 
 /** The prefetched reads. The methods update or evict them when a job writes. */
-export interface Prefetched extends Pick<Reader, "action" | "entriesOfAction" | "idempotency" | "key" | "limitUsed"> {
+export interface Prefetched extends Pick<
+  Reader,
+  "action" | "entriesOfAction" | "idempotency" | "key" | "limitUsed" | "pastActions"
+> {
   insertAction(row: Pick<ActionRow, "id">): void;
   noteAsked(id: string): void;
   updateAction(id: string): void;
@@ -33,26 +47,39 @@ export interface Prefetched extends Pick<Reader, "action" | "entriesOfAction" | 
   deleteIdempotency(keyId: string, route: string, idempotencyKey: string): void;
   insertLimitUse(row: LimitUseRow): void;
   releaseLimitUses(): void;
+  insertPastAction(row: PastActionRef): void;
+  removePastAction(): void;
 }
 
 const cacheKey = (...parts: readonly (string | number)[]): string => JSON.stringify(parts);
+
+const spanKey = ({ policy, basis, subject, since, limit }: HistorySpan): string =>
+  cacheKey(policy, basis, subject, since, limit);
 
 /** Reads what the jobs need. `requests` may be incomplete: a job reads what is missing itself. */
 export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]): Promise<Prefetched> {
   const histories = new Set<string>();
   const names = new Map<string, IdempotencyLookup>();
   const spans = new Map<string, LimitSpan>();
-  for (const { history, idempotency, limits = [] } of requests) {
+  const pasts = new Map<string, HistorySpan>();
+  for (const { history, idempotency, limits = [], pastActions: spansOfPast = [] } of requests) {
+    for (const span of spansOfPast) pasts.set(spanKey(span), span);
     if (history !== undefined) histories.add(history);
     if (idempotency !== undefined)
       names.set(cacheKey(idempotency.key_id, idempotency.route, idempotency.idempotency_key), idempotency);
     for (const span of limits) spans.set(cacheKey(span.policy, span.limit_name, span.subject, span.since), span);
   }
-  const [stored, rows, used] = await Promise.all([
+  const [stored, rows, used, past] = await Promise.all([
     readActionRows(tx, histories),
     names.size === 0 ? [] : tx.idempotencies([...names.values()]),
     spans.size === 0 ? [] : tx.limitsUsed([...spans.values()]),
+    // One statement for each history, so that the planner always uses the index.
+    Promise.all([...pasts.values()].map(async (span) => ({ span, actions: await tx.pastActions(span) }))),
   ]);
+  /** Past actions by span. */
+  const pastActions = new Map<string, { span: HistorySpan; actions: PastActionRow[] }>(
+    past.map((one) => [spanKey(one.span), one]),
+  );
   const rowsByName = new Map<string, IdempotencyRow | null>([...names.keys()].map((name) => [name, null]));
   for (const row of rows) rowsByName.set(cacheKey(row.key_id, row.route, row.idempotency_key), row);
   /** By policy, limit and subject. */
@@ -70,8 +97,21 @@ export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]
     },
     insertAction: ({ id }) => void stored.actions.delete(id),
     noteAsked: (id) => void stored.actions.delete(id),
-    updateAction: (id) => void stored.actions.delete(id),
-    eraseAction: (id) => void stored.actions.delete(id),
+    // The action can be in any history.
+    updateAction(id) {
+      stored.actions.delete(id);
+      pastActions.clear();
+    },
+    eraseAction(id) {
+      stored.actions.delete(id);
+      pastActions.clear();
+    },
+    pastActions: async (span) => pastActions.get(spanKey(span))?.actions ?? tx.pastActions(span),
+    insertPastAction({ policy, basis, subject }) {
+      for (const [key, { span }] of pastActions)
+        if (span.policy === policy && span.basis === basis && span.subject === subject) pastActions.delete(key);
+    },
+    removePastAction: () => pastActions.clear(),
     // Stored entries do not change; entries of the batch come after them.
     entriesOfAction: async (id) => stored.entries.get(id)?.slice() ?? tx.entriesOfAction(id),
     async key(id) {

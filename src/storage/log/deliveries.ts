@@ -90,7 +90,7 @@ export function deliveryReads(t: Tables) {
 }
 
 /** Removes up to `max` rows of `table` that match, lowest order first. Returns their number. */
-function removeSome<Row>(
+export function removeSome<Row>(
   table: Table<Row>,
   key: (row: Row) => string,
   test: (row: Row) => boolean,

@@ -9,6 +9,7 @@ import type {
 } from "../../contract/storage.ts";
 import { actionReads, decisionReads, pendingReads } from "./action-reads.ts";
 import { deliveryReads } from "./deliveries.ts";
+import { pastActionReads } from "./past-actions.ts";
 import { documentReads } from "./document-table.ts";
 import { ledgerSize, SINGLE_ROW_KEY, type Methods, type Tables } from "./row-types.ts";
 import { compositeKey, selectRows } from "./tables.ts";
@@ -23,6 +24,7 @@ export function createReads(t: Tables): Methods & { [Name in keyof StorageReader
     ...identityReads(t),
     ...policyReads(t),
     ...deliveryReads(t),
+    ...pastActionReads(t),
     ...documentReads(t),
     meta: (name: string) => t.meta.get(name)?.value,
   };

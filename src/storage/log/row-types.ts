@@ -10,6 +10,7 @@ import type {
   KeyRow,
   LedgerHead,
   LimitUseRow,
+  PastActionRef,
   PolicyRow,
   PolicySetRow,
   PolicyVersionRow,
@@ -35,6 +36,7 @@ export interface Rows {
   policySets: PolicySetRow;
   deliveries: DeliveryRow;
   limitUses: LimitUseRow;
+  pastActions: PastActionRef;
   documents: DocumentRow;
   /** The highest version of any document. */
   documentCounter: { last: number };
@@ -62,6 +64,7 @@ export const TABLE_NAMES: readonly (keyof Rows)[] = [
   "policySets",
   "deliveries",
   "limitUses",
+  "pastActions",
   "documents",
   "documentCounter",
   "meta",

@@ -16,6 +16,7 @@ import type {
 } from "../../contract/storage.ts";
 import type { ErasablePart } from "../../domain/erasure.ts";
 import { deliveryWrites } from "./deliveries.ts";
+import { pastActionWrites } from "./past-actions.ts";
 import { documentWrites } from "./document-table.ts";
 import { SINGLE_ROW_KEY, type Methods, type Tables } from "./row-types.ts";
 import { copyRow, compositeKey, type Table } from "./tables.ts";
@@ -33,6 +34,7 @@ export function createWrites(t: Tables): Methods {
     ...identityWrites(t),
     ...policyWrites(t),
     ...deliveryWrites(t),
+    ...pastActionWrites(t),
     ...documentWrites(t),
     putMeta(name: string, value: string) {
       t.meta.set(name, copyRow({ value }));

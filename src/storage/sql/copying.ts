@@ -41,6 +41,11 @@ const SHAPES: Readonly<Record<CopiedTable, Shape>> = {
     columns: schema.LIMIT_USE_COLUMNS,
     changes: true,
   },
+  past_actions: {
+    key: ["policy", "basis", "subject", "at", "action_id"],
+    columns: schema.PAST_ACTION_COLUMNS,
+    changes: true,
+  },
   documents: { key: ["plugin", "key"], columns: schema.DOCUMENT_COLUMNS, changes: true },
   document_counter: { key: ["id"], columns: ["id", "last"], changes: true },
   meta: { key: ["name"], columns: ["name", "value"], changes: true },

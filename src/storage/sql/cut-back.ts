@@ -45,6 +45,7 @@ export function prepareCut(db: Kysely<Tables>) {
     keys: part("api_keys", schema.KEY_COLUMNS, "id", "="),
     idempotency: part("idempotency", schema.IDEMPOTENCY_COLUMNS, "resource_id", "="),
     limitUses: part("limit_uses", schema.LIMIT_USE_COLUMNS, "action_id", "="),
+    pastActions: part("past_actions", schema.PAST_ACTION_COLUMNS, "action_id", "="),
     tiles: {
       find: prepare(tilesBehind(db.selectFrom("tiles").select(schema.TILE_COLUMNS))),
       remove: prepare(tilesBehind(db.deleteFrom("tiles"))),
@@ -114,6 +115,7 @@ export async function cutBack(
   // Delete the idempotency keys, so that a repeated request does not find a deleted action.
   for (const at of [...added, ...actions]) await take("idempotency", statements.idempotency, { at });
   for (const at of actions) await take("limit_uses", statements.limitUses, { at });
+  for (const at of actions) await take("past_actions", statements.pastActions, { at });
   await take("actions", statements.actions, { at: size });
   await keep(cut);
 

@@ -25,6 +25,7 @@ import { prepareActionsById, createActionsByIdReader } from "./actions-by-id.ts"
 import { prepareIdempotencyReads, createIdempotencyReader } from "./idempotency.ts";
 import { readCounts } from "./counts.ts";
 import { prepareLimitReads, createLimitReader } from "./limits.ts";
+import { createPastActionReader, preparePastActionReads } from "./past-actions.ts";
 import { prepareAgentNames, prepareOpenActions } from "./open-actions.ts";
 import {
   prepareActionLists,
@@ -121,6 +122,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
     sums: prepareSums(db, dialect),
     ...prepareDeliveryReads(db),
     ...prepareLimitReads(db, dialect),
+    ...preparePastActionReads(db, dialect),
     ...prepareDocumentReads(db),
     ...prepareIdempotencyReads(db, dialect),
     approvals: prepare(
@@ -273,6 +275,7 @@ export function createReader(reads: Reads, db: Readable, bundles: Bundles): Stor
     policySet: (digest) => one<PolicySetRow>(reads.policySet, { digest }),
     ...createDeliveryReader(reads, db),
     ...createLimitReader(reads, db),
+    ...createPastActionReader(reads, db),
     ...createDocumentReader(reads, db),
     meta: async (name) => (await one<{ value: string }>(reads.meta, { name }))?.value ?? null,
   };

@@ -11,6 +11,7 @@ import type {
   IdempotencyRow,
   KeyRow,
   LimitUseRow,
+  PastActionRef,
   PolicyRow,
   PolicySetRow,
   PolicyVersionRow,
@@ -63,6 +64,7 @@ export interface Tables {
     uses: number;
     amount: number;
   };
+  past_actions: PastActionRef;
   documents: DocumentRow;
   /** At most one row, id 1: the highest version of any document. */
   document_counter: { id: number; last: number };
@@ -248,6 +250,14 @@ export const LIMIT_USE_COLUMNS = columnsOf<LimitUseRow>({
   action_id: true,
   at: true,
   amount: true,
+  until: true,
+});
+export const PAST_ACTION_COLUMNS = columnsOf<PastActionRef>({
+  policy: true,
+  basis: true,
+  subject: true,
+  action_id: true,
+  at: true,
   until: true,
 });
 export const DOCUMENT_COLUMNS = columnsOf<DocumentRow>({ plugin: true, key: true, value: true, version: true });

@@ -14,6 +14,7 @@ import { prepareDocumentWrites, createDocumentWriter } from "./documents.ts";
 import { createTransactionLimits, prepareLimitWrites, type TransactionLimits } from "./limits.ts";
 import { prepareIdempotencyWrites, createIdempotencyWriter } from "./idempotency.ts";
 import type { SqlDialect } from "./dialect.ts";
+import { createPastActionWriter, preparePastActionWrites } from "./past-actions.ts";
 import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
@@ -79,6 +80,7 @@ export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "pac
     ),
     ...prepareDeliveryWrites(db, dialect),
     ...prepareLimitWrites(db, dialect),
+    ...preparePastActionWrites(db),
     ...prepareDocumentWrites(db),
     ...prepareIdempotencyWrites(db),
     putMeta: prepare(
@@ -138,6 +140,7 @@ type Parts = ReturnType<typeof createReader> &
   ReturnType<typeof createActionWriter> &
   ReturnType<typeof createDeliveryWriter> &
   TransactionLimits["methods"] &
+  ReturnType<typeof createPastActionWriter> &
   ReturnType<typeof createDocumentWriter> &
   ReturnType<typeof createIdempotencyWriter>;
 
@@ -213,6 +216,7 @@ export function createTransaction(
     createActionWriter(moves, writes, db),
     createDeliveryWriter(writes, db),
     limits.methods,
+    createPastActionWriter(writes, db),
     createDocumentWriter(writes, db),
     createIdempotencyWriter(writes, db),
   );

@@ -14,7 +14,9 @@ import {
   policySetRow,
   T0,
   tileRow,
+  HISTORY_SPAN,
   limitUseRow,
+  pastActionRow,
   policyVersionRow,
   readBareHead,
 } from "./rows.ts";
@@ -42,6 +44,7 @@ export async function writeEverything(tx: StorageTransaction): Promise<void> {
   await tx.insertDelivery(delivery);
   await tx.insertDelivery({ ...delivery, id: "delivery-2", state: "scheduled" });
   await tx.insertLimitUse(limitUseRow(1));
+  await tx.insertPastAction(pastActionRow(1));
   await tx.putDocument("notes", "a", "{}", null);
   await tx.putMeta("origin", "example.com/log");
 }
@@ -107,6 +110,7 @@ export async function readEverything(reader: StorageReader): Promise<Everything>
       { policy: "payments", limit_name: "refunds a day", subject: "agent-1", since: T0 },
     ]),
     limitUsed: await reader.limitUsed("payments", "refunds a day", "agent-1", 0),
+    pastActions: await reader.pastActions({ ...HISTORY_SPAN, limit: 10 }),
     document: await reader.document("notes", "a"),
     documents: await reader.documents({ plugin: "notes", prefix: "", limit: 10 }),
     meta: await reader.meta("origin"),
@@ -166,6 +170,7 @@ export const NOTHING: Everything = {
   nextScheduledDelivery: null,
   limitsUsed: [{ count: 0, sum: 0 }],
   limitUsed: { count: 0, sum: 0 },
+  pastActions: [],
   document: null,
   documents: [],
   meta: null,

@@ -9,6 +9,7 @@ import type {
   KeyRow,
   LedgerHead,
   LimitUseRow,
+  PastActionRef,
   PolicyRow,
   PolicySetRow,
   PolicyVersionRow,
@@ -310,6 +311,14 @@ export function limitUseRow(n: number, over: Partial<LimitUseRow> = {}): LimitUs
     until: T0 + n + 100,
     ...over,
   };
+}
+
+/** All actions of the history of `pastActionRow`. */
+export const HISTORY_SPAN = { policy: "mail", basis: "0123456789abcdef", subject: "owner-1", since: T0 } as const;
+
+export function pastActionRow(n: number, over: Partial<PastActionRef> = {}): PastActionRef {
+  const { since: _, ...history } = HISTORY_SPAN;
+  return { ...history, action_id: `action-${n}`, at: T0 + n, until: T0 + n + 100, ...over };
 }
 
 /** Reads the head without members that only this storage has. */

@@ -170,7 +170,7 @@ function ProgressLine({ name, counts }: { name: string; counts: Progress | null 
 }
 
 function Summary({ data, nothing }: { data: FlipReport; nothing: string }) {
-  const { evaluated, flipped, otherwise, erased, altered, since, until } = data;
+  const { evaluated, flipped, otherwise, erased, unrecorded, altered, since, until } = data;
   const counts = flipped === 0 ? BACKTEST.noFlips(evaluated) : BACKTEST.flips(flipped, evaluated);
   return (
     <>
@@ -180,6 +180,7 @@ function Summary({ data, nothing }: { data: FlipReport; nothing: string }) {
       <p class="quiet">
         Decisions that this key may see, <Time at={since} /> to <Time at={until} />, compared with the record.
         {BACKTEST.erased(erased)}
+        {BACKTEST.unrecorded(unrecorded)}
         {BACKTEST.altered(altered)}
       </p>
     </>

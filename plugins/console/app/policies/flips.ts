@@ -6,7 +6,17 @@ export type Outcome = Flip["from"];
 /** What reports of a backtest and of a policy in shadow mode have in common. */
 export type FlipReport = Pick<
   Backtest,
-  "since" | "until" | "evaluated" | "flipped" | "otherwise" | "erased" | "altered" | "flips" | "unlisted" | "next"
+  | "since"
+  | "until"
+  | "evaluated"
+  | "flipped"
+  | "otherwise"
+  | "erased"
+  | "unrecorded"
+  | "altered"
+  | "flips"
+  | "unlisted"
+  | "next"
 >;
 
 /** Flips to the same outcome. */
@@ -38,6 +48,7 @@ export function joinReports(first: FlipReport | null, more: FlipReport): FlipRep
     flipped: first.flipped + more.flipped,
     otherwise: first.otherwise + more.otherwise,
     erased: first.erased + more.erased,
+    unrecorded: first.unrecorded + more.unrecorded,
     altered: first.altered + more.altered,
     unlisted: first.unlisted + more.unlisted,
     flips: [...flips.values()].sort((a, b) => b.count - a.count),

@@ -2,8 +2,9 @@
 import type { Expression, NamedValues } from "../condition/condition.ts";
 import { derivedSource, type NamedValueFault } from "../condition/named-values.ts";
 import type { PolicyDocument } from "../policy-types.ts";
+import { HISTORY } from "../condition/cel-history.ts";
 import { DYN, typeOfJson, type StaticType } from "./static-types.ts";
-import { inferType, VARIABLE_TYPES } from "./type-check.ts";
+import { HISTORY_TYPE, inferType, VARIABLE_TYPES } from "./type-check.ts";
 
 /**
  * Returns the types of constants and derived values. A faulty one can be anything, so that one slip gives one message.
@@ -14,6 +15,7 @@ export function inferNamedTypes(
   named: NamedValues,
 ): { types: ReadonlyMap<string, StaticType>; faults: NamedValueFault[] } {
   const types = new Map<string, StaticType>(data === undefined ? [] : [["data", typeOfJson(data)]]);
+  if (named.history !== null) types.set(HISTORY, HISTORY_TYPE);
   const faults: NamedValueFault[] = [];
   const visit = (name: string): void => {
     const entry = entries[name];

@@ -4,6 +4,7 @@
  * without a schema, is accepted.
  */
 import { unparse } from "@bufbuild/cel";
+import { ACTION_STATUSES } from "../../actions.ts";
 import { suggest } from "../../suggest.ts";
 import { findFunctions, MAX_STEPS } from "../condition/cel.ts";
 import { CelFailure } from "../condition/cel-failure.ts";
@@ -63,6 +64,25 @@ export const VARIABLE_TYPES: ReadonlyMap<string, StaticType> = new Map<string, S
   ],
   ["now", { kind: "timestamp" }],
 ]);
+
+/** Type of `history`: past actions. */
+export const HISTORY_TYPE: ListType = {
+  kind: "list",
+  element: {
+    kind: "map",
+    fields: new Map<string, StaticType>([
+      ["agent", STRING],
+      ["at", { kind: "timestamp" }],
+      ["context", ANY_MAP],
+      ["may_have_run", BOOL],
+      ["operation", STRING],
+      ["params", ANY_MAP],
+      ["status", { kind: "string", values: ACTION_STATUSES }],
+      ["tool", STRING],
+    ]),
+    rest: null,
+  },
+};
 
 /** The use of an expression, which determines the types that are accepted. `value`: an expression in `let`. */
 export type Purpose = "condition" | "per" | "sum" | "value";

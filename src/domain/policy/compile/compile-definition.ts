@@ -15,7 +15,8 @@ import {
   type NamedValues,
 } from "../condition/condition.ts";
 import { parseMember } from "../condition/condition-members.ts";
-import { compileNamedValues } from "../condition/named-values.ts";
+import { compileNamedValues, withoutHistory } from "../condition/named-values.ts";
+import { compileHistory, historyKey } from "./compile-history.ts";
 import { isGlob } from "./glob.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { findSuggestedFaults } from "../check/suggested-faults.ts";
@@ -46,9 +47,14 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
   const caseSensitive = definition.case_sensitive === true;
   for (const { detail } of findSuggestedFaults(definition)) faults.push({ policy: name, rule: null, message: detail });
   for (const { rule, message } of findPatternFaults(definition)) faults.push({ policy: name, rule, message });
-  const { named, faults: namedFaults } = compileNamedValues(definition);
-  for (const { pointer, message } of namedFaults)
+  const history = compileHistory(definition);
+  const { named, faults: namedFaults } = compileNamedValues(definition, historyKey(definition, history));
+  for (const { pointer, message } of [
+    ...namedFaults,
+    ...(history !== null && "faults" in history ? history.faults : []),
+  ])
     faults.push({ policy: name, rule: null, message: `${pointer} ${message}` });
+  const limitNames = withoutHistory(named);
   const context: PolicyContext = { policy: name, caseSensitive, named, faults };
   const exact = new Map<string, CompiledRule[]>();
   const patterns: { rule: CompiledRule; globs: readonly string[] | null }[] = [];
@@ -74,10 +80,12 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
     exact,
     patterns,
     limits: (definition.limits ?? []).flatMap(
-      (limit, i) => compileLimit(limit, definition.rules.length + i, definition, context) ?? [],
+      (limit, i) =>
+        compileLimit(limit, definition.rules.length + i, definition, { ...context, named: limitNames }) ?? [],
     ),
     suggested: definition.suggested?.in_place_of ?? null,
     named,
+    history: history !== null && "history" in history ? history.history : null,
   };
   return { policy, faults };
 }

@@ -48,7 +48,16 @@ export function policySetDigest(document: PolicySetDocument): string {
 /** Returns the set that decides before the first activation: it denies everything. */
 export function emptyPolicySet(): CompiledPolicySet {
   const document = buildPolicySet([]);
-  return { digest: null, document, policies: [], byTool: new Map(), anyTool: [], hasLimits: false, suggested: [] };
+  return {
+    digest: null,
+    document,
+    policies: [],
+    byTool: new Map(),
+    anyTool: [],
+    hasLimits: false,
+    suggested: [],
+    withHistory: [],
+  };
 }
 
 /** Throws PolicyCompileError with every fault, and Error if another version of Assent wrote the set in a format of its own. */
@@ -92,6 +101,7 @@ export function compilePolicySet(document: PolicySetDocument): CompiledPolicySet
     anyTool,
     hasLimits: policies.some(({ limits }) => limits.length > 0),
     suggested: policies.filter(({ suggested, shadow }) => suggested !== null && !shadow).map(({ name }) => name),
+    withHistory: policies.filter(({ history }) => history !== null),
   };
 }
 

@@ -1,6 +1,7 @@
 /** The compiled form of a policy set, and the faults that prevent compiling. */
 import type { ApproverPlan } from "../../approvers.ts";
 import type { RequiredReviewer } from "../../reviews.ts";
+import type { HistoryMembers } from "../condition/cel-history.ts";
 import type { Condition, Expression, NamedValues } from "../condition/condition.ts";
 import type { PreviewPart } from "../decide/preview.ts";
 import type { Window } from "../decide/window.ts";
@@ -61,6 +62,24 @@ export interface CompiledLimit {
   window: Window;
 }
 
+/** The past actions that the conditions of a policy read. */
+export interface CompiledHistory {
+  /** Expression that separates the actions; null for the session. */
+  per: Expression | null;
+  /** Digest of `per`, under which actions are stored. */
+  ownerBasis: string;
+  /** The basis of the history; see `HistoryFact`. */
+  basis: string;
+  members: HistoryMembers;
+  tools: readonly string[] | null;
+  operations: readonly string[] | null;
+  includeDenied: boolean;
+  window: Window;
+  max: number;
+  /** The rule that denies an action that belongs to a history, but to none that can be determined. */
+  rule: CompiledRule;
+}
+
 export interface CompiledPolicy {
   /** Position in the set. */
   order: number;
@@ -79,6 +98,8 @@ export interface CompiledPolicy {
   /** The rule in whose place the policy allows actions; null unless the policy was suggested. */
   suggested: SuggestedTerms["in_place_of"] | null;
   named: NamedValues;
+  /** Null if the policy declares none. */
+  history: CompiledHistory | null;
 }
 
 export interface CompiledPolicySet {
@@ -94,6 +115,8 @@ export interface CompiledPolicySet {
   readonly hasLimits: boolean;
   /** Names of the enforced policies that were suggested. */
   readonly suggested: readonly string[];
+  /** The policies that declare a history, in the order of the set. */
+  readonly withHistory: readonly CompiledPolicy[];
 }
 
 export interface CompileFault {

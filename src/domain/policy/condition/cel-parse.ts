@@ -1,9 +1,10 @@
 /**
- * Parses CEL source. Functions with a qualified name, such as `sets.contains`, become calls without a target, and
- * `cel.bind` a comprehension without elements.
+ * Parses CEL source. Functions with a qualified name, such as `sets.contains`, become calls without a target, `cel.bind`
+ * a comprehension without elements, and `history.any` one over the past actions.
  */
 import { parse } from "@bufbuild/cel";
 import { FUNCTION_NAMES } from "./cel.ts";
+import { expandHistoryMacro } from "./cel-history.ts";
 import { childrenOf, UNUSED_VARIABLE, type CallExpr, type Expr, type ParsedExpression } from "./cel-tree.ts";
 
 export type { Expr, ParsedExpression } from "./cel-tree.ts";
@@ -51,6 +52,7 @@ function qualifyCalls(expr: Expr, parsed: ParsedExpression): void {
       call.function = name;
       delete call.target;
     } else if (name === BINDING) expandBinding(expr, call, parsed);
+    else expandHistoryMacro(expr, call, parsed);
   }
   for (const child of childrenOf(expr)) qualifyCalls(child, parsed);
 }

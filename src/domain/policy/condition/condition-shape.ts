@@ -1,6 +1,7 @@
 /** Validates a condition's syntax tree before it is ever evaluated. */
 import { suggest } from "../../suggest.ts";
 import { listArities, FUNCTION_NAMES } from "./cel.ts";
+import { HISTORY, HISTORY_MACROS } from "./cel-history.ts";
 import { compilePattern, MAX_PATTERN_INSTRUCTIONS } from "./cel-patterns.ts";
 import {
   countNodes,
@@ -169,6 +170,11 @@ class ShapeCheck {
     if (variables.includes(name)) this.read.add(name);
     if (scope.includes(name) || TYPE_NAMES.includes(name)) return;
     if (name === "data") this.fail(node, "the policy lists no shared data; name it, such as data: [limits]");
+    if (name === HISTORY)
+      this.fail(
+        node,
+        "there is no history here: only the conditions of rules read it, if the policy declares it, such as history: { per: agent, window: 1h, max: 100 }",
+      );
     const meant = suggest(name, variables);
     this.fail(
       node,
@@ -178,6 +184,9 @@ class ShapeCheck {
 
   private visitCall(node: Expr, { function: name, target, args }: CallExpr, inner: Place): void {
     const owner = target?.exprKind.case === "identExpr" ? target.exprKind.value.name : null;
+    const historyMacro = owner === HISTORY ? HISTORY_MACROS[name] : undefined;
+    if (historyMacro !== undefined)
+      this.fail(node, `"${name}" is not used like this; write for example ${historyMacro}`);
     // A misspelt function of a namespace, such as `sets.contain`, unless a macro has a variable of this name.
     if (owner !== null && !inner.scope.includes(owner) && FUNCTION_NAMES.some((known) => known.startsWith(`${owner}.`)))
       this.checkCall(node, `${owner}.${name}`, false, args);

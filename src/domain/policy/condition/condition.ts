@@ -15,7 +15,9 @@ import { charge, Meter, runMetered } from "./cel-meter.ts";
 import { parseExpression } from "./cel-parse.ts";
 import { planExpression, type Bindings } from "./cel-plan.ts";
 import { toCelValue } from "./cel-values.ts";
+import { HISTORY } from "./cel-history.ts";
 import { findMembersRead } from "./condition-members.ts";
+import { bindHistory, isHistoryFault } from "./past-actions.ts";
 import {
   findTooDeepBracket,
   checkShape,
@@ -25,7 +27,7 @@ import {
   type ExpressionShape,
 } from "./condition-shape.ts";
 import { foldName } from "../../names.ts";
-import type { Facts } from "../policy-types.ts";
+import type { Facts, HistoryFact } from "../policy-types.ts";
 
 export { MAX_COMPREHENSIONS, MAX_DEPTH, MAX_COMPREHENSION_NESTING, VARIABLES } from "./condition-shape.ts";
 export const MAX_EXPRESSION_LENGTH = 2_048;
@@ -52,9 +54,14 @@ export interface NamedValues {
   readonly names: readonly string[];
   readonly constants: Readonly<Record<string, CelInput>>;
   readonly derived: ReadonlyMap<string, Expression>;
+  /** Which fact has the past actions of the policy; null if it declares no history. */
+  readonly history: Pick<HistoryFact, "policy" | "basis"> | null;
 }
 
-export const NO_NAMED_VALUES: NamedValues = { names: [], constants: {}, derived: new Map() };
+export const NO_NAMED_VALUES: NamedValues = { names: [], constants: {}, derived: new Map(), history: null };
+
+/** The facts that conditions read. */
+export type ConditionFacts = Pick<Facts, "history" | "principal">;
 
 /** Returns the named values that an expression with these variables reads, directly or through derived values. */
 export function findNamesRead({ names, derived }: NamedValues, variables: ReadonlySet<string>): Set<string> {
@@ -69,6 +76,8 @@ export function findNamesRead({ names, derived }: NamedValues, variables: Readon
 }
 
 export interface Condition extends Pick<Expression, "members"> {
+  /** Whether it reads the history of its policy, also through named values. */
+  readonly readsHistory: boolean;
   /** @param shadow uses the separate step limit of shadow policies, so that they cannot affect other policies */
   evaluate(activation: Activation, shadow?: boolean): ConditionResult;
 }
@@ -79,13 +88,13 @@ type CompiledCondition = { ok: true; condition: Condition } | { ok: false; messa
 /** The variables of one decision and its remaining steps. Built when the first condition needs it. */
 export class Activation {
   private readonly request: ActionRequest;
-  private readonly facts: Pick<Facts, "principal">;
+  private readonly facts: ConditionFacts;
   private readonly now: number;
   private variables: Bindings | null = null;
   private readonly named = new Map<NamedValues, Bindings>();
   private meters: (Meter | null)[] = [null, null];
 
-  constructor(request: ActionRequest, facts: Pick<Facts, "principal">, now: number) {
+  constructor(request: ActionRequest, facts: ConditionFacts, now: number) {
     this.request = request;
     this.facts = facts;
     this.now = now;
@@ -95,7 +104,7 @@ export class Activation {
   withNames(names: Pick<ActionRequest, "agent_id" | "tool" | "operation">): Activation {
     const { principal } = this.facts;
     const bound = principal.agent_id === null ? null : foldName(principal.agent_id);
-    const facts = { principal: { ...principal, agent_id: bound } };
+    const facts = { ...this.facts, principal: { ...principal, agent_id: bound } };
     const renamed = new Activation({ ...this.request, ...names }, facts, this.now);
     renamed.meters = this.meters;
     return renamed;
@@ -112,6 +121,7 @@ export class Activation {
     let bindings = this.named.get(named);
     if (bindings === undefined) {
       bindings = bindNamedValues(this.requestBindings(), named);
+      if (named.history !== null) bindHistory(bindings, this.facts.history ?? [], named.history);
       this.named.set(named, bindings);
     }
     return bindings;
@@ -158,6 +168,7 @@ export function compileCondition(source: string, named: NamedValues = NO_NAMED_V
     ok: true,
     condition: {
       members: expression.members,
+      readsHistory: findNamesRead(named, expression.variables).has(HISTORY),
       evaluate(activation, shadow) {
         const result = expression.evaluate(activation, shadow);
         if ("error" in result) return result;
@@ -262,7 +273,7 @@ export function explainError(message: string, names: ReadonlySet<string>): strin
   if (message.startsWith("unresolved attribute")) return "a field of something that has no fields is read";
   if (message.startsWith("type mismatch: iterable")) return "exists, all, map and filter need a list or a map";
   if (message.startsWith("type mismatch: expected bool")) return "&& and || need true or false on both sides";
-  if (/^"[^"]*" cannot take these values$/.test(message)) return message;
+  if (/^"[^"]*" cannot take these values$/.test(message) || isHistoryFault(message)) return message;
   return "it cannot be evaluated for these values";
 }
 

@@ -2,9 +2,10 @@
 import type { CelInput } from "@bufbuild/cel";
 import { suggest } from "../../suggest.ts";
 import type { PolicyDocument } from "../policy-types.ts";
+import { HISTORY } from "./cel-history.ts";
 import { NAMESPACES } from "./cel-parse.ts";
 import { toCelValue } from "./cel-values.ts";
-import { compileExpression, type Expression, type NamedValues } from "./condition.ts";
+import { compileExpression, findNamesRead, type Expression, type NamedValues } from "./condition.ts";
 import { VARIABLES } from "./condition-shape.ts";
 
 /** A fault in `let`. */
@@ -38,18 +39,26 @@ export function derivedSource(entry: LetEntry): string | null {
 
 /**
  * Compiles the named values. Reports every fault; conditions can then still refer to the faulty names.
+ * @param history null if the policy declares no history
  * @example
  * const { named, faults } = compileNamedValues({ let: { small: 100, gross: { cel: "params.net * 1.19" } } });
  */
-export function compileNamedValues({ let: entries = {}, data }: Pick<PolicyDocument, "let" | "data">): {
+export function compileNamedValues(
+  { let: entries = {}, data }: Pick<PolicyDocument, "let" | "data">,
+  history: NamedValues["history"] = null,
+): {
   named: NamedValues;
   faults: NamedValueFault[];
 } {
-  const names = [...Object.keys(entries), ...(data === undefined ? [] : ["data"])];
+  const names = [
+    ...Object.keys(entries),
+    ...(data === undefined ? [] : ["data"]),
+    ...(history === null ? [] : [HISTORY]),
+  ];
   const faults: NamedValueFault[] = [];
   const constants: Record<string, CelInput> = data === undefined ? {} : { data: toCelValue(data) };
   const derived = new Map<string, Expression>();
-  const scope: NamedValues = { names, constants: {}, derived: new Map() };
+  const scope: NamedValues = { names, constants: {}, derived: new Map(), history };
   for (const [name, entry] of Object.entries(entries)) {
     const pointer = `/let/${name}`;
     const unusable = findUnusableName(name);
@@ -74,7 +83,22 @@ export function compileNamedValues({ let: entries = {}, data }: Pick<PolicyDocum
       pointer: `/let/${cycle[0] as string}`,
       message: `is defined by itself (${[...cycle, cycle[0]].join(" → ")}); derive it from the request or from other names`,
     });
-  return { named: { names, constants, derived }, faults };
+  return { named: { names, constants, derived, history }, faults };
+}
+
+/**
+ * Returns the named values that limits can read. The history is read after the usage of limits is known, so they cannot
+ * depend on it.
+ */
+export function withoutHistory(named: NamedValues): NamedValues {
+  if (named.history === null) return named;
+  const reads = (name: string): boolean => name === HISTORY || findNamesRead(named, new Set([name])).has(HISTORY);
+  return {
+    ...named,
+    names: named.names.filter((name) => !reads(name)),
+    derived: new Map([...named.derived].filter(([name]) => !reads(name))),
+    history: null,
+  };
 }
 
 function findUnusableName(name: string): string | null {

@@ -10,6 +10,7 @@ import { combineEditable } from "../../edited-request.ts";
 import { DEFAULT_REJECTION_HOLDS_MS } from "../parse/bounds.ts";
 import { Evaluation } from "./evaluation.ts";
 import { applyGrant } from "./grant.ts";
+import { findUnknownHistories } from "./history-facts.ts";
 import { isExceeded, matchLimit, evaluateLimits, findUsedBefore } from "./limit-facts.ts";
 import { matchesAnyName } from "../compile/name-patterns.ts";
 import { combineReviewers } from "../../reviews.ts";
@@ -183,6 +184,14 @@ function collectFindings(evaluation: Evaluation, facts: Facts): Finding[] {
       if (beyond !== null) findings.push(beyond);
     }
   }
+  for (const { policy, rule, reason } of findUnknownHistories(evaluation))
+    findings.push({
+      policy,
+      rule,
+      effect: "deny",
+      reason_code: "CONDITION_ERROR",
+      reason: clipText(reason, MAX_REASON),
+    });
   return findings;
 }
 

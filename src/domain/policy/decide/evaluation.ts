@@ -3,7 +3,7 @@ import type { ActionRequest } from "../../actions.ts";
 import { foldName } from "../../names.ts";
 import type { CompiledLimit, CompiledPolicySet, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
 import { policiesForTool } from "../compile/rule-index.ts";
-import { Activation } from "../condition/condition.ts";
+import { Activation, type ConditionFacts } from "../condition/condition.ts";
 import { matchNames } from "../compile/name-patterns.ts";
 import type { Facts, ReasonCode } from "../policy-types.ts";
 
@@ -14,11 +14,17 @@ interface Names {
   readonly agent: string;
 }
 
+/** The facts that an evaluation reads. */
+export type EvaluatedFacts = ConditionFacts & Pick<Facts, "session">;
+
 /** Whether a limit applies to an action, and what it counts. */
 export type LimitMatch =
   | { kind: "none" }
   | { kind: "error"; code: ReasonCode; message: string }
   | { kind: "match"; subject: string; amount: number };
+
+/** Whose history an action belongs to: a digest, or why it cannot be determined. */
+export type HistoryOwner = { subject: string } | { fault: "no_session" | "no_value" };
 
 export class Evaluation {
   readonly compiled: CompiledPolicySet;
@@ -27,6 +33,8 @@ export class Evaluation {
   readonly activation: Activation;
   /** Results of limits that were already evaluated. */
   readonly limitMatches = new Map<CompiledLimit, LimitMatch>();
+  /** Owners of histories that were already determined. */
+  readonly historyOwners = new Map<CompiledPolicy, HistoryOwner>();
   /** Amounts of grants that were already matched against the request, by id; null for a grant that does not cover it. */
   readonly grantMatches = new Map<string, number | null>();
   /** Activation for grants. It has a separate step budget, so that evaluating a grant cannot exhaust a condition's budget. */
@@ -34,13 +42,15 @@ export class Evaluation {
   private readonly written: Names;
   private readonly folded: Names;
   private ofSubjects: Activation | null = null;
+  private readonly facts: EvaluatedFacts;
 
   /** @param now milliseconds since the epoch */
-  constructor(compiled: CompiledPolicySet, request: ActionRequest, facts: Pick<Facts, "principal">, now: number) {
+  constructor(compiled: CompiledPolicySet, request: ActionRequest, facts: EvaluatedFacts, now: number) {
     const { tool, operation, agent_id: agent } = request;
     this.compiled = compiled;
     this.request = request;
     this.now = now;
+    this.facts = facts;
     this.activation = new Activation(request, facts, now);
     this.grantActivation = new Activation(request, facts, now);
     this.written = { tool, operation, agent };
@@ -51,6 +61,20 @@ export class Evaluation {
   subjects({ caseSensitive }: Pick<CompiledPolicy, "caseSensitive">): Activation {
     if (caseSensitive) return this.activation;
     return (this.ofSubjects ??= this.activation.withNames({ ...this.folded, agent_id: this.folded.agent }));
+  }
+
+  /** Returns the session of the request; null if it has none. */
+  get sessionId(): string | null {
+    return this.facts.session?.id ?? null;
+  }
+
+  /**
+   * Returns an activation for the owner of a history. Each has its own steps, so that no expensive value can keep an action
+   * out of another policy's history.
+   */
+  historyActivation(policy: Pick<CompiledPolicy, "caseSensitive">): Activation {
+    const activation = new Activation(this.request, { principal: this.facts.principal }, this.now);
+    return policy.caseSensitive ? activation : activation.withNames({ ...this.folded, agent_id: this.folded.agent });
   }
 
   /** Returns the names as written, or folded if the policy ignores case. */

@@ -12,6 +12,9 @@ import type { Decision, LimitFact, PolicyDocument, PolicySetDocument, ShadowOutc
 const MAX_SHADOW_POLICIES = 100;
 const MAX_CHANNELS = 100;
 const MAX_LIMITS = 50;
+const MAX_HISTORIES = 20;
+/** Maximum number of past actions in one history. */
+export const MAX_HISTORY = 200;
 /** Hex digits of a limit's basis. */
 export const BASIS_DIGITS = 16;
 /**
@@ -23,7 +26,7 @@ const MAX_NAME_BYTES = 38_000;
 
 export function checkEntrySize(document: PolicySetDocument, faults: CompileFault[]): void {
   const channels = new Set<string>();
-  let [shadows, limits, bytes] = [0, 0, 0];
+  let [shadows, limits, histories, bytes] = [0, 0, 0, 0];
   for (const { policy, version, definition } of document.policies) {
     const rules = [...definition.rules, ...(definition.limits ?? [])];
     const fault = (message: string, rule: string | null = null): void => void faults.push({ policy, rule, message });
@@ -46,6 +49,8 @@ export function checkEntrySize(document: PolicySetDocument, faults: CompileFault
         `is the last of ${limits} limits; at most ${MAX_LIMITS} can be active together`,
         definition.limits?.at(-1)?.name,
       );
+    if (definition.history !== undefined && ++histories > MAX_HISTORIES)
+      return fault(`is the ${MAX_HISTORIES + 1}st with a history; at most ${MAX_HISTORIES} can be active together`);
     for (const { name } of definition.limits ?? [])
       bytes += sizeOf({
         policy,

@@ -8,7 +8,8 @@ import { parseDuration } from "../../time.ts";
 import { suggest } from "../../suggest.ts";
 import { explainFault, lastPointerSegment, siblingNames } from "../../validation.ts";
 import { compileCondition, compileExpression, type NamedValues } from "../condition/condition.ts";
-import { compileNamedValues } from "../condition/named-values.ts";
+import { compileNamedValues, withoutHistory } from "../condition/named-values.ts";
+import { compileHistory, historyKey } from "../compile/compile-history.ts";
 import { inferParamsType } from "../check/params-type.ts";
 import { findApproverFaults } from "../check/approver-faults.ts";
 import { findGrantFaults } from "../check/grant-faults.ts";
@@ -226,7 +227,14 @@ export function validatePolicyDocument(value: unknown): ValueFault[] {
   const dataFaults = findDataFaults((value as Partial<PolicyDocument>).data);
   if (dataFaults.length > 0 || faults.some(({ pointer }) => /^\/(let|data)/.test(pointer)))
     return [...faults, ...dataFaults];
-  const { named, types, faults: namedFaults } = checkNamedValues(value as Pick<PolicyDocument, "let" | "data">);
+  const {
+    named,
+    types,
+    faults: namedFaults,
+  } = checkNamedValues(
+    value as PolicyDocument,
+    !faults.some(({ pointer }) => /^\/(history|let|rules|policy)/.test(pointer)),
+  );
   const shaped = {
     rules: rules.map((rule: unknown, i) => (misshapen.has(`/rules/${i}`) ? {} : rule)) as RuleDocument[],
     limits: limits.map((limit: unknown, i) => (misshapen.has(`/limits/${i}`) ? {} : limit)) as LimitDocument[],
@@ -246,8 +254,11 @@ export function validatePolicyDocument(value: unknown): ValueFault[] {
 }
 
 /** Compiles the named values and determines their types. */
-function checkNamedValues(document: Pick<PolicyDocument, "let" | "data">): NamedScope & { faults: ValueFault[] } {
-  const compiled = compileNamedValues(document);
+function checkNamedValues(document: PolicyDocument, isShaped: boolean): NamedScope & { faults: ValueFault[] } {
+  const history = isShaped ? compileHistory(document) : null;
+  // With a faulty declaration, conditions are checked as if it had no faults.
+  const key = document.history === undefined ? null : { policy: "", basis: "" };
+  const compiled = compileNamedValues(document, historyKey(document, history) ?? key);
   // Inference follows references, which must not be circular.
   const { types, faults } =
     compiled.faults.length > 0
@@ -256,12 +267,14 @@ function checkNamedValues(document: Pick<PolicyDocument, "let" | "data">): Named
   return {
     named: compiled.named,
     types,
-    faults: faults.map(({ message, offset, ...fault }) => ({
-      ...fault,
-      ...(offset === undefined ? {} : { offset }),
-      kind: "condition",
-      detail: message,
-    })),
+    faults: [...faults, ...(history !== null && "faults" in history ? history.faults : [])].map(
+      ({ message, offset, ...fault }) => ({
+        ...fault,
+        ...(offset === undefined ? {} : { offset }),
+        kind: "condition",
+        detail: message,
+      }),
+    ),
   };
 }
 
@@ -332,7 +345,10 @@ function findSemanticFaults(
   for (const [i, limit] of limits.entries())
     if (!except.has(`/limits/${i}`))
       faults.push(
-        ...findLimitFaults(limit, schemas).map((fault) => ({ ...fault, pointer: `/limits/${i}${fault.pointer}` })),
+        ...findLimitFaults(limit, { ...schemas, named: withoutHistory(schemas.named) }).map((fault) => ({
+          ...fault,
+          pointer: `/limits/${i}${fault.pointer}`,
+        })),
       );
   const named = [
     ...rules.map((rule, i) => ({ rule, kind: "rule" as const, at: `/rules/${i}` })),
@@ -381,8 +397,10 @@ function findSemanticFaults(
       if (ms === null) faults.push({ pointer, detail: `"${text}" is not a duration such as 30m, 1h or 7d` });
       else if (ms < least || ms > most) faults.push({ pointer, detail: `"${text}" does not lie between ${between}` });
     }
-    if (rule.when !== undefined)
-      faults.push(...findExpressionFaults(rule.when, "condition", `${at}/when`, rule, schemas));
+    if (rule.when !== undefined) {
+      const scope = kind === "limit" ? { ...schemas, named: withoutHistory(schemas.named) } : schemas;
+      faults.push(...findExpressionFaults(rule.when, "condition", `${at}/when`, rule, scope));
+    }
   }
   return faults;
 }

@@ -1,9 +1,10 @@
 /** Schemas of policies and their tests, for validation and editors. */
 import { Type } from "@sinclair/typebox";
+import { ACTION_STATUSES } from "../../actions.ts";
 import { MEMBER_PATTERN } from "../condition/condition-members.ts";
 import type { JsonObject } from "../../json.ts";
 import { REVIEWER_NAME } from "../../reviews.ts";
-import { MAX_GRANT_COUNT } from "./bounds.ts";
+import { MAX_GRANT_COUNT, MAX_HISTORY } from "./bounds.ts";
 
 /** `params.` and names without dots. */
 const EDITABLE_PATTERN = "^params([.][A-Za-z_][A-Za-z0-9_]{0,63}){1,8}$";
@@ -274,6 +275,41 @@ const ToolSchema = Type.Object(
   { additionalProperties: false, description: "Parameters of a tool. Conditions are checked against them." },
 );
 
+const HistorySchema = Type.Object(
+  {
+    per: Type.String({
+      minLength: 1,
+      description:
+        "Whose past actions: agent, key or session; or CEL, such as params.account, for the actions with the same value.",
+    }),
+    tool: Type.Optional(Globs("Tool of the past actions; absent: every tool")),
+    operation: Type.Optional(Globs("Operation of the past actions; absent: every operation")),
+    include_denied: Type.Optional(
+      Type.Boolean({
+        description: "true: also the actions that were denied when they were submitted. Left out when absent.",
+      }),
+    ),
+    window: Type.String({
+      minLength: 1,
+      maxLength: 40,
+      description: "How far back: such as 1h, 24h or 7d, or the current calendar hour, day, week or month.",
+    }),
+    time_zone: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 64,
+        description: "Time zone of a calendar window, such as Europe/Berlin; UTC when absent.",
+      }),
+    ),
+    max: Type.Integer({
+      minimum: 1,
+      maximum: MAX_HISTORY,
+      description: "Maximum number of past actions. If there are more, conditions that read the history fail.",
+    }),
+  },
+  { additionalProperties: false, description: "The past actions that conditions read as history." },
+);
+
 const DataName = Type.String({
   pattern: "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
   description: "Name: letters, digits and underscores, at most 64.",
@@ -386,6 +422,7 @@ export const PolicySchema = Type.Object(
         },
       ),
     ),
+    history: Type.Optional(HistorySchema),
     rules: Type.Array(RuleSchema, {
       maxItems: 20_000,
       description: "Rules in order: the first match decides. Can be empty only if the policy has limits.",
@@ -438,9 +475,43 @@ const Used = Type.Record(Type.String(), Type.Number({ minimum: 0, maximum: 1_000
   description: "Usage of limits before the action, by name of the limit: number of actions, or the sum. Default: none.",
 });
 
+const SessionName = Type.String({
+  minLength: 1,
+  description: "Session of the action: past actions of the same name are of the same session. None when absent.",
+});
+
+const GivenHistory = Type.Array(
+  Type.Object(
+    {
+      ago: Type.String({ description: "How long before the action, such as 30m." }),
+      agent_id: Type.Optional(Type.String({ minLength: 1, description: "Agent; the one of the action when absent." })),
+      key_id: Type.Optional(Type.String({ description: "Key that submitted it; the one of the action when absent." })),
+      session: Type.Optional(Type.String({ description: "Session; the one of the action when absent." })),
+      tool: Type.String({ minLength: 1, maxLength: 256, description: "With what." }),
+      operation: Type.String({ minLength: 1, maxLength: 256, description: "What was done." }),
+      params: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Arguments; {} when absent." })),
+      context: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Context; {} when absent." })),
+      status: Type.Optional(
+        Type.Union(
+          ACTION_STATUSES.map((status) => Type.Literal(status)),
+          { description: "Status now; succeeded when absent." },
+        ),
+      ),
+    },
+    { additionalProperties: false, description: "An action that was submitted before." },
+  ),
+  { maxItems: 1_000, description: "Past actions that histories of policies contain, in any order. None when absent." },
+);
+
 /** A file with one action and the key that submits it. */
 export const SampleActionSchema = Type.Object(
-  { ...ACTION, principal: Type.Optional(Principal), used: Type.Optional(Used) },
+  {
+    ...ACTION,
+    principal: Type.Optional(Principal),
+    used: Type.Optional(Used),
+    session: Type.Optional(SessionName),
+    history: Type.Optional(GivenHistory),
+  },
   { additionalProperties: false, $id: "assent-sample-action", description: "An action to explain." },
 );
 
@@ -480,6 +551,8 @@ export const PolicyTestSchema = Type.Object(
           action: Action,
           principal: Type.Optional(Principal),
           used: Type.Optional(Used),
+          session: Type.Optional(SessionName),
+          history: Type.Optional(GivenHistory),
           expect: Type.Object(
             {
               effect: Effect,

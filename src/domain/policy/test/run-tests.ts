@@ -5,6 +5,7 @@ import { parseRfc3339 } from "../../time.ts";
 import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../compile/compile.ts";
 import { evaluateAllPolicies, decide, type Finding } from "../decide/decide.ts";
 import { withAssumedActivation, findUnknownLimit } from "../decide/limit-facts.ts";
+import { findGivenHistoryFault, givenSession, withGivenHistory } from "./given-history.ts";
 import type { PolicyTest } from "../parse/parse.ts";
 import { findDifferences } from "./expectations.ts";
 import type { Decision, Facts, PolicyDocument } from "../policy-types.ts";
@@ -49,17 +50,25 @@ function runCase(compiled: CompiledPolicySet, test: PolicyTest, testCase: Policy
     context: (testCase.action.context ?? {}) as JsonObject,
   };
   const now = parseRfc3339(testCase.now ?? test.now) ?? 0;
-  const baseFacts: Facts = { principal: { ...DEFAULT_PRINCIPAL, ...testCase.principal } };
+  const baseFacts: Facts = {
+    principal: { ...DEFAULT_PRINCIPAL, ...testCase.principal },
+    ...givenSession(testCase.session),
+  };
   const used = testCase.used ?? {};
   const stray = findUnknownLimit(compiled, Object.keys(used));
-  if (stray !== null)
+  const fault =
+    stray === null
+      ? findGivenHistoryFault(testCase.history ?? [])
+      : `there is no limit "${stray}" in the policies under test`;
+  if (fault !== null)
     return {
       name: testCase.name,
-      failure: `there is no limit "${stray}" in the policies under test`,
+      failure: fault,
       decision: null,
       findings: [],
     };
-  const facts = withAssumedActivation(compiled, request, baseFacts, now, used);
+  const known = withGivenHistory(compiled, request, baseFacts, now, testCase.history);
+  const facts = withAssumedActivation(compiled, request, known, now, used);
   const decision = decide(compiled, request, facts, now);
   const differences = findDifferences(decision, testCase.expect);
   const failure = differences.length === 0 ? null : `${differences.join("; ")} (${decision.reason})`;

@@ -214,6 +214,20 @@ const ACTIONS: Readonly<Record<string, Table>> = {
     primaryKey: ["policy", "limit_name", "subject", "from_at"],
     clustered: true,
   },
+  // The actions that histories of policies consist of: see ../past-actions.ts.
+  past_actions: {
+    columns: {
+      policy: "text",
+      basis: "text",
+      subject: "text",
+      at: "integer",
+      action_id: "text",
+      until: "integer",
+    },
+    primaryKey: ["policy", "basis", "subject", "at", "action_id"],
+    indexes: { past_actions_by_action: "action_id", past_actions_over: "until" },
+    clustered: true,
+  },
   // Counts of actions for analytics: see ../sums.ts.
   action_sums: {
     columns: { grain: "integer", visible: "text", dimension: "text", start: "integer", counts: "text" },

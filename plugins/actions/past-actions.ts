@@ -1,0 +1,64 @@
+/** Reads the histories that conditions need, and adds actions to histories, in the transaction of the decision. */
+import {
+  type Effect,
+  Evaluation,
+  type Facts,
+  findHistoryPlaces,
+  findHistoryReads,
+  type HistoryFact,
+  type LedgerTransaction,
+  toHistoryFact,
+  USE_RETENTION_MS,
+} from "../../src/core.ts";
+import type { HistorySpan, StorageReader } from "../../src/storage/index.ts";
+
+/** Outdated rows removed per batch: more than a batch adds. */
+const PRUNE_LIMIT = 1024;
+
+/**
+ * Returns the evaluation with the histories that its conditions read, and the facts with them. Returns both unchanged if no
+ * condition reads a history.
+ * @param own id of the action that is decided
+ */
+export async function readHistories(
+  reader: Pick<StorageReader, "pastActions">,
+  evaluation: Evaluation,
+  facts: Facts,
+  own: string,
+): Promise<{ evaluation: Evaluation; facts: Facts }> {
+  const reads = findHistoryReads(evaluation);
+  if (reads.length === 0) return { evaluation, facts };
+  const history: HistoryFact[] = [];
+  for (const read of reads) {
+    const rows = read.span === null ? [] : await reader.pastActions(read.span);
+    history.push(toHistoryFact(read, rows, evaluation, own));
+  }
+  const known = { ...facts, history };
+  return { evaluation: new Evaluation(evaluation.compiled, evaluation.request, known, evaluation.now), facts: known };
+}
+
+/** Returns what `readHistories` will read. */
+export function historySpans(evaluation: Evaluation): HistorySpan[] {
+  return findHistoryReads(evaluation).flatMap(({ span }) => span ?? []);
+}
+
+/** Transactions that have already removed outdated rows. */
+const pruned = new WeakSet<LedgerTransaction>();
+
+/** Adds an action to the histories that it belongs to. */
+export async function writePastAction(
+  tx: LedgerTransaction,
+  evaluation: Evaluation,
+  effect: Effect,
+  actionId: string,
+): Promise<void> {
+  const places = findHistoryPlaces(evaluation, effect);
+  if (places.length === 0) return;
+  // Prune ahead of the first insert of the batch, so that all its inserts are sent together.
+  if (!pruned.has(tx)) {
+    pruned.add(tx);
+    await tx.prunePastActions(tx.now - USE_RETENTION_MS, PRUNE_LIMIT);
+  }
+  for (const { policy, basis, subject, until } of places)
+    await tx.insertPastAction({ policy, basis, subject, action_id: actionId, at: tx.now, until });
+}

@@ -1,0 +1,36 @@
+/** The past actions that histories of policies consist of. */
+import type { HistorySpan, PastActionRow } from "../../domain/policy/decide/history-facts.ts";
+
+export type { HistorySpan, PastActionRow } from "../../domain/policy/decide/history-facts.ts";
+
+/** Maximum characters of a request, as it was submitted or as an approver changed it, that a history reads. */
+export const MAX_PAST_REQUEST = 16_384;
+
+/** An action as a part of one history. Unique by all columns but `until`. */
+export interface PastActionRef {
+  policy: string;
+  /** Digest of what the history is kept per. */
+  basis: string;
+  /** Digest of the owner, such as the agent. */
+  subject: string;
+  action_id: string;
+  at: number;
+  /** Time from which no window contains the action. */
+  until: number;
+}
+
+export interface PastActionReads {
+  /**
+   * Returns the newest actions of a history with `at >= since`, newest first; among equal times, the greater id first. Requests with
+   * more than `MAX_PAST_REQUEST` characters are left out, as `PastActionRow` says.
+   */
+  pastActions(span: HistorySpan): Promise<PastActionRow[]>;
+}
+
+export interface PastActionWrites {
+  insertPastAction(row: PastActionRef): Promise<void>;
+  /** Removes an action from all histories. */
+  removePastAction(actionId: string): Promise<void>;
+  /** Removes up to `max` rows with `until <= now`. Resolves to their number. */
+  prunePastActions(now: number, max: number): Promise<number>;
+}

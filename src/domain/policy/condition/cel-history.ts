@@ -1,0 +1,119 @@
+/**
+ * Expands the macros over past actions to comprehensions over the variable `history`: `history.any(h, test)`,
+ * `history.count(h, test)`, `history.sum(h, test, number)`, which is a double, and `history.last(h, test)`, which is the
+ * newest action that passes the test, or null.
+ */
+import { childrenOf, type CallExpr, type Expr, type ParsedExpression } from "./cel-tree.ts";
+
+/** The variable that has the past actions. */
+export const HISTORY = "history";
+
+/** Examples of the macros, by name. */
+export const HISTORY_MACROS: Readonly<Record<string, string>> = {
+  any: 'history.any(h, h.tool == "inbox")',
+  count: 'history.count(h, h.status == "failed") >= 2',
+  sum: 'history.sum(h, h.tool == "stripe", h.params.amount) <= 1000.0',
+  last: 'history.last(h, h.tool == "crm").at',
+};
+
+const ACCUMULATOR = "@result";
+
+/** Replaces a call of a macro. A call in another form stays as it is, and no function has its name. */
+export function expandHistoryMacro(expr: Expr, call: CallExpr, { sourceInfo }: ParsedExpression): void {
+  const { function: macro, target, args } = call;
+  const [element, test, value] = args;
+  const isHistory = target?.exprKind.case === "identExpr" && target.exprKind.value.name === HISTORY;
+  if (!isHistory || !Object.hasOwn(HISTORY_MACROS, macro) || args.length !== (macro === "sum" ? 3 : 2)) return;
+  if (element?.exprKind.case !== "identExpr" || test === undefined) return;
+  const { name: variable } = element.exprKind.value;
+  const part = (exprKind: Expr["exprKind"]): Expr => ({ $typeName: "cel.expr.Expr", id: expr.id, exprKind });
+  const constant = (constantKind: Extract<Expr["exprKind"], { case: "constExpr" }>["value"]["constantKind"]): Expr =>
+    part({ case: "constExpr", value: { $typeName: "cel.expr.Constant", constantKind } });
+  const applied = (name: string, ...operands: Expr[]): Expr =>
+    part({ case: "callExpr", value: { $typeName: "cel.expr.Expr.Call", function: name, args: operands } });
+  const named = (name: string): Expr => part({ case: "identExpr", value: { $typeName: "cel.expr.Expr.Ident", name } });
+  const yes = constant({ case: "boolValue", value: true });
+  const so = (then: Expr): Expr => applied("_?_:_", test, then, named(ACCUMULATOR));
+  const found = named(ACCUMULATOR);
+  const none = constant({ case: "nullValue", value: 0 });
+  const loops: Record<string, () => { start: Expr; goesOn: Expr; step: Expr }> = {
+    any: () => ({
+      start: constant({ case: "boolValue", value: false }),
+      goesOn: applied("@not_strictly_false", applied("!_", found)),
+      step: applied("_||_", found, test),
+    }),
+    count: () => ({
+      start: constant({ case: "int64Value", value: 0n }),
+      goesOn: yes,
+      step: so(applied("_+_", found, constant({ case: "int64Value", value: 1n }))),
+    }),
+    sum: () => ({
+      start: constant({ case: "doubleValue", value: 0 }),
+      goesOn: yes,
+      step: so(applied("_+_", found, applied("double", value as Expr))),
+    }),
+    last: () => ({ start: none, goesOn: applied("_==_", found, none), step: so(named(variable)) }),
+  };
+  const { start, goesOn, step } = (loops[macro] as () => { start: Expr; goesOn: Expr; step: Expr })();
+  // The printer looks up each id among the macros, so the call needs an id that no macro has.
+  if (sourceInfo !== undefined) sourceInfo.macroCalls[expr.id.toString()] = { ...expr, id: 0n };
+  expr.exprKind = {
+    case: "comprehensionExpr",
+    value: {
+      $typeName: "cel.expr.Expr.Comprehension",
+      iterVar: variable,
+      iterVar2: "",
+      iterRange: target as Expr,
+      accuVar: ACCUMULATOR,
+      accuInit: start,
+      loopCondition: goesOn,
+      loopStep: step,
+      result: found,
+    },
+  };
+}
+
+/** The members of `params` and `context` of past actions that expressions read; null for all of them. */
+export interface HistoryMembers {
+  context: string[] | null;
+  params: string[] | null;
+}
+
+/**
+ * Finds the members of past actions that an expression reads. Only these are read, recorded and compared, so that the
+ * record of a decision stays small.
+ */
+export function findHistoryMembers(expressions: readonly Expr[]): HistoryMembers {
+  const read = { context: new Set<string>(), params: new Set<string>() };
+  const all = { context: false, params: false };
+  const visit = (expr: Expr): void => {
+    const step = stepOf(expr);
+    const owner = step === null ? null : stepOf(step.owner);
+    if (step !== null && owner !== null && isContent(owner.name) && step.name !== null) {
+      read[owner.name].add(step.name);
+      return visit(owner.owner);
+    }
+    if (step !== null && isContent(step.name)) all[step.name] = true;
+    // `h[name]` can be any member.
+    if (step !== null && step.name === null) all.context = all.params = true;
+    childrenOf(expr).forEach(visit);
+  };
+  expressions.forEach(visit);
+  return {
+    context: all.context ? null : [...read.context].sort(),
+    params: all.params ? null : [...read.params].sort(),
+  };
+}
+
+const isContent = (name: string | null): name is "context" | "params" => name === "context" || name === "params";
+
+/** Returns the owner and the name of `owner.name` and `owner["name"]`; the name is null for `owner[expression]`. */
+function stepOf({ exprKind: kind }: Expr): { owner: Expr; name: string | null } | null {
+  if (kind.case === "selectExpr") return { owner: kind.value.operand as Expr, name: kind.value.field };
+  if (kind.case !== "callExpr" || kind.value.function !== "_[_]") return null;
+  const [owner, key] = kind.value.args as [Expr, Expr];
+  const constant = key.exprKind.case === "constExpr" ? key.exprKind.value.constantKind : null;
+  // A number is an index of a list.
+  if (constant?.case === "int64Value") return null;
+  return { owner, name: constant?.case === "stringValue" ? constant.value : null };
+}

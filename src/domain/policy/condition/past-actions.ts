@@ -1,0 +1,52 @@
+/** Binds the past actions of a policy to the variable `history` of its conditions. */
+import { celMap, type CelInput } from "@bufbuild/cel";
+import { reflect } from "@bufbuild/protobuf/reflect";
+import { timestampFromMs, TimestampSchema } from "@bufbuild/protobuf/wkt";
+import { parseRfc3339 } from "../../time.ts";
+import type { HistoryFact, HistoryFault, PastAction } from "../policy-types.ts";
+import { CelFailure } from "./cel-failure.ts";
+import { HISTORY } from "./cel-history.ts";
+import { listOf } from "./cel-lists.ts";
+import type { Bindings } from "./cel-plan.ts";
+import { toCelValue } from "./cel-values.ts";
+
+/** Messages contain no value of a request: reasons are stored forever. */
+const FAULTS: Readonly<Record<HistoryFault | "unknown", string>> = {
+  no_session: "the history is of a session, and the request has no session token",
+  no_value: "the value by which the history is kept could not be evaluated",
+  too_large: "the members that conditions read of past actions are too large",
+  too_many: "the history has more actions than its max",
+  unknown: "the history is not known",
+};
+
+/** Whether a failure's message says why there is no history. */
+export const isHistoryFault = (message: string): boolean => Object.values(FAULTS).includes(message);
+
+/** Adds the variable. It is a failure if the history is unknown, so that every condition that reads it fails. */
+export function bindHistory(
+  bindings: Bindings,
+  facts: readonly HistoryFact[],
+  { policy, basis }: Pick<HistoryFact, "policy" | "basis">,
+): void {
+  const fact = facts.find((one) => one.policy === policy && one.basis === basis);
+  const fault = fact === undefined ? "unknown" : fact.fault;
+  const value = fault === null ? listOf((fact as HistoryFact).actions.map(toElement)) : new CelFailure(FAULTS[fault]);
+  bindings[HISTORY] = value as CelInput;
+}
+
+function toElement({ agent, at, context, may_have_run, operation, params, status, tool }: PastAction): CelInput {
+  const ms = parseRfc3339(at);
+  // Without `params` and `context` if the action was erased: a condition that reads them fails.
+  return celMap(
+    new Map<string, CelInput>([
+      ["agent", agent],
+      ["at", ms === null ? null : reflect(TimestampSchema, timestampFromMs(ms))],
+      ...(context === null ? [] : [["context", toCelValue(context)] as const]),
+      ["may_have_run", may_have_run],
+      ["operation", operation],
+      ...(params === null ? [] : [["params", toCelValue(params)] as const]),
+      ["status", status],
+      ["tool", tool],
+    ]),
+  );
+}

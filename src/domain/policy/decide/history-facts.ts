@@ -1,0 +1,249 @@
+/**
+ * Histories of policies: which past actions a decision reads, and to which histories an action itself belongs. The past
+ * actions are facts of the decision, read in its transaction and recorded with it. This module reads no store.
+ */
+import { effectiveRequest } from "../../edited-request.ts";
+import { canonicalBytes, canonicalText } from "../../canonical.ts";
+import { sha256Hex } from "../../hash.ts";
+import type { JsonObject, JsonValue } from "../../json.ts";
+import type { ActionRequest, ActionStatus } from "../../actions.ts";
+import { toRfc3339 } from "../../time.ts";
+import type { CompiledHistory, CompiledPolicy, CompiledPolicySet, CompiledRule } from "../compile/compile.ts";
+import { matchNames } from "../compile/name-patterns.ts";
+import { rulesForTool } from "../compile/rule-index.ts";
+import type { Decision, Effect, Facts, HistoryFact, PastAction, ReasonCode } from "../policy-types.ts";
+import { Evaluation, type HistoryOwner } from "./evaluation.ts";
+import { endOfWindow, startOfWindow } from "./window.ts";
+
+/** Maximum bytes of the past actions of one history, as canonical JSON. */
+export const MAX_HISTORY_BYTES = 65_536;
+
+/** Selects the actions of one history, newest first. */
+export interface HistorySpan {
+  policy: string;
+  /** Digest of the history's `per`. */
+  basis: string;
+  /** Digest of the value of `per`. */
+  subject: string;
+  /** Inclusive start. Milliseconds. */
+  since: number;
+  /** Maximum number of actions. */
+  limit: number;
+}
+
+/** A history that the conditions for an action read. */
+export interface HistoryRead {
+  policy: CompiledPolicy;
+  history: CompiledHistory;
+  /** What to read; null if the owner cannot be determined. */
+  span: HistorySpan | null;
+}
+
+/** A history that an action belongs to. */
+export interface HistoryPlace extends Pick<HistorySpan, "policy" | "basis" | "subject"> {
+  /** Time from which no window contains the action. Milliseconds. */
+  until: number;
+}
+
+/** The columns of an action's row that a history is made of. */
+export interface PastActionRow {
+  id: string;
+  agent_id: string;
+  tool: string;
+  operation: string;
+  /** Null if it is too long to read. Empty if it was erased. */
+  request: string | null;
+  /** As an approver changed it; null if no one did. Empty if it is too long to read. */
+  effective: string | null;
+  status: ActionStatus;
+  decision: Effect;
+  reason_code: ReasonCode;
+  created_at: number;
+  expires_at: number | null;
+  approved_until: number | null;
+  started_at: number | null;
+  erased_at: number | null;
+}
+
+/** Returns the histories that the conditions for an action read, in the order of the set. */
+export function findHistoryReads(evaluation: Evaluation): HistoryRead[] {
+  if (evaluation.compiled.withHistory.length === 0) return [];
+  return evaluation.applicablePolicies().flatMap((policy) => {
+    const { history } = policy;
+    if (history === null || !readsHistory(policy, evaluation)) return [];
+    const owner = findOwner(policy, history, evaluation);
+    const since = startOfWindow(history.window, evaluation.now);
+    // One more than the maximum tells whether there are too many, and one can be the action itself.
+    const limit = history.max + 2;
+    const span = "fault" in owner ? null : { policy: policy.name, basis: history.ownerBasis, ...owner, since, limit };
+    return [{ policy, history, span }];
+  });
+}
+
+function readsHistory(policy: CompiledPolicy, evaluation: Evaluation): boolean {
+  for (const rule of rulesForTool(policy, evaluation.names(policy).tool))
+    if (rule.condition?.readsHistory === true && evaluation.matchesRule(policy, rule)) return true;
+  return false;
+}
+
+/**
+ * Returns the fact of a history.
+ * @param rows the actions of its span, newest first
+ * @param own id of the action that is decided: it is no past action of itself
+ */
+export function toHistoryFact(
+  { policy, history, span }: HistoryRead,
+  rows: readonly PastActionRow[],
+  evaluation: Evaluation,
+  own: string,
+): HistoryFact {
+  const { basis, max } = history;
+  const fact = (actions: PastAction[], fault: HistoryFact["fault"]): HistoryFact => ({
+    policy: policy.name,
+    basis,
+    actions,
+    fault,
+  });
+  if (span === null) {
+    const owner = findOwner(policy, history, evaluation);
+    return fact([], "fault" in owner ? owner.fault : "no_value");
+  }
+  const past = rows.filter(({ id }) => id !== own);
+  if (past.length > max) return fact([], "too_many");
+  const actions: PastAction[] = [];
+  let bytes = 0;
+  for (const row of past) {
+    const action = toPastAction(row, history, evaluation.now);
+    bytes += action === null ? Infinity : canonicalText(action as unknown as JsonValue).length;
+    if (action === null || bytes > MAX_HISTORY_BYTES) return fact([], "too_large");
+    actions.push(action);
+  }
+  return fact(actions, null);
+}
+
+/** Returns null if the request is too long to read. */
+function toPastAction(row: PastActionRow, { members }: CompiledHistory, now: number): PastAction | null {
+  const { request, effective, erased_at } = row;
+  if (request === null || effective === "") return null;
+  const read = erased_at === null ? effectiveRequest({ request, effective }) : null;
+  return {
+    agent: row.agent_id,
+    at: toRfc3339(row.created_at),
+    context: read === null ? null : selectMembers(read.context, members.context),
+    id: row.id,
+    may_have_run: mayHaveRun(row),
+    operation: row.operation,
+    params: read === null ? null : selectMembers(read.params, members.params),
+    status: statusAt(row, now),
+    tool: row.tool,
+  };
+}
+
+export function selectMembers(object: JsonObject, names: readonly string[] | null): JsonObject {
+  if (names === null) return object;
+  return Object.fromEntries(
+    names.filter((name) => Object.hasOwn(object, name)).map((name) => [name, object[name] as JsonValue]),
+  );
+}
+
+/** An overdue action counts as expired, whether or not it has been marked. */
+function statusAt({ status, expires_at, approved_until }: PastActionRow, now: number): ActionStatus {
+  const end = status === "pending_approval" ? expires_at : status === "approved" ? approved_until : null;
+  return end !== null && end <= now ? "expired" : status;
+}
+
+/** Whether the action was ever allowed or approved. The holder of a permit can use it outside the service. */
+function mayHaveRun({ decision, reason_code, approved_until, started_at }: PastActionRow): boolean {
+  return (
+    decision === "allow" ||
+    approved_until !== null ||
+    started_at !== null ||
+    reason_code === "MORE_APPROVALS_NEEDED" ||
+    reason_code === "NO_LONGER_ALLOWED"
+  );
+}
+
+/** Returns the histories that an action with this decision belongs to. */
+export function findHistoryPlaces(evaluation: Evaluation, effect: Effect): HistoryPlace[] {
+  return evaluation.compiled.withHistory.flatMap((policy) => {
+    const history = policy.history as CompiledHistory;
+    if ((effect === "deny" && !history.includeDenied) || !belongsTo(policy, history, evaluation)) return [];
+    const owner = findOwner(policy, history, evaluation);
+    if ("fault" in owner) return [];
+    const until = endOfWindow(history.window, evaluation.now);
+    return [{ policy: policy.name, basis: history.ownerBasis, subject: owner.subject, until }];
+  });
+}
+
+function belongsTo(policy: CompiledPolicy, { tools, operations }: CompiledHistory, evaluation: Evaluation): boolean {
+  const names = evaluation.names(policy);
+  return matchNames(tools, names.tool) && matchNames(operations, names.operation);
+}
+
+/**
+ * Returns the histories to which a recorded decision added its action.
+ * @param at time of the decision, in milliseconds
+ */
+export function recomputeHistoryPlaces(
+  compiled: CompiledPolicySet,
+  request: ActionRequest,
+  { facts, decision }: { facts: Facts; decision: Pick<Decision, "effect"> },
+  at: number,
+): HistoryPlace[] {
+  if (compiled.withHistory.length === 0) return [];
+  return findHistoryPlaces(new Evaluation(compiled, request, facts, at), decision.effect);
+}
+
+/** A history whose owner is unknown although the action belongs to it. Such an action is denied, or it would be forgotten. */
+export interface UnknownHistory {
+  policy: CompiledPolicy;
+  rule: CompiledRule;
+  reason: string;
+}
+
+/** Returns the histories that would forget the action. */
+export function findUnknownHistories(evaluation: Evaluation): UnknownHistory[] {
+  return evaluation.compiled.withHistory.flatMap((policy) => {
+    const history = policy.history as CompiledHistory;
+    if (!belongsTo(policy, history, evaluation)) return [];
+    const owner = findOwner(policy, history, evaluation);
+    if (!("fault" in owner)) return [];
+    const why =
+      owner.fault === "no_session"
+        ? "the request has no session token"
+        : "what it is kept per could not be evaluated to a text, a number or a boolean";
+    return [{ policy, rule: history.rule, reason: `the history of policy "${policy.name}": ${why}` }];
+  });
+}
+
+/** Determines the owner at most once per evaluation. */
+function findOwner(policy: CompiledPolicy, history: CompiledHistory, evaluation: Evaluation): HistoryOwner {
+  const owner = evaluation.historyOwners.get(policy) ?? determineOwner(policy, history, evaluation);
+  evaluation.historyOwners.set(policy, owner);
+  return owner;
+}
+
+function determineOwner(policy: CompiledPolicy, { per }: CompiledHistory, evaluation: Evaluation): HistoryOwner {
+  if (per === null) {
+    const { sessionId } = evaluation;
+    return sessionId === null ? { fault: "no_session" } : { subject: digest(sessionId) };
+  }
+  const result = per.evaluate(evaluation.historyActivation(policy), policy.shadow);
+  if ("error" in result) return { fault: "no_value" };
+  const value = typeof result.value === "bigint" ? Number(result.value) : result.value;
+  const isKey = typeof value === "string" || typeof value === "boolean" || Number.isFinite(value);
+  return isKey ? { subject: digest(value as string | boolean | number) } : { fault: "no_value" };
+}
+
+const digest = (value: string | boolean | number): string => sha256Hex(canonicalBytes(value));
+
+/** Returns the enforced policies whose history conditions for the action read, and which the facts do not have. */
+export function findUnrecordedHistories(evaluation: Evaluation, facts: Pick<Facts, "history">): string[] {
+  return findHistoryReads(evaluation)
+    .filter(
+      ({ policy, history }) =>
+        !policy.shadow &&
+        facts.history?.some((fact) => fact.policy === policy.name && fact.basis === history.basis) !== true,
+    )
+    .map(({ policy }) => policy.name);
+}

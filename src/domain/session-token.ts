@@ -1,0 +1,66 @@
+/**
+ * Session tokens of agents. A holder of `sessions:issue`, such as a hook or a proxy, requests one for a key, and sends it
+ * with the actions of that key. The agent cannot create one, so it cannot leave its session. Tokens are not stored: a token
+ * is its claims and an HMAC over them.
+ *
+ *   ses1_<base64url of canonical JSON [session_id, key_id, issued_by, expires_at]>.<base64url HMAC-SHA256>
+ */
+import { canonicalBytes } from "./canonical.ts";
+import { equalBytes, fromBase64Url, toBase64Url, toHex } from "./hash.ts";
+import type { Mac } from "./tokens.ts";
+
+const PREFIX = "ses1_";
+const DOMAIN = "assent-session/1";
+const MAX_LENGTH = 1024;
+/** Hex digits of a session's id. */
+const ID_DIGITS = 32;
+
+export interface SessionClaims {
+  session_id: string;
+  /** The key whose actions belong to the session. */
+  key_id: string;
+  /** The key that requested the session. */
+  issued_by: string;
+  /** Milliseconds. */
+  expires_at: number;
+}
+
+/**
+ * Returns the id of the session with a name. The same issuer gets the same session for the same key and name, so that a
+ * process that restarts continues it.
+ */
+export function sessionId(issuedBy: string, keyId: string, name: string, mac: Mac): string {
+  return toHex(mac(canonicalBytes([DOMAIN, "id", issuedBy, keyId, name]))).slice(0, ID_DIGITS);
+}
+
+const listClaims = ({ session_id, key_id, issued_by, expires_at }: SessionClaims) => [
+  session_id,
+  key_id,
+  issued_by,
+  expires_at,
+];
+
+const macOf = (claims: SessionClaims, mac: Mac): Uint8Array =>
+  mac(canonicalBytes([DOMAIN, "token", ...listClaims(claims)]));
+
+/** Returns the token. */
+export function makeSessionToken(claims: SessionClaims, mac: Mac): string {
+  return `${PREFIX}${toBase64Url(canonicalBytes(listClaims(claims)))}.${toBase64Url(macOf(claims, mac))}`;
+}
+
+/** Returns the claims of a token that this service made; null for any other text. Does not check the clock or the key. */
+export function readSessionToken(token: string, mac: Mac): SessionClaims | null {
+  if (!token.startsWith(PREFIX) || token.length > MAX_LENGTH) return null;
+  const [payload, signature, ...rest] = token.slice(PREFIX.length).split(".");
+  if (payload === undefined || signature === undefined || rest.length > 0) return null;
+  try {
+    const parts = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(fromBase64Url(payload))) as unknown[];
+    const [session_id, key_id, issued_by, expires_at] = parts;
+    const claims = { session_id, key_id, issued_by, expires_at } as SessionClaims;
+    if (!Array.isArray(parts) || parts.length !== 4 || !Number.isSafeInteger(expires_at)) return null;
+    if (toBase64Url(canonicalBytes(listClaims(claims))) !== payload) return null;
+    return equalBytes(fromBase64Url(signature), macOf(claims, mac)) ? claims : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,64 @@
+/** Histories of policies in the memory storage. */
+import {
+  MAX_PAST_REQUEST,
+  type ActionRow,
+  type HistorySpan,
+  type PastActionRef,
+  type PastActionRow,
+} from "../../contract/storage.ts";
+import { removeSome } from "./deliveries.ts";
+import { copyRow, compositeKey, type Table } from "./tables.ts";
+
+interface Tables {
+  actions: Table<ActionRow>;
+  pastActions: Table<PastActionRef>;
+}
+
+export function pastActionReads(t: Tables) {
+  return {
+    pastActions: ({ policy, basis, subject, since, limit }: HistorySpan): PastActionRow[] =>
+      [...t.pastActions.values()]
+        .filter((row) => row.policy === policy && row.basis === basis && row.subject === subject && row.at >= since)
+        .sort((a, b) => b.at - a.at || (a.action_id < b.action_id ? 1 : -1))
+        .slice(0, limit)
+        .flatMap(({ action_id }) => t.actions.get(action_id) ?? [])
+        .map(toPastAction),
+  };
+}
+
+function toPastAction(row: ActionRow): PastActionRow {
+  const { id, agent_id, tool, operation, status, decision, reason_code } = row;
+  const { created_at, expires_at, approved_until, started_at, erased_at } = row;
+  const request = row.request.length <= MAX_PAST_REQUEST ? row.request : null;
+  const effective = row.effective !== null && row.effective.length > MAX_PAST_REQUEST ? "" : row.effective;
+  const names = { id, agent_id, tool, operation, status, decision, reason_code };
+  return { ...names, created_at, expires_at, approved_until, started_at, erased_at, request, effective };
+}
+
+const keyOf = (row: PastActionRef): string => compositeKey(row.policy, row.basis, row.subject, row.at, row.action_id);
+
+export function pastActionWrites(t: Tables) {
+  return {
+    insertPastAction(row: PastActionRef) {
+      if (t.pastActions.get(keyOf(row)) !== undefined) throw new Error("this past action is there already");
+      t.pastActions.set(keyOf(row), copyRow(row));
+    },
+    removePastAction(actionId: string) {
+      removeSome(
+        t.pastActions,
+        keyOf,
+        (row) => row.action_id === actionId,
+        (row) => row.at,
+        Infinity,
+      );
+    },
+    prunePastActions: (now: number, max: number) =>
+      removeSome(
+        t.pastActions,
+        keyOf,
+        (row) => row.until <= now,
+        (row) => row.until,
+        max,
+      ),
+  };
+}

@@ -1,0 +1,98 @@
+/** Histories of policies as SQL: the actions of an owner, newest first. */
+import { sql, type Kysely } from "kysely";
+import {
+  MAX_PAST_REQUEST,
+  type PastActionReads,
+  type PastActionRow,
+  type PastActionWrites,
+} from "../../contract/storage.ts";
+import type { SqlDialect } from "./dialect.ts";
+import { toStoredActionId } from "./forms.ts";
+import { joinGivenRows } from "./join-each.ts";
+import { PAST_ACTION_COLUMNS, type Tables } from "./table-schema.ts";
+import { param, prepare, prepareInsert, toPlainRow, type SqlExecutor } from "./statement.ts";
+
+const COLUMNS = [
+  "id",
+  "agent_id",
+  "tool",
+  "operation",
+  "status",
+  "decision",
+  "reason_code",
+  "created_at",
+  "expires_at",
+  "approved_until",
+  "started_at",
+  "erased_at",
+] as const;
+
+const LONGEST = sql.lit(MAX_PAST_REQUEST);
+
+export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "packed" | "expectsRows">) {
+  // The names must not be columns of any table.
+  const found = db
+    .selectFrom("past_actions")
+    .select(["action_id as wanted", "at as wanted_at"])
+    .where("policy", "=", param("policy"))
+    .where("basis", "=", param("basis"))
+    .where("subject", "=", param("subject"))
+    .where("at", ">=", param("since"))
+    .orderBy("at", "desc")
+    .orderBy("action_id", "desc")
+    .limit(param<number>("limit"));
+  const isWanted = sql<boolean>`actions.id = ${toStoredActionId(dialect.packed, "given.wanted")}`;
+  return {
+    pastActions: prepare(
+      joinGivenRows(db.selectFrom(found.as("given") as never), "inner", "actions", isWanted, dialect)
+        .select([
+          ...COLUMNS.map((name) => `actions.${name}`),
+          sql<string | null>`case when length(actions.request) <= ${LONGEST} then actions.request end`.as("request"),
+          sql<string | null>`case when length(actions.effective) > ${LONGEST} then '' else actions.effective end`.as(
+            "effective",
+          ),
+        ] as never)
+        .orderBy(sql`given.wanted_at` as never, "desc")
+        .orderBy(sql`given.wanted` as never, "desc"),
+    ),
+  };
+}
+
+export function createPastActionReader(
+  { pastActions }: ReturnType<typeof preparePastActionReads>,
+  db: Pick<SqlExecutor, "all">,
+): PastActionReads {
+  return {
+    pastActions: async ({ policy, basis, subject, since, limit }) =>
+      (await db.all(pastActions, { policy, basis, subject, since, limit })).map((row) =>
+        toPlainRow<PastActionRow>(row),
+      ),
+  };
+}
+
+export function preparePastActionWrites(db: Kysely<Tables>) {
+  const key = ["policy", "basis", "subject", "at", "action_id"] as const;
+  const over = db
+    .selectFrom("past_actions")
+    .select(key)
+    .where("until", "<=", param("now"))
+    .orderBy("until")
+    .limit(param<number>("max"));
+  const tuple = sql.join(key.map((column) => sql.ref(column)));
+  return {
+    insertPastAction: prepareInsert(db, "past_actions", PAST_ACTION_COLUMNS),
+    removePastAction: prepare(db.deleteFrom("past_actions").where("action_id", "=", param("action_id"))),
+    prunePastActions: prepare(db.deleteFrom("past_actions").where(sql<boolean>`(${tuple}) in (${over})`)),
+  };
+}
+
+export function createPastActionWriter(
+  writes: ReturnType<typeof preparePastActionWrites>,
+  db: SqlExecutor,
+): PastActionWrites {
+  return {
+    insertPastAction: (row) => db.send(writes.insertPastAction, row),
+    removePastAction: async (action_id) => void (await db.run(writes.removePastAction, { action_id })),
+    prunePastActions: (now, max) => db.run(writes.prunePastActions, { now, max }),
+  };
+}

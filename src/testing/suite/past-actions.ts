@@ -1,0 +1,70 @@
+/** Cases for the past actions of histories. */
+import assert from "node:assert/strict";
+import { MAX_PAST_REQUEST, StorageError, type PastActionRow } from "../../contract/storage.ts";
+import { actionRow, HISTORY_SPAN, pastActionRow, T0, type Case } from "./rows.ts";
+
+const ids = (rows: readonly PastActionRow[]): string[] => rows.map(({ id }) => id);
+
+export function pastActionCases(test: Case): void {
+  test("a history has the newest actions of its owner, and their present columns", async ({ storage, reopen }) => {
+    await storage.write(async (tx) => {
+      for (const n of [1, 2, 3, 4, 5, 6, 7]) await tx.insertAction(actionRow(n));
+      await tx.insertPastAction(pastActionRow(1));
+      await tx.insertPastAction(pastActionRow(2));
+      await tx.insertPastAction(pastActionRow(3, { at: T0 + 2 }));
+      await tx.insertPastAction(pastActionRow(4, { subject: "owner-2" }));
+      await tx.insertPastAction(pastActionRow(5, { basis: "fedcba9876543210" }));
+      await tx.insertPastAction(pastActionRow(6, { policy: "other" }));
+      // The action is not stored.
+      await tx.insertPastAction(pastActionRow(9));
+    });
+    const again = await reopen();
+    assert.deepEqual(ids(await again.pastActions({ ...HISTORY_SPAN, limit: 10 })), [
+      "action-3",
+      "action-2",
+      "action-1",
+    ]);
+    assert.deepEqual(ids(await again.pastActions({ ...HISTORY_SPAN, since: T0 + 2, limit: 10 })), [
+      "action-3",
+      "action-2",
+    ]);
+    assert.deepEqual(ids(await again.pastActions({ ...HISTORY_SPAN, since: T0 + 3, limit: 10 })), []);
+    const [row] = await again.pastActions({ ...HISTORY_SPAN, subject: "owner-2", limit: 10 });
+    const { id, agent_id, tool, operation, status, decision, reason_code, request } = actionRow(4);
+    const { created_at, expires_at, approved_until, started_at, erased_at, effective } = actionRow(4);
+    const names = { id, agent_id, tool, operation, status, decision, reason_code, request, effective };
+    assert.deepEqual(row, { ...names, created_at, expires_at, approved_until, started_at, erased_at });
+    await assert.rejects(
+      again.write((tx) => tx.insertPastAction(pastActionRow(1))),
+      (error) => error instanceof StorageError,
+    );
+  });
+
+  test("a history leaves out requests that are too long", async ({ storage }) => {
+    const request = "x".repeat(MAX_PAST_REQUEST + 1);
+    await storage.write(async (tx) => {
+      await tx.insertAction(actionRow(1, { request }));
+      await tx.insertAction(actionRow(2, { request: request.slice(1), effective: request }));
+      for (const n of [1, 2]) await tx.insertPastAction(pastActionRow(n));
+    });
+    const [second, first] = await storage.pastActions({ ...HISTORY_SPAN, limit: 10 });
+    assert.deepEqual([first?.request, first?.effective], [null, actionRow(1).effective]);
+    assert.deepEqual([second?.request, second?.effective], [request.slice(1), ""]);
+  });
+
+  test("a transaction reads its own past actions, and removed and outdated ones are gone", async ({ storage }) => {
+    await storage.write(async (tx) => {
+      for (const n of [1, 2, 3]) await tx.insertAction(actionRow(n));
+      for (const n of [1, 2, 3]) await tx.insertPastAction(pastActionRow(n));
+      await tx.insertPastAction(pastActionRow(1, { policy: "other" }));
+      assert.deepEqual(ids(await tx.pastActions({ ...HISTORY_SPAN, limit: 1 })), ["action-3"]);
+      await tx.removePastAction("action-1");
+      await tx.removePastAction("action-9");
+      assert.deepEqual(ids(await tx.pastActions({ ...HISTORY_SPAN, limit: 10 })), ["action-3", "action-2"]);
+    });
+    assert.deepEqual(await storage.pastActions({ ...HISTORY_SPAN, policy: "other", limit: 10 }), []);
+    assert.equal(await storage.write((tx) => tx.prunePastActions(T0 + 101, 10)), 0);
+    assert.equal(await storage.write((tx) => tx.prunePastActions(T0 + 103, 1)), 1);
+    assert.deepEqual(ids(await storage.pastActions({ ...HISTORY_SPAN, limit: 10 })), ["action-3"]);
+  });
+}
