@@ -13,7 +13,7 @@ const COMMITTED = ["history", "limits"] as const;
 type CommittedFacts = Pick<Facts, (typeof COMMITTED)[number]>;
 
 /** The committed facts, with a salt of 32 random bytes in hex. */
-interface Past extends CommittedFacts {
+export interface Past extends CommittedFacts {
   salt: string;
 }
 

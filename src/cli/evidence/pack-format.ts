@@ -1,5 +1,5 @@
 /** Files of an evidence pack. docs/evidence.md describes them. */
-import type { LimitFact } from "../../domain/policy/policy-types.ts";
+import type { Past } from "../../domain/past.ts";
 import type { ActionRequest } from "../../domain/actions.ts";
 import type { JsonObject } from "../../domain/json.ts";
 
@@ -50,7 +50,7 @@ export interface OpenedAction {
   effective: { request: ActionRequest; salt: string } | null;
   result: JsonObject | null;
   meta: JsonObject | null;
-  past: { limits: LimitFact[]; salt: string }[];
+  past: Past[];
   questions: { question: SaltedText; answer: SaltedText | null }[];
   /** What approvers were shown first: a function of the policy set and the request. Null if nobody was asked. */
   shown: { policy_set: string | null; preview: string | null; shown_first: string[] } | null;
