@@ -1,4 +1,5 @@
 /** Routes of plans: submit, list, read, cancel, and vote on the list of their actions. */
+import { Type } from "@sinclair/typebox";
 import {
   type CoreHost,
   createVotesChallenge,
@@ -16,10 +17,16 @@ import { PLAN_RESPONSE, planReply } from "./plan-record.ts";
 import * as schema from "./plan-schemas.ts";
 import { readVisiblePlanRows, verifyPlan } from "./plan-state.ts";
 import { type PlanAnswer, planVotes, voteOnPlan } from "./plan-vote.ts";
-import { CancelBody } from "./schemas.ts";
+import { CancelBody, SESSION_HEADER } from "./schemas.ts";
 import { readStatement, signerOf } from "./signed-vote-routes.ts";
 import { VoteChallenge } from "./signed-vote-schemas.ts";
 import { submitPlan } from "./submit-plan.ts";
+
+const PLAN_HEADERS = Type.Object({
+  [SESSION_HEADER]: Type.Optional(
+    Type.String({ description: "Token of the agent's session, from `POST /v1/agent-sessions`." }),
+  ),
+});
 
 const VOTE_ERRORS = [
   "PLAN_NOT_FOUND",
@@ -47,6 +54,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[]
         "Submits several actions of one agent at once, for people who decide on them together. Each is decided by itself, and the response has the decisions. If one action cannot be submitted, nothing is recorded, and the error names its position.",
       scope: "actions:submit",
       body: schema.PlanBody,
+      headers: PLAN_HEADERS,
       queued: true,
       confirmsCredential: true,
       idempotent: true,
@@ -62,6 +70,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[]
         "RECORD_ALTERED",
         "TOO_MANY_PENDING",
         "AGENT_THROTTLED",
+        "INVALID_SESSION_TOKEN",
       ],
       async handle({ body, credential, headers }) {
         const idempotencyKey = readIdempotencyKey(headers);

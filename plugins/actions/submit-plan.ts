@@ -12,6 +12,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { readSession } from "./agent-sessions.ts";
 import type { PlanBody } from "./plan-schemas.ts";
 import { readVisiblePlanRows, verifyPlan } from "./plan-state.ts";
 import { assertBinding, decideSubmission, readMeta, type SealedSubmission, sealSubmission } from "./submit.ts";
@@ -43,7 +44,8 @@ export function submitPlan(
   body: PlanBody,
   { headers, idempotencyKey }: { headers: Headers; idempotencyKey: string | null },
 ): Promise<PlanResult> {
-  const plan = sealPlan(host, body, headers, idempotencyKey);
+  const session = readSession(host, headers, credential);
+  const plan = sealPlan(host, body, { headers, idempotencyKey, session });
   const { call } = plan;
   return host.ledger.transact(
     async (tx) => recordPlan(host, tx, await tx.confirm(credential), plan),
@@ -51,7 +53,15 @@ export function submitPlan(
   );
 }
 
-function sealPlan(host: CoreHost, body: PlanBody, headers: Headers, idempotencyKey: string | null): SealedPlan {
+function sealPlan(
+  host: CoreHost,
+  body: PlanBody,
+  {
+    headers,
+    idempotencyKey,
+    session,
+  }: Pick<SealedSubmission, "session"> & { headers: Headers; idempotencyKey: string | null },
+): SealedPlan {
   const id = host.newId();
   const { actions, ordered = false, stop_on_failure = false } = body;
   const agent_id = actions[0]?.agent_id ?? "";
@@ -67,6 +77,7 @@ function sealPlan(host: CoreHost, body: PlanBody, headers: Headers, idempotencyK
         idempotencyKey: null,
         join: false,
         plan,
+        session,
       });
     }),
   );
