@@ -243,6 +243,7 @@ async function recordRedecision(
       : { status: row.status, approved_after: tx.now };
   const updated = await tx.updateAction(row.id, guard, { ...change, past, updated_at: tx.now });
   if (!updated) throw new Error(`${row.id} changed during its redecision although the ledger's lock was held`);
+  if (change.status !== "denied") await tx.movePastAction(row.id, tx.now);
   return hash;
 }
 

@@ -139,6 +139,7 @@ export async function decideStart(
   if (credential !== null) await recordCredential(host, tx, row, who, credential);
   const change = { status: "executing", started_at: tx.now, started_by: who.key.id, updated_at: tx.now } as const;
   tx.expectChange(tx.updateAction(id, { status: row.status, approved_after: tx.now }, change));
+  await tx.movePastAction(id, tx.now);
   return { row: { ...row, ...change }, isRetry: repeated };
 }
 

@@ -1,6 +1,12 @@
 /** Compares every action, its votes and its limit uses with the ledger entries. */
 import type { ActionRow, EntryRow } from "../contract/storage.ts";
-import { buildActionHistory, type ActionEntry, type ActionHistory, parseEntryTime } from "../domain/action-history.ts";
+import {
+  buildActionHistory,
+  findPlaceTime,
+  parseEntryTime,
+  type ActionEntry,
+  type ActionHistory,
+} from "../domain/action-history.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import { editMatches, effectiveRequest } from "../domain/edited-request.ts";
@@ -134,7 +140,7 @@ async function auditAction(
     // The changed request counts instead of the proposed one.
     const counted = nullIfThrows(() => effectiveRequest(row)) ?? request;
     await checkUses(audit, counted, history, history.edit?.entry ?? decision, fault);
-    await checkPlaces(audit, counted, row.id, history.edit?.entry ?? decision, fault);
+    await checkPlaces(audit, counted, history, history.edit?.entry ?? decision, fault);
     await checkGrant(audit, row, request, decision, fault);
     await checkSuggested(audit, row, request, decision, fault);
   }
@@ -294,20 +300,21 @@ async function checkUses(
 async function checkPlaces(
   { store, totals, compiled }: ActionsAudit,
   request: ActionRequest,
-  actionId: string,
+  history: ActionHistory,
   entry: DecisionEntry | RedecisionEntry,
   fault: ReportFault,
 ): Promise<void> {
   const { copying } = store;
   const set = copying === undefined ? null : await compiled(entry.policy_set);
   if (copying === undefined || set === null) return;
-  const at = parseEntryTime(entry.at);
-  for (const place of recomputeHistoryPlaces(set, request, entry, at)) {
+  const { id } = history.action;
+  const at = findPlaceTime(history);
+  for (const place of recomputeHistoryPlaces(set, request, entry, parseEntryTime(entry.at), at)) {
     if (place.until + USE_RETENTION_MS <= totals.latest) continue;
     const { policy, basis, subject } = place;
-    const before = { policy, basis, subject, at, action_id: actionId.slice(0, -1) };
+    const before = { policy, basis, subject, at, action_id: id.slice(0, -1) };
     const rows = await copying.read("past_actions", before, IDS_PER_PREFIX);
-    if (!rows.some((row) => row["action_id"] === actionId && row["subject"] === subject))
+    if (!rows.some((row) => row["action_id"] === id && row["subject"] === subject))
       fault(`it is missing in the history of the policy "${policy}"`);
   }
 }

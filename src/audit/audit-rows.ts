@@ -13,7 +13,13 @@ import type {
   PastActionRef,
   StorageCopying,
 } from "../contract/storage.ts";
-import { buildActionHistory, parseEntryTime, type ActionEntry, type ActionHistory } from "../domain/action-history.ts";
+import {
+  buildActionHistory,
+  findPlaceTime,
+  parseEntryTime,
+  type ActionEntry,
+  type ActionHistory,
+} from "../domain/action-history.ts";
 import { equalBytes } from "../domain/hash.ts";
 import {
   decodeEntry,
@@ -106,15 +112,17 @@ async function checkUse(audit: RowsAudit, row: LimitUseRow, fault: ReportFault):
 async function checkPastAction(audit: RowsAudit, row: PastActionRef, fault: ReportFault): Promise<void> {
   const found = await findDecidedAction(audit, row.action_id);
   if (found === null) return fault(`there is no action ${row.action_id}`);
-  const { action, entry } = found;
+  const { action, entry, history } = found;
   const set = await audit.policies.compiled(entry.policy_set);
   if (set === null) return;
   const report = withSubject(`action ${row.action_id}`, fault);
   const request = effectiveRequest(action);
-  const at = parseEntryTime(entry.at);
+  const decidedAt = parseEntryTime(entry.at);
+  const at = history === null ? decidedAt : findPlaceTime(history);
   // The owner may have come from the erased request, so only the time can be compared.
   if (request === null) return reportDifferences({ at }, row, report);
-  const place = recomputeHistoryPlaces(set, request, entry, at).find(({ policy }) => policy === row.policy);
+  const places = recomputeHistoryPlaces(set, request, entry, decidedAt, at);
+  const place = places.find(({ policy }) => policy === row.policy);
   if (place === undefined)
     return fault(`the action ${row.action_id} does not belong to the history of "${row.policy}"`);
   reportDifferences({ ...place, at }, row, report);

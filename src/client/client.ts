@@ -290,7 +290,8 @@ export function createAssent(options: AssentOptions = {}) {
     },
     /** Submits several requests of one agent as a plan, which people approve as one list. */
     async submitPlan(requests: readonly ActionRequest[], how: SubmitPlanOptions = {}): Promise<PlanRecord> {
-      return (await import("./plans.ts")).submitPlan(transport, requests, how);
+      const session = await sessionHeader(how.signal);
+      return (await import("./plans.ts")).submitPlan(transport, requests, how, session);
     },
     /** Reads a plan. With a key that may see every action of it. */
     async plan(id: string, { signal }: CallOptions = {}): Promise<PlanRecord> {

@@ -6,6 +6,7 @@ import type { ActionRequest, PlanRecord, PlanVoteOptions, SubmitPlanOptions, Vot
 
 /**
  * Submits the requests as one plan. Throws ServiceUnavailable if the answer is about other requests.
+ * @param session the header of the agent's session; empty without one
  * @example
  * const { id, actions } = await assent.submitPlan([backup, migrate], { ordered: true, stopOnFailure: true });
  */
@@ -13,6 +14,7 @@ export async function submitPlan(
   transport: Transport,
   requests: readonly ActionRequest[],
   { ordered, stopOnFailure, meta, idempotencyKey, signal }: SubmitPlanOptions,
+  session: Record<string, string>,
 ): Promise<PlanRecord> {
   const actions = requests.map(({ agent_id, tool, operation, params, context }) => ({
     agent_id,
@@ -25,7 +27,7 @@ export async function submitPlan(
   const plan = readPlan(
     await transport.send("POST", "/v1/plans", {
       body: { actions, ordered, stop_on_failure: stopOnFailure },
-      headers: idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey },
+      headers: { ...session, ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }) },
       signal,
       repeatable: idempotencyKey !== undefined,
     }),

@@ -152,6 +152,8 @@ export interface ActionHistory {
   erasedParts: ErasablePart[];
   /** Whether the action was ever allowed or approved. */
   mayHaveRun: boolean;
+  /** When the policies last decided it again without denying it, or it was started, in milliseconds; null for neither. */
+  confirmedAt: number | null;
   /** Whether the action still counts against limits. */
   countsAgainstLimits: boolean;
   /** Contradictions between the entries, one sentence each. */
@@ -213,6 +215,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     result: null,
     erasedParts: [],
     mayHaveRun: first.status === "allowed",
+    confirmedAt: null,
     countsAgainstLimits: true,
     faults: [],
   };
@@ -302,6 +305,7 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
       action.expires_at = parseEntryTime(expires_at);
       action.approved_until = null;
     }
+    if (entry.status !== "denied") history.confirmedAt = at;
   } else {
     applyExecution(history, entry, at);
   }
@@ -401,6 +405,7 @@ function applyExecution(history: ActionHistory, { phase, by, result }: Execution
   }
   if (by === null) return void faults.push(`no one is named for its ${phase}`);
   if (phase === "start") {
+    history.confirmedAt = at;
     action.started_at = at;
     action.started_by = by.key_id;
   } else {
@@ -460,6 +465,12 @@ function mayStart(status: ActionStatus): boolean {
 
 function startDeadline({ approved_until }: DecisionEntry | ApprovalEntry | ReviewEntry): number | null {
   return approved_until === null ? null : parseEntryTime(approved_until);
+}
+
+/** Returns the time from which histories of policies contain the action. Milliseconds. */
+export function findPlaceTime({ action, edit, confirmedAt }: ActionHistory): number {
+  const decidedAt = edit?.at ?? action.created_at;
+  return Math.max(decidedAt, confirmedAt ?? decidedAt);
 }
 
 /** Parses an entry's time into milliseconds. Throws RangeError if it is not RFC 3339. */

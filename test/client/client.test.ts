@@ -74,12 +74,14 @@ describe("the life of an action", () => {
     });
     const { id } = await client.submit(ALLOWED);
     await client.submit({ ...ALLOWED, context: { again: true } });
+    await client.submitPlan([ALLOWED]);
     const token = sent[1]?.[1] ?? "";
     assert.match(token, /^ses1_/);
     assert.deepEqual(sent, [
       ["/v1/agent-sessions", null],
       ["/v1/actions", token],
       ["/v1/actions", token],
+      ["/v1/plans", token],
     ]);
     const decision = (await service.storage.entriesOfAction(id))[0] as EntryRow;
     assert.match(new TextDecoder().decode(decision.bytes), /"session":\{"id":"[0-9a-f]{32}","issued_by":"/);

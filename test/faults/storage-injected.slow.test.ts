@@ -130,6 +130,7 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
   await tx.releaseLimitUses("action-1");
   await tx.pruneLimitUses(T0, 1);
   await tx.insertPastAction(pastActionRow(1));
+  await tx.movePastAction("action-1", T0 + 9);
   await tx.removePastAction("action-1");
   await tx.prunePastActions(T0, 1);
   const version = await tx.putDocument("a", "b", "{}", null);

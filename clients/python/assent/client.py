@@ -25,7 +25,7 @@ PATIENCE = 90.0
 class Assent:
     """
     A client of one service with one key: `ASSENT_URL`, or http://127.0.0.1:8000, and `ASSENT_API_KEY` where they are not
-    given.
+    given. `session_token`: sent with each action, from whoever started the agent (`POST /v1/agent-sessions`).
     """
 
     def __init__(
@@ -35,12 +35,14 @@ class Assent:
         *,
         timeout: float = 30.0,
         ssl_context: Optional[ssl.SSLContext] = None,
+        session_token: Optional[str] = None,
     ) -> None:
         address = url or os.environ.get("ASSENT_URL") or DEFAULT_URL
         key = api_key or os.environ.get("ASSENT_API_KEY", "")
         self.url = address
         self._http = Transport(address, key, timeout, ssl_context)
         self._bound_to: Optional[str] = None
+        self._session = session_token
 
     def submit(
         self,
@@ -71,6 +73,8 @@ class Assent:
         headers = {"Prefer": ", ".join(prefer)} if prefer else {}
         if idempotency_key is not None:
             headers["Idempotency-Key"] = idempotency_key
+        if self._session is not None:
+            headers["Assent-Session"] = self._session
         path = "/v1/actions?join=open" if join else "/v1/actions"
         repeat = join or idempotency_key is not None
         record = self._record("POST", path, body, headers, min(wait, LONGEST_WAIT), repeat)
@@ -386,8 +390,11 @@ class AsyncAssent:
         *,
         timeout: float = 30.0,
         ssl_context: Optional[ssl.SSLContext] = None,
+        session_token: Optional[str] = None,
     ) -> None:
-        self.sync = Assent(url, api_key, timeout=timeout, ssl_context=ssl_context)
+        self.sync = Assent(
+            url, api_key, timeout=timeout, ssl_context=ssl_context, session_token=session_token
+        )
 
     async def submit(self, **request: Any) -> ActionRecord:
         return await asyncio.to_thread(lambda: self.sync.submit(**request))

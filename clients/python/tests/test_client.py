@@ -29,6 +29,12 @@ class Submitting(unittest.TestCase):
         denied = self.client.submit(agent_id=AGENT, tool="crm", operation="delete_customer", params={"id": 7})
         self.assertEqual(denied["status"], "denied")
 
+    def test_a_session_token_is_sent(self):
+        forged = Assent(session_token="ses1_x")
+        with self.assertRaises(RequestRefused) as refused:
+            forged.submit(agent_id=AGENT, tool="stripe", operation="refund", params=ALLOWED, join=False)
+        self.assertEqual(refused.exception.code, "INVALID_SESSION_TOKEN")
+
     def test_the_same_wish_joins(self):
         request = wish()
         first = self.client.submit(**request)

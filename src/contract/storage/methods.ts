@@ -94,6 +94,7 @@ export const WRITER_METHODS = namesOf<StorageWrites>({
   releaseLimitUses: true,
   pruneLimitUses: true,
   insertPastAction: true,
+  movePastAction: true,
   removePastAction: true,
   prunePastActions: true,
   putDocument: true,

@@ -15,7 +15,7 @@ export interface PastActionRef {
   subject: string;
   action_id: string;
   at: number;
-  /** Time from which no window contains the action. */
+  /** Time from which no window contains the action; moves together with `at`. */
   until: number;
 }
 
@@ -29,6 +29,8 @@ export interface PastActionReads {
 
 export interface PastActionWrites {
   insertPastAction(row: PastActionRef): Promise<void>;
+  /** Moves an action to a later time in all its histories, and `until` by as much. Does nothing if its time is `at` or later. */
+  movePastAction(actionId: string, at: number): Promise<void>;
   /** Removes an action from all histories. */
   removePastAction(actionId: string): Promise<void>;
   /** Removes up to `max` rows with `until <= now`. Resolves to their number. */

@@ -241,6 +241,11 @@ function otherWritesOf({ tx, prefetched, wrote }: JobTransactionOptions) {
       prefetched()?.insertPastAction(...args);
       return tx.insertPastAction(...args);
     },
+    movePastAction(...args) {
+      wrote();
+      prefetched()?.movePastAction();
+      return tx.movePastAction(...args);
+    },
     removePastAction(...args) {
       wrote();
       prefetched()?.removePastAction();

@@ -48,6 +48,7 @@ export interface Prefetched extends Pick<
   insertLimitUse(row: LimitUseRow): void;
   releaseLimitUses(): void;
   insertPastAction(row: PastActionRef): void;
+  movePastAction(): void;
   removePastAction(): void;
 }
 
@@ -111,6 +112,7 @@ export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]
       for (const [key, { span }] of pastActions)
         if (span.policy === policy && span.basis === basis && span.subject === subject) pastActions.delete(key);
     },
+    movePastAction: () => pastActions.clear(),
     removePastAction: () => pastActions.clear(),
     // Stored entries do not change; entries of the batch come after them.
     entriesOfAction: async (id) => stored.entries.get(id)?.slice() ?? tx.entriesOfAction(id),

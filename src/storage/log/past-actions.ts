@@ -43,6 +43,14 @@ export function pastActionWrites(t: Tables) {
       if (t.pastActions.get(keyOf(row)) !== undefined) throw new Error("this past action is there already");
       t.pastActions.set(keyOf(row), copyRow(row));
     },
+    movePastAction(actionId: string, at: number) {
+      for (const row of [...t.pastActions.values()])
+        if (row.action_id === actionId && row.at < at) {
+          t.pastActions.delete(keyOf(row));
+          const moved = { ...row, at, until: row.until + at - row.at };
+          t.pastActions.set(keyOf(moved), copyRow(moved));
+        }
+    },
     removePastAction(actionId: string) {
       removeSome(
         t.pastActions,

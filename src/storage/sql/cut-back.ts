@@ -5,7 +5,7 @@
  */
 import { sql, type Kysely } from "kysely";
 import { StorageError, type CopiedRow, type CopiedTable, type RemovedRow } from "../../contract/storage.ts";
-import { buildActionHistory, type ActionEntry } from "../../domain/action-history.ts";
+import { buildActionHistory, findPlaceTime, type ActionEntry } from "../../domain/action-history.ts";
 import { isCoreEntry, decodeEntry, type EntryBody } from "../../domain/entries.ts";
 import { toHex } from "../../domain/hash.ts";
 import { findPast, encodePasts } from "../../domain/past.ts";
@@ -14,6 +14,7 @@ import type { Bundles } from "./bundles.ts";
 import { CHANGEABLE_COLUMNS } from "./action-writes.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { createLedgerReader } from "./ledger-reads.ts";
+import { AT_OTHER_TIME } from "./past-actions.ts";
 import type { Reads } from "./queries.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
@@ -52,6 +53,9 @@ export function prepareCut(db: Kysely<Tables>) {
     },
     reset: prepare(
       db.updateTable("actions").set(params<object>(CHANGEABLE_COLUMNS)).where("id", "=", param("id", "uuid")),
+    ),
+    setPastActions: prepare(
+      db.updateTable("past_actions").set(AT_OTHER_TIME).where("action_id", "=", param("action_id")),
     ),
     forgetTotals: prepare(db.deleteFrom("limit_totals")),
     forgetSums: prepare(db.deleteFrom("action_sums")),
@@ -162,6 +166,7 @@ async function setBack(
     result: history.result === null ? null : stored["result"],
     id,
   });
+  await db.run(statements.setPastActions, { action_id: id, at: findPlaceTime(history) });
 }
 
 async function raw(db: SqlExecutor, text: string): Promise<void> {

@@ -29,6 +29,9 @@ const COLUMNS = [
 
 const LONGEST = sql.lit(MAX_PAST_REQUEST);
 
+/** Change of a row to the time `at`, and of `until` by as much. */
+export const AT_OTHER_TIME = { at: param<number>("at"), until: sql<number>`until + ${param("at")} - at` };
+
 export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "packed" | "expectsRows">) {
   // The names must not be columns of any table.
   const found = db
@@ -81,6 +84,13 @@ export function preparePastActionWrites(db: Kysely<Tables>) {
   const tuple = sql.join(key.map((column) => sql.ref(column)));
   return {
     insertPastAction: prepareInsert(db, "past_actions", PAST_ACTION_COLUMNS),
+    movePastAction: prepare(
+      db
+        .updateTable("past_actions")
+        .set(AT_OTHER_TIME)
+        .where("action_id", "=", param("action_id"))
+        .where("at", "<", param<number>("at")),
+    ),
     removePastAction: prepare(db.deleteFrom("past_actions").where("action_id", "=", param("action_id"))),
     prunePastActions: prepare(db.deleteFrom("past_actions").where(sql<boolean>`(${tuple}) in (${over})`)),
   };
@@ -92,6 +102,7 @@ export function createPastActionWriter(
 ): PastActionWrites {
   return {
     insertPastAction: (row) => db.send(writes.insertPastAction, row),
+    movePastAction: (action_id, at) => db.send(writes.movePastAction, { action_id, at }),
     removePastAction: async (action_id) => void (await db.run(writes.removePastAction, { action_id })),
     prunePastActions: (now, max) => db.run(writes.prunePastActions, { now, max }),
   };

@@ -52,7 +52,7 @@ export function pastActionCases(test: Case): void {
     assert.deepEqual([second?.request, second?.effective], [request.slice(1), ""]);
   });
 
-  test("a transaction reads its own past actions, and removed and outdated ones are gone", async ({ storage }) => {
+  test("a transaction reads its own past actions, and moves, removes and prunes them", async ({ storage }) => {
     await storage.write(async (tx) => {
       for (const n of [1, 2, 3]) await tx.insertAction(actionRow(n));
       for (const n of [1, 2, 3]) await tx.insertPastAction(pastActionRow(n));
@@ -61,10 +61,14 @@ export function pastActionCases(test: Case): void {
       await tx.removePastAction("action-1");
       await tx.removePastAction("action-9");
       assert.deepEqual(ids(await tx.pastActions({ ...HISTORY_SPAN, limit: 10 })), ["action-3", "action-2"]);
+      await tx.movePastAction("action-2", T0 + 9);
+      await tx.movePastAction("action-2", T0 + 5);
+      assert.deepEqual(ids(await tx.pastActions({ ...HISTORY_SPAN, since: T0 + 9, limit: 10 })), ["action-2"]);
     });
     assert.deepEqual(await storage.pastActions({ ...HISTORY_SPAN, policy: "other", limit: 10 }), []);
-    assert.equal(await storage.write((tx) => tx.prunePastActions(T0 + 101, 10)), 0);
-    assert.equal(await storage.write((tx) => tx.prunePastActions(T0 + 103, 1)), 1);
-    assert.deepEqual(ids(await storage.pastActions({ ...HISTORY_SPAN, limit: 10 })), ["action-3"]);
+    assert.equal(await storage.write((tx) => tx.prunePastActions(T0 + 102, 10)), 0);
+    assert.equal(await storage.write((tx) => tx.prunePastActions(T0 + 109, 1)), 1);
+    assert.deepEqual(ids(await storage.pastActions({ ...HISTORY_SPAN, limit: 10 })), ["action-2"]);
+    assert.equal(await storage.write((tx) => tx.prunePastActions(T0 + 108, 10)), 0);
   });
 }

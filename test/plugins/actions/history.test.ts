@@ -239,6 +239,16 @@ describe("histories", () => {
       assert.equal((await service.call("POST", "/v1/gate/decide", { body })).body.outcome, "EXECUTE");
   });
 
+  test("an action counts from its start, so a window cannot pass while it waits", async () => {
+    const read = await submit({ tool: "inbox" }, await startSession({ name: "slow" }));
+    service.clock.now += 200_000;
+    assert.equal((await service.call("POST", `/v1/actions/${read.id}/start`, { body: {} })).status, 200);
+    service.clock.now += 86_400_000 - 100_000;
+    assert.equal((await submit({ tool: "mail" }, await startSession({ name: "slow" }))).rule, "leak");
+    service.clock.now += 100_001;
+    assert.equal((await submit({ tool: "mail" }, await startSession({ name: "slow" }))).rule, "mail");
+  });
+
   test("an erased action is in no condition, and a search finds the copies that later decisions read", async () => {
     const lookup = await run({ tool: "crm", operation: "lookup", params: { account: "anna@example.org" } }, true);
     const deploy = { tool: "deploy", params: { host: "anna@example.org" } };

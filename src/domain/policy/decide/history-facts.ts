@@ -11,9 +11,10 @@ import { toRfc3339 } from "../../time.ts";
 import type { CompiledHistory, CompiledPolicy, CompiledPolicySet, CompiledRule } from "../compile/compile.ts";
 import { matchNames } from "../compile/name-patterns.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
+import { MAX_VALIDITY_MS, MAX_WAIT_MS } from "../parse/bounds.ts";
 import type { Decision, Effect, Facts, HistoryFact, PastAction, ReasonCode } from "../policy-types.ts";
 import { Evaluation, type HistoryOwner } from "./evaluation.ts";
-import { endOfWindow, startOfWindow } from "./window.ts";
+import { longestWindow, startOfWindow } from "./window.ts";
 
 /** Maximum bytes of the past actions of one history, as canonical JSON. */
 export const MAX_HISTORY_BYTES = 65_536;
@@ -41,7 +42,7 @@ export interface HistoryRead {
 
 /** A history that an action belongs to. */
 export interface HistoryPlace extends Pick<HistorySpan, "policy" | "basis" | "subject"> {
-  /** Time from which no window contains the action. Milliseconds. */
+  /** Time from which no window contains the action. Milliseconds. Exceeds the action's time by a constant, so that both can move. */
   until: number;
 }
 
@@ -170,7 +171,9 @@ export function findHistoryPlaces(evaluation: Evaluation, effect: Effect): Histo
     if ((effect === "deny" && !history.includeDenied) || !belongsTo(policy, history, evaluation)) return [];
     const owner = findOwner(policy, history, evaluation);
     if ("fault" in owner) return [];
-    const until = endOfWindow(history.window, evaluation.now);
+    // An action that waits for approval can start long after its submission, and counts from its start then.
+    const waits = effect === "require_approval" ? MAX_WAIT_MS + MAX_VALIDITY_MS : 0;
+    const until = evaluation.now + longestWindow(history.window) + waits;
     return [{ policy: policy.name, basis: history.ownerBasis, subject: owner.subject, until }];
   });
 }
@@ -182,16 +185,19 @@ function belongsTo(policy: CompiledPolicy, { tools, operations }: CompiledHistor
 
 /**
  * Returns the histories to which a recorded decision added its action.
- * @param at time of the decision, in milliseconds
+ * @param decidedAt time of the decision, in milliseconds
+ * @param at time to which the action was moved in its histories, in milliseconds
  */
 export function recomputeHistoryPlaces(
   compiled: CompiledPolicySet,
   request: ActionRequest,
   { facts, decision }: { facts: Facts; decision: Pick<Decision, "effect"> },
+  decidedAt: number,
   at: number,
 ): HistoryPlace[] {
   if (compiled.withHistory.length === 0) return [];
-  return findHistoryPlaces(new Evaluation(compiled, request, facts, at), decision.effect);
+  const places = findHistoryPlaces(new Evaluation(compiled, request, facts, decidedAt), decision.effect);
+  return places.map((place) => ({ ...place, until: place.until + at - decidedAt }));
 }
 
 /** A history whose owner is unknown although the action belongs to it. Such an action is denied, or it would be forgotten. */

@@ -57,6 +57,11 @@ export function startOfWindow(window: Window, now: number): number {
   return Math.min(twice ? first : exact, now);
 }
 
+/** Returns an upper bound of the window's length. Milliseconds. */
+export function longestWindow(window: Window): number {
+  return window.kind === "sliding" ? window.ms : LONGEST[window.unit];
+}
+
 /** Returns when a use at `now` stops counting. For calendar windows this is an upper bound. */
 export function endOfWindow(window: Window, now: number): number {
   return window.kind === "sliding" ? now + window.ms : startOfWindow(window, now) + LONGEST[window.unit];

@@ -117,5 +117,8 @@ export const MAX_REJECTION_HOLDS_MS = 90 * 86_400_000;
 /** Bounds of the grants that a rule can allow. */
 export const MAX_GRANT_MS = 30 * 86_400_000;
 export const MAX_GRANT_COUNT = 10_000;
+/** How long an action can wait for approval, and how long an approved one can start, at most. */
+export const MAX_WAIT_MS = 30 * 86_400_000;
+export const MAX_VALIDITY_MS = 7 * 86_400_000;
 /** How long an approved action can start if its policy does not say. */
 export const DEFAULT_VALIDITY_MS = 3_600_000;

@@ -2,7 +2,7 @@
 import type { Static, TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type TypeCheck } from "@sinclair/typebox/compiler";
 import { ValueErrorType } from "@sinclair/typebox/errors";
-import { MAX_REJECTION_HOLDS_MS } from "./bounds.ts";
+import { MAX_REJECTION_HOLDS_MS, MAX_VALIDITY_MS, MAX_WAIT_MS } from "./bounds.ts";
 import type { JsonValue } from "../../json.ts";
 import { parseDuration } from "../../time.ts";
 import { suggest } from "../../suggest.ts";
@@ -79,8 +79,8 @@ interface ValueFault {
  * rejection denies duplicate requests.
  */
 const TERMS = {
-  expires_in: { least: 1_000, most: 30 * 86_400_000, between: "1s and 30d" },
-  valid_for: { least: 1_000, most: 7 * 86_400_000, between: "1s and 7d" },
+  expires_in: { least: 1_000, most: MAX_WAIT_MS, between: "1s and 30d" },
+  valid_for: { least: 1_000, most: MAX_VALIDITY_MS, between: "1s and 7d" },
   rejection_holds: { least: 0, most: MAX_REJECTION_HOLDS_MS, between: "0s and 90d" },
 } as const;
 const MAX_FAULTS = 50;
