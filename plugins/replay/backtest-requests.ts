@@ -7,6 +7,7 @@ import {
   type CoreHost,
   parseCandidates,
   parseSpan,
+  policySetDigest,
   renderBacktest,
   type SerializedPolicySet,
   SpanFields,
@@ -24,6 +25,12 @@ export const RangeFields = {
     Type.Boolean({
       description:
         "Decides with only the candidates. Otherwise they replace active policies of the same name or are added to them.",
+    }),
+  ),
+  replace_sources: Type.Optional(
+    Type.Boolean({
+      description:
+        "The candidates replace all policies that came from policy sources, such as a folder. Policies that came through the API stay, unless a candidate has the same name.",
     }),
   ),
 };
@@ -50,7 +57,8 @@ export function createBacktests(host: CoreHost, limits: BacktestLimits): Backtes
   async function candidate(body: RangeBody, signal: AbortSignal): Promise<CompiledPolicySet | SerializedPolicySet> {
     const { compiled } = await host.policies.current();
     if (body.policy_set !== undefined) return compiled;
-    return host.policies.trials.withCandidates(compiled, parseCandidates(body), body.alone === true, signal);
+    const active = body.replace_sources === true ? await withoutSources(host, compiled) : compiled;
+    return host.policies.trials.withCandidates(active, parseCandidates(body), body.alone === true, signal);
   }
 
   type Run = (progress?: (counts: BacktestCounts) => void) => Promise<BacktestReport>;
@@ -61,6 +69,8 @@ export function createBacktests(host: CoreHost, limits: BacktestLimits): Backtes
   ): Promise<{ run: Run; answerOf(report: BacktestReport): object }> {
     if (body.policy_set !== undefined && (body.policy !== undefined || body.yaml !== undefined))
       throw wrong("/policy_set", "send either `policy_set` or a candidate");
+    if (body.alone === true && body.replace_sources === true)
+      throw wrong("/replace_sources", "send either `alone` or `replace_sources`");
     const span = parseSpan(body, host.clock());
     const compiled = await candidate(body, signal);
     if (running >= limits.max_running) {
@@ -105,6 +115,17 @@ export function createBacktests(host: CoreHost, limits: BacktestLimits): Backtes
       };
     },
   };
+}
+
+/** Returns the active set without the policies that came from sources. */
+async function withoutSources(
+  { storage }: Pick<CoreHost, "storage">,
+  { document }: CompiledPolicySet,
+): Promise<SerializedPolicySet> {
+  const rows = await storage.policies();
+  const fromApi = new Set(rows.filter(({ managed_by }) => managed_by === null).map(({ name }) => name));
+  const rest = { ...document, policies: document.policies.filter(({ policy }) => fromApi.has(policy)) };
+  return { digest: policySetDigest(rest), text: JSON.stringify(rest) };
 }
 
 /** Streams a line of progress twice a second. The last line is the result. */

@@ -35,7 +35,7 @@ const Options = Type.Object(
 );
 
 /** Members that make a request a backtest. */
-const RANGE = ["since", "until", "limit", "before", "examples", "yaml", "alone"] as const;
+const RANGE = ["since", "until", "limit", "before", "examples", "yaml", "alone", "replace_sources"] as const;
 
 const BACKTEST_ERRORS = [
   "POLICY_INVALID",

@@ -80,7 +80,7 @@ export interface PolicyTrials {
    * the set contains only the candidates. Rejects with POLICY_INVALID.
    */
   withCandidates(
-    active: CompiledPolicySet,
+    active: CompiledPolicySet | SerializedPolicySet,
     candidates: Candidates,
     alone: boolean,
     signal: AbortSignal,

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { createAssent } from "../../client/index.ts";
 import { compilePolicySet, buildPolicySet, PolicyCompileError } from "../../domain/policy/compile/compile.ts";
-import type { PolicyDocument } from "../../domain/policy/policy-types.ts";
+import type { StorageReader } from "../../contract/storage.ts";
+import type { PolicyDocument, PolicySetMember } from "../../domain/policy/policy-types.ts";
 import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
 import { checkPolicyFolder } from "../../policies/folder.ts";
 import { backtest } from "../../policies/backtest.ts";
@@ -80,11 +81,11 @@ async function backtestStore(
 ): Promise<Result> {
   return withStore(configFrom(process.env, file), { readOnly: true }, async (storage) => {
     await assertCurrent(storage);
+    const candidates = documents.map((definition) => ({ policy: definition.policy, version: 1, definition }));
+    const kept = await readApiPolicies(storage, new Set(candidates.map(({ policy }) => policy)));
     let compiled;
     try {
-      compiled = compilePolicySet(
-        buildPolicySet(documents.map((definition) => ({ policy: definition.policy, version: 1, definition }))),
-      );
+      compiled = compilePolicySet(buildPolicySet([...kept, ...candidates]));
     } catch (error) {
       throw error instanceof PolicyCompileError ? new CommandError(error.message) : error;
     }
@@ -97,6 +98,22 @@ async function backtestStore(
     );
     return { since: toRfc3339(range.since), until: toRfc3339(range.until), ...report };
   });
+}
+
+/** Returns the active policies that came through the API, without those that the folder replaces. */
+async function readApiPolicies(
+  storage: Pick<StorageReader, "policies" | "policyVersion">,
+  replaced: ReadonlySet<string>,
+): Promise<PolicySetMember[]> {
+  const members: PolicySetMember[] = [];
+  for (const { id, name, managed_by, active_version } of await storage.policies()) {
+    if (managed_by !== null || active_version === null || replaced.has(name)) continue;
+    const row = await storage.policyVersion(id, active_version);
+    if (row === null)
+      throw new CommandError(`version ${active_version} of the policy "${name}" is not in the store; run assent audit`);
+    members.push({ policy: name, version: active_version, definition: JSON.parse(row.definition) as PolicyDocument });
+  }
+  return members;
 }
 
 /** Sends as many requests as the limits of the service require, and adds up their reports. */
@@ -131,7 +148,7 @@ async function backtestService(
         client.call<Result>("POST", "/v1/replay", {
           ...span,
           yaml,
-          alone: true,
+          replace_sources: true,
           examples,
           limit: Math.min(1_000_000, limit - total.evaluated),
           ...(before === null ? {} : { before }),

@@ -188,6 +188,7 @@ describe("a backtest", () => {
     for (const [body, status, code] of [
       [{ limit: 10 }, 422, "VALIDATION_FAILED"],
       [{ policy: CANDIDATE, policy_set: "current", limit: 10 }, 422, "VALIDATION_FAILED"],
+      [{ policy: CANDIDATE, alone: true, replace_sources: true }, 422, "VALIDATION_FAILED"],
       [
         { action_id: "019346a0-0000-7000-8000-000000000000", limit: 10, policy_set: "current" },
         422,
