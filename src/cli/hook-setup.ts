@@ -220,8 +220,9 @@ function saveConfig(env: Variables, url: string, key: string, agent: string): Ho
   if (path === null) throw new CommandError("the home folder is not known; set HOME");
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const before = readSettings(path);
-  const wait = before === null ? undefined : (JSON.parse(before) as { wait?: number }).wait;
-  const value = { url, api_key: key, agent, ...(wait === undefined ? {} : { wait }) };
+  const { wait, sessions } = JSON.parse(before ?? "{}") as { wait?: number; sessions?: boolean };
+  // JSON leaves out absent members.
+  const value = { url, api_key: key, agent, wait, sessions };
   writeSettings(path, before, `${JSON.stringify(value, null, 2)}\n`, 0o600);
   chmodSync(path, 0o600);
   const config = loadConfig(env);

@@ -85,5 +85,8 @@ describe("the difference of two policies", () => {
       [first?.kind, first?.summary, second?.kind],
       ["policy_changed", "the policy is in shadow mode: it no longer decides", "rule_changed"],
     );
+    const history = (window: string): Partial<PolicyDocument> => ({ history: { per: "agent", window, max: 5 } });
+    const [shorter] = diffPolicies(policy([rule("a")], history("24h")), policy([rule("a")], history("1h")));
+    assert.match(shorter?.summary ?? "", /^the policy has another history: .*"window":"1h".*; it was .*"24h"/);
   });
 });

@@ -11,6 +11,9 @@ import { loadConfig, type HookConfig } from "../hook-config.ts";
 import type { Host } from "../hosts/answers.ts";
 import type { JsonObject } from "../payload.ts";
 
+/** Scope of keys that request session tokens. */
+const SESSION_SCOPE = "sessions:issue";
+
 type Variables = Readonly<Record<string, string | undefined>>;
 
 interface ConfigCheck {
@@ -32,12 +35,13 @@ export async function checkConfig(env: Variables): Promise<ConfigCheck> {
   return { config, ...(await checkKey(config)) };
 }
 
-/** Checks that the key can act as one agent, and nothing else. */
+/** Checks that the key can act as one agent, and nothing else. With `sessions` it must be able to request session tokens, too. */
 export async function checkKey({
   url,
   apiKey,
   agent,
-}: Pick<HookConfig, "url" | "apiKey" | "agent">): Promise<Omit<ConfigCheck, "config">> {
+  sessions = false,
+}: Pick<HookConfig, "url" | "apiKey" | "agent"> & { sessions?: boolean }): Promise<Omit<ConfigCheck, "config">> {
   let me: { key?: { agent_id?: unknown }; scopes?: unknown };
   try {
     me = await createCheckClient(url, apiKey).call("GET", "/v1/me");
@@ -50,7 +54,10 @@ export async function checkKey({
   if (bound === null && agent === null)
     faults.push("the key is bound to no agent, and the configuration names none (agent)");
   if (bound !== null && agent !== null && bound !== agent) faults.push(`the key is bound to ${bound}, not to ${agent}`);
-  if (Array.isArray(me.scopes) && privilegesIn(me.scopes.map(String)).length > 0)
+  const scopes = Array.isArray(me.scopes) ? me.scopes.map(String) : [];
+  if (sessions && !scopes.includes(SESSION_SCOPE))
+    faults.push(`\`sessions\` is true, and the key lacks the scope ${SESSION_SCOPE}, so every call would be denied`);
+  if (privilegesIn(scopes).some((scope) => !sessions || scope !== SESSION_SCOPE))
     faults.push(
       "the key may do more than submit: an agent that reads it could approve its own calls or receive credentials; make one with --preset agent",
     );

@@ -36,6 +36,7 @@ const POLICY_FIELDS = [
   "case_sensitive",
   "applies_to",
   "tools",
+  "history",
   "metadata",
 ] as const satisfies readonly (keyof PolicyDocument)[];
 const RULE_FIELDS = [
