@@ -205,6 +205,7 @@ describe("histories", () => {
       body: { action_id: third.id, policy_set: "current" },
     });
     assert.deepEqual([replayed.equal, replayed.now.changed, replayed.histories[0].actions.length], [true, false, 3]);
+    assert.equal((await submit({ ...deploy, agent_id: "A" })).rule, "too many", "another spelling of the same agent");
   });
 
   test("sum and last read numbers and times", async () => {

@@ -18,6 +18,7 @@ export const SCOPES: Readonly<Record<KeyScope, string>> = {
   "approvals:decide": "approve and deny",
   "approvals:break_glass": "approve alone in an emergency (in a session)",
   "grants:write": "grant later actions, and revoke grants",
+  "sessions:issue": "start and continue sessions of agents",
   "policies:read": "see policies",
   "policies:write": "write policies",
   "policies:activate": "activate policies",
