@@ -15,8 +15,7 @@ interface Mutation {
 }
 
 /** All texts, and numbers that a condition compares with something, such as the size of a text or list. */
-const TOKENS =
-  /r?"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|((?:size\([^()]*(?:\[[^\]]*\])?\) *)?[<>=!]=? *)(\d+(?:\.\d+)?)/g;
+const TOKENS = /r?"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|((?:size\([^()]*(?:\[[^\]]*\])?\) *)?[<>=!]=? *)(\d+(?:\.\d+)?)/g;
 /** Bounds of a length in a regular expression. */
 const QUANTIFIER = /\{(\d+),(\d+)\}/g;
 
@@ -173,7 +172,13 @@ const PACK_LENGTHS = [
   lengthTest("mcp", call("mcp.memory", "open_nodes"), "names", { 200: allow, 201: ask }, (length) => [text(length)]),
   lengthTest("mcp", call("mcp.everything", "echo"), "message", { 1000: allow, 1001: ask }),
   lengthTest("payments", call("stripe", "add_note"), "note", { 5000: allow, 5001: deny }),
-  lengthTest("payments", call("stripe", "create_draft_invoice"), "lines", { 100: allow, 101: ask }, items({ price: 1 })),
+  lengthTest(
+    "payments",
+    call("stripe", "create_draft_invoice"),
+    "lines",
+    { 100: allow, 101: ask },
+    items({ price: 1 }),
+  ),
   lengthTest("payments", call("stripe", "refund", { amount: 1, currency: "USD", charge: "ch_1" }), "reason", {
     500: allow,
     501: ask,
@@ -210,7 +215,11 @@ function mutationsOf(policy: PolicyDocument, all: boolean): Mutation[] {
  * Returns the mutations that no test of the folder notices.
  * @param lengthTests tests in addition to those of the folder
  */
-async function unnoticed(folder: string, lengthTests: readonly { test: PolicyTest }[], all: boolean): Promise<string[]> {
+async function unnoticed(
+  folder: string,
+  lengthTests: readonly { test: PolicyTest }[],
+  all: boolean,
+): Promise<string[]> {
   const { documents, tests: ofFolder, faults } = await checkPolicyFolder(folder);
   assert.deepEqual(faults, []);
   const policies = documents.map(({ document }) => document);
