@@ -98,7 +98,23 @@ const SEARCH = { query: "Ada", limit: 1 };
 const SELECT = { table: "orders", limit: 1 };
 const MAIL = { to: ["grace@example.com"] };
 
+const SHELL = call("shell", "run", { command: "as parsed", cwd: "/work/app", workspace: "/work/app" });
+const parsed = (name: string, args: string[]) => ({
+  version: 1,
+  commands: [{ name, args, via: [] }],
+  reads: [],
+  writes: [],
+  paths: [],
+  unclear: [],
+});
+
 const PACK_LENGTHS = [
+  lengthTest("coding-agents", SHELL, "parsed", { 16: allow, 17: ask }, (length) =>
+    parsed("rg", Array.from({ length }, () => "src")),
+  ),
+  lengthTest("coding-agents", SHELL, "parsed", { 1: ask, 2: allow, 3: ask }, (length) =>
+    parsed("command", ["-v", "node", "npm"].slice(0, length)),
+  ),
   lengthTest("coding-agents", call("web", "search"), "query", { 200: allow, 201: ask }),
   lengthTest("customer-data", call("crm", "export_customers", { limit: 1 }), "purpose", {
     9: deny,
@@ -228,7 +244,8 @@ async function unnoticed(
     results.filter(({ failure }) => failure !== null).map(({ name, failure }) => `${name}: ${failure}`),
     [],
   );
-  const tests = [...ofFolder, ...lengthTests];
+  // The short ones first, so that most mutations are noticed early.
+  const tests = [...lengthTests, ...ofFolder];
   const notices = (mutated: PolicyDocument, { test: policyTest }: { test: PolicyTest }): boolean => {
     if (policyTest.policies !== undefined && !policyTest.policies.includes(mutated.policy)) return false;
     const set = policies.map((policy) => (policy.policy === mutated.policy ? mutated : policy));

@@ -4085,6 +4085,8 @@ export interface Api {
       yaml?: string | undefined;
       /** Decides with only the candidates. Otherwise they replace active policies of the same name or are added to them. */
       alone?: boolean | undefined;
+      /** The candidates replace all policies that came from policy sources, such as a folder. Policies that came through the API stay, unless a candidate has the same name. */
+      replace_sources?: boolean | undefined;
     };
     response: Replay | Backtest;
   };
@@ -4109,6 +4111,8 @@ export interface Api {
       yaml?: string | undefined;
       /** Decides with only the candidates. Otherwise they replace active policies of the same name or are added to them. */
       alone?: boolean | undefined;
+      /** The candidates replace all policies that came from policy sources, such as a folder. Policies that came through the API stay, unless a candidate has the same name. */
+      replace_sources?: boolean | undefined;
     };
     response: never;
   };
