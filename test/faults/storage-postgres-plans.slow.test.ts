@@ -119,7 +119,8 @@ it(
   async () => {
     assert.ok(server);
     const url = await server.database();
-    const storage = postgresStorage({ url, poolSize: 2, acceptUnsafeServer: true });
+    // On a loaded machine, preparing the rows of a transaction takes longer than the default.
+    const storage = postgresStorage({ url, poolSize: 2, acceptUnsafeServer: true, silenceTimeoutMs: 60_000 });
     await storage.open();
     const reads = prepareReads(postgresDialect.db, postgresDialect);
     const statements = { ...reads, ...reads.sums };

@@ -110,7 +110,10 @@ const parsed = (name: string, args: string[]) => ({
 
 const PACK_LENGTHS = [
   lengthTest("coding-agents", SHELL, "parsed", { 16: allow, 17: ask }, (length) =>
-    parsed("rg", Array.from({ length }, () => "src")),
+    parsed(
+      "rg",
+      Array.from({ length }, () => "src"),
+    ),
   ),
   lengthTest("coding-agents", SHELL, "parsed", { 1: ask, 2: allow, 3: ask }, (length) =>
     parsed("command", ["-v", "node", "npm"].slice(0, length)),
