@@ -44,7 +44,7 @@ export function pastActionWrites(t: Tables) {
       t.pastActions.set(keyOf(row), copyRow(row));
     },
     movePastAction(actionId: string, at: number) {
-      for (const row of [...t.pastActions.values()])
+      for (const row of t.pastActions.values())
         if (row.action_id === actionId && row.at < at) {
           t.pastActions.delete(keyOf(row));
           const moved = { ...row, at, until: row.until + at - row.at };
