@@ -79,7 +79,11 @@ async function enforced(over: object = {}): Promise<{ agent: string; policy: str
 }
 
 before(async () => {
-  service = await startService({ policy: POLICY, change: (config) => (config.approvals.trust_key_makers = true) });
+  service = await startService({
+    policy: POLICY,
+    pluginOptions: { "policy-files": { watch: true } },
+    change: (config) => (config.approvals.trust_key_makers = true),
+  });
   alice = (await makeKey(service, { name: "alice", preset: "approver", owner: "alice" })).key;
 });
 after(() => service.close());

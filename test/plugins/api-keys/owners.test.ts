@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { makeToken } from "../../../src/domain/tokens.ts";
 import { auditStore } from "../../../src/testing/index.ts";
+import { voteByLink } from "../../support/link-vote.ts";
 import { testNotifier } from "../../support/notifier.ts";
 import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, type Answer, type Service } from "../../support/service.ts";
@@ -111,7 +112,7 @@ test("if only one of the two owners is a user, no session, key or link approves"
     expires_at: row?.expires_at ?? 0,
   };
   const token = makeToken("link", claims, (message) => service.runtime.host.vault.mac("approval-link", message));
-  const voted = await service.call("POST", "/v1/approval-link/verdict", { key: null, body: { token, approve: true } });
+  const voted = await voteByLink(service, token, true);
   assert.deepEqual([voted.status, voted.body.code], [403, "SELF_APPROVAL"]);
   const { warnings } = await auditStore(service.storage);
   for (const name of ["Team", "Hand"])
