@@ -54,7 +54,7 @@ function operationKey({ tool, operation }: { tool: string; operation: string }):
   return JSON.stringify([foldName(tool), foldName(operation)]);
 }
 
-interface CoverageAudit {
+export interface CoverageAudit {
   fold(body: EntryBody): void;
   /** Counts again, and compares the list of statements in the store with the ledger. */
   check(reader: Reader & Pick<StorageReader, "documents">, fault: ReportFault): Promise<void>;

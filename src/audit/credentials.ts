@@ -2,7 +2,7 @@
 import { parseRfc3339 } from "../domain/time.ts";
 import type { EntryBody } from "./report.ts";
 
-interface CredentialsAudit {
+export interface CredentialsAudit {
   fold(body: EntryBody): void;
   /** Returns at most 20 sentences. @param now milliseconds */
   warnings(now: number): string[];

@@ -4,7 +4,7 @@ import type { DecisionEntry, ThrottleEntry } from "../domain/entries.ts";
 import { HOUR_MS, MAX_MEASURED, type RequestRate, throttleLimit, throttlePeriod } from "../domain/throttle.ts";
 import type { EntryBody } from "./report.ts";
 
-interface ThrottlesAudit {
+export interface ThrottlesAudit {
   /** Reads the entries in order. Throws for a throttling that contradicts earlier ones. */
   fold(body: EntryBody): void;
 }

@@ -53,7 +53,7 @@ const SHAPES: Readonly<Record<CopiedTable, Shape>> = {
 
 const selected = (db: Kysely<Tables>) => db.selectFrom("meta").select("name");
 
-interface TableStatements {
+export interface TableStatements {
   first: Statement;
   after: Statement;
   last: Statement;

@@ -22,7 +22,7 @@ import { param, params, toPlainRow, prepare, type SqlExecutor, type Statement } 
 
 type CutStatements = ReturnType<typeof prepareCut>;
 
-interface Part {
+export interface Part {
   find: Statement;
   remove: Statement;
 }
