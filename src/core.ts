@@ -86,7 +86,7 @@ export {
   parseStoredRequest,
 } from "./domain/request.ts";
 export { MAX_META_BYTES, commitMeta, countMetaBytes, decodeMeta } from "./domain/meta.ts";
-export { commitFacts, commitPast, decodePasts, findPast, restoreFacts } from "./domain/past.ts";
+export { commitFacts, commitPast, decodePasts, findPast, pastMatchesCommitments, restoreFacts } from "./domain/past.ts";
 export { commitSalted, decodeSalted, matchesCommitment } from "./domain/kept.ts";
 export { ERASABLE_PARTS, type ErasablePart, findErasureBlocker } from "./domain/erasure.ts";
 export { type RecordedKey, countPeople, listKeyMakers, principalsOfKeys } from "./domain/standing.ts";

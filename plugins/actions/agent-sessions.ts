@@ -58,10 +58,13 @@ const SessionRecord = Type.Object(
   },
 );
 
-/** Returns the session that a request carries; null if it has none. Throws INVALID_SESSION_TOKEN. */
+/**
+ * Returns the session that a request carries; null if it has none. Throws INVALID_SESSION_TOKEN. The pages of a signed-in
+ * user send the header with each request for another purpose, and have no session token.
+ */
 export function readSession(host: CoreHost, headers: Headers, credential: Credential): SessionFact | null {
   const token = headers.get(SESSION_HEADER);
-  if (token === null) return null;
+  if (token === null || credential.session !== undefined) return null;
   const claims = readSessionToken(token, macOf(host));
   if (claims === null) throw invalid("this service did not issue it; request one with POST /v1/agent-sessions");
   if (claims.key_id !== credential.key.id) throw invalid(`it was issued for the key ${claims.key_id}`);

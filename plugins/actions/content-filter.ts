@@ -1,5 +1,13 @@
 /** Selects actions to erase by the content of their request and result. */
-import { decodeEdit, decodeMeta, decodePasts, type JsonValue, parseStoredRequest } from "../../src/core.ts";
+import {
+  decodeEdit,
+  decodeMeta,
+  decodePasts,
+  decodeQuestions,
+  type JsonObject,
+  type JsonValue,
+  parseStoredRequest,
+} from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
@@ -27,30 +35,42 @@ export function createContentFilter(value: Scalar, pointer?: string): ContentFil
 const MIN_SUBJECT_LENGTH = 3;
 
 /**
- * Returns a filter for actions whose parameters, context, metadata or result mention a person: a text that contains the
- * identifier as a whole word, in any case, or the number. Throws VALIDATION_FAILED for an identifier that is too short.
+ * Returns a filter for actions whose parameters, context, metadata, result, questions or answers mention a person: a text or
+ * the name of a member that contains the identifier as a whole word, in any case and any Unicode form, or the number.
+ * Throws VALIDATION_FAILED for an identifier that is too short.
  */
 export function createSubjectFilter(subject: string): ContentFilter {
-  const wanted = subject.trim().toLowerCase();
+  const wanted = foldText(subject.trim());
   if (wanted.length < MIN_SUBJECT_LENGTH)
     throw validationError("/subject", `must have at least ${MIN_SUBJECT_LENGTH} characters, such as an e-mail address`);
   return (row) =>
-    [...contentsOf(row), readMeta(row)].some((content) => someScalar(content, (value) => mentions(value, wanted)));
+    [
+      // Without the names `params`, `context` and `result`, which every action has.
+      ...contentsOf(row).flatMap(Object.values),
+      readUnlessAltered(() => decodeMeta(row.meta)),
+      readUnlessAltered(() => questionTexts(row)),
+    ].some((content) => someScalar(content, (value) => mentions(value, wanted), "names too"));
 }
 
-/** Returns `{}` if someone altered the store: the audit reports that, and one such row must not end the search. */
-function readMeta({ meta }: ActionRow): JsonValue {
+/** Returns null if someone altered the store: the audit reports that, and one such row must not end the search. */
+function readUnlessAltered(read: () => JsonValue): JsonValue {
   try {
-    return decodeMeta(meta);
+    return read();
   } catch {
-    return {};
+    return null;
   }
 }
+
+const questionTexts = ({ questions }: ActionRow): string[] =>
+  decodeQuestions(questions).flatMap(({ question, answer }) => [question.text, answer?.text ?? ""]);
+
+/** "é" can be one character or two. */
+const foldText = (text: string): string => text.normalize("NFC").toLowerCase();
 
 /** Letters and digits around the identifier make it another one: "ann@example.org" is not in "joann@example.org". */
 function mentions(value: JsonValue, wanted: string): boolean {
   if (typeof value !== "string" && typeof value !== "number") return false;
-  const text = String(value).toLowerCase();
+  const text = foldText(String(value));
   for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + 1)) {
     const around = `${text.slice(0, at).slice(-1)} ${text.slice(at + wanted.length).slice(0, 1)}`;
     if (!/[\p{L}\p{N}]/u.test(around)) return true;
@@ -59,7 +79,7 @@ function mentions(value: JsonValue, wanted: string): boolean {
 }
 
 /** Returns the submitted request, the one that an approver changed it to, and the past actions that its decisions read. */
-function contentsOf(row: ActionRow): JsonValue[] {
+function contentsOf(row: ActionRow): JsonObject[] {
   const requests = [parseStoredRequest(row), decodeEdit(row.effective)?.request ?? null];
   const result = row.result === null ? null : (JSON.parse(row.result) as JsonValue);
   const past = decodePasts(row.past).flatMap(({ history = [] }) => history.flatMap(({ actions }) => actions));
@@ -76,12 +96,15 @@ function containsValue(content: JsonValue, value: Scalar): boolean {
 }
 
 /** Iterates instead of recursing, because values may be nested deeply. */
-function someScalar(content: JsonValue, test: (value: JsonValue) => boolean): boolean {
+function someScalar(content: JsonValue, test: (value: JsonValue) => boolean, names?: "names too"): boolean {
   const open: JsonValue[] = [content];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     if (typeof next !== "object" || next === null) {
       if (test(next)) return true;
-    } else open.push(...Object.values(next as Record<string, JsonValue>));
+      continue;
+    }
+    if (names !== undefined && !Array.isArray(next)) open.push(...Object.keys(next));
+    open.push(...Object.values(next as Record<string, JsonValue>));
   }
   return false;
 }

@@ -34,6 +34,12 @@ import { assertNotErased, rereadAction, visibleAction } from "./visible-action.t
 /** Maximum number of permits of one action. Each adds an entry to the ledger. */
 const MAX_PERMITS = 100;
 
+/**
+ * Maximum characters of the past data that decisions on an action read, from which on no further permit is issued. Each
+ * permit can add to them.
+ */
+const MAX_PAST = 1_048_576;
+
 /** Result of a request for a permit: the action after its redecision. */
 export interface PermitOutcome {
   row: ActionRow;
@@ -68,6 +74,11 @@ export async function grantPermit(host: CoreHost, credential: Credential, id: st
       throw new Refusal(
         "TOO_MANY_PERMITS",
         `${MAX_PERMITS} permits were issued for the action ${id}, which is the limit; start it with one of them, or submit it again`,
+      );
+    if (permits > 0 && (row.past?.length ?? 0) > MAX_PAST)
+      throw new Refusal(
+        "TOO_MANY_PERMITS",
+        `the decisions on the action ${id} read more past data than one action can store; start it with one of its permits, or submit it again`,
       );
     const approvals = await approvalsAtStart(host, tx, row, history);
     const redecision = await reevaluateAction(host, tx, row, history.basis);

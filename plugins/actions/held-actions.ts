@@ -35,7 +35,7 @@ export async function createHoldFinder(
   const checks = active.map((hold) => {
     if (hold.subject === null)
       return { hold, covers: (row: ActionRow) => namesAction(hold, { action_id: row.id, agent_id: row.agent_id }) };
-    const subject = openSubject(hold, stored.find(({ key }) => key === HELD_SUBJECTS.key(hold.id))?.value);
+    const subject = readSubject(hold, stored);
     if (subject === null)
       host.log.error(
         "the identifier of a legal hold is missing or was altered, so nothing is erased; run assent audit",
@@ -46,6 +46,22 @@ export async function createHoldFinder(
     return { hold, covers: subject === null ? () => true : orUnreadable(createSubjectFilter(subject)) };
   });
   return (row) => checks.find(({ covers }) => covers(row))?.hold ?? null;
+}
+
+/** Whether the identifier of a person under a hold cannot be read, so that nothing can be erased. */
+export async function hasUnreadableHold({
+  legalHolds,
+  documents,
+}: Pick<CoreHost, "legalHolds" | "documents">): Promise<boolean> {
+  const held = listActiveHolds(await legalHolds.list()).filter(({ subject }) => subject !== null);
+  if (held.length === 0) return false;
+  const stored = await documents.list({ prefix: HELD_SUBJECTS.key(""), limit: MAX_ACTIVE_HOLDS });
+  return held.some((hold) => readSubject(hold, stored) === null);
+}
+
+/** Returns the identifier of the person; null if it is missing or was altered. */
+function readSubject(hold: LegalHold, stored: Awaited<ReturnType<DocumentReader["list"]>>): string | null {
+  return openSubject(hold, stored.find(({ key }) => key === HELD_SUBJECTS.key(hold.id))?.value);
 }
 
 /** A request that cannot be parsed may mention the person, too. */

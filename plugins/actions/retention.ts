@@ -15,6 +15,7 @@ import {
 } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { addErasures, eraseActions, eraseParts, type ErasureResult, groupBySize } from "./erase-actions.ts";
+import { hasUnreadableHold } from "./held-actions.ts";
 
 const DAY = 86_400_000;
 /** Entries per page. The requests of one page are held in memory. */
@@ -77,7 +78,7 @@ export function createRetention(host: CoreHost): Retention {
     const { size } = await host.ledger.head();
     const done: ErasureResult = { erased: 0, altered: 0, held: 0, holds: [] };
     let at = passed;
-    /** The first action that is not due yet or still open: the next sweep starts there. */
+    /** The first action that is not due yet, still open or altered, or one before it: the next sweep starts there. */
     let firstRemaining = Infinity;
     while (at < size && !stopped && (await mine())) {
       const before = Math.min(size, at + PAGE);
@@ -86,7 +87,12 @@ export function createRetention(host: CoreHost): Retention {
       const rows = newest.filter(({ decision_seq }) => decision_seq >= at);
       const kept = rows.filter(({ request }) => request !== "");
       const over = kept.filter((row) => row.created_at < due && row[kind] !== null);
-      for (const group of groupBySize(over)) addErasures(done, await eraseGroup(host, kind, limit, group));
+      for (const group of groupBySize(over)) {
+        const result = await eraseGroup(host, kind, limit, group);
+        addErasures(done, result);
+        // Someone may restore the altered row.
+        if (result.altered > 0) firstRemaining = Math.min(firstRemaining, at);
+      }
       for (const { decision_seq, id, created_at } of kept) {
         const waits = created_at >= due || (await isOpen(id));
         if (waits) firstRemaining = Math.min(firstRemaining, decision_seq);
@@ -96,14 +102,16 @@ export function createRetention(host: CoreHost): Retention {
       await setImmediate();
     }
     const reached = Math.min(at, firstRemaining);
-    if (reached > passed) await storePosition(kind, reached, place?.version ?? null);
+    // While the identifier of a hold cannot be read, the hold covers every action. No scan starts when it is restored.
+    if (reached > passed && !(await hasUnreadableHold(host)))
+      await storePosition(kind, reached, place?.version ?? null);
     logErasures(host, kind, limit, done);
     return done.erased;
   }
 
   /**
-   * Altered and held actions count as closed, so that they do not block the actions after them. The release of a hold
-   * starts the scan again.
+   * Altered and held actions count as closed, so that they do not block the actions after them in this sweep. The release
+   * of a hold starts the scan again.
    */
   async function isOpen(id: string): Promise<boolean> {
     const row = await host.storage.action(id);

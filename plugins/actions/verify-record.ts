@@ -15,6 +15,7 @@ import {
   encodeRequest,
   type ErasablePart,
   equalBytes,
+  pastMatchesCommitments,
   type ExecutionEntry,
   hashLeaf,
   matchesCommitment,
@@ -81,6 +82,8 @@ export interface VerifiedHistory {
   approvals: readonly RecordedApproval[];
   /** What approvers asked the agent. */
   questions: readonly RecordedQuestion[];
+  /** Commitments to the past data that decisions read, in order. */
+  past: readonly string[];
   /** Commitment to the reported result. */
   result: string | null;
   /** Parts that were erased while the request was kept. */
@@ -110,15 +113,17 @@ export async function verifyAgainstLedger(
 }
 
 /**
- * Throws RECORD_ALTERED unless the texts of the request, the metadata, the result and the questions are the ones that the entries commit to.
+ * Throws RECORD_ALTERED unless the texts of the request, the metadata, the result, the questions and the past data are the
+ * ones that the entries commit to.
  * Without this check, an altered text could be erased although the original mentions a person under a legal hold.
  */
-export function verifyContent(row: ActionRow, { first, result, questions, erasedParts }: VerifiedHistory): void {
+export function verifyContent(row: ActionRow, { first, past, result, questions, erasedParts }: VerifiedHistory): void {
   const matches = {
     request: hasRecordedRequest(row),
     meta: matchesCommitment(first.meta, row.meta),
     result: hasRecordedResult(row, result),
     questions: questionsMatch(questions, row.questions),
+    past: pastMatchesCommitments(past, row.past),
   };
   const altered = Object.entries(matches)
     .filter(([part, isRecorded]) => !(isRecorded || (erasedParts as readonly string[]).includes(part)))
@@ -213,6 +218,7 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
     requirement: history.requirement,
     approvals: history.approvals,
     questions: history.questions,
+    past: history.past,
     result: history.result,
     erasedParts: history.erasedParts,
   };

@@ -24,6 +24,7 @@ import type { JsonValue } from "../domain/json.ts";
 import { commitDigest, commitResult, encodeRequest } from "../domain/request.ts";
 import type { ExceptionalVotesAudit } from "./exceptional-votes.ts";
 import type { GrantsAudit } from "./grants.ts";
+import { createRecordedHistoriesCheck, type CheckRecordedHistories } from "./recorded-histories.ts";
 import {
   withSubject,
   reportDifferences,
@@ -63,6 +64,7 @@ interface ActionsAudit {
 /** Audits all actions. Resolves to their number. */
 export async function auditActions(audit: ActionsAudit): Promise<number> {
   const { store, totals, fault } = audit;
+  const checkHistories = createRecordedHistoriesCheck(store);
   let before = totals.size;
   let [done, entries, votes] = [0, 0, 0];
   for (;;) {
@@ -75,7 +77,7 @@ export async function auditActions(audit: ActionsAudit): Promise<number> {
       await retryWhileFaulty(`action ${given.id}`, fault, async (report) => {
         row = row === null ? given : await store.action(given.id);
         if (row === null) report(`action ${given.id} disappeared from the store during the audit`);
-        else counted = await auditAction(audit, row, withSubject(`action ${given.id}`, report));
+        else counted = await auditAction(audit, row, checkHistories, withSubject(`action ${given.id}`, report));
       });
       entries += counted.entries;
       votes += counted.votes;
@@ -107,6 +109,7 @@ export async function auditActions(audit: ActionsAudit): Promise<number> {
 async function auditAction(
   audit: ActionsAudit,
   row: ActionRow,
+  checkHistories: CheckRecordedHistories,
   fault: ReportFault,
 ): Promise<{ entries: number; votes: number }> {
   const rows = await audit.store.entriesOfAction(row.id);
@@ -133,6 +136,7 @@ async function auditAction(
       if (row[part] !== null) fault(`its ${part} was erased, but is still in the store`);
     checkResult(row, history, fault);
     checkCommitments(row, own.map(entryOf), history, fault);
+    await checkHistories(row, fault);
   }
   await checkVotes(audit.store, row, history, fault);
   if (request !== null) {
@@ -244,8 +248,7 @@ function checkCommitments(
   history: ActionHistory,
   fault: ReportFault,
 ): void {
-  const commitments = entries.flatMap((entry) => ("facts" in entry ? (entry.facts.past ?? []) : []));
-  if (!pastMatchesCommitments(commitments, past))
+  if (!pastMatchesCommitments(history.past, past))
     fault("the history that its decisions read does not match the commitment in the ledger");
   const [first] = entries;
   const commitment = first?.type === "decision" ? first.meta : null;

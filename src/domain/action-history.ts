@@ -146,6 +146,8 @@ export interface ActionHistory {
   commitment: string;
   /** How an approver changed the request; null if no one did. */
   edit: RecordedEdit | null;
+  /** Commitments to the past data that its decisions read, in order. */
+  past: string[];
   /** Commitment to the reported result; null before it is reported. */
   result: string | null;
   /** Parts that were erased while the request was kept. */
@@ -212,6 +214,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     asked: requestForReview(first, false),
     commitment: first.commitment,
     edit: null,
+    past: entries.flatMap((entry) => ("facts" in entry ? (entry.facts.past ?? []) : [])),
     result: null,
     erasedParts: [],
     mayHaveRun: first.status === "allowed",

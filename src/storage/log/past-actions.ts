@@ -21,18 +21,20 @@ export function pastActionReads(t: Tables) {
         .filter((row) => row.policy === policy && row.basis === basis && row.subject === subject && row.at >= since)
         .sort((a, b) => b.at - a.at || (a.action_id < b.action_id ? 1 : -1))
         .slice(0, limit)
-        .flatMap(({ action_id }) => t.actions.get(action_id) ?? [])
-        .map(toPastAction),
+        .flatMap(({ action_id, at }) => {
+          const row = t.actions.get(action_id);
+          return row === undefined ? [] : toPastAction(row, at);
+        }),
   };
 }
 
-function toPastAction(row: ActionRow): PastActionRow {
+function toPastAction(row: ActionRow, at: number): PastActionRow {
   const { id, agent_id, tool, operation, status, decision, reason_code } = row;
-  const { created_at, expires_at, approved_until, started_at, erased_at } = row;
+  const { expires_at, approved_until, started_at, erased_at } = row;
   const request = row.request.length <= MAX_PAST_REQUEST ? row.request : null;
   const effective = row.effective !== null && row.effective.length > MAX_PAST_REQUEST ? "" : row.effective;
   const names = { id, agent_id, tool, operation, status, decision, reason_code };
-  return { ...names, created_at, expires_at, approved_until, started_at, erased_at, request, effective };
+  return { ...names, at, expires_at, approved_until, started_at, erased_at, request, effective };
 }
 
 const keyOf = (row: PastActionRef): string => compositeKey(row.policy, row.basis, row.subject, row.at, row.action_id);

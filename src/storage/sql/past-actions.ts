@@ -20,7 +20,6 @@ const COLUMNS = [
   "status",
   "decision",
   "reason_code",
-  "created_at",
   "expires_at",
   "approved_until",
   "started_at",
@@ -50,6 +49,7 @@ export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDial
       joinGivenRows(db.selectFrom(found.as("given") as never), "inner", "actions", isWanted, dialect)
         .select([
           ...COLUMNS.map((name) => `actions.${name}`),
+          "given.wanted_at as at",
           sql<string | null>`case when length(actions.request) <= ${LONGEST} then actions.request end`.as("request"),
           sql<string | null>`case when length(actions.effective) > ${LONGEST} then '' else actions.effective end`.as(
             "effective",

@@ -31,9 +31,9 @@ export function pastActionCases(test: Case): void {
     assert.deepEqual(ids(await again.pastActions({ ...HISTORY_SPAN, since: T0 + 3, limit: 10 })), []);
     const [row] = await again.pastActions({ ...HISTORY_SPAN, subject: "owner-2", limit: 10 });
     const { id, agent_id, tool, operation, status, decision, reason_code, request } = actionRow(4);
-    const { created_at, expires_at, approved_until, started_at, erased_at, effective } = actionRow(4);
+    const { expires_at, approved_until, started_at, erased_at, effective } = actionRow(4);
     const names = { id, agent_id, tool, operation, status, decision, reason_code, request, effective };
-    assert.deepEqual(row, { ...names, created_at, expires_at, approved_until, started_at, erased_at });
+    assert.deepEqual(row, { ...names, at: pastActionRow(4).at, expires_at, approved_until, started_at, erased_at });
     await assert.rejects(
       again.write((tx) => tx.insertPastAction(pastActionRow(1))),
       (error) => error instanceof StorageError,
@@ -63,7 +63,8 @@ export function pastActionCases(test: Case): void {
       assert.deepEqual(ids(await tx.pastActions({ ...HISTORY_SPAN, limit: 10 })), ["action-3", "action-2"]);
       await tx.movePastAction("action-2", T0 + 9);
       await tx.movePastAction("action-2", T0 + 5);
-      assert.deepEqual(ids(await tx.pastActions({ ...HISTORY_SPAN, since: T0 + 9, limit: 10 })), ["action-2"]);
+      const moved = await tx.pastActions({ ...HISTORY_SPAN, since: T0 + 9, limit: 10 });
+      assert.deepEqual([ids(moved), moved.map(({ at }) => at)], [["action-2"], [T0 + 9]]);
     });
     assert.deepEqual(await storage.pastActions({ ...HISTORY_SPAN, policy: "other", limit: 10 }), []);
     assert.equal(await storage.write((tx) => tx.prunePastActions(T0 + 102, 10)), 0);

@@ -64,26 +64,38 @@ describe("POST /v1/erasures", () => {
     }));
 
   test("erases what mentions a person, in any case and in meta, but no longer word, and records the cause without the person", () =>
-    filled({}, async ({ submit, erasures, kept, storage }) => {
+    filled({}, async ({ submit, erasures, kept, storage, call, admin }) => {
       const about = [
         await submit({ params: { text: "Write to Anna@Example.org, today" } }),
         await submit({ context: { rows: [{ mail: "anna@example.org" }] } }),
         await submit({ meta: { session: "anna@example.org" } }),
+        await submit({ params: { amounts: { "Anna@example.org": 5 } } }),
+        await submit({ tool: "ask" }),
       ];
+      const [asked] = about.slice(-1);
+      const question = { question: "Is it for anna@example.org?" };
+      for (const [path, body] of [
+        ["questions", question],
+        ["cancel", {}],
+      ] as const)
+        assert.equal((await call("POST", `/v1/actions/${asked}/${path}`, { key: admin, body })).status, 200, path);
       const others = [
         await submit({ params: { to: "joanna@example.org" } }),
         await submit({ params: { to: "anna@example.organic" } }),
       ];
       const counted = await erasures({ subject: "anna@example.org" });
-      assert.deepEqual([counted.body.matched, counted.body.erased], [3, 0]);
+      assert.deepEqual([counted.body.matched, counted.body.erased], [5, 0]);
       const done = await erasures({ subject: "anna@example.org", dry_run: false, reason: "request 4711" });
-      assert.deepEqual([done.body.matched, done.body.erased], [3, 3]);
+      assert.deepEqual([done.body.matched, done.body.erased], [5, 5]);
       assert.deepEqual(await kept(), others.toReversed());
       for (const id of about) {
         const entry = new TextDecoder().decode((await storage.entriesOfAction(id)).at(-1)?.bytes);
         assert.match(entry, /"cause":"subject".*"reason":"request 4711"/);
         assert.doesNotMatch(entry, /anna/i);
       }
+      await submit({ params: { to: "Ren\u00e9e" } });
+      assert.equal((await erasures({ subject: "Rene\u0301e" })).body.matched, 1);
+      assert.equal((await erasures({ subject: "params" })).body.matched, 0);
       for (const body of [{ subject: "an" }, { subject: "anna@example.org", value: "x" }])
         assert.equal((await erasures(body)).status, 422);
     }));
@@ -238,6 +250,22 @@ describe("retention", () => {
       await restart();
       await until("then the one that was pending", async () => (await kept()).length === 1);
       assert.deepEqual(await kept(), [more]);
+    }));
+
+  test("erases an altered action once its row is restored", () =>
+    filled({ ...days(10), broken: true }, async ({ submit, kept, clock, restart, storage, logged }) => {
+      const id = await submit();
+      const { status, updated_at } = (await storage.action(id)) ?? assert.fail();
+      const store = (result: string | null) =>
+        storage.write((tx) => tx.updateAction(id, { status }, { status, updated_at, result }));
+      await store("{}");
+      clock.now += 11 * DAY;
+      await restart();
+      await until("the sweep has ended", () => logged.some((line) => line.includes("differ from the ledger")));
+      assert.equal((await kept()).length, 1);
+      await store(null);
+      await restart();
+      await until("it is erased", async () => (await kept()).length === 0);
     }));
 
   test("erases nothing without configuration", () =>

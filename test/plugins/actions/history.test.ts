@@ -218,6 +218,28 @@ describe("histories", () => {
     assert.equal((await pay(0.5)).decision, "require_approval");
   });
 
+  test("a pause counts from the start of the last action", async () => {
+    const { key } = await makeKey(service, { name: "pauses", preset: "agent" });
+    const pay = () => submit({ tool: "pay", operation: "out", params: { amount: 1 } }, undefined, key);
+    const { id } = await pay();
+    service.clock.now += 60_000;
+    assert.equal((await service.call("POST", `/v1/actions/${id}/start`, { key, body: {} })).status, 200);
+    assert.equal((await pay()).decision, "require_approval");
+    service.clock.now += 11_000;
+    assert.equal((await pay()).decision, "allow");
+  });
+
+  test("an agent cannot lower a sum with a negative amount or a text", async () => {
+    for (const amount of [-1_000_000, "NaN"]) {
+      const { key } = await makeKey(service, { name: `amount ${amount}`, preset: "agent" });
+      const pay = (paid: unknown) =>
+        submit({ tool: "pay", operation: "out", params: { amount: paid } }, undefined, key);
+      await pay(amount);
+      service.clock.now += 11_000;
+      assert.equal((await pay(1)).reason_code, "CONDITION_ERROR", String(amount));
+    }
+  });
+
   test("concurrent actions of one agent are counted one after the other", async () => {
     const body = { agent_id: "crowd", tool: "pay", operation: "out", params: { amount: 60 } };
     const { key } = await makeKey(service, { name: "crowd", preset: "agent" });
@@ -262,6 +284,17 @@ describe("histories", () => {
           body: { ...body, dry_run: false, reason: "r" },
         })
       ).body;
+    // The copy in the later action cannot be removed to evade a legal hold.
+    const { past, status, updated_at } = (await service.storage.action(second)) ?? assert.fail();
+    const change = (text: string | null) =>
+      service.storage.write((tx) => tx.updateAction(second, { status }, { status, updated_at, past: text }));
+    await change(null);
+    const refused = await service.call("POST", `/v1/actions/${second}/erase`, {
+      key: service.admin,
+      body: { reason: "r" },
+    });
+    assert.equal(refused.body.code, "RECORD_ALTERED");
+    await change(past);
     const { erased } = await erase({ value: "anna@example.org", pointer: "/params/host" });
     assert.equal(erased, 2);
     assert.equal((await erase({ value: "anna@example.org" })).erased, 1);

@@ -195,7 +195,10 @@ test("with release_approvals: 2, no one releases a hold alone", () =>
   }));
 
 test("nothing is erased while the identifier of a held person was removed or changed in the store, and the audit reports it", async () => {
-  const service = await startService({ policy: "policy: p\nrules: []\n" });
+  const service = await startService({
+    policy: "policy: p\nrules: []\n",
+    change: (config) => void (config.retention.request_days = 10),
+  });
   const client = clientOf(service);
   const id = await client.submit({ params: { to: "nobody in particular" } });
   const { body } = await client.hold({ subject: MARY });
@@ -206,5 +209,10 @@ test("nothing is erased while the identifier of a held person was removed or cha
     await tx.putDocument("actions", key, value, row?.version ?? null);
   });
   assert.deepEqual(refused(await client.erase(id)), [409, "ACTION_HELD"]);
+  // The retention period does not pass the action either, because restoring the identifier starts no new scan.
+  service.clock.now += 11 * DAY;
+  await service.restart();
+  await until("the sweep has ended", () => service.logged.some((line) => line.includes("under legal hold")));
+  assert.equal(await service.storage.document("actions", "retention/request"), null);
   await assert.rejects(service.close(), /identifier of the legal hold .* does not match its commitment/);
 });

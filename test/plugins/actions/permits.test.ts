@@ -213,6 +213,18 @@ describe("a permit", () => {
     assert.equal((await replayed(id)).redecisions.length, 100);
   });
 
+  test("no further permit is issued once the decisions on the action have read too much past data", async () => {
+    const id = await approved();
+    assert.equal((await post(id, "permit")).status, 200);
+    const { status, updated_at } = (await service.storage.action(id)) ?? assert.fail();
+    const store = (past: string | null) =>
+      service.storage.write((tx) => tx.updateAction(id, { status }, { status, updated_at, past }));
+    await store("x".repeat(1_048_577));
+    assert.deepEqual(said(await post(id, "permit")), [409, "TOO_MANY_PERMITS"]);
+    await store(null);
+    assert.equal((await post(id, "permit")).status, 200);
+  });
+
   test("a caller other than the submitter needs a permit, and an altered one is rejected for the submitter too", async () => {
     const { id } = (await submit("go")).body;
     const { permit } = (await submit("go", { prefer: "permit" })).body;

@@ -110,6 +110,12 @@ test("a vote in a session counts as the user's, and is recorded with the user's 
   );
 });
 
+test("the header of pages is no session token of an agent", async () => {
+  const ada = await invite(service, { name: "Ada who submits", roles: ["admin"] });
+  const { status, body } = await ada.call("POST", "/v1/gate/decide", ASKED);
+  assert.equal(status, 200, JSON.stringify(body));
+});
+
 test("a session that was ended by the user or an admin is rejected from that response on", async () => {
   const eve = await invite(service, { name: "Eve", roles: ["viewer"] });
   const first = eve.cookie;

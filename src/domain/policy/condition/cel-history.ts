@@ -3,6 +3,7 @@
  * `history.count(h, test)`, `history.sum(h, test, number)`, which is a double, and `history.last(h, test)`, which is the
  * newest action that passes the test, or null.
  */
+import { celFunc, CelScalar } from "@bufbuild/cel";
 import { childrenOf, type CallExpr, type Expr, type ParsedExpression } from "./cel-tree.ts";
 
 /** The variable that has the past actions. */
@@ -17,6 +18,24 @@ export const HISTORY_MACROS: Readonly<Record<string, string>> = {
 };
 
 const ACCUMULATOR = "@result";
+
+/** Converts what `history.sum` adds. No expression can call it, because no name begins with "@". */
+const SUMMAND = "@sum";
+
+/** Throws for a negative number, NaN and infinity: with one such action, an agent could lower the sum of all others. */
+function toSummand(value: number): number {
+  if (value >= 0 && value < Infinity) return value;
+  throw new Error("the number is negative or not finite");
+}
+
+const { DOUBLE, INT, UINT } = CelScalar;
+
+/** What the expanded macros call. A text is no summand: it would have to be converted, and the author decides how. */
+export const HISTORY_FUNCTIONS: readonly unknown[] = [
+  celFunc(SUMMAND, [INT], DOUBLE, (value) => toSummand(Number(value))),
+  celFunc(SUMMAND, [UINT], DOUBLE, ({ value }) => toSummand(Number(value))),
+  celFunc(SUMMAND, [DOUBLE], DOUBLE, toSummand),
+];
 
 /** Replaces a call of a macro. A call in another form stays as it is, and no function has its name. */
 export function expandHistoryMacro(expr: Expr, call: CallExpr, { sourceInfo }: ParsedExpression): void {
@@ -50,7 +69,7 @@ export function expandHistoryMacro(expr: Expr, call: CallExpr, { sourceInfo }: P
     sum: () => ({
       start: constant({ case: "doubleValue", value: 0 }),
       goesOn: yes,
-      step: so(applied("_+_", found, applied("double", value as Expr))),
+      step: so(applied("_+_", found, applied(SUMMAND, value as Expr))),
     }),
     last: () => ({ start: none, goesOn: applied("_==_", found, none), step: so(named(variable)) }),
   };

@@ -17,6 +17,7 @@ import {
   type CelList,
 } from "@bufbuild/cel";
 import { CONVERSIONS, REMOVED_CONVERSIONS } from "./cel-conversions.ts";
+import { HISTORY_FUNCTIONS } from "./cel-history.ts";
 import { CEL_LIBRARY_FUNCTIONS } from "./cel-library.ts";
 import { NETWORK } from "./cel-network.ts";
 import { concatLists, listContains, equalValues } from "./cel-lists.ts";
@@ -151,6 +152,7 @@ const overrides = [
   celFunc("_>_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) > 0),
   celFunc("_>=_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) >= 0),
   ...CEL_LIBRARY_FUNCTIONS,
+  ...HISTORY_FUNCTIONS,
   ...NETWORK,
 ] as unknown as CelFunction[];
 

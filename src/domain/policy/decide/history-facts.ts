@@ -59,7 +59,8 @@ export interface PastActionRow {
   status: ActionStatus;
   decision: Effect;
   reason_code: ReasonCode;
-  created_at: number;
+  /** Time under which the action is in the history. Milliseconds. */
+  at: number;
   expires_at: number | null;
   approved_until: number | null;
   started_at: number | null;
@@ -129,7 +130,7 @@ function toPastAction(row: PastActionRow, { members }: CompiledHistory, now: num
   const read = erased_at === null ? effectiveRequest({ request, effective }) : null;
   return {
     agent: row.agent_id,
-    at: toRfc3339(row.created_at),
+    at: toRfc3339(row.at),
     context: read === null ? null : selectMembers(read.context, members.context),
     id: row.id,
     may_have_run: mayHaveRun(row),
@@ -153,14 +154,19 @@ function statusAt({ status, expires_at, approved_until }: PastActionRow, now: nu
   return end !== null && end <= now ? "expired" : status;
 }
 
-/** Whether the action was ever allowed or approved. The holder of a permit can use it outside the service. */
+/**
+ * Whether the action might have been allowed or approved. The holder of a permit can use it outside the service. The row
+ * does not tell whether an action that the policies or a machine reviewer denied later was approved before, so the
+ * result is true for these.
+ */
 function mayHaveRun({ decision, reason_code, approved_until, started_at }: PastActionRow): boolean {
   return (
     decision === "allow" ||
     approved_until !== null ||
     started_at !== null ||
     reason_code === "MORE_APPROVALS_NEEDED" ||
-    reason_code === "NO_LONGER_ALLOWED"
+    reason_code === "NO_LONGER_ALLOWED" ||
+    reason_code === "REVIEWER_DENIED"
   );
 }
 
@@ -171,9 +177,9 @@ export function findHistoryPlaces(evaluation: Evaluation, effect: Effect): Histo
     if ((effect === "deny" && !history.includeDenied) || !belongsTo(policy, history, evaluation)) return [];
     const owner = findOwner(policy, history, evaluation);
     if ("fault" in owner) return [];
-    // An action that waits for approval can start long after its submission, and counts from its start then.
-    const waits = effect === "require_approval" ? MAX_WAIT_MS + MAX_VALIDITY_MS : 0;
-    const until = evaluation.now + longestWindow(history.window) + waits;
+    // An action can start long after its submission, and counts from its start then. An allowed one can wait, too: later
+    // policies or an edit can require approval.
+    const until = evaluation.now + longestWindow(history.window) + MAX_WAIT_MS + MAX_VALIDITY_MS;
     return [{ policy: policy.name, basis: history.ownerBasis, subject: owner.subject, until }];
   });
 }

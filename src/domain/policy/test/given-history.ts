@@ -50,14 +50,14 @@ export function withGivenHistory(
   if (missing.length === 0) return facts;
   const rows = given
     .map((action, i) => givenRow(compiled, request, facts, now, action, i))
-    .sort((a, b) => b.row.created_at - a.row.created_at);
+    .sort((a, b) => b.row.at - a.row.at);
   const inHistory = (read: HistoryRead): PastActionRow[] =>
     rows
       .filter(
         ({ row, places }) =>
           read.span !== null &&
-          row.created_at >= read.span.since &&
-          row.created_at < now &&
+          row.at >= read.span.since &&
+          row.at < now &&
           places.some(({ policy, subject }) => policy === read.span?.policy && subject === read.span.subject),
       )
       .map(({ row }) => row);
@@ -93,7 +93,7 @@ function givenRow(
     status,
     decision: effect,
     reason_code: "POLICY_RULE",
-    created_at: at,
+    at,
     expires_at: null,
     approved_until: null,
     started_at: null,

@@ -1,0 +1,50 @@
+/**
+ * Compares the past actions that decisions read with the actions themselves. Decisions read them without their entries, so
+ * someone could change a row, let a decision read it, and change it back.
+ */
+import type { ActionRow } from "../contract/storage.ts";
+import { decodePasts } from "../domain/past.ts";
+import type { PastAction } from "../domain/policy/policy-types.ts";
+import type { AuditedStore, ReportFault } from "./report.ts";
+
+/** Actions of one history are close together in the ledger, so few of them need to be remembered. */
+const MAX_REMEMBERED = 10_000;
+
+type Named = Pick<ActionRow, "agent_id" | "tool" | "operation">;
+
+/** Reports the past actions of a row that have another agent, tool or operation than the action with their id. */
+export type CheckRecordedHistories = (row: Pick<ActionRow, "past">, fault: ReportFault) => Promise<void>;
+
+/** Returns the check for one audit, which compares each action's own row with its entries. */
+export function createRecordedHistoriesCheck(store: Pick<AuditedStore, "action">): CheckRecordedHistories {
+  const remembered = new Map<string, Named>();
+
+  async function findNames(id: string): Promise<Named | null> {
+    const known = remembered.get(id);
+    if (known !== undefined) return known;
+    const row = await store.action(id);
+    if (row === null) return null;
+    const [oldest] = remembered.keys();
+    if (oldest !== undefined && remembered.size >= MAX_REMEMBERED) remembered.delete(oldest);
+    const { agent_id, tool, operation } = row;
+    remembered.set(id, { agent_id, tool, operation });
+    return { agent_id, tool, operation };
+  }
+
+  return async ({ past }, fault) => {
+    for (const { id, agent, tool, operation } of listPastActions(past)) {
+      const names = await findNames(id);
+      if (names === null) fault(`its decision read the past action ${id}, which is not in the store`);
+      else if (names.agent_id !== agent || names.tool !== tool || names.operation !== operation)
+        fault(`its decision read the past action ${id} with another agent, tool or operation`);
+    }
+  };
+}
+
+/** Returns each past action once, unless decisions read it with different names. */
+function listPastActions(past: string | null): PastAction[] {
+  const actions = decodePasts(past).flatMap(({ history = [] }) => history.flatMap((fact) => fact.actions));
+  return [
+    ...new Map(actions.map((one) => [JSON.stringify([one.id, one.agent, one.tool, one.operation]), one])).values(),
+  ];
+}
