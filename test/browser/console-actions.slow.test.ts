@@ -82,7 +82,9 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
         await console_.service.call("POST", "/v1/actions", { body: { ...ALLOWED, agent_id: "night-bot" } });
     };
     const idsOf = (from: Page) =>
-      from.locator('tbody tr a[href^="#/actions/"]').evaluateAll((links) => links.map((link) => link.getAttribute("href") ?? ""));
+      from
+        .locator('tbody tr a[href^="#/actions/"]')
+        .evaluateAll((links) => links.map((link) => link.getAttribute("href") ?? ""));
     await submit(60);
     const { page } = await console_.visit(console_.service.admin, "#/actions?agent_id=night-bot");
     await page.locator(".live.live").waitFor();
