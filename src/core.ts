@@ -89,11 +89,18 @@ export { MAX_META_BYTES, commitMeta, countMetaBytes, decodeMeta } from "./domain
 export { commitFacts, commitPast, decodePasts, findPast, pastMatchesCommitments, restoreFacts } from "./domain/past.ts";
 export { commitSalted, decodeSalted, matchesCommitment } from "./domain/kept.ts";
 export { ERASABLE_PARTS, type ErasablePart, findErasureBlocker } from "./domain/erasure.ts";
-export { type RecordedKey, countPeople, listKeyMakers, principalsOfKeys } from "./domain/standing.ts";
+export {
+  type RecordedKey,
+  countPeople,
+  isNewPerson,
+  isOfUnknownPerson,
+  listKeyMakers,
+  principalsOfKeys,
+} from "./domain/standing.ts";
 export { type TokenCheckResult, type TokenClaims, checkToken, decodeToken, makeToken } from "./domain/tokens.ts";
 export { type GroupLimits, intersectLimits } from "./domain/groups.ts";
 export { type Visibility, canSee, uniteVisibility } from "./domain/visibility.ts";
-export { principalsBehindVote } from "./http/resource/vote-principals.ts";
+export { identitiesOf, peopleBehind, principalsBehindVote } from "./http/resource/vote-principals.ts";
 export { confirmWithScope } from "./http/resource/confirm-scope.ts";
 
 export {

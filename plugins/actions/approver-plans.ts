@@ -8,7 +8,7 @@ import {
   type CountedVote,
   evaluatePlanProgress,
   type Gesture,
-  isSameOwner,
+  identitiesOf,
   type LedgerTransaction,
   listKeyMakers,
   strictestOversightMode,
@@ -86,7 +86,7 @@ function rotasOf(host: CoreHost, { principal, key_id }: Approver, at: number): s
 
 /**
  * False if the requester is unknown, because the submitting key has no owner. The requester is in the groups of the key's
- * owner, of the people who made the key, and of users with the owner's name.
+ * owner, of the people who made the key, and of users who have or had such a name.
  */
 function isIndependent(host: CoreHost, row: SubmittedAction, groups: readonly string[], { users }: Moment): boolean {
   const owner = row.submitted_owner;
@@ -94,14 +94,8 @@ function isIndependent(host: CoreHost, row: SubmittedAction, groups: readonly st
   const makers = host.config.approvals.trust_key_makers
     ? []
     : listKeyMakers(row.submitted_by, (id) => host.keys.recordedKey(id));
-  const people = [...users.values()].filter(
-    ({ id, name }) => isSameOwner(name, owner) || makers.some((maker) => maker.id === id),
-  );
-  const principals = [
-    principalOfOwner(owner),
-    ...principalsOfKeys(makers),
-    ...people.map(({ id }) => principalOfUser(id)),
-  ];
+  const principals = identitiesOf(host, [principalOfOwner(owner), ...principalsOfKeys(makers)]);
+  const people = [...users.values()].filter(({ id }) => principals.includes(principalOfUser(id)));
   const requester = new Set([
     ...principals.flatMap((principal) => host.groups.of(principal)),
     ...people.flatMap((user) => user.groups),

@@ -4,8 +4,7 @@ import {
   canSee,
   confirmWithScope,
   type CoreHost,
-  listKeyMakers,
-  principalsOfKeys,
+  peopleBehind,
   SELF_RELATION_REASONS,
   toActor,
 } from "../../src/core.ts";
@@ -13,8 +12,8 @@ import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import { selfApprovalRelation } from "./self-approval.ts";
 
 /**
- * Closes the review. Throws REVIEWER_NOT_ELIGIBLE for the person who broke the glass, and for the person behind the agent,
- * with any of their keys.
+ * Closes the review. Throws REVIEWER_NOT_ELIGIBLE for the person who broke the glass, for the person behind the agent, with
+ * any of their keys, and for a key without an owner who is a user.
  */
 export function reviewBreakGlass(
   host: CoreHost,
@@ -38,8 +37,10 @@ export function reviewBreakGlass(
     if (row === null) throw notFound(id);
     const self = selfApprovalRelation(host, row, who);
     if (self !== null) throw notEligible(`${SELF_RELATION_REASONS[self]}; someone else must review it`);
-    const approver = peopleOf(host, use.by.principal, use.by.key_id);
-    if (peopleOf(host, who.principal, who.key.id).some((principal) => approver.includes(principal)))
+    if (host.keys.isUnknownOwner(who.key.owner))
+      throw notEligible("your key has no owner who is a user, so you might be the person who broke the glass; sign in");
+    const approver = peopleBehind(host, use.by);
+    if (peopleBehind(host, { principal: who.principal, key_id: who.key.id }).some((each) => approver.includes(each)))
       throw notEligible("you broke the glass, or your key counts as that person; someone else must review it");
     const { agent_id, tool, operation, action_id: related_action } = use;
     tx.record({
@@ -66,11 +67,6 @@ export function visibleUse(use: BreakGlassUse | undefined, id: string, credentia
 
 export function maySeeUse({ agent_id, tool }: BreakGlassUse, { visibility }: Credential): boolean {
   return canSee(visibility, { agent_id, tool, submitted_by: null });
-}
-
-/** Returns everyone behind a credential, also where `approvals.trust_key_makers` lets their votes count separately. */
-function peopleOf(host: CoreHost, principal: string, keyId: string): string[] {
-  return [principal, ...principalsOfKeys(listKeyMakers(keyId, (id) => host.keys.recordedKey(id)))];
 }
 
 function notFound(id: string): Refusal {

@@ -391,7 +391,7 @@ export function cancelAction(
 ): Promise<ActionRow> {
   return transactAndReport(host, async (tx) => {
     const who = await tx.confirm(credential);
-    return cancelVisibleAction(tx, who, await visibleAction(tx, id, who), reason);
+    return cancelVisibleAction(host, tx, who, await visibleAction(tx, id, who), reason);
   });
 }
 
@@ -400,13 +400,14 @@ export function cancelAction(
  * @param who the caller, confirmed under the lock
  */
 export async function cancelVisibleAction(
+  host: CoreHost,
   tx: LedgerTransaction,
   who: Credential,
   row: ActionRow,
   reason: string | null,
 ): Promise<ActionRow> {
   const { id } = row;
-  if (!isSubmitter(row, who) && !who.hasScope("admin")) {
+  if (!isSubmitter(host, row, who) && !who.hasScope("admin")) {
     throw new Refusal("NOT_THE_SUBMITTER", `only the key that submitted the action, or an admin, can cancel it`);
   }
   if (isOverdue(row, tx.now)) return expirePending(tx, row);

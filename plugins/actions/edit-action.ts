@@ -19,6 +19,7 @@ import {
   encodeRequest,
   Evaluation,
   type LedgerTransaction,
+  isOfUnknownPerson,
   principalsBehindVote,
   selectCountedLimits,
   toActor,
@@ -94,13 +95,16 @@ function assertMayEdit(
   // A delegation lets the delegate vote in the delegator's place, not change the request.
   if (session !== null && !canSee(session.visibility, row))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", "your own groups do not cover this agent and tool");
+  const principals = principalsBehindVote(host, actor);
+  if (isOfUnknownPerson(principals))
+    throw editRefusal("your key has no owner, so nobody else could approve the change; sign in to change the request");
   if (history.edit !== null)
     throw editRefusal("an approver has changed the request already; reject it, and let the agent submit another one");
   if (history.mayHaveRun)
     throw editRefusal("the action was allowed before and may have run; reject it, or approve it as it is");
   const vote = {
     ...readApproverStanding(host, row, { ...actor, groups }, requirement.approvers, tx),
-    principals: principalsBehindVote(host, actor),
+    principals,
     self: false,
     break_glass: false,
     // The person who approves the changed request signs the vote.

@@ -4,6 +4,7 @@ import {
   confirmWithScope,
   type CoreHost,
   countPeople,
+  isNewPerson,
   findCreatedResource,
   HELD_SUBJECTS,
   type IdempotentCall,
@@ -90,9 +91,10 @@ export function releaseHold(host: CoreHost, credential: Credential, id: string, 
       throw new Refusal("HOLD_RELEASED", `the legal hold ${id} was released at ${toRfc3339(before.released_at)}`);
     const by = toActor(current.key, current.principal);
     const people = before.releases.map((release) => principalsBehindVote(host, release.by));
-    const approvals = countPeople([...people, principalsBehindVote(host, by)]);
+    const releaser = principalsBehindVote(host, by);
+    const approvals = countPeople([...people, releaser]);
     const needed = host.config.legal_hold.release_approvals;
-    if (approvals <= countPeople(people) && approvals < needed)
+    if (!isNewPerson(people, releaser) && approvals < needed)
       throw new Refusal(
         "ALREADY_VOTED",
         `${current.principal}, or a person who shares its vote through a key, has already requested to release the hold; ${needed} people are needed`,

@@ -58,7 +58,9 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
       policy,
       rule,
       ...(set === undefined ? {} : presentRequest(set, { ...row, params, context })),
-      ...(status === "pending_approval" ? await compareRequest(host, row, { all: true }) : {}),
+      ...(status === "pending_approval"
+        ? await compareRequest(host, row, host.groups.visibility(host.groups.of(approver)))
+        : {}),
       request_hash: effectiveHash(row),
       approvals: renderVotes(votes),
       approvals_needed: row.quorum,

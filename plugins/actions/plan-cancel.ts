@@ -27,7 +27,7 @@ export function cancelPlan(
         "ACTION_NOT_PENDING",
         `no action of the plan ${id} is pending; an admin can also cancel those that may start`,
       );
-    for (const row of open) await cancelVisibleAction(tx, who, row, reason);
+    for (const row of open) await cancelVisibleAction(host, tx, who, row, reason);
     return readVisiblePlanRows(tx, id, who);
   });
 }

@@ -7,7 +7,8 @@ import {
   type ApproverPlan,
   canSee,
   type CoreHost,
-  countPeople,
+  isNewPerson,
+  isOfUnknownPerson,
   type CountedVote,
   principalOfUser,
   type RecordedApproval,
@@ -111,7 +112,9 @@ export function exceptEditor(
 ): Standings {
   if (edit === null) return { standings, excluded };
   const editor = principalsOf(host, edit.by, null);
-  const others = standings.filter(({ principals }) => !principals.some((principal) => editor.includes(principal)));
+  const others = isOfUnknownPerson(editor)
+    ? []
+    : standings.filter(({ principals }) => isNewPerson([editor], principals));
   const why = "whoever changed this request counts as its maker, so someone else must approve it";
   return { standings: others, excluded: others.length < standings.length ? [...excluded, why] : excluded };
 }
@@ -130,8 +133,7 @@ export function chooseStanding(
   terms: VoteTerms,
 ): { standing: Standing; vote: CountedVote } | Ineligibility {
   const people = earlier.map(({ principals }) => principals);
-  const before = countPeople(people);
-  const fresh = standings.filter(({ principals }) => countPeople([...people, principals]) > before);
+  const fresh = standings.filter(({ principals }) => isNewPerson(people, principals));
   const options = fresh.map((standing) => ({ standing, vote: { ...standing, ...terms } }));
   const counted = options.map(({ vote }) => countPlans(requirement, earlier, vote, terms.at));
   const best = options[counted.indexOf(Math.max(...counted))];
@@ -152,9 +154,8 @@ export function chooseStanding(
 /** Throws ALREADY_VOTED if, in every possible standing, the voter is a person who has already approved. */
 export function assertNewPerson(earlier: readonly CountedVote[], { standings }: Standings): void {
   const people = earlier.map(({ principals }) => principals);
-  const before = countPeople(people);
-  const isKnown = ({ principals }: Standing): boolean => countPeople([...people, principals]) <= before;
-  if (standings.length > 0 && standings.every(isKnown)) throw samePersonError();
+  if (standings.length > 0 && standings.every(({ principals }) => !isNewPerson(people, principals)))
+    throw samePersonError();
 }
 
 const DELEGATOR_VOTED = "a user who delegated to you has voted already, so your vote in their place would not count";
@@ -167,7 +168,7 @@ function explain({ refusal, groups }: Ineligibility, reasons: readonly string[])
 function samePersonError(): Refusal {
   return new Refusal(
     "ALREADY_VOTED",
-    "your vote and an earlier one count as one person: one key created the other, both have a common creator, or one of you voted in the place of the other. You can still deny. For a second approval, use a key from another creator or a link from a channel, or ask the operator about approvals.trust_key_makers",
+    "your vote and an earlier one count as one person: one key created the other, both have a common creator, one of you voted in the place of the other, or your key has no owner. You can still deny. For a second approval, use a key from another creator or a link from a channel, or ask the operator about approvals.trust_key_makers",
   );
 }
 

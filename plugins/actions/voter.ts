@@ -17,6 +17,7 @@ import {
   type SelfRelation,
   toActor,
   type TokenCheckResult,
+  type Users,
   type VoteStatement,
 } from "../../src/core.ts";
 import { assertMayConfirm } from "./approver-plans.ts";
@@ -165,10 +166,13 @@ function assertSigned(
     throw new Refusal("VOTE_SIGNATURE_INVALID", "the passkey was removed since you signed");
 }
 
-/** Verifies a link token. It is valid while the configuration names its recipient in a channel of the decision. */
+/**
+ * Verifies a link token. It is valid while the configuration names its recipient in a channel of the decision, and the
+ * recipient is not a user who was ended.
+ */
 export async function verifyLinkVoter(
   host: CoreHost,
-  tx: Pick<StorageReader, "entriesOfAction">,
+  tx: Pick<StorageReader, "entriesOfAction"> & { users?: Users },
   row: ActionRow,
   token: string,
 ): Promise<Voter> {
@@ -181,6 +185,8 @@ export async function verifyLinkVoter(
       `the link was sent to ${principal}, who is no longer in a channel of this decision; decide with a key, or ask the operator`,
     );
   }
+  if (host.keys.isEndedOwner(owner, tx.users))
+    throw new Refusal("TOKEN_INVALID", `the link was sent to ${principal}, a user who was ended`);
   const groups = host.groups.of(principal);
   if (!canSee(host.groups.visibility(groups), row))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", `the groups of ${principal} do not cover this agent and tool`);

@@ -200,15 +200,16 @@ async function create(
 }
 
 /**
- * Returns the owner of a new key: a user's key belongs to that user unless the body says otherwise. Throws
+ * Returns the owner of a new key: unless the body says otherwise, the user or the owner of the key that creates it. Throws
  * VALIDATION_FAILED if the key needs an owner, or if the owner cannot be one.
  */
 function requestedOwner(
   { owner }: schema.KeyBody,
   scopes: readonly Scope[],
-  { session }: Pick<Credential, "session">,
+  { session, key }: Pick<Credential, "session" | "key">,
 ): string | null {
-  const requested = owner === undefined && session !== undefined ? principalOfUser(session.user.id) : (owner ?? null);
+  const own = session === undefined ? key.owner : principalOfUser(session.user.id);
+  const requested = owner === undefined ? own : owner;
   if (requested === null && hasScope(scopes, "approvals:decide"))
     throw ownerFault(
       `a key that may approve (${scopes.includes("admin") ? "admin" : "approvals:decide"}) needs an owner, because votes are counted by person`,
@@ -227,7 +228,7 @@ function findOwner({ users }: LedgerTransaction, owner: string): string {
   const found = resolveOwner(users, owner);
   if ("owner" in found) return found.owner;
   throw ownerFault(
-    `the owner of a key must be an active user: ${found.fault}. For a key of an agent that no person is behind, set agent_id and no owner`,
+    `the owner of a key must be an active user: ${found.fault}. For a key of an agent that no person is behind, set agent_id, and owner to null`,
     "the name of an active user, or user:<id>",
   );
 }

@@ -4,6 +4,7 @@ import {
   confirmWithScope,
   type CoreHost,
   countPeople,
+  isNewPerson,
   findCreatedResource,
   findRulesStopped,
   type IdempotentCall,
@@ -93,10 +94,10 @@ export function liftStop(host: CoreHost, credential: Credential, id: string, com
     if (!isStopActive(before, tx.now)) throw new Refusal("STOP_OVER", `the stop ${id} was already lifted or has ended`);
     const by = toActor(who.key, who.principal);
     const people = before.lifts.map((lift) => principalsBehindVote(host, lift.by));
-    const earlier = countPeople(people);
-    const approvals = countPeople([...people, principalsBehindVote(host, by)]);
+    const lifter = principalsBehindVote(host, by);
+    const approvals = countPeople([...people, lifter]);
     const needed = host.config.stop.lift_approvals;
-    if (approvals <= earlier && approvals < needed)
+    if (!isNewPerson(people, lifter) && approvals < needed)
       throw new Refusal(
         "ALREADY_VOTED",
         `${who.principal}, or a person who shares its vote through a key, has already requested to lift the stop; ${needed} people are needed`,

@@ -15,17 +15,21 @@ import {
   findUser,
   hasEnrolled,
   hasScope,
-  isSameOwner,
   createEnrolmentLinkRecord,
   listKeyMakers,
   newUser,
   parseRfc3339,
+  principalOfKey,
+  principalOfOwner,
+  principalOfUser,
+  type RecordedKey,
   type Role,
   scopesOfRoles,
   type User,
   type UserEntry,
   type Users,
 } from "../../src/core.ts";
+import type { KeyRow } from "../../src/storage/index.ts";
 import { endDelegationsOf } from "./delegation-entries.ts";
 import { ERRORS } from "./user-errors.ts";
 import type { Sessions } from "./sessions.ts";
@@ -140,8 +144,10 @@ export async function endUserIn(
   reason: string | null,
 ): Promise<{ user: User; revoked_keys: string[] }> {
   const revoked_keys: string[] = [];
-  for (const key of await tx.keys()) {
-    if (key.revoked_at !== null || !isKeyOf(host, before, key)) continue;
+  const keys = await tx.keys();
+  const isTheirs = keysOf(host, before, keys);
+  for (const key of keys) {
+    if (key.revoked_at !== null || !isTheirs(key)) continue;
     await tx.revokeKey(key.id, tx.now);
     tx.record(buildKeyEntry("revoked", key, tx.now, by));
     tx.bumpEpoch();
@@ -295,21 +301,30 @@ async function assertNotLastAdmin(host: CoreHost, tx: LedgerTransaction, user: U
     (each) => each.id !== user.id && each.ended_at === null && isAdmin(each) && hasEnrolled(each),
   );
   if (other !== null) return;
-  const keys = (await tx.keys()).filter(
-    (key) =>
-      hasScope(key.scopes, "admin") && key.revoked_at === null && key.expires_at === null && !isKeyOf(host, user, key),
+  const keys = await tx.keys();
+  const isTheirs = keysOf(host, user, keys);
+  const others = keys.filter(
+    (key) => hasScope(key.scopes, "admin") && key.revoked_at === null && key.expires_at === null && !isTheirs(key),
   );
-  if (keys.length === 0)
+  if (others.length === 0)
     throw new Refusal(
       ERRORS.LAST_ADMIN,
       `${user.name} is the last admin, and no admin key remains; give the role to another user first`,
     );
 }
 
-/** Whether the user made the key, directly or through other keys, or is its owner by name, also by an earlier name. */
-function isKeyOf(host: CoreHost, { id, name }: User, key: { id: string; owner: string | null }): boolean {
-  const { owner } = key;
-  const names = [name, ...(host.keys.recordedKey(id)?.earlier_owners ?? [])];
-  if (owner !== null && names.some((each) => isSameOwner(owner, each))) return true;
-  return listKeyMakers(key.id, (keyId) => host.keys.recordedKey(keyId)).some((maker) => maker.id === id);
+/**
+ * Returns whether a key is the user's: the user made it or is its owner by any name, past or present, or this is true of
+ * one of the keys through which it was made.
+ * @param user with the name of now, which the directory might not have yet
+ * @param rows all keys; those that the same batch created are not in the directory yet
+ */
+function keysOf(host: CoreHost, { id, name }: User, rows: readonly KeyRow[]): (key: KeyRow) => boolean {
+  const names = new Set([principalOfOwner(name), ...host.keys.identitiesOf(principalOfUser(id))]);
+  const stored = new Map(rows.map((row) => [row.id, { ...row, revoked: row.revoked_at !== null }]));
+  const keyOf = (keyId: string): RecordedKey | null => host.keys.recordedKey(keyId) ?? stored.get(keyId) ?? null;
+  return (key) =>
+    listKeyMakers(key.id, keyOf).some((maker) =>
+      maker.isUser === true ? maker.id === id : names.has(principalOfKey(maker)),
+    );
 }

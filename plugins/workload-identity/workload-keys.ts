@@ -34,11 +34,12 @@ export class WorkloadKeys {
     const existing = this.host.keys
       .recordedKeysNamed(name)
       // A key that another key made may have the same name, and is not the workload's.
-      .filter((key) => key.created_by === null && key.agent_id === agent && key.owner === owner);
+      .filter((key) => key.created_by === null && key.agent_id === agent);
+    // With whichever owner: the user who owned it may have been renamed since.
     if (existing.some((key) => key.revoked))
       throw invalidToken(`the key "${name}" was revoked, and with it the workload`);
-    const [first] = existing;
-    if (first !== undefined) return first.id;
+    const current = existing.find((key) => key.owner === owner);
+    if (current !== undefined) return current.id;
     const { row } = this.host.keys.mint({ name, scopes: PRESETS.agent, agent_id: agent, owner, now: tx.now });
     await tx.insertKey(row);
     tx.record(buildKeyEntry("created", row, tx.now, null));

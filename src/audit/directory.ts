@@ -3,9 +3,9 @@ import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/action-history.ts";
 import { decodeEntry, type AgentEntry, type KeyEntry, type UserEntry } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
-import { ownerIdentity } from "../domain/owner.ts";
 import { hasScope, canCreateApprovers } from "../domain/scopes.ts";
 import { reportUnreadable } from "./ledger.ts";
+import { UserNames } from "../domain/user-names.ts";
 import { hasEnrolled } from "../domain/users.ts";
 import {
   withSubject,
@@ -23,8 +23,7 @@ export class DirectoryAudit {
   private readonly store: AuditedStore;
   private readonly keyRows = new Map<string, { created: number; revoked_at: number | null }>();
   private readonly agentRows = new Map<string, { registered: number; last: number; suspended_at: number | null }>();
-  /** Names that users have or had, as owner identities. */
-  private readonly userNames = new Set<string>();
+  private readonly userNames = new UserNames();
   private hasPeople = false;
   private warningTexts: string[] = [];
 
@@ -43,7 +42,7 @@ export class DirectoryAudit {
     }
     if (type === "user") {
       const { user } = body as unknown as UserEntry;
-      this.userNames.add(ownerIdentity(user.name));
+      this.userNames.add(user);
       this.hasPeople ||= hasEnrolled(user);
     }
     if (type === "agent") {
@@ -126,7 +125,7 @@ export class DirectoryAudit {
     if (canCreateApprovers(scopes)) this.warningTexts.push(`${key} may approve, and create keys that approve`);
     if (hasScope(scopes, "approvals:decide") && owner === null)
       this.warningTexts.push(`${key} may approve, and has no owner`);
-    if (this.hasPeople && owner !== null && !this.userNames.has(ownerIdentity(owner)))
+    if (this.hasPeople && owner !== null && this.userNames.idsNamed(owner).length === 0)
       this.warningTexts.push(`${key} has the owner ${JSON.stringify(owner)}, who is not a user`);
   }
 

@@ -5,12 +5,13 @@
 import { parseEntryTime } from "../domain/action-history.ts";
 import { applyBreakGlassEntry, NO_BREAK_GLASS } from "../domain/break-glass.ts";
 import { applyDelegationEntry, delegationStatus, limitsOfDelegation, NO_DELEGATIONS } from "../domain/delegations.ts";
-import type { ApprovalEntry, BreakGlassEntry, DelegationEntry, KeyEntry } from "../domain/entries.ts";
+import type { ApprovalEntry, BreakGlassEntry, DelegationEntry, KeyEntry, UserEntry } from "../domain/entries.ts";
 import { isWithinLimits } from "../domain/groups.ts";
 import { principalOfUser } from "../domain/owner.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope, type Scope } from "../domain/scopes.ts";
 import { listKeyMakers, principalsOfKeys, type RecordedKey } from "../domain/standing.ts";
+import { UserNames } from "../domain/user-names.ts";
 import { userAsKey, type Users } from "../domain/users.ts";
 import type { EntryBody } from "./report.ts";
 
@@ -26,6 +27,7 @@ export function createExceptionalVotesAudit(users: () => Users): ExceptionalVote
   let delegations = NO_DELEGATIONS;
   let uses = NO_BREAK_GLASS;
   const keys = new Map<string, RecordedKey>();
+  const names = new UserNames();
   /** The emergency approval that the next entry must record as used. */
   let expected: ApprovalEntry | null = null;
 
@@ -75,10 +77,8 @@ export function createExceptionalVotesAudit(users: () => Users): ExceptionalVote
   function assertReview({ use, by }: BreakGlassEntry): void {
     const approver = uses.all.get(use.id)?.by;
     if (approver === undefined) return;
-    const people = ({ principal, key_id }: typeof by): string[] => [
-      principal,
-      ...principalsOfKeys(listKeyMakers(key_id, keyOf)),
-    ];
+    const people = ({ principal, key_id }: typeof by): string[] =>
+      [principal, ...principalsOfKeys(listKeyMakers(key_id, keyOf))].flatMap((each) => names.identitiesOf(each));
     if (people(by).some((principal) => people(approver).includes(principal)))
       throw new RangeError(`the emergency approval ${use.id} is reviewed by the person who gave it`);
   }
@@ -105,6 +105,7 @@ export function createExceptionalVotesAudit(users: () => Users): ExceptionalVote
       }
       if (type === "delegation") foldDelegation(body as unknown as DelegationEntry & { seq: number });
       if (type === "api_key") foldKey(body as unknown as KeyEntry);
+      if (type === "user") names.add((body as unknown as UserEntry).user);
       if (type === "approval") {
         const entry = body as unknown as ApprovalEntry;
         assertDelegated(entry);

@@ -39,10 +39,20 @@ export interface Keys {
   /** Returns all keys with this name as recorded in the ledger. Current as `recordedKey` is. */
   recordedKeysNamed(name: string): RecordedKey[];
   /**
-   * Whether the owner of a key names no user, past or present. False until the first user has enrolled, because people are
-   * then known only by the owners of their keys. Current as `recordedKey` is.
+   * Whether a key has no owner, or its owner names no user, past or present. False until the first user has enrolled, because
+   * people are then known only by the owners of their keys. Current as `recordedKey` is.
    */
-  isUnknownOwner(owner: string): boolean;
+  isUnknownOwner(owner: string | null): boolean;
+  /**
+   * Whether the owner names users, now or before, and all of them were ended. Current as `recordedKey` is.
+   * @param users decides who was ended; if absent, the users that `recordedKey` knows
+   */
+  isEndedOwner(owner: string, users?: Users): boolean;
+  /**
+   * Returns the principal, and those of each user who has or had it: `user:<id>` and every name, past or present. Two
+   * principals can be the same person if these lists have a common member. Current as `recordedKey` is.
+   */
+  identitiesOf(principal: string): readonly string[];
   /**
    * Returns the credential of an agent whose token was verified. Null if the key or the user has ended. It has at most the
    * scopes of the preset `agent`, and ends with the token.

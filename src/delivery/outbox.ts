@@ -3,6 +3,7 @@
  * decision therefore always notifies its approvers, and no message is sent about a decision that was not recorded.
  */
 import { DELIVERY_RETRY_MS, type Feed, type Notifier } from "../contract/notifier.ts";
+import type { Keys } from "../contract/core-host.ts";
 import type { DeliveryKind, DeliveryRow, StorageTransaction } from "../contract/storage.ts";
 import { buildActionHistory, countRecorded, type ActionEntry } from "../domain/action-history.ts";
 import { evaluatePlanProgress, stageChannels, type ApproverPlan } from "../domain/approvers.ts";
@@ -16,7 +17,7 @@ import {
   type RedecisionEntry,
   type ReviewEntry,
 } from "../domain/entries.ts";
-import { ownerIdentity } from "../domain/owner.ts";
+import { principalOfOwner } from "../domain/owner.ts";
 import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
 import { REVIEW_DEADLINE_MS } from "../domain/reviews.ts";
 import { delayNotice, delayToDigest } from "../domain/quiet-hours.ts";
@@ -37,6 +38,8 @@ interface OutboxOptions {
   notifiers: readonly Notifier[];
   /** Names of the configured machine reviewers. */
   reviewers: readonly string[];
+  /** Called within a batch. */
+  people(): Pick<Keys, "identitiesOf" | "isEndedOwner">;
   /** Names of the channels that are notified of stops. */
   stops: readonly string[];
   /** Names of the channels that are notified of emergency approvals. */
@@ -143,6 +146,19 @@ function destinationOf({ notifier, to }: Recipient): string {
 const recipientKey = (notifier: string, to: string, person: string | null): string =>
   JSON.stringify([notifier, to, person]);
 
+/** Whether both names can be one person, by any name that a user had. */
+function isSamePerson({ people }: OutboxOptions, a: string, b: string): boolean {
+  const other = people().identitiesOf(principalOfOwner(b));
+  return people()
+    .identitiesOf(principalOfOwner(a))
+    .some((principal) => other.includes(principal));
+}
+
+/** Whether the recipient is a user who was ended. They are notified of nothing. */
+function isEnded({ people }: OutboxOptions, { person }: Recipient): boolean {
+  return person !== null && people().isEndedOwner(person);
+}
+
 function stopNotices(options: OutboxOptions, cause: Cause): NewDelivery[] {
   return noticesTo(options.stops, options, "stop", cause, null);
 }
@@ -179,7 +195,7 @@ function noticesTo(
   for (const channel of names.flatMap((name) => options.channels.get(name) ?? []))
     for (const recipient of channel.recipients) {
       const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
-      if (!notices.has(key))
+      if (!notices.has(key) && !isEnded(options, recipient))
         notices.set(key, newDelivery(options, kind, cause, recipient, { action_id, channel: channel.name }));
     }
   return [...notices.values()];
@@ -208,7 +224,7 @@ function noticesToPerson(
   for (const channel of options.channels.values())
     for (const recipient of channel.recipients) {
       const { person } = recipient;
-      if (person === null || ownerIdentity(person) !== ownerIdentity(owner)) continue;
+      if (person === null || !isSamePerson(options, person, owner) || isEnded(options, recipient)) continue;
       const key = recipientKey(recipient.notifier, recipient.to, person);
       if (!notices.has(key))
         notices.set(key, newDelivery(options, kind, cause, recipient, { action_id, channel: channel.name }));
@@ -353,11 +369,11 @@ function approvalRequests(
   const firstAt = isReviewed ? now + Math.min(REVIEW_DEADLINE_MS, Math.floor((expiresAt - now) / 4)) : now;
   const notified = new Set(earlier.map(({ notifier, recipient, person }) => recipientKey(notifier, recipient, person)));
   const isSubmitter = ({ person }: Recipient): boolean =>
-    submitter !== null && person !== null && ownerIdentity(submitter) === ownerIdentity(person);
+    submitter !== null && person !== null && isSamePerson(options, submitter, person);
   const requestsOf = (channel: Channel, from: number): NewDelivery[] =>
     recipientsOf(channel, from, expiresAt).flatMap(({ recipient, at }) => {
       const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
-      if (notified.has(key) || isSubmitter(recipient)) return [];
+      if (notified.has(key) || isSubmitter(recipient) || isEnded(options, recipient)) return [];
       notified.add(key);
       return requestAndReminder(options, entry.action_id, cause, { channel, recipient, firstAt, at, expiresAt, risk });
     });

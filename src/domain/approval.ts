@@ -15,7 +15,7 @@ interface Approver {
   owner: string | null;
 }
 
-/** `unknown_owner`: one of the two owners names no user, so both might be one person. */
+/** `unknown_owner`: the voter has no owner, or one of the two owners names no user, so both might be one person. */
 export type SelfRelation = "same_key" | "same_agent" | "same_owner" | "same_maker" | "unknown_owner";
 
 /**
@@ -42,5 +42,5 @@ export const SELF_RELATION_REASONS: Readonly<Record<SelfRelation, string>> = {
   same_maker: "the submitter of the action made this key, so its vote counts as the submitter's",
   same_owner: "this key has the same owner as the one that submitted the action",
   unknown_owner:
-    "the owner of this key, or of the key that submitted the action, is not a user, so both might be the same person",
+    "this key has no owner, or one of its owner and the owner of the key that submitted the action is not a user, so both might be the same person",
 };

@@ -8,6 +8,7 @@
  */
 import { canonicalText } from "./canonical.ts";
 import type { JsonValue } from "./json.ts";
+import { isOfUnknownPerson } from "./standing.ts";
 
 /** Who may confirm: someone other than the person behind the agent, or also that person, with a passkey. */
 export type OversightMode = "maker_checker" | "self_confirm";
@@ -104,8 +105,10 @@ export function evaluatePlanProgress(
   const steps = stepsOf(plan);
   let step = 0;
   let stages = openStages(steps[0] ?? [], since);
+  const someoneIsKnown = votes.some(({ principals }) => !isOfUnknownPerson(principals));
   for (const [i, vote] of votes.entries()) {
     if (step === steps.length) break;
+    if (someoneIsKnown && isOfUnknownPerson(vote.principals)) continue;
     if (plan.signature === "passkey" && !vote.signed) continue;
     if ((vote.self && plan.mode !== "self_confirm") || (plan.exclude_requester_groups && !vote.independent)) continue;
     if (vote.principals.some((principal) => people.has(principal))) continue;

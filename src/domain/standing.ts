@@ -3,7 +3,7 @@
  * A vote counts for all of them. So no one can reach a quorum, or approve their own action, with keys that they
  * created.
  */
-import { principalOfKey, principalOfOwner, principalOfUser } from "./owner.ts";
+import { principalOfKey, principalOfUser } from "./owner.ts";
 
 /** A key as the ledger records it. */
 export interface RecordedKey {
@@ -20,8 +20,6 @@ export interface RecordedKey {
   revoked: boolean;
   /** Present for a user, who made keys in a session. */
   isUser?: true;
-  /** Names that a user had before, so that a renamed user is still the owner of what was submitted under the old name. */
-  earlier_owners?: readonly string[];
 }
 
 type KeyOf = (id: string) => RecordedKey | null;
@@ -39,12 +37,32 @@ export function listKeyMakers(id: string, keyOf: KeyOf): RecordedKey[] {
 }
 
 /**
+ * A principal of votes by a key without an owner, once people sign in: anyone can be using the key. Such a vote counts as
+ * given by one of the other voters.
+ */
+export const UNKNOWN_PERSON = "unknown";
+
+/** Whether the vote is from a key that anyone can be using. */
+export function isOfUnknownPerson(principals: readonly string[]): boolean {
+  return principals.includes(UNKNOWN_PERSON);
+}
+
+/** Whether a vote is from another person than all earlier votes. Each is given as the principals that share it. */
+export function isNewPerson(earlier: readonly (readonly string[])[], vote: readonly string[]): boolean {
+  if (isOfUnknownPerson(vote)) return earlier.length === 0;
+  const known = earlier.filter((principals) => !isOfUnknownPerson(principals));
+  return countPeople([...known, vote]) > countPeople(known);
+}
+
+/**
  * Returns the number of different people. Each vote is given by the principals that share it; votes with a common
  * principal count as one person.
  */
 export function countPeople(votes: readonly (readonly string[])[]): number {
+  const known = votes.filter((principals) => !isOfUnknownPerson(principals));
+  if (known.length === 0) return Math.min(votes.length, 1);
   const people: Set<string>[] = [];
-  for (const principals of votes) {
+  for (const principals of known) {
     const joined = new Set(principals);
     for (let i = people.length - 1; i >= 0; i--) {
       const person = people[i] as Set<string>;
@@ -59,9 +77,5 @@ export function countPeople(votes: readonly (readonly string[])[]): number {
 
 /** Returns the principals of keys and users. A user also counts as an owner of the same name, as typed for older keys. */
 export function principalsOfKeys(line: readonly RecordedKey[]): string[] {
-  return line.flatMap((key) => [
-    ...(key.isUser === true ? [principalOfUser(key.id)] : []),
-    principalOfKey(key),
-    ...(key.earlier_owners ?? []).map(principalOfOwner),
-  ]);
+  return line.flatMap((key) => [...(key.isUser === true ? [principalOfUser(key.id)] : []), principalOfKey(key)]);
 }

@@ -113,11 +113,8 @@ export function findUserByPasskey(users: Users, id: string): User | null {
   return findUser(users, ({ passkeys }) => passkeys.some((passkey) => passkey.id === id));
 }
 
-/**
- * Returns a user as a recorded key, for its use as the creator of keys and the person behind votes.
- * @param earlier names that the user had before
- */
-export function userAsKey(user: User, earlier: readonly string[] = []): RecordedKey {
+/** Returns a user as a recorded key, for its use as the creator of keys and the person behind votes. */
+export function userAsKey(user: User): RecordedKey {
   return {
     id: user.id,
     name: user.name,
@@ -129,6 +126,5 @@ export function userAsKey(user: User, earlier: readonly string[] = []): Recorded
     expires_at: null,
     revoked: user.ended_at !== null,
     isUser: true,
-    ...(earlier.length === 0 ? {} : { earlier_owners: earlier }),
   };
 }

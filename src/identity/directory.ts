@@ -25,11 +25,11 @@ import { applyGrantEntries, NO_GRANTS, type Grants } from "../domain/grants.ts";
 import { applyLegalHoldEntry, NO_LEGAL_HOLDS, type LegalHolds } from "../domain/legal-holds.ts";
 import { hashLeaf } from "../domain/merkle.ts";
 import { foldName } from "../domain/names.ts";
-import { ownerIdentity } from "../domain/owner.ts";
 import { NO_STOPS, applyStopEntry, type Stops } from "../domain/stops.ts";
 import { applySuggestedRuleEntry, NO_SUGGESTED_RULES, type SuggestedRules } from "../domain/suggested-rules.ts";
 import type { RecordedKey } from "../domain/standing.ts";
 import { parseRfc3339 } from "../domain/time.ts";
+import { UserNames } from "../domain/user-names.ts";
 import { applyUserEntry, hasEnrolled, userAsKey, type User, type Users } from "../domain/users.ts";
 
 const PAGE = 500;
@@ -65,10 +65,7 @@ export class Directory {
   };
   // Replaced instead of changed when entries arrive, so that a batch or request keeps the users that it started with.
   private userMap = new Map<string, User>();
-  /** Names that users had before, by the user's id. */
-  private readonly earlierNames = new Map<string, string[]>();
-  /** All names that users have or had, as owner identities. */
-  private readonly userNames = new Set<string>();
+  private readonly userNames = new UserNames();
   /** Whether a user has ever enrolled. */
   private hasPeople = false;
   private stopMap: Stops = NO_STOPS;
@@ -133,7 +130,7 @@ export class Directory {
   /** Returns a key, or a user in the form of a key; null if there is none. */
   key(id: string): RecordedKey | null {
     const user = this.userMap.get(id);
-    return this.keys.get(id) ?? (user === undefined ? null : userAsKey(user, this.earlierNames.get(id)));
+    return this.keys.get(id) ?? (user === undefined ? null : userAsKey(user));
   }
 
   /** Returns the keys with this name, revoked ones included. */
@@ -146,9 +143,19 @@ export class Directory {
     return this.userMap;
   }
 
-  /** Whether the owner names no user, past or present. False until the first user has enrolled. */
-  isUnknownOwner(owner: string): boolean {
-    return this.hasPeople && !this.userNames.has(ownerIdentity(owner));
+  /** Whether there is no owner, or the owner names no user, past or present. False until the first user has enrolled. */
+  isUnknownOwner(owner: string | null): boolean {
+    return this.hasPeople && (owner === null || this.userNames.idsNamed(owner).length === 0);
+  }
+
+  /** Returns the users whom an owner names, now or before. */
+  usersNamed(owner: string): User[] {
+    return this.userNames.idsNamed(owner).flatMap((id) => this.userMap.get(id) ?? []);
+  }
+
+  /** See `Keys.identitiesOf`. */
+  identitiesOf(principal: string): readonly string[] {
+    return this.userNames.identitiesOf(principal);
   }
 
   /** Returns the recorded keys that sign permits, in order. */
@@ -204,16 +211,14 @@ export class Directory {
 
   private takeUser({ seq, bytes }: EntryRow): void {
     const entry = decodeEntry<UserEntry>(bytes);
-    const { id, name } = entry.user;
+    const { id } = entry.user;
     const before = this.userMap.get(id) ?? null;
     this.userMap.set(
       id,
       applied(seq, () => applyUserEntry(before, entry)),
     );
-    this.userNames.add(ownerIdentity(name));
+    this.userNames.add(entry.user);
     this.hasPeople ||= hasEnrolled(entry.user);
-    if (before !== null && before.name !== name)
-      this.earlierNames.set(id, [...new Set([...(this.earlierNames.get(id) ?? []), before.name])]);
   }
 
   private takeLegalHold({ seq, bytes }: EntryRow): void {

@@ -79,7 +79,7 @@ export class KeyService implements Keys {
       const hash = toHex(digest);
       const row = await this.options.storage.keyByHash(hash);
       if (row === null || !equalBytes(fromHex(row.hash), digest)) return null;
-      credential = toCredential(row, epoch, this.options.groups, this.makersOf(row));
+      credential = toCredential(row, epoch, this.options.groups, this.inheritedRights(row));
       if (this.cachedEpoch === epoch) this.cache.set(value, credential);
     }
     return this.admit(credential);
@@ -101,7 +101,7 @@ export class KeyService implements Keys {
     if (credential.epoch !== epoch) {
       const row = await tx.key(credential.key.id);
       if (row === null) throw gone(credential.key);
-      current = toCredential(row, epoch, this.options.groups, this.makersOf(row));
+      current = toCredential(row, epoch, this.options.groups, this.inheritedRights(row));
       if (credential.workload !== undefined) current = workloadOfKey(current, credential.workload);
     }
     if (!this.isLive(current.key, now)) throw gone(current.key);
@@ -129,8 +129,17 @@ export class KeyService implements Keys {
     return this.options.directory.keysNamed(name);
   }
 
-  isUnknownOwner(owner: string): boolean {
+  isUnknownOwner(owner: string | null): boolean {
     return this.options.directory.isUnknownOwner(owner);
+  }
+
+  isEndedOwner(owner: string, users = this.options.directory.users()): boolean {
+    const named = this.options.directory.usersNamed(owner).map(({ id }) => users.get(id));
+    return named.length > 0 && named.every((user) => user === undefined || user.ended_at !== null);
+  }
+
+  identitiesOf(principal: string): readonly string[] {
+    return this.options.directory.identitiesOf(principal);
   }
 
   rightsOf(tx: RightsReader, id: string): Promise<Rights | null> {
@@ -173,9 +182,9 @@ export class KeyService implements Keys {
     return key.revoked_at === null && !this.expired.has(key.id);
   }
 
-  private makersOf(row: KeyRow): MakerRights[] {
+  private inheritedRights(row: KeyRow): InheritedRights {
     const { directory, groups } = this.options;
-    return listMakerRights(row, directory, groups, directory.users());
+    return readInheritedRights(row, directory, groups, directory.users());
   }
 
   private admit(credential: Credential): Credential | null {
@@ -189,7 +198,7 @@ export class KeyService implements Keys {
   private async readKey(id: string, epoch: number): Promise<Credential | null> {
     const row = await this.options.storage.key(id);
     if (row === null || !this.isLive(row, this.options.clock())) return null;
-    return toCredential(row, epoch, this.options.groups, this.makersOf(row));
+    return toCredential(row, epoch, this.options.groups, this.inheritedRights(row));
   }
 
   private async refreshWorkload({ key }: Credential, workload: Workload): Promise<Credential | null> {
@@ -213,7 +222,7 @@ async function readRights(
   const row = await tx.key(id);
   if (row === null || row.revoked_at !== null || (row.expires_at ?? Infinity) <= tx.now) return null;
   if (directory.altered(row).length > 0) return null;
-  return toCredential(row, 0, groups, listMakerRights(row, directory, groups, tx.users));
+  return toCredential(row, 0, groups, readInheritedRights(row, directory, groups, tx.users));
 }
 
 /** Rights of a user or key that made a key. */
@@ -221,6 +230,33 @@ interface MakerRights {
   scopes: readonly string[];
   groups: readonly string[];
   visibility: GroupVisibility;
+}
+
+/** Limits on a key's rights: it has only those that all of its makers have, and sees only what its owner sees. */
+interface InheritedRights {
+  makers: readonly MakerRights[];
+  owner: GroupVisibility;
+}
+
+function readInheritedRights(row: KeyRow, directory: Directory, groups: Groups, users: Users): InheritedRights {
+  return {
+    makers: listMakerRights(row, directory, groups, users),
+    owner: ownerVisibility(row, directory, groups, users),
+  };
+}
+
+/** Returns what all active users see whom the key's owner names, now or before. */
+function ownerVisibility(
+  { owner }: Pick<KeyRow, "owner">,
+  directory: Directory,
+  groups: Groups,
+  users: Users,
+): GroupVisibility {
+  const named = owner === null ? [] : directory.usersNamed(owner).flatMap(({ id }) => users.get(id) ?? []);
+  return named
+    .filter(({ ended_at }) => ended_at === null)
+    .map((user) => groups.visibility(groupsOfUser(groups, user)))
+    .reduce<GroupVisibility>(intersectVisibility, { all: true });
 }
 
 /**
@@ -234,7 +270,8 @@ function listMakerRights({ created_by }: KeyRow, directory: Directory, groups: G
     if (user === undefined && hasScope(maker.scopes, "admin")) return [];
     const memberOf = user === undefined ? groups.of(principalOfKey(maker)) : groupsOfUser(groups, user);
     const scopes = user === undefined ? maker.scopes : user.ended_at === null ? scopesOfRoles(user.roles) : [];
-    return [{ scopes, groups: memberOf, visibility: groups.visibility(memberOf) }];
+    const ofOwner = user === undefined ? ownerVisibility(maker, directory, groups, users) : ({ all: true } as const);
+    return [{ scopes, groups: memberOf, visibility: intersectVisibility(groups.visibility(memberOf), ofOwner) }];
   });
 }
 
@@ -256,12 +293,11 @@ export function createKeyRow(id: string, value: string, input: Parameters<Keys["
   };
 }
 
-/** @param makers those who made the key, directly or through other keys: it has only the rights that all of them have */
 export function toCredential(
   key: KeyRow,
   epoch: number,
   groups: Groups,
-  makers: readonly MakerRights[] = [],
+  { makers, owner }: InheritedRights = { makers: [], owner: { all: true } },
 ): Credential {
   const principal = principalOfKey(key);
   const rights = [key.scopes, ...makers.map(({ scopes }) => scopes)];
@@ -269,7 +305,7 @@ export function toCredential(
   const memberOf = groups.of(principal).filter((group) => makers.every((maker) => maker.groups.includes(group)));
   const limit = makers
     .map(({ visibility }) => visibility)
-    .reduce<GroupVisibility>(intersectVisibility, groups.visibility(groups.of(principal)));
+    .reduce<GroupVisibility>(intersectVisibility, intersectVisibility(groups.visibility(groups.of(principal)), owner));
   return {
     key,
     epoch,
@@ -282,12 +318,13 @@ export function toCredential(
 
 /**
  * Returns which actions a key can see. A key that is bound to an agent sees only that agent, whatever its scopes. If it can
- * approve or read the actions of others, the limits of its groups and of its maker apply, too. Without `actions:read` an
- * unbound key sees only what it submitted.
+ * approve or read the actions of others, the limits of its groups, its makers and its owner apply, too. If there are such
+ * limits and it can do neither, it sees only what it submitted. Without `actions:read` an unbound key sees only that, too.
  */
 function visibilityOf({ id, agent_id }: KeyRow, may: (scope: Scope) => boolean, ofGroups: GroupVisibility): Visibility {
   if (agent_id === null) return may("actions:read") ? ofGroups : { key_id: id };
-  if ("all" in ofGroups || !(may("actions:read") || may("approvals:decide"))) return { agent_id };
+  if ("all" in ofGroups) return { agent_id };
+  if (!(may("actions:read") || may("approvals:decide"))) return { key_id: id };
   return { within: ofGroups.within.map((limits) => ({ ...limits, agent_id })) };
 }
 

@@ -135,12 +135,14 @@ function createServiceOutbox({
   config,
   contributions,
   state: { channels },
+  hosts,
   newId,
-}: Pick<Assembly, "config" | "contributions" | "state" | "newId">): Outbox {
+}: Pick<Assembly, "config" | "contributions" | "state" | "hosts" | "newId">): Outbox {
   return createOutbox({
     channels,
     notifiers: contributions.notifiers,
     reviewers: contributions.reviewers.map(({ name }) => name),
+    people: () => hosts.part("keys"),
     stops: noticeChannelNames("stop", config.stop.notify, channels),
     breakGlass: noticeChannelNames("break_glass", config.break_glass.notify, channels),
     newId,

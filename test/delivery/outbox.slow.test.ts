@@ -7,6 +7,7 @@ import type { DeliveryRow, Storage } from "../../src/contract/storage.ts";
 import type { ApprovalEntry, DecisionEntry, EntryBody } from "../../src/domain/entries.ts";
 import type { Rota } from "../../src/domain/rota.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
+import { UserNames } from "../../src/domain/user-names.ts";
 import { readChannels } from "../../src/delivery/channels.ts";
 import { createOutbox } from "../../src/delivery/outbox.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
@@ -20,6 +21,9 @@ const notifier = (feeds: Feed[] = []): Notifier => ({ name: "mail", feeds, deliv
 
 let storage: Storage;
 let ids = 0;
+/** Anna was named Ann before. */
+const names = new UserNames();
+for (const name of ["Ann", "Anna"]) names.add({ id: "1", name });
 beforeEach(() => empty());
 afterEach(() => storage.close());
 
@@ -52,6 +56,10 @@ async function written(
     channels: readChannels(channels as Config["channels"], notifiers, rotas),
     notifiers,
     reviewers: [],
+    people: () => ({
+      identitiesOf: (principal) => names.identitiesOf(principal),
+      isEndedOwner: (owner) => owner === "Gone",
+    }),
     stops,
     breakGlass,
     newId: () => `d-${++ids}`,
@@ -91,10 +99,12 @@ test("each person gets one request at each address, however many channels contai
   assert.match(last_error ?? "", /no one was notified: the configuration has no channel "unknown"/);
 });
 
-test("the submitter gets no request, in any spelling of the name, unless the operator lets them approve", async () => {
-  const channels = { a: { notifier: "mail", people: [ANNA, BEN] } };
-  assert.deepEqual(told(await written(channels, [asks(["a"], " ANNA")])), ["approval_requested ben waiting 0"]);
-  await empty();
+test("neither the submitter, by any spelling of a name that they have or had, nor an ended user gets a request", async () => {
+  const channels = { a: { notifier: "mail", people: [ANNA, BEN, { owner: "Gone", to: "gone" }] } };
+  for (const owner of [" ANNA", "ann"]) {
+    assert.deepEqual(told(await written(channels, [asks(["a"], owner)])), ["approval_requested ben waiting 0"], owner);
+    await empty();
+  }
 });
 
 test("a reminder comes after the request, and an escalation before the expiry, or not at all", async () => {

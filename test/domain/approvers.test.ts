@@ -12,6 +12,7 @@ import {
   type ApproverRequirement,
   type CountedVote,
 } from "../../src/domain/approvers.ts";
+import { countPeople, isNewPerson, UNKNOWN_PERSON } from "../../src/domain/standing.ts";
 
 const MINUTE = 60_000;
 const need = (...groups: (string | null)[]): ApproverRequirement[] => groups.map((group) => ({ count: 1, group }));
@@ -53,6 +54,24 @@ describe("one stage", () => {
     assert.equal(follow(both, [two, vote("f", ["finance"])]).isMet, true);
     assert.equal(follow(both, [two, vote("s", ["security"])]).isMet, true);
     assert.equal(follow(both, [two, { ...two, at: 1 }]).isMet, false);
+  });
+
+  test("a key that anyone can be using adds no person to others, and does not cost them a vote", () => {
+    const two = anyApprovers(2);
+    const unknown = { ...vote("x"), principals: ["key:1", UNKNOWN_PERSON] };
+    const other = { ...vote("x"), principals: ["key:2", UNKNOWN_PERSON] };
+    assert.equal(follow(anyApprovers(1), [unknown]).isMet, true);
+    for (const votes of [
+      [unknown, vote("ada")],
+      [vote("ada"), unknown],
+      [unknown, other],
+    ]) {
+      assert.equal(follow(two, votes).isMet, false);
+      assert.equal(countPeople(votes.map(({ principals }) => principals)), 1);
+    }
+    assert.equal(follow(two, [unknown, vote("ada"), vote("bob")]).isMet, true);
+    assert.equal(isNewPerson([unknown.principals], vote("ada").principals), true);
+    assert.equal(isNewPerson([vote("ada").principals], unknown.principals), false);
   });
 
   test("votes that share a principal count as one person", () => {

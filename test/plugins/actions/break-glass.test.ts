@@ -40,9 +40,9 @@ before(async () => {
 });
 after(() => service.close());
 
-const submit = async (tool = "plain"): Promise<string> => {
+const submit = async (tool = "plain", key = agent): Promise<string> => {
   const body = { agent_id: "bot", tool, operation: "x", params: { n: ++n } };
-  return (await service.call("POST", "/v1/actions", { key: agent, body })).body.id as string;
+  return (await service.call("POST", "/v1/actions", { key, body })).body.id as string;
 };
 async function breakGlass(id: string, who: Person, more: object = {}): Promise<Answer> {
   const { body } = await who.call("GET", `/v1/actions/${id}`);
@@ -95,6 +95,9 @@ test("neither the person who broke the glass nor the person behind the agent clo
   assert.deepEqual(said(await review(open.id, ada)), [403, "REVIEWER_NOT_ELIGIBLE"]);
   assert.equal(await byKey("Bo"), "REVIEWER_NOT_ELIGIBLE");
   assert.equal(await byKey("ADA"), "REVIEWER_NOT_ELIGIBLE");
+  const unowned = { key: service.admin, body: { comment: "fine" } };
+  const byAdminKey = await service.call("POST", `/v1/break-glass/${open.id}/review`, unowned);
+  assert.deepEqual(said(byAdminKey), [403, "REVIEWER_NOT_ELIGIBLE"], "a key of no person");
   const admin = { key: service.admin, body: { roles: ["break_glass", "key_manager"] } };
   await service.call("PATCH", `/v1/users/${bo.id}`, admin);
   assert.equal(await byKey("Somebody else", bo), "REVIEWER_NOT_ELIGIBLE");
@@ -111,9 +114,10 @@ test("it needs the role, a session, a reason and an approval, and is refused for
   assert.deepEqual(said(await breakGlass(id, bo, { approve: false })), [422, "VALIDATION_FAILED"]);
   const grant = { grant: { for: "1h", count: 1 } };
   assert.deepEqual(said(await breakGlass(await submit("granting"), bo, grant)), [422, "VALIDATION_FAILED"]);
-  const { body } = await service.call("GET", `/v1/actions/${id}`, { key: service.admin });
+  const ofNobody = await submit("plain", service.agent);
+  const { body } = await service.call("GET", `/v1/actions/${ofNobody}`, { key: service.admin });
   const sent = { token: body.approval_token, approve: true, break_glass: true, reason: "x" };
-  const byKey = await service.call("POST", `/v1/actions/${id}/approval`, { key: service.admin, body: sent });
+  const byKey = await service.call("POST", `/v1/actions/${ofNobody}/approval`, { key: service.admin, body: sent });
   assert.equal(byKey.body.code, "BREAK_GLASS_NOT_ALLOWED", "an admin key has every scope, and is no person");
   assert.deepEqual(await openReviews(), []);
   const { status } = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;

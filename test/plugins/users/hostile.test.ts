@@ -205,12 +205,25 @@ test("a renamed user cannot approve what was submitted under the old name, nor c
     (await service.call("POST", "/v1/actions", { key, body })).body.id as string;
   const own = await submit(bot.key, ASKED);
   const two = await submit(service.agent, ASKED_TWO);
-  const renamed = await service.call("PATCH", `/v1/users/${ada.id}`, { key: service.admin, body: { name: "Eve" } });
+  const renamed = await service.call("PATCH", `/v1/users/${ada.id}`, {
+    key: service.admin,
+    body: { name: "Ada King" },
+  });
   assert.equal(renamed.status, 200, JSON.stringify(renamed.body));
 
   const seen = (await ada.call("GET", `/v1/actions/${own}`)).body;
   assert.equal(seen.approval_terms.blocked?.code, "SELF_APPROVAL");
   assert.equal(seen.approval_token, undefined);
+
+  const later = await makeKey(service, {
+    name: "adas later bot",
+    owner: "Ada King",
+    preset: "agent",
+    agent_id: "support-bot",
+  });
+  const underNewName = await submit(later.key, { ...ASKED, params: { ...ASKED.params, amount: 501 } });
+  const byOldKey = (await service.call("GET", `/v1/actions/${underNewName}`, { key: desk.key })).body;
+  assert.equal(byOldKey.approval_terms.blocked?.code, "SELF_APPROVAL", "a key under the old name");
 
   const read = (await ada.call("GET", `/v1/actions/${two}`)).body;
   const first = await ada.call("POST", `/v1/actions/${two}/approval`, { approve: true, token: read.approval_token });

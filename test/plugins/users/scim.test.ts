@@ -176,6 +176,15 @@ test("a leaver loses sessions, keys, grants and roles at once, and their open ac
   }
 });
 
+test("a leaver whose name changes in the same request loses the keys under the old name, and the keys made with those", async () => {
+  const { id } = await create({ displayName: "Old Name" });
+  const owned = await makeKey(service, { name: "owned", owner: "Old Name", scopes: ["keys:manage", "actions:submit"] });
+  const made = await makeKey(service, { name: "made with it", owner: null, scopes: ["actions:submit"] }, owned.key);
+  const done = await patch(`/Users/${id}`, { op: "replace", value: { displayName: "New Name", active: false } });
+  assert.equal(done.status, 200, JSON.stringify(done.body));
+  for (const each of [owned, made]) assert.equal((await service.call("GET", "/v1/me", { key: each.key })).status, 401);
+});
+
 test("a user whom SCIM ended returns without groups, and one whom an admin ended stays ended", async () => {
   const { id, subject, userName } = await create();
   const fin = await group("fin");

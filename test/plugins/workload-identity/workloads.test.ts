@@ -380,9 +380,15 @@ test("a token is refused while the configured owner of its workload is not a use
   assert.equal(refused.status, 401);
   assert.match(refused.body.detail, /owner of the workload "ghost" is not valid: no user is named "Gus"/);
   assert.deepEqual(await keysOf("ghost"), []);
-  await addUser(service, { name: "Gus" });
+  const gus = await addUser(service, { name: "Gus" });
   assert.equal((await submit(token, "ghost", "wait")).status, 202);
-  assert.equal((await keysOf("ghost"))[0].owner, "Gus");
+  const [key] = await keysOf("ghost");
+  assert.equal(key.owner, "Gus");
+  // A revoked key stays revoked under another spelling of its owner's name.
+  assert.equal((await service.call("DELETE", `/v1/api-keys/${key.id}`, { key: service.admin })).status, 200);
+  await service.call("PATCH", `/v1/users/${gus.user.id}`, { key: service.admin, body: { name: "GUS" } });
+  await service.restart();
+  assert.match((await submit(token, "ghost", "wait")).body.detail, /was revoked/);
 });
 
 test("another key with the workload's name is not taken for it", async () => {
@@ -421,9 +427,10 @@ test("a condition on claims denies an API key of the same agent", async () => {
 
 test("what a token's action waited for can be started with a new token, after the first has expired", async () => {
   const asked = await submit(await signGithub(), "deployer", "wait");
-  const seen = await service.call("GET", `/v1/actions/${asked.body.id}`, { key: service.admin });
+  const { key } = await makeKey(service, { name: "uris key", owner: "Uri", preset: "approver" });
+  const seen = await service.call("GET", `/v1/actions/${asked.body.id}`, { key });
   const vote = { approve: true, token: seen.body.approval_token };
-  await service.call("POST", `/v1/actions/${asked.body.id}/approval`, { key: service.admin, body: vote });
+  await service.call("POST", `/v1/actions/${asked.body.id}/approval`, { key, body: vote });
   const old = await signGithub("acme/web", times(60));
   service.clock.now += 10 * 60_000;
   const start = (key: string) => service.call("POST", `/v1/actions/${asked.body.id}/start`, { key, body: {} });

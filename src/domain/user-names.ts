@@ -1,0 +1,38 @@
+/** Finds the people whom a name can mean, by every name that users have or had. */
+import { ownerIdentity, principalOfOwner, principalOfUser, userOfPrincipal } from "./owner.ts";
+import type { User } from "./users.ts";
+
+export class UserNames {
+  /** Principals of each user: `user:<id>` and every name, by the user's id. */
+  private readonly principals = new Map<string, Set<string>>();
+  /** Ids of the users who have or had a name, by its identity. */
+  private readonly ids = new Map<string, Set<string>>();
+
+  /** Adds a user's current name. */
+  add({ id, name }: Pick<User, "id" | "name">): void {
+    const identity = ownerIdentity(name);
+    this.ids.set(identity, (this.ids.get(identity) ?? new Set()).add(id));
+    const principals = this.principals.get(id) ?? new Set([principalOfUser(id)]);
+    this.principals.set(id, principals.add(principalOfOwner(name)));
+  }
+
+  /** Returns the ids of the users whom an owner names, now or before. @param owner a name, or `user:<id>` */
+  idsNamed(owner: string): readonly string[] {
+    const named = this.ids.get(ownerIdentity(owner)) ?? [];
+    const id = userOfPrincipal(owner);
+    return id !== null && this.principals.has(id) ? [...new Set([...named, id])] : [...named];
+  }
+
+  /**
+   * Returns the principal, and those of each user who has or had it: `user:<id>` and every name, past or present.
+   * @example identitiesOf("owner:ada") // ["owner:ada", "user:0193…", "owner:ada lovelace"]
+   */
+  identitiesOf(principal: string): readonly string[] {
+    const owner = principal.startsWith(OWNER_PREFIX) ? principal.slice(OWNER_PREFIX.length) : principal;
+    const users = this.idsNamed(owner);
+    if (users.length === 0) return [principal];
+    return [...new Set([principal, ...users.flatMap((id) => [...(this.principals.get(id) ?? [])])])];
+  }
+}
+
+const OWNER_PREFIX = "owner:";
