@@ -63,6 +63,7 @@ export {
 export { SELF_RELATION_REASONS, type SelfRelation, findSelfRelation } from "./domain/approval.ts";
 export { DENIED_BY, findDeniedBy } from "./domain/denied-by.ts";
 export {
+  commitQuestions,
   commitText,
   decodeQuestions,
   encodeQuestions,

@@ -2,6 +2,7 @@
 import {
   canonicalBytes,
   commitDigest,
+  commitQuestions,
   type CompiledPolicySet,
   type CoreHost,
   type Decision,
@@ -75,6 +76,17 @@ export function commitPreview(row: ActionRow, set: CompiledPolicySet): string | 
   return preview === null ? null : commitDigest(row.salt, sha256Hex(utf8(preview)));
 }
 
+/**
+ * Returns the digest of the questions and answers that a page with this row shows. The history may be newer than the row:
+ * its own digest would let an approver vote on a question that the page does not show.
+ */
+export function digestShownQuestions(
+  row: ActionRow,
+  { questions, erasedParts }: Pick<VerifiedHistory, "questions" | "erasedParts">,
+): string | null {
+  return questionsDigest(erasedParts.includes("questions") ? questions : commitQuestions(row.questions));
+}
+
 /** Returns the digest of what an approver is shown, which a vote by link must name. Lowercase hex. */
 export function digestShown(row: ActionRow, { questions, preview }: ShownDigests): string {
   return sha256Hex(canonicalBytes({ preview, questions, request_hash: effectiveHash(row) }));
@@ -127,7 +139,7 @@ async function readVoting(
           approval_token: makeToken(
             "approval",
             tokenClaims(row, credential.principal, {
-              questions: questionsDigest(history.questions),
+              questions: digestShownQuestions(row, history),
               preview: commitPreview(row, set),
             }),
             approvalMac(host),

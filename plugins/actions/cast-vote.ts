@@ -77,8 +77,8 @@ export async function voteOn(
     if (vote.grant !== undefined && who !== null) {
       const [terms, reason] = [readGrantTerms(vote.grant), vote.reason ?? null];
       const { grants: largest, facts, voter } = prepared;
-      const signed = voter.gesture !== null;
-      recordGrantWithVote(tx, who, row, { id: ids.grant, terms, largest, facts, reason, signed });
+      const passkey = voter.gesture?.credential_id ?? null;
+      recordGrantWithVote(tx, who, row, { id: ids.grant, terms, largest, facts, reason, passkey });
       grant = tx.grants.all.get(ids.grant) ?? null;
     }
     votesSoFar = [...prepared.votes, await recordVote(tx, prepared, ids)];

@@ -46,7 +46,7 @@ export async function createGrant(
     if (earlier !== null) return { grant: tx.grants.all.get(earlier) as Grant, replayed: true };
     const largest = findLargestGrantTerms(tx.activePolicies.compiled, body);
     const [terms, comment] = [readGrantTerms(body, ""), body.reason ?? null];
-    recordGrant(tx, who, { id, target: body, terms, largest, comment, grantedWith: null, signed: false });
+    recordGrant(tx, who, { id, target: body, terms, largest, comment, grantedWith: null, passkey: null });
     await recordCreatedResource(tx, who, call, id);
     return { grant: tx.grants.all.get(id) as Grant, replayed: false };
   });
@@ -66,7 +66,7 @@ export function readGrantTerms(
 /**
  * Creates a grant for later actions of the same kind, together with the vote that approves this one.
  * @param largest caps of the rules that require this approval; null if they allow no grants, or require more approvers
- * @param signed whether the grantor signed the vote, and the terms with it
+ * @param passkey credential id of the passkey that signed the vote, and the terms with it; null if none did
  */
 export function recordGrantWithVote(
   tx: LedgerTransaction,
@@ -78,19 +78,19 @@ export function recordGrantWithVote(
     largest,
     facts,
     reason,
-    signed,
+    passkey,
   }: {
     id: string;
     terms: VotedGrant;
     largest: GrantTerms | null;
     facts: Pick<Facts, "principal">;
     reason: string | null;
-    signed: boolean;
+    passkey: string | null;
   },
 ): void {
   const request = effectiveRequest(row);
   if (request === null) throw new Error(`the request of ${row.id} is missing`);
-  recordGrant(tx, who, { id, target: row, terms, largest, comment: reason, grantedWith: row.id, signed }, () => {
+  recordGrant(tx, who, { id, target: row, terms, largest, comment: reason, grantedWith: row.id, passkey }, () => {
     const { scope, sum } = terms;
     const evaluation = new Evaluation(tx.activePolicies.compiled, request, facts, tx.now);
     if (matchGrant({ id, scope, sum }, evaluation) === null)
@@ -105,13 +105,13 @@ interface NewGrant {
   largest: GrantTerms | null;
   comment: string | null;
   grantedWith: string | null;
-  signed: boolean;
+  passkey: string | null;
 }
 
 function recordGrant(
   tx: LedgerTransaction,
   who: Credential,
-  { id, target, terms, largest, comment, grantedWith, signed }: NewGrant,
+  { id, target, terms, largest, comment, grantedWith, passkey }: NewGrant,
   assertCovers: () => void = () => undefined,
 ): void {
   const { agent_id, tool, operation } = target;
@@ -131,7 +131,7 @@ function recordGrant(
     at: toRfc3339(tx.now),
     change: "granted",
     agent_id,
-    grant: { id, tool, operation, scope, count, sum, until: toRfc3339(tx.now + for_ms), ends_on_failure, signed },
+    grant: { id, tool, operation, scope, count, sum, until: toRfc3339(tx.now + for_ms), ends_on_failure, passkey },
     cause: null,
     related_action: grantedWith,
     comment,

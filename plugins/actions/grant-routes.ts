@@ -226,7 +226,7 @@ async function renderGrants(host: CoreHost, grants: readonly Grant[]): Promise<s
     if (!rights.has(by.key_id)) rights.set(by.key_id, await host.keys.rightsOf(reader, by.key_id));
   return grants.map((grant, i) => {
     const used = usages[i] ?? null;
-    const { id, agent_id, tool, operation, scope, count, sum, ends_on_failure, signed, granted_with, comment } = grant;
+    const { id, agent_id, tool, operation, scope, count, sum, ends_on_failure, passkey, granted_with, comment } = grant;
     const ended = findGrantEnd(grant, stops, now);
     const isUsedUp = used !== null && used.count >= count;
     const isBlocked = !isStillAllowed(rights.get(grant.by.key_id) ?? null, grant);
@@ -242,7 +242,7 @@ async function renderGrants(host: CoreHost, grants: readonly Grant[]): Promise<s
       used: used === null ? null : { count: used.count, sum: sum === null ? null : used.sum / MICROS_PER_UNIT },
       until: toRfc3339(grant.until),
       ends_on_failure,
-      signed,
+      signed: passkey !== null,
       granted_by: grant.by.principal,
       granted_at: toRfc3339(grant.granted_at),
       granted_with,

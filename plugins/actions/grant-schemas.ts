@@ -107,7 +107,7 @@ export const GrantRecord = Type.Object(
     ends_on_failure: Type.Boolean(),
     signed: Type.Boolean({
       description:
-        "Whether the grantor signed it with a passkey, together with a vote. Then it can cover the grantor's own agent, where the rules have `mode: self_confirm`.",
+        "Whether the grantor signed it with a passkey, together with a vote. While the grantor has this passkey, it can cover the grantor's own agent, where the rules have `mode: self_confirm`.",
     }),
     granted_by: text("Principal."),
     granted_at: time("When it was granted."),

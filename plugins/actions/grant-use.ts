@@ -123,10 +123,15 @@ async function findStanding(
   const plans = decision.approval?.approvers ?? [];
   const self = selfApprovalRelation(host, action, rights);
   // As for a vote: the person behind the agent needs a signature, and every rule must let them confirm.
-  if (self !== null && !(grant.signed && maySelfConfirm(self, plans))) return null;
+  if (self !== null && !(isSignedByHeldPasskey(tx, grant) && maySelfConfirm(self, plans))) return null;
   const approver = { principal: rights.principal, key_id: rights.key.id, groups: rights.groups };
   const { groups, independent } = readApproverStanding(host, action, approver, plans, tx);
   return { groups: [...groups].sort(), independent, self: self !== null };
+}
+
+/** Whether a passkey signed the grant that the grantor still has. A user removes a passkey that was lost or stolen. */
+function isSignedByHeldPasskey({ users }: Pick<LedgerTransaction, "users">, { passkey, by }: Grant): boolean {
+  return passkey !== null && users.get(by.key_id)?.passkeys.some(({ id }) => id === passkey) === true;
 }
 
 /** Whether the grantor may still vote and grant. */

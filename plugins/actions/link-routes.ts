@@ -1,19 +1,13 @@
 /** Routes of the approval page: read and vote on one action with a link token instead of a key. */
 import type { Static } from "@sinclair/typebox";
-import {
-  type CoreHost,
-  effectiveHash,
-  effectiveRequest,
-  presentRequest,
-  questionsDigest,
-  requiresSignature,
-} from "../../src/core.ts";
+import { type CoreHost, effectiveHash, effectiveRequest, presentRequest, requiresSignature } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { voteOn } from "./cast-vote.ts";
 import {
   readVotes,
   commitPreview,
   digestShown,
+  digestShownQuestions,
   renderGrantLimits,
   policySetFor,
   renderOriginalRequest,
@@ -41,7 +35,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
     shown:
       set === undefined || history === null
         ? null
-        : digestShown(row, { questions: questionsDigest(history.questions), preview: commitPreview(row, set) }),
+        : digestShown(row, { questions: digestShownQuestions(row, history), preview: commitPreview(row, set) }),
     signature_required: requiresSignature(history?.requirement?.approvers ?? []),
     action: {
       id,

@@ -56,7 +56,10 @@ export function planTokenClaims(
   set: CompiledPolicySet,
 ): TokenClaims {
   const questions = digestOf(histories.map((history) => questionsDigest(history.questions)));
-  const preview = digestOf(rows.map((row) => (row.status === "pending_approval" ? commitPreview(row, set) : null)));
+  // Without a preview, too, the vote is on exactly the actions that are pending.
+  const preview = digestOf(
+    rows.map((row) => (row.status === "pending_approval" ? (commitPreview(row, set) ?? "pending") : null)),
+  );
   const ends = rows.flatMap(({ status, expires_at }) => (status === "pending_approval" ? (expires_at ?? []) : []));
   return {
     action_id: entry.plan.id,

@@ -11,6 +11,7 @@ import type { ActionRequest } from "../domain/actions.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import { editMatches, effectiveRequest } from "../domain/edited-request.ts";
 import { decodeEntry, type DecisionEntry, type RedecisionEntry } from "../domain/entries.ts";
+import { type GrantTarget, isGrantFor } from "../domain/grants.ts";
 import { toHex } from "../domain/hash.ts";
 import { matchesCommitment } from "../domain/kept.ts";
 import { pastMatchesCommitments, restoreFacts } from "../domain/past.ts";
@@ -124,6 +125,7 @@ async function auditAction(
   history.faults.forEach(fault);
   checkSignedDecisions(own, fault);
   checkDelegatedVotes(audit, own.map(entryOf), fault);
+  checkVotedGrants(audit, own.map(entryOf), history.action, fault);
   reportDifferences(history.action, row, fault);
   for (const { seq, submitted_by } of rows)
     if (submitted_by !== history.action.submitted_by) fault(`entry ${seq} is stored with a different submitter`);
@@ -179,6 +181,21 @@ function checkDelegatedVotes({ exceptional }: ActionsAudit, entries: readonly Ac
   for (const entry of entries) {
     const uncovered = entry.type === "approval" ? exceptional.findUncovered(entry, decision) : null;
     if (uncovered !== null) fault(`the vote of entry ${entry.seq} ${uncovered}`);
+  }
+}
+
+/** A grant that was given with a vote is for the agent, tool and operation of the action that the vote approves. */
+function checkVotedGrants(
+  { grants }: ActionsAudit,
+  entries: readonly ActionEntry[],
+  action: GrantTarget,
+  fault: ReportFault,
+): void {
+  for (const entry of entries) {
+    const voted = entry.type === "approval" ? entry.grant : null;
+    const grant = voted === null ? undefined : grants.grant(voted.id);
+    if (grant !== undefined && !isGrantFor(grant, action))
+      fault(`the vote of entry ${entry.seq} gives the grant ${grant.id} for another agent, tool or operation`);
   }
 }
 

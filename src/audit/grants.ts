@@ -4,6 +4,7 @@
  */
 import { parseEntryTime } from "../domain/action-history.ts";
 import type { ActionRequest } from "../domain/actions.ts";
+import { findSelfRelation } from "../domain/approval.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import type {
   Actor,
@@ -66,6 +67,8 @@ interface Grantor {
   isBound: boolean;
   expires_at: number;
   hasEnded: boolean;
+  /** Credential ids. */
+  passkeys: readonly string[];
 }
 
 /** The credentials that could grant, as of the entry that was folded last. */
@@ -73,6 +76,8 @@ interface Grantors {
   fold(body: EntryBody): void;
   /** Throws RangeError unless the credential could vote and grant at this time. */
   assertMayGrant(actor: Actor, at: number): void;
+  /** Whether the credential's user has the passkey. */
+  hasPasskey(actor: Actor, passkey: string): boolean;
 }
 
 function createGrantors(): Grantors {
@@ -83,11 +88,22 @@ function createGrantors(): Grantors {
         const { change, key } = body as unknown as KeyEntry;
         const { scopes, agent_id } = key;
         const expires_at = key.expires_at === null ? Infinity : parseEntryTime(key.expires_at);
-        grantors.set(key.id, { scopes, isBound: agent_id !== null, expires_at, hasEnded: change === "revoked" });
+        grantors.set(key.id, {
+          scopes,
+          isBound: agent_id !== null,
+          expires_at,
+          hasEnded: change === "revoked",
+          passkeys: [],
+        });
       } else if (body["type"] === "user") {
-        const { id, roles, ended_at } = (body as unknown as UserEntry).user;
-        const scopes = scopesOfRoles(roles);
-        grantors.set(id, { scopes, isBound: false, expires_at: Infinity, hasEnded: ended_at !== null });
+        const { id, roles, ended_at, passkeys } = (body as unknown as UserEntry).user;
+        const user = {
+          scopes: scopesOfRoles(roles),
+          isBound: false,
+          expires_at: Infinity,
+          hasEnded: ended_at !== null,
+        };
+        grantors.set(id, { ...user, passkeys: passkeys.map((passkey) => passkey.id) });
       }
     },
     assertMayGrant({ key_id, principal }, at) {
@@ -97,6 +113,7 @@ function createGrantors(): Grantors {
       for (const scope of ["approvals:decide", "grants:write"] as const)
         if (!hasScope(grantor.scopes, scope)) throw new RangeError(`${principal} lacked the scope ${scope}`);
     },
+    hasPasskey: ({ key_id }, passkey) => grantors.get(key_id)?.passkeys.includes(passkey) === true,
   };
 }
 
@@ -110,8 +127,6 @@ function assertTerms(grant: Grant, fact: GrantFact): void {
     sum: grant.sum,
     until: grant.until,
   };
-  if (fact.self && !grant.signed)
-    throw new RangeError(`the grant ${fact.id} covers the grantor's own agent, and no passkey signed it`);
   const { by, count, scope, sum } = fact;
   const [granted_at, until] = [parseEntryTime(fact.granted_at), parseEntryTime(fact.until)];
   const named = { by, count, granted_at, scope, sum, until };
@@ -136,7 +151,8 @@ export function createGrantsAudit(stops: () => Stops): GrantsAudit {
     if (entry.related_action !== null) {
       if (awaited.has(entry.related_action)) throw new RangeError(`the grant before it has no vote`);
       awaited.set(entry.related_action, grant);
-    } else if (grant.signed) throw new RangeError(`the grant ${grant.id} is signed, but was given without a vote`);
+    } else if (grant.passkey !== null)
+      throw new RangeError(`the grant ${grant.id} is signed, but was given without a vote`);
   }
 
   /** A grant with a vote has the terms that the vote names, and that its signature covers. */
@@ -147,12 +163,12 @@ export function createGrantsAudit(stops: () => Stops): GrantsAudit {
       if (vote.grant != null) throw new RangeError(`its vote gives the grant ${vote.grant.id}, which was not recorded`);
       return;
     }
-    const { id, count, ends_on_failure, granted_at, until, scope, sum, signed, by } = grant;
+    const { id, count, ends_on_failure, granted_at, until, scope, sum, passkey, by } = grant;
     const recorded = { id, count, ends_on_failure, for_ms: until - granted_at, scope, sum };
     const isSame =
       vote.verdict === "approve" &&
       canonicalText(recorded as unknown as JsonValue) === canonicalText((vote.grant ?? null) as unknown as JsonValue) &&
-      signed === (vote.gesture !== null) &&
+      passkey === (vote.gesture?.credential_id ?? null) &&
       by.principal === vote.by?.principal &&
       parseEntryTime(vote.at) === granted_at;
     if (!isSame) throw new RangeError(`the grant ${id} differs from the one that its vote gives`);
@@ -166,6 +182,10 @@ export function createGrantsAudit(stops: () => Stops): GrantsAudit {
     if (end !== null) throw new RangeError(`the grant ${fact.id} had ended (${end.cause})`);
     assertTerms(grant, fact);
     grantors.assertMayGrant(grant.by, at);
+    if (fact.self && (grant.passkey === null || !grantors.hasPasskey(grant.by, grant.passkey)))
+      throw new RangeError(
+        `the grant ${fact.id} covers the grantor's own agent, and no passkey that the grantor has signed it`,
+      );
     return grant;
   }
 
@@ -185,6 +205,8 @@ export function createGrantsAudit(stops: () => Stops): GrantsAudit {
     }
     if (!isGrantFor(grant, entry))
       throw new RangeError(`the grant ${grant.id} is for another agent, tool or operation`);
+    if (!fact.self && findSelfRelation(entry.submitted_by, entry.agent_id, grant.by) !== null)
+      throw new RangeError(`the grant ${grant.id} covers the grantor's own agent, and its decision denies that`);
     const count = counts.get(grant.id) ?? 0;
     if (count >= grant.count) throw new RangeError(`the grant ${grant.id} was used ${count} times, which is its cap`);
     const { action_id, seq, status } = entry;

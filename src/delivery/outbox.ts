@@ -4,7 +4,8 @@
  */
 import { DELIVERY_RETRY_MS, type Feed, type Notifier } from "../contract/notifier.ts";
 import type { Keys } from "../contract/core-host.ts";
-import type { DeliveryKind, DeliveryRow, StorageTransaction } from "../contract/storage.ts";
+import type { ActionRow, DeliveryKind, DeliveryRow, StorageTransaction } from "../contract/storage.ts";
+import { MAX_PLAN_ACTIONS } from "../domain/action-plan.ts";
 import { buildActionHistory, countRecorded, type ActionEntry } from "../domain/action-history.ts";
 import { evaluatePlanProgress, stageChannels, type ApproverPlan } from "../domain/approvers.ts";
 import {
@@ -26,7 +27,7 @@ import { parseRfc3339 } from "../domain/time.ts";
 import { reachableChannels, type Channel, type ChannelRecipient, type Recipient } from "./channels.ts";
 import type { AfterEntries } from "../ledger/commit/batch.ts";
 import { missingChannelMessage, NO_NOTIFIER } from "./notifier-calls.ts";
-import { isApprovalRequest } from "./message.ts";
+import { expiresWithAction, isApprovalRequest } from "./message.ts";
 
 export interface Outbox {
   /** Null if no channel or feed is configured: batches then skip this step. */
@@ -50,6 +51,11 @@ interface OutboxOptions {
 type NewDelivery = Omit<DeliveryRow, "position">;
 /** The subject of a request for approval. `decision` is null if a vote opened the next stage. */
 type ApprovalRequest = Pick<DecisionEntry, "action_id" | "expires_at"> & { decision: DecisionEntry["decision"] | null };
+/** How long a notice can wait: until when people have to vote, and the risk. */
+interface Urgency {
+  expiresAt: number;
+  risk: string | null;
+}
 /** A stage of an approval, with the channels that are notified when it opens. */
 type NotifyingStage = ReturnType<typeof evaluatePlanProgress>["stages"][number];
 type EndingEntry = ApprovalEntry | RedecisionEntry | ReviewEntry;
@@ -87,7 +93,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
           for (const notice of await unknownOutcomeNotices(options, tx, body, at)) await tx.insertDelivery(notice);
         if (body.type === "review" && body.status === "pending_approval")
           await notifyAfterReview(options, tx, body, now);
-        if (isEnding(body)) await notifyOfEnd(options, tx, body, at);
+        if (isEnding(body)) await notifyOfEnd(options, tx, body, at, entries);
         for (const { notifier, feed } of feeds) {
           if (!feedIncludes(feed, body)) continue;
           const action_id = "action_id" in body ? body.action_id : null;
@@ -248,7 +254,7 @@ async function newApprovalRequests(
     const stages = approvers.flatMap((plan) => evaluatePlanProgress(plan, [], cause.now, cause.now).stages);
     return approvalRequests(options, body, cause, {
       submitter: body.submitted_by.owner,
-      risk: body.decision.risk_level,
+      urgencies: urgenciesOfPlan(body, before, cause.now),
       earlier: ofPlan,
       stages,
     });
@@ -266,14 +272,25 @@ async function newApprovalRequests(
     body.type === "redecision"
       ? body
       : { action_id: body.action_id, expires_at: newest?.expires_at ?? null, decision: null };
-  const risk = newest?.decision.risk_level ?? null;
-  return approvalRequests(options, request, cause, { submitter, risk, earlier, stages });
+  const urgencies = [{ expiresAt: expiryOf(request, cause.now), risk: newest?.decision.risk_level ?? null }];
+  return approvalRequests(options, request, cause, { submitter, urgencies, earlier, stages });
+}
+
+const expiryOf = ({ expires_at }: Pick<ApprovalRequest, "expires_at">, now: number): number =>
+  parseRfc3339(expires_at ?? "") ?? now;
+
+/** Returns the urgency of each pending action of the plan, because one notice is for all of them. */
+function urgenciesOfPlan(body: DecisionEntry, batch: BatchEntries, now: number): Urgency[] {
+  const isNotified = (other: EntryBody): other is DecisionEntry =>
+    other.type === "decision" && other.status === "pending_approval" && other.plan?.id === body.plan?.id;
+  const all = body.plan == null ? [body] : batch.map(({ body: other }) => other).filter(isNotified);
+  return all.map((entry) => ({ expiresAt: expiryOf(entry, now), risk: entry.decision.risk_level }));
 }
 
 /** Returns the entries of the body's action up to this one, of which the batch's own are not stored yet. */
 async function readActionEntries(
   tx: StorageTransaction,
-  { action_id }: RedecisionEntry | ApprovalEntry,
+  { action_id }: { action_id: string },
   { seq }: Cause,
   batch: readonly { seq: number; body: EntryBody }[],
 ): Promise<ActionEntry[]> {
@@ -342,6 +359,7 @@ function openedStages(
 /**
  * Returns one request for each person, even if a person is in several channels, with reminders and escalations.
  * @param submitter owner of the action, who is not notified unless self-approval is allowed
+ * @param urgencies of the actions that the request is about: the most urgent one decides when people are notified
  * @param earlier deliveries whose recipients are not notified again
  * @param stages stages that open now or later, if the ones before are not met
  */
@@ -351,19 +369,19 @@ function approvalRequests(
   cause: Cause,
   {
     submitter,
-    risk,
+    urgencies,
     earlier,
     stages,
   }: {
     submitter: string | null;
-    risk: string | null;
+    urgencies: readonly Urgency[];
     earlier: readonly NewDelivery[];
     stages: readonly NotifyingStage[];
   },
 ): NewDelivery[] {
   const { channels } = options;
   const { now } = cause;
-  const expiresAt = parseRfc3339(entry.expires_at ?? "") ?? now;
+  const expiresAt = expiryOf(entry, now);
   // Machine reviewers answer first, so that people are not notified of what a machine resolves.
   const isReviewed = (entry.decision?.approval?.reviewers ?? []).some(({ name }) => options.reviewers.includes(name));
   const firstAt = isReviewed ? now + Math.min(REVIEW_DEADLINE_MS, Math.floor((expiresAt - now) / 4)) : now;
@@ -375,7 +393,14 @@ function approvalRequests(
       const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
       if (notified.has(key) || isSubmitter(recipient) || isEnded(options, recipient)) return [];
       notified.add(key);
-      return requestAndReminder(options, entry.action_id, cause, { channel, recipient, firstAt, at, expiresAt, risk });
+      return requestAndReminder(options, entry.action_id, cause, {
+        channel,
+        recipient,
+        firstAt,
+        at,
+        expiresAt,
+        urgencies,
+      });
     });
   const names = [...new Set(entry.decision?.approval?.notify ?? [])];
   const direct = names.flatMap((name) => channels.get(name) ?? []);
@@ -425,7 +450,7 @@ function requestAndReminder(
     firstAt,
     at: dueAt,
     expiresAt,
-    risk,
+    urgencies,
   }: {
     channel: Channel;
     recipient: Recipient;
@@ -433,12 +458,12 @@ function requestAndReminder(
     firstAt: number;
     at: number;
     expiresAt: number;
-    risk: string | null;
+    urgencies: readonly Urgency[];
   },
 ): NewDelivery[] {
   const { now } = cause;
   const kind = dueAt > firstAt ? "approval_escalated" : "approval_requested";
-  const at = noticeTime(channel, { at: dueAt, expiresAt, risk });
+  const at = Math.min(...urgencies.map((urgency) => noticeTime(channel, { at: dueAt, ...urgency })));
   const request = { action_id, channel: channel.name };
   // The courier sends the message that expires first.
   const giveUpAt = (from: number): number => Math.min(from + DELIVERY_RETRY_MS, expiresAt);
@@ -461,19 +486,24 @@ function requestAndReminder(
         "approval_reminder",
         cause,
         recipient,
-        scheduled(delayNotice(channel.quiet, { at: remindAt, expiresAt, risk })),
+        scheduled(
+          Math.min(...urgencies.map(({ risk }) => delayNotice(channel.quiet, { at: remindAt, expiresAt, risk }))),
+        ),
       ),
     );
   return deliveries;
 }
 
-/** Returns when a request is sent: after the quiet hours of the channel, and with its next digest. */
-function noticeTime(
-  channel: Pick<Channel, "quiet" | "digest"> | null,
-  notice: { at: number; expiresAt: number; risk: string | null },
-): number {
+/**
+ * Returns when a request is sent: after the quiet hours of the channel, and with its next digest. Together they leave at
+ * least half of the time to vote.
+ */
+function noticeTime(channel: Pick<Channel, "quiet" | "digest"> | null, notice: { at: number } & Urgency): number {
   if (channel === null) return notice.at;
-  return delayToDigest(channel.digest, { ...notice, at: delayNotice(channel.quiet, notice) });
+  const { at, expiresAt } = notice;
+  const afterQuiet = delayNotice(channel.quiet, notice);
+  const inDigest = delayToDigest(channel.digest, { ...notice, at: afterQuiet });
+  return inDigest - at > (expiresAt - at) / 2 ? afterQuiet : inDigest;
 }
 
 /** Returns a failed delivery for a channel that is not configured, so that the list of deliveries shows the mistake. */
@@ -515,15 +545,24 @@ function scheduleAt(at: number, now: number): Pick<NewDelivery, "state" | "next_
   return { state: at > now ? "scheduled" : "waiting", next_at: at };
 }
 
-/** Notifies the recipients of requests of the outcome, and drops scheduled reminders and escalations. */
+/**
+ * Notifies the recipients of requests of the outcome, and drops scheduled reminders and escalations. In a plan, the next
+ * pending action takes over the requests that were not delivered, because its own approvers were not notified again.
+ */
 async function notifyOfEnd(
   options: OutboxOptions,
   tx: StorageTransaction,
   entry: EndingEntry,
   cause: Cause,
+  batch: BatchEntries,
 ): Promise<void> {
   const notified = new Set<string>();
-  for (const delivery of await tx.deliveriesOfAction(entry.action_id)) {
+  const deliveries = await tx.deliveriesOfAction(entry.action_id);
+  const next = deliveries.some(isUndelivered) ? await findNextOfPlan(options, tx, entry, cause, batch) : null;
+  for (const delivery of deliveries) {
+    const channel = next?.channelOf(delivery) ?? null;
+    if (next !== null && channel !== null && isUndelivered(delivery))
+      await tx.insertDelivery(takeOver(options, { ...delivery, channel }, next.action, cause));
     if (delivery.state === "scheduled") {
       await tx.updateDelivery(delivery.id, delivery, { state: "obsolete", updated_at: cause.now });
       continue;
@@ -540,6 +579,68 @@ async function notifyOfEnd(
       }),
     );
   }
+}
+
+function isUndelivered(row: DeliveryRow): boolean {
+  return expiresWithAction(row) && (row.state === "scheduled" || row.state === "waiting");
+}
+
+/**
+ * Returns the next pending action of the plan of an action that ended. `channelOf` returns the first channel that its rules
+ * notify and that contains the recipient of a delivery; null if none does.
+ */
+async function findNextOfPlan(
+  { channels }: OutboxOptions,
+  tx: StorageTransaction,
+  { action_id }: EndingEntry,
+  cause: Cause,
+  batch: BatchEntries,
+): Promise<{ action: ActionRow; channelOf(delivery: DeliveryRow): string | null } | null> {
+  const plan = (await tx.action(action_id))?.plan_id ?? null;
+  if (plan === null) return null;
+  const rows = await tx.actions({ visibility: { all: true }, plan_id: plan, limit: MAX_PLAN_ACTIONS });
+  const action = rows
+    .filter(({ id, status }) => id !== action_id && status === "pending_approval")
+    .toSorted((a, b) => a.decision_seq - b.decision_seq)
+    .find(({ expires_at }) => (expires_at ?? 0) > cause.now);
+  if (action === undefined) return null;
+  const entries = await readActionEntries(tx, { action_id: action.id }, cause, batch);
+  const always = entries.flatMap((entry) => ("decision" in entry ? (entry.decision.approval?.notify ?? []) : []));
+  const named = [...always, ...stageChannels(entries.flatMap(approversIn))];
+  const escalations = named.flatMap((name) => channels.get(name)?.escalate?.to ?? []);
+  const notified = [...named, ...escalations].flatMap((name) => channels.get(name) ?? []);
+  return {
+    action,
+    channelOf({ notifier, recipient: to, person }) {
+      const isRecipient = (other: Recipient): boolean =>
+        recipientKey(other.notifier, other.to, other.person) === recipientKey(notifier, to, person);
+      return notified.find(({ recipients }) => recipients.some(isRecipient))?.name ?? null;
+    },
+  };
+}
+
+/** Returns the delivery for another action, at the same time unless that action has expired by then. */
+function takeOver(
+  options: OutboxOptions,
+  delivery: DeliveryRow,
+  { id, expires_at }: ActionRow,
+  cause: Cause,
+): NewDelivery {
+  const { kind, notifier, recipient: to, person, channel, next_at } = delivery;
+  const expiresAt = expires_at ?? cause.now;
+  const at = next_at < expiresAt ? next_at : cause.now;
+  return newDelivery(
+    options,
+    kind,
+    cause,
+    { notifier, to, person },
+    {
+      action_id: id,
+      channel,
+      ...scheduleAt(at, cause.now),
+      give_up_at: Math.min(at + DELIVERY_RETRY_MS, expiresAt),
+    },
+  );
 }
 
 /** Returns whether the entry ends a request for approval, including a later denial of an approved action. */

@@ -92,14 +92,14 @@ export function buildGrantEndEntry(
   { cause, related_action, comment, by }: Pick<GrantEntry, "cause" | "related_action" | "comment" | "by">,
   at: number,
 ): GrantEntry {
-  const { id, agent_id, tool, operation, scope, count, sum, until, ends_on_failure, signed } = grant;
+  const { id, agent_id, tool, operation, scope, count, sum, until, ends_on_failure, passkey } = grant;
   return {
     type: "grant",
     v: 1,
     at: toRfc3339(at),
     change: "ended",
     agent_id,
-    grant: { id, tool, operation, scope, count, sum, until: toRfc3339(until), ends_on_failure, signed },
+    grant: { id, tool, operation, scope, count, sum, until: toRfc3339(until), ends_on_failure, passkey },
     cause,
     related_action,
     comment,

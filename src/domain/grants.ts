@@ -19,8 +19,8 @@ export interface Grant extends GrantTarget {
   count: number;
   sum: { of: string; at_most: number } | null;
   ends_on_failure: boolean;
-  /** Whether the grantor signed it with a passkey, together with a vote. */
-  signed: boolean;
+  /** Credential id of the passkey that signed it together with a vote; null if none did. */
+  passkey: string | null;
   /** Milliseconds. */
   granted_at: number;
   until: number;

@@ -65,16 +65,19 @@ export function decodeQuestions(text: string | null): StoredQuestion[] {
   return questions;
 }
 
+/** Returns the commitments to the row's questions and answers. Throws SyntaxError if the service did not write the text. */
+export function commitQuestions(text: string | null): RecordedQuestion[] {
+  return decodeQuestions(text).map((one) => ({
+    ...one,
+    question: commitText(one.question),
+    answer: one.answer === null ? null : commitText(one.answer),
+  }));
+}
+
 /** Whether the row's text contains exactly the questions and answers that the entries commit to. */
 export function questionsMatch(recorded: readonly RecordedQuestion[], text: string | null): boolean {
   try {
-    const stored = decodeQuestions(text);
-    const committed = stored.map((one) => ({
-      ...one,
-      question: commitText(one.question),
-      answer: one.answer === null ? null : commitText(one.answer),
-    }));
-    return encodeQuestions(stored) === text && sameJson(committed, recorded);
+    return encodeQuestions(decodeQuestions(text)) === text && sameJson(commitQuestions(text), recorded);
   } catch {
     return false;
   }

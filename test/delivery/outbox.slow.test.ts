@@ -347,6 +347,8 @@ describe("quiet hours", () => {
       ["critical", {}, "waiting 0"],
       [null, { digest: "19h" }, "waiting 0"],
       [null, { quiet }, "scheduled 132"],
+      // The next multiple is four and a half hours from now, of eight to vote.
+      [null, { quiet, digest: "270m" }, "scheduled 120"],
     ] as const) {
       await empty();
       const channels = { a: { notifier: "mail", people: [BEN], digest: "13m", ...more } };
@@ -354,6 +356,35 @@ describe("quiet hours", () => {
     }
     const wrong = { a: { notifier: "mail", people: [BEN], digest: "soon" } };
     assert.throws(() => readChannels(wrong as Config["channels"], [notifier()]), /digest: "soon" is not a duration/);
+  });
+
+  test("delay the notice of a plan as its most urgent action, and the next action takes it over", async () => {
+    const ofPlan = (n: number, risk_level: string | null, notify = ["a"]): EntryBody => {
+      const entry = asks(notify) as DecisionEntry;
+      const plan = { id: "p", position: n };
+      return { ...entry, action_id: `a-${n}`, plan, decision: { ...entry.decision, risk_level } } as DecisionEntry;
+    };
+    const aboutWhat = (rows: DeliveryRow[]): string[] => told(rows).map((text, i) => `${rows[i]?.action_id} ${text}`);
+    await empty();
+    assert.deepEqual(aboutWhat(await written(channelOf(), [ofPlan(1, null), ofPlan(2, "critical")])), [
+      "a-1 approval_requested ben waiting 0",
+    ]);
+    for (const [who, expected] of [
+      [BEN, "ben scheduled 120"],
+      [ANNA, "anna waiting 0"],
+    ] as const) {
+      await empty();
+      await storage.write(async (tx) => {
+        const row = { plan_id: "p", expires_at: T0 + 8 * HOUR };
+        await tx.insertAction(actionRow(1, { ...row, id: "a-1", plan_position: 1, status: "denied" }));
+        await tx.insertAction(actionRow(2, { ...row, id: "a-2", plan_position: 2, status: "pending_approval" }));
+      });
+      const channels = { ...channelOf(), b: { notifier: "mail", people: [who] } };
+      assert.deepEqual(aboutWhat(await written(channels, [ofPlan(1, null), ofPlan(2, null, ["b"]), ended])), [
+        "a-1 approval_requested ben obsolete 120",
+        `a-2 approval_requested ${expected}`,
+      ]);
+    }
   });
 
   test("do not delay an escalation to a channel without them", async () => {

@@ -16,7 +16,7 @@ const TERMS = {
   sum: null,
   until: at(50),
   ends_on_failure: false,
-  signed: false,
+  passkey: null as string | null,
 };
 const FACT = {
   id: "g",
@@ -62,6 +62,7 @@ const use = (action_id: string, fact: object = {}, more: object = {}) => ({
   tool: "ci",
   operation: "deploy",
   status: "allowed",
+  submitted_by: { key_id: "agent", principal: "key:agent", agent_id: "bot", owner: null },
   facts: { grant: { ...FACT, ...fact } },
   decision: { effect: "allow", reason_code: "GRANTED" },
   ...more,
@@ -74,18 +75,24 @@ const cancelled = (action_id: string) => ({ type: "approval", at: at(6), action_
 
 /** The vote that a grant was given with: 49 minutes, as `TERMS`. */
 const VOTED = { id: "g", count: 2, ends_on_failure: false, for_ms: 49 * 60_000, scope: null, sum: null };
+const user = { key_id: "u", principal: "user:u", agent_id: null, owner: "ada" };
+const userEntry = (passkeys: string[]) => ({
+  type: "user",
+  user: { id: "u", roles: ["approver"], ended_at: null, passkeys: passkeys.map((id) => ({ id })) },
+});
 const signedVote = (more: object = {}) => ({
   type: "approval",
   at: at(1),
   action_id: "v",
   status: "approved",
   verdict: "approve",
-  by,
-  gesture: {},
+  by: user,
+  gesture: { credential_id: "pk" },
   grant: VOTED,
   ...more,
 });
-const signedGrant = (more: object = {}) => granted({ related_action: "v", grant: { ...TERMS, signed: true }, ...more });
+const signedGrant = (more: object = {}) =>
+  granted({ related_action: "v", by: user, grant: { ...TERMS, passkey: "pk" }, ...more });
 
 const fold = (...bodies: object[]): void => {
   for (const body of bodies) audit.fold({ seq: seq++, ...body });
@@ -137,8 +144,18 @@ const forged: [string, RegExp, () => object[]][] = [
   ],
   [
     "of the grantor's own agent without a signature",
-    /no passkey signed it/,
+    /no passkey that the grantor has signed it/,
     () => [granted(), use("a", { self: true })],
+  ],
+  [
+    "of the grantor's own agent after the passkey was removed",
+    /no passkey that the grantor has signed it/,
+    () => [userEntry(["pk"]), signedGrant(), signedVote(), userEntry([]), use("a", { by: "user:u", self: true })],
+  ],
+  [
+    "of the grantor's own agent as if it were another's",
+    /its decision denies that/,
+    () => [granted(), use("a", {}, { submitted_by: { ...by, key_id: "agent", agent_id: "bot", owner: "Ada" } })],
   ],
   ["in a redecision of another action", /did not cover the action/, () => [granted(), redecision("a")]],
 ];
@@ -150,9 +167,9 @@ for (const [name, expected, bodies] of forged)
   });
 
 test("a signed grant covers the grantor's own agent, and its vote must name the same terms", () => {
-  fold(signedGrant(), signedVote(), use("a", { self: true }));
+  fold(userEntry(["pk"]), signedGrant(), signedVote(), use("a", { by: "user:u", self: true }));
   audit.checkAll((fault) => assert.fail(fault));
-  refuses(/signed, but was given without a vote/, granted({ grant: { ...TERMS, id: "alone", signed: true } }));
+  refuses(/signed, but was given without a vote/, granted({ grant: { ...TERMS, id: "alone", passkey: "pk" } }));
   refuses(/gives the grant g, which was not recorded/, signedVote());
   for (const [i, change] of [
     { grant: { ...VOTED, count: 3 } },
@@ -160,15 +177,16 @@ test("a signed grant covers the grantor's own agent, and its vote must name the 
     { grant: { ...VOTED, scope: "false" } },
     { grant: null },
     { gesture: null },
+    { gesture: { credential_id: "another" } },
     { verdict: "deny" },
     { by: { ...by, principal: "owner:eve" } },
   ].entries()) {
     const id = `other ${i}`;
     const grant = "grant" in change && change.grant != null ? { grant: { ...change.grant, id } } : {};
-    fold(signedGrant({ grant: { ...TERMS, id, signed: true } }));
+    fold(signedGrant({ grant: { ...TERMS, id, passkey: "pk" } }));
     refuses(/differs from the one that its vote gives/, signedVote({ grant: { ...VOTED, id }, ...change, ...grant }));
   }
-  fold(signedGrant({ grant: { ...TERMS, id: "lost", signed: true } }));
+  fold(signedGrant({ grant: { ...TERMS, id: "lost", passkey: "pk" } }));
   const faults: string[] = [];
   audit.checkAll((fault) => faults.push(fault));
   assert.match(faults.join(), /the grant lost was given with a vote that the ledger does not have/);

@@ -190,10 +190,10 @@ export interface GrantEntry {
     /** Whether a failed result of a use ends it. */
     ends_on_failure: boolean;
     /**
-     * Whether it was given with a vote that the grantor signed with a passkey. Only then it can cover the grantor's own agent,
-     * where the rules have the mode `self_confirm`.
+     * Credential id of the passkey that signed the vote that it was given with; null if none did. While the grantor has this
+     * passkey, it can cover the grantor's own agent, where the rules have the mode `self_confirm`.
      */
-    signed: boolean;
+    passkey: string | null;
   };
   /** Null when it was granted. */
   cause: "revoked" | "rejection" | "flag" | "failure" | null;

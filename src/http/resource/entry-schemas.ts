@@ -414,7 +414,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         sum: orNull(GrantSum),
         until: time("When the grant ends."),
         ends_on_failure: Type.Boolean({ description: "Whether a failed result of a use ends the grant." }),
-        signed: Type.Boolean({ description: "Whether the grantor signed it with a passkey, together with a vote." }),
+        passkey: orNull(text("Credential id of the passkey that signed the vote that it was given with.")),
       },
       { description: "The grant as it was created.", ...closed },
     ),

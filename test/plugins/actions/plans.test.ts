@@ -193,6 +193,15 @@ test("a quorum of two counts votes on the same list, and a strike voids the earl
   assert.deepEqual(statuses((await answer(other.id, bob)).body), ["denied", "approved"], "bob approves the new one");
 });
 
+test("a token of a plan covers exactly the actions that were pending, also without previews", async () => {
+  const plan = await submit(["ask", "pay"]);
+  const { approval_token: token } = await read(plan.id, fin);
+  assert.deepEqual(statuses((await answer(plan.id)).body), ["approved", "pending_approval"]);
+  const stale = await post(`/v1/plans/${plan.id}/approval`, fin, { token, approve: true });
+  assert.equal(stale.body.code, "TOKEN_INVALID");
+  assert.deepEqual(statuses((await answer(plan.id, fin)).body), ["approved", "approved"]);
+});
+
 test("an action for other approvers stays pending", async () => {
   const plan = await submit(["ask", "pay"]);
   const { body } = await answer(plan.id, bob);

@@ -1,8 +1,12 @@
 /** `approval.mode: self_confirm`: the person behind the agent confirms, with a passkey gesture that no key can produce. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import type { Storage } from "../../../src/contract/storage.ts";
+import { utf8 } from "../../../src/domain/hash.ts";
+import { auditStore } from "../../../src/testing/index.ts";
 import { signature, signVotes } from "../../support/signed-votes.ts";
-import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
+import { createAuthenticator } from "../../support/authenticator.ts";
+import { addUser, enrol, invite, ORIGIN, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, plainVotes, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `
@@ -144,4 +148,39 @@ test("a self-confirmation grants only what its signature covers, and nothing wit
   const unsigned = await person.call("POST", `/v1/actions/${action_id}/approval`, { token, approve: true, grant });
   assert.equal(unsigned.body.code, "SELF_APPROVAL");
   assert.equal((await submitted("session")).status, "pending_approval");
+});
+
+test("a grant for the grantor's own agent covers nothing after its passkey was removed", async () => {
+  const grant = { for: "1h", count: 2 };
+  const { body } = await signVotes(person, [{ action_id: await submit("session"), approve: true, grant }]);
+  const { grant_id } = body.results[0];
+  const first = await submitted("session");
+  assert.deepEqual([first.status, first.grant], ["allowed", grant_id]);
+  const [code] = person.recovery_codes;
+  assert.equal((await enrol(service, code as string, createAuthenticator(ORIGIN))).status, 201);
+  const removed = await person.call("DELETE", `/v1/users/${person.id}/passkeys/${person.passkey.id}`);
+  assert.equal(removed.status, 200, JSON.stringify(removed.body));
+  assert.equal((await submitted("session")).status, "pending_approval");
+  const start = await service.call("POST", `/v1/actions/${first.id}/start`, { key: agent, body: {} });
+  assert.equal(start.body.code, "NO_LONGER_ALLOWED", JSON.stringify(start.body));
+  assert.deepEqual((await auditStore(service.storage)).faults, []);
+});
+
+test("the audit finds a signed grant that is for another tool than the action of its vote", async () => {
+  const entries: Storage["entries"] = async (...range) =>
+    (await service.storage.entries(...range)).map((row) =>
+      row.type === "grant"
+        ? { ...row, bytes: utf8(new TextDecoder().decode(row.bytes).replace('"tool":"session"', '"tool":"own"')) }
+        : row,
+    );
+  const altered = new Proxy(service.storage, {
+    get(target, name: keyof Storage) {
+      const value: unknown = name === "entries" ? entries : target[name];
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  assert.match(
+    (await auditStore(altered)).faults.join("\n"),
+    /gives the grant .* for another agent, tool or operation/,
+  );
 });

@@ -31,7 +31,7 @@ export interface Grant {
   /** End of its time. */
   until: string;
   ends_on_failure: boolean;
-  /** Whether the grantor signed it with a passkey, together with a vote. Then it can cover the grantor's own agent, where the rules have `mode: self_confirm`. */
+  /** Whether the grantor signed it with a passkey, together with a vote. While the grantor has this passkey, it can cover the grantor's own agent, where the rules have `mode: self_confirm`. */
   signed: boolean;
   /** Principal. */
   granted_by: string;
@@ -1004,8 +1004,8 @@ export interface GrantEntry {
     until: string;
     /** Whether a failed result of a use ends the grant. */
     ends_on_failure: boolean;
-    /** Whether the grantor signed it with a passkey, together with a vote. */
-    signed: boolean;
+    /** Credential id of the passkey that signed the vote that it was given with. */
+    passkey: string | null;
   };
   /** Why the grant ended; null when it is created. */
   cause: "revoked" | "rejection" | "flag" | "failure" | null;

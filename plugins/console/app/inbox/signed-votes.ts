@@ -35,18 +35,32 @@ const NOT_SIGNED = "the passkey did not sign, so no vote is recorded; vote again
 const OTHER_STATEMENT =
   "the service asked for a signature of other votes than yours; nothing was signed; report this to its operator";
 
+/** Votes that the service asks the user to sign. */
+export interface SignatureRequest {
+  votes: Votes;
+  challenge: Challenge;
+}
+
 /**
- * Signs and casts votes on up to `MAX_SIGNED_VOTES` actions. Returns the result of each, in their order; null if the user
- * has no passkey for this site. Rejects with an Error if nothing was signed, and with an `ApiError` if the service refused.
+ * Asks the service what to sign for votes on up to `MAX_SIGNED_VOTES` actions. Returns null if the user has no passkey for
+ * this site. Rejects with an `ApiError` if the service refused, and with an Error if it asks for other votes.
  */
-export async function castSignedVotes(
+export async function requestSignature(
   actions: readonly Pick<Action, "id">[],
   ballot: Ballot,
-): Promise<SignedResult[] | null> {
+): Promise<SignatureRequest | null> {
   const votes: Votes = actions.map(({ id }) => ({ action_id: id, ...termsOf(ballot) }));
   const challenge = await startSigning(votes);
   if (challenge === null) return null;
   assertSameVotes(challenge, votes);
+  return { votes, challenge };
+}
+
+/**
+ * Signs and casts the votes. Returns the result of each, in their order. Rejects with an Error if nothing was signed, and
+ * with an `ApiError` if the service refused.
+ */
+export async function sendSignedVotes({ votes, challenge }: SignatureRequest): Promise<SignedResult[]> {
   const body = { nonce: challenge.nonce, votes, response: await sign(challenge.options) };
   return (await request("POST /v1/votes", { body })).results;
 }

@@ -4,7 +4,14 @@ import { ApiError, request } from "../core/api.ts";
 import type { GrantTerms } from "../grants/offer.tsx";
 import { COOKIE, key } from "../core/session.ts";
 import { outcomeOf, type Outcome } from "./outcome.tsx";
-import { type Ballot, castSignedVotes, MAX_SIGNED_VOTES, type SignedResult, termsOf } from "./signed-votes.ts";
+import {
+  type Ballot,
+  MAX_SIGNED_VOTES,
+  requestSignature,
+  sendSignedVotes,
+  type SignedResult,
+  termsOf,
+} from "./signed-votes.ts";
 
 export type VoteResult =
   /** The vote settled the request. */
@@ -20,10 +27,11 @@ const HASH_CHANGED =
   "the request has another hash than the one that this page shows; no vote was recorded; report this to the service's operator";
 const QUESTIONS_CHANGED =
   "a question was asked or answered since this page was read; no vote was recorded; read it and vote again";
+const CHANGED = "the request has changed since this page was read; no vote was recorded; read it and vote again";
 const NOT_ALLOWED = "this key cannot vote on it: it has voted already, or it belongs to the requester";
 
-/** A request as a page shows it. */
-type Shown = Pick<Action, "id" | "request_hash" | "questions">;
+/** A request as a page shows it. Lists have no approval token. */
+type Shown = Pick<Action, "id" | "request_hash" | "questions" | "preview" | "approval_token">;
 
 /** Votes on one request. Rejects only for programming errors. */
 export function castVote(
@@ -67,18 +75,29 @@ async function castAll(
   const canSign = key() === COOKIE;
   const size = canSign ? MAX_SIGNED_VOTES : 1;
   for (let from = 0; from < shown.length; from += size) {
-    const open: Action[] = [];
-    for (const action of shown.slice(from, from + size)) {
-      const current = await readAgain(action, onResult);
-      if (current !== null) open.push(current);
-    }
-    if (open.length === 0) continue;
+    const open = await readAll(shown.slice(from, from + size), onResult);
     if (canSign && (await voteSigned(open, ballot, onResult))) continue;
-    for (const action of open) onResult(action.id, await voteUnsigned(action, ballot));
+    for (const { current } of open) onResult(current.id, await voteUnsigned(current, ballot));
   }
 }
 
-/** Reads a request again and compares its hash with the one shown. Returns null if no vote is possible, and reports why. */
+/** A request that is still as the page shows it. */
+interface Open {
+  shown: Shown;
+  current: Action;
+}
+
+/** Reads requests again. Returns those that are as the page shows them, and reports the others. */
+async function readAll(shown: readonly Shown[], onResult: (id: string, result: VoteResult) => void): Promise<Open[]> {
+  const open: Open[] = [];
+  for (const each of shown) {
+    const current = await readAgain(each, onResult);
+    if (current !== null) open.push({ shown: each, current });
+  }
+  return open;
+}
+
+/** Reads a request again and compares it with what is shown. Returns null if no vote is possible, and reports why. */
 async function readAgain(shown: Shown, onResult: (id: string, result: VoteResult) => void): Promise<Action | null> {
   const refuse = (error: Error): null => (onResult(shown.id, { kind: "failed", error }), null);
   try {
@@ -89,10 +108,17 @@ async function readAgain(shown: Shown, onResult: (id: string, result: VoteResult
     if (JSON.stringify(current.questions) !== JSON.stringify(shown.questions))
       return refuse(new Error(QUESTIONS_CHANGED));
     if (current.approval_token === undefined) return refuse(new Error(NOT_ALLOWED));
+    if (differs(shown.preview, current.preview) || differs(shown.approval_token, current.approval_token))
+      return refuse(new Error(CHANGED));
     return current;
   } catch (error) {
     return refuse(asApiError(error));
   }
+}
+
+/** Whether a member has changed that the page read. */
+function differs(shown: string | null | undefined, current: string | null | undefined): boolean {
+  return shown !== undefined && shown !== current;
 }
 
 async function voteUnsigned(action: Action, ballot: Ballot): Promise<VoteResult> {
@@ -104,23 +130,43 @@ async function voteUnsigned(action: Action, ballot: Ballot): Promise<VoteResult>
   }
 }
 
-/** Signs all votes at once and reports the result of each. Returns false if the user has no passkey to sign with. */
+/**
+ * Signs all votes at once and reports the result of each. Returns false if the user has no passkey to sign with. Reads the
+ * requests again after the service chose what is signed, so that the signature covers only what the page shows.
+ */
 async function voteSigned(
-  actions: readonly Action[],
+  given: readonly Open[],
   ballot: Ballot,
   onResult: (id: string, result: VoteResult) => void,
 ): Promise<boolean> {
-  let results: SignedResult[] | null;
+  let open = given;
   try {
-    results = await castSignedVotes(actions, ballot);
+    while (open.length > 0) {
+      const asked = await requestSignature(
+        open.map(({ current }) => current),
+        ballot,
+      );
+      if (asked === null) return false;
+      const same = await readAll(
+        open.map(({ shown }) => shown),
+        onResult,
+      );
+      const isSame = same.length === open.length;
+      open = same;
+      if (!isSame) continue;
+      const results = await sendSignedVotes(asked);
+      for (const [i, { current }] of open.entries())
+        onResult(current.id, await signedResult(current.id, results[i], ballot));
+      return true;
+    }
   } catch (problem) {
     if (!(problem instanceof Error)) throw problem;
-    for (const { id } of actions)
-      onResult(id, problem instanceof ApiError ? await refusedResult(id, problem) : { kind: "failed", error: problem });
-    return true;
+    for (const { current } of open)
+      onResult(
+        current.id,
+        problem instanceof ApiError ? await refusedResult(current.id, problem) : { kind: "failed", error: problem },
+      );
   }
-  if (results === null) return false;
-  for (const [i, { id }] of actions.entries()) onResult(id, await signedResult(id, results[i], ballot));
   return true;
 }
 
