@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Storage } from "../../../src/contract/storage.ts";
 import { utf8 } from "../../../src/domain/hash.ts";
+import { hashLeaf } from "../../../src/domain/merkle.ts";
 import { auditStore } from "../../../src/testing/index.ts";
 import { signature, signVotes } from "../../support/signed-votes.ts";
 import { createAuthenticator } from "../../support/authenticator.ts";
@@ -162,17 +163,17 @@ test("a grant for the grantor's own agent covers nothing after its passkey was r
   assert.equal(removed.status, 200, JSON.stringify(removed.body));
   assert.equal((await submitted("session")).status, "pending_approval");
   const start = await service.call("POST", `/v1/actions/${first.id}/start`, { key: agent, body: {} });
-  assert.equal(start.body.code, "NO_LONGER_ALLOWED", JSON.stringify(start.body));
+  assert.equal(start.body.code, "MORE_APPROVALS_NEEDED", JSON.stringify(start.body));
   assert.deepEqual((await auditStore(service.storage)).faults, []);
 });
 
 test("the audit finds a signed grant that is for another tool than the action of its vote", async () => {
   const entries: Storage["entries"] = async (...range) =>
-    (await service.storage.entries(...range)).map((row) =>
-      row.type === "grant"
-        ? { ...row, bytes: utf8(new TextDecoder().decode(row.bytes).replace('"tool":"session"', '"tool":"own"')) }
-        : row,
-    );
+    (await service.storage.entries(...range)).map((row) => {
+      if (row.type !== "grant") return row;
+      const bytes = utf8(new TextDecoder().decode(row.bytes).replace('"tool":"session"', '"tool":"own"'));
+      return { ...row, bytes, leaf_hash: hashLeaf(bytes) };
+    });
   const altered = new Proxy(service.storage, {
     get(target, name: keyof Storage) {
       const value: unknown = name === "entries" ? entries : target[name];
