@@ -36,6 +36,7 @@ before(async () => {
   await addUser(service, { name: "ada" });
   const { key } = await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" });
   const grace = await invite(service, { name: "Grace", roles: ["approver"] });
+  const desk = await makeKey(service, { name: "graces key", owner: "Grace", preset: "approver" });
   const submit = async (tool: string, params: object, more: object = {}): Promise<string> =>
     (
       await service.call("POST", "/v1/actions", {
@@ -51,7 +52,7 @@ before(async () => {
   await grace.call("POST", `/v1/actions/${ids.signed}/questions`, { question: "Why so much?" });
   const vote = await signVotes(grace, [{ action_id: ids.signed, approve: true, reason: "Checked the ticket" }]);
   assert.equal(vote.status, 200, JSON.stringify(vote.body));
-  await approve(service, ids.asked);
+  await approve(service, ids.asked, desk.key);
   ids.allowed = await submit("search", { q: "shoes" }, { meta: { session: "s-1" } });
   await service.call("POST", `/v1/actions/${ids.allowed}/start`, { key, body: {} });
   await service.call("POST", `/v1/actions/${ids.allowed}/result`, { key, body: { success: true } });

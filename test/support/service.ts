@@ -206,11 +206,11 @@ export function plainVotes({ approvals }: Config): void {
   approvals.rejection_holds_seconds = 0;
 }
 
-/** The vote of the service's administrator for an action that waits. */
-export async function approve(service: Service, id: string): Promise<void> {
-  const { body } = await service.call("GET", `/v1/actions/${id}`, { key: service.admin });
+/** The vote of the service's administrator, or with another key, for an action that waits. */
+export async function approve(service: Service, id: string, key = service.admin): Promise<void> {
+  const { body } = await service.call("GET", `/v1/actions/${id}`, { key });
   const vote = { approve: true, token: body.approval_token };
-  const answer = await service.call("POST", `/v1/actions/${id}/approval`, { key: service.admin, body: vote });
+  const answer = await service.call("POST", `/v1/actions/${id}/approval`, { key, body: vote });
   if (answer.status !== 200) throw new Error(`the approval was refused: ${JSON.stringify(answer.body)}`);
 }
 
