@@ -61,6 +61,11 @@ describe("what the text does not show", () => {
     ["$X -rf /", ["expansion", "name"], "$X -rf /"],
     ["rm$IFS-rf$IFS/", ["expansion", "name"], "rm$IFS-rf$IFS/"],
     ["echo $(rm x)", ["expansion"], "rm x", "echo $(rm x)"],
+    // Bash expands the file of `>&` twice.
+    [`echo >&'$(rm x)'`, ["expansion"], "echo"],
+    ["echo >&'`rm x`'", ["expansion"], "echo"],
+    [`echo >&"<(rm x)"`, ["expansion"], "echo"],
+    ["echo >&\\$\\(rm\\)", ["expansion"], "echo"],
     ["echo `rm x`", ["expansion"], "rm x", "echo `rm x`"],
     ['echo "${A:-$(rm x)}"', ["expansion"], "rm x", 'echo "${A:-$(rm x)}"'],
     ["cat <(rm x)", ["expansion"], "rm x", "cat <(rm x)"],

@@ -255,6 +255,8 @@ class ShellReader {
     if (node.type === "HereString") return;
     // `2>&1` names a descriptor, `>&file` a file.
     if (node.operator.endsWith("&") && /^([0-9]+-?|-)$/.test(target.text)) return;
+    // Bash expands the file of `>&` again after it removed the quotes, so `>&'$(x)'` and `>&"<(x)"` run x.
+    if (node.operator.endsWith("&") && /[$`]|[<>]\(/.test(target.text)) this.note("expansion");
     // In "<&-x", bash reads "x" as the next word.
     if (node.operator.endsWith("&") && /^[0-9-]/.test(target.text)) this.note("syntax");
     const files = node.operator === "<" || node.operator === "<&" ? this.reads : this.writes;
