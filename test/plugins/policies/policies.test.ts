@@ -295,8 +295,8 @@ describe("conditions of a change", () => {
       () => admin("DELETE", `/v1/policies/${body.policy}`),
     ]) {
       answers.push(request());
-      // Until it waits for the batch that is held: nothing before that waits for longer than a turn.
-      for (let turns = 0; turns < 100; turns++) await setImmediate();
+      // Until it waits for the batch that is held. The check of the policy takes many turns.
+      for (let turns = 0; turns < 5_000; turns++) await setImmediate();
     }
     open();
     await held;
