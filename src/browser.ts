@@ -7,6 +7,7 @@
  *   const shown = outline(action.params, { root: "/params", first: action.shown_first ?? [] });
  *   const isUnchanged = encodeRequest(action).hash === action.request_hash;
  */
+export { ENTRY_TYPES } from "./domain/entries.ts";
 export { formatCount, MAX_LINES, moreLines, outline, type Outline } from "./domain/outline.ts";
 export { encodeRequest } from "./domain/request.ts";
 export { clipText } from "./domain/text.ts";

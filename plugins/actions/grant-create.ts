@@ -154,7 +154,7 @@ function assertMayGrant(who: Credential, { agent_id, tool }: GrantTarget): void 
     throw new Refusal("APPROVER_NOT_ELIGIBLE", "your groups do not cover this agent and tool");
 }
 
-/** Throws GRANT_NOT_ALLOWED above the caps of the rules. */
+/** Throws GRANT_NOT_ALLOWED if the terms exceed what the rules allow. */
 function assertWithin({ for_ms, count }: VotedGrant, largest: GrantTerms | null): void {
   if (largest === null)
     throw new Refusal(

@@ -23,7 +23,7 @@ export class Poller {
   private timer: ReturnType<typeof setTimeout> | null = null;
   private polling: Promise<void> | null = null;
   private hasStopped = false;
-  /** Whether the last poll failed. Then `changed` is called on each poll, so that the failure and its end are reported. */
+  /** Whether the last poll failed. After a failure, the next poll calls `changed` in any case, which reports a failure or its end. */
   private hasFailed = false;
 
   constructor(options: PollerOptions) {

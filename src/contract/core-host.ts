@@ -45,7 +45,7 @@ export interface Keys {
   isUnknownOwner(owner: string | null): boolean;
   /**
    * Whether the owner names users, now or before, and all of them were ended. Current as `recordedKey` is.
-   * @param users decides who was ended; if absent, the users that `recordedKey` knows
+   * @param users the users to look in, such as those of a transaction. Default: the users that `recordedKey` reads
    */
   isEndedOwner(owner: string, users?: Users): boolean;
   /**

@@ -146,7 +146,7 @@ export interface ActionHistory {
   commitment: string;
   /** How an approver changed the request; null if no one did. */
   edit: RecordedEdit | null;
-  /** Commitments to the past data that its decisions read, in order. */
+  /** Commitments to the past actions that this action's decisions read, in the order of the decisions. */
   past: string[];
   /** Commitment to the reported result; null before it is reported. */
   result: string | null;

@@ -47,7 +47,10 @@ export function isOfUnknownPerson(principals: readonly string[]): boolean {
   return principals.includes(UNKNOWN_PERSON);
 }
 
-/** Whether a vote is from another person than all earlier votes. Each is given as the principals that share it. */
+/**
+ * Returns true if a vote adds a person to those who voted earlier. A vote is given as the list of principals that one
+ * person may stand behind, as in `countPeople`.
+ */
 export function isNewPerson(earlier: readonly (readonly string[])[], vote: readonly string[]): boolean {
   if (isOfUnknownPerson(vote)) return earlier.length === 0;
   const known = earlier.filter((principals) => !isOfUnknownPerson(principals));

@@ -186,7 +186,7 @@ class SourceMatcher implements EffectMatcher {
     return at >= started_at - tolerance && at <= (ended_at ?? Infinity) + tolerance;
   }
 
-  /** Whether the action's success was reported in the window, and a mapping names its operation. */
+  /** Whether the action reported success within the window, and a mapping names its operation. */
   private isCounted(action: Candidate["action"]): boolean {
     return (
       action.success === true &&

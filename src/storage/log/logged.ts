@@ -77,7 +77,7 @@ export function createLoggedStorage(log: StorageLog): Storage {
   };
 }
 
-/** The committed rows and the log that stores them. Everything but reads runs one after the other. */
+/** The committed rows, and the log that stores them. Writes run one at a time; reads do not wait. */
 class LoggedStore {
   readonly disk = emptyDisk();
   private readonly log: StorageLog;

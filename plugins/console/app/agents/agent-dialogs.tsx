@@ -5,7 +5,7 @@ import { request } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Problem, Text } from "../ui/elements.tsx";
 import { list, plain } from "../ui/format.ts";
-import { Field, useSubmit, values } from "../ui/forms.tsx";
+import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
 import { TEXTS } from "./strings.ts";
 
 /** What a person is about to do. */
@@ -84,14 +84,9 @@ function EditDialog({ agent, id: given, onClose, onDone }: Ends & { agent: Agent
           />
         ) : null}
         <Problem error={error} />
-        <div class="row end">
-          <button type="submit" class="primary" disabled={isBusy}>
-            {agent === null ? "Register" : "Change"}
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <FormButtons isDisabled={isBusy} onClose={onClose}>
+          {agent === null ? "Register" : "Change"}
+        </FormButtons>
       </form>
     </Dialog>
   );
@@ -119,14 +114,9 @@ function SuspendDialog({ agent, onClose, onDone }: Ends & { agent: Agent }) {
           <Field name="reason" label="Reason" help={TEXTS.help.reason} error={error} maxLength={500} />
         ) : null}
         <Problem error={error} />
-        <div class="row end">
-          <button type="submit" class={isActive ? "danger" : "primary"} disabled={isBusy}>
-            {isActive ? "Suspend" : "Resume"}
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <FormButtons look={isActive ? "danger" : "primary"} isDisabled={isBusy} onClose={onClose}>
+          {isActive ? "Suspend" : "Resume"}
+        </FormButtons>
       </form>
     </Dialog>
   );

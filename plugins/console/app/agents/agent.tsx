@@ -7,7 +7,7 @@ import type { Agent } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
 import { may } from "../core/me.ts";
 import { mayStop, StopDialog } from "../shell/stops.tsx";
-import { Badge, Empty, Facts, Notice, Text, Time } from "../ui/elements.tsx";
+import { Badge, Done, Empty, Facts, Text, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
 import { LoadedPage } from "../ui/loaded-page.tsx";
@@ -43,13 +43,7 @@ export function AgentPage({ id }: { id: string }) {
             <p>
               <a href="#/agents">{TEXTS.all}</a>
             </p>
-            <div role="status">
-              {done === "" ? null : (
-                <Notice kind="good">
-                  <Text value={done} />
-                </Notice>
-              )}
-            </div>
+            <Done text={done} />
             <Status id={id} agent={agent} onChange={setChange} />
             <Parts id={id} isRegistered={agent !== null} />
           </>

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Agent } from "../core/api-types.ts";
 import { at, request, url } from "../core/api.ts";
 import { may } from "../core/me.ts";
-import { Badge, Empty, Notice, Table, Text, Time } from "../ui/elements.tsx";
+import { Badge, Done, Empty, Table, Text, Time } from "../ui/elements.tsx";
 import { plain } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
@@ -35,13 +35,7 @@ function AgentList() {
       <LoadedPage title={TEXTS.title} what="agents" loaded={loaded} side={register}>
         {({ agents, next_cursor }) => (
           <>
-            <div role="status">
-              {done === "" ? null : (
-                <Notice kind="good">
-                  <Text value={done} />
-                </Notice>
-              )}
-            </div>
+            <Done text={done} />
             {agents.length === 0 ? (
               <Empty text={TEXTS.none}>
                 <p>{TEXTS.noneHelp}</p>

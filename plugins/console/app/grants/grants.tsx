@@ -4,9 +4,9 @@ import type { Api } from "../core/api-types.ts";
 import { at, request } from "../core/api.ts";
 import { may } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Badge, Empty, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { Badge, Done, Empty, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { plain } from "../ui/format.ts";
-import { Field, useSubmit, values } from "../ui/forms.tsx";
+import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { PersonLink } from "../ui/person.tsx";
 import { Snippet } from "../ui/snippet.tsx";
@@ -37,13 +37,7 @@ export function Grants() {
   };
   return (
     <Page title={TEXTS.title}>
-      <div role="status">
-        {result === "" ? null : (
-          <Notice kind="good">
-            <Text value={result} />
-          </Notice>
-        )}
-      </div>
+      <Done text={result} />
       <div class="filters">
         <div class="field">
           <label for="grant-status">Show</label>
@@ -231,14 +225,9 @@ function Revoke({ grant, onClose, onDone }: { grant: Grant; onClose(): void; onD
         <p>{TEXTS.revokeHelp}</p>
         <Field name="reason" label="Reason" help="Recorded in the ledger; optional." error={error} maxLength={500} />
         <Problem error={error} />
-        <div class="row end">
-          <button type="submit" class="danger" disabled={isBusy}>
-            Revoke
-          </button>
-          <button type="button" onClick={onClose}>
-            Keep it
-          </button>
-        </div>
+        <FormButtons look="danger" isDisabled={isBusy} cancel="Keep it" onClose={onClose}>
+          Revoke
+        </FormButtons>
       </form>
     </Dialog>
   );

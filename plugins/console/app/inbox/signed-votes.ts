@@ -43,7 +43,7 @@ export interface SignatureRequest {
 
 /**
  * Asks the service what to sign for votes on up to `MAX_SIGNED_VOTES` actions. Returns null if the user has no passkey for
- * this site. Rejects with an `ApiError` if the service refused, and with an Error if it asks for other votes.
+ * this site. Rejects with an `ApiError` if the service refused, and with an Error if it asks to sign other votes than these.
  */
 export async function requestSignature(
   actions: readonly Pick<Action, "id">[],

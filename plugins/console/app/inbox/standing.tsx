@@ -6,6 +6,7 @@ import { Notice, Problem, Text } from "../ui/elements.tsx";
 import { Who } from "../ui/person.tsx";
 import { approvalsGiven } from "./vote-availability.ts";
 import { castEmergencyApproval, type VoteResult } from "./vote.ts";
+import { FormButtons } from "../ui/forms.tsx";
 
 const TEXTS = {
   button: "Approve alone in an emergency…",
@@ -94,14 +95,9 @@ function EmergencyDialog({ action, onVoted, onClose }: Props & { onClose(): void
           </span>
         </div>
         <Problem error={error} />
-        <div class="row end">
-          <button type="submit" class="danger" disabled={isBusy || reason.trim() === ""}>
-            {isBusy ? "Approving…" : "Approve alone"}
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <FormButtons look="danger" isDisabled={isBusy || reason.trim() === ""} onClose={onClose}>
+          {isBusy ? "Approving…" : "Approve alone"}
+        </FormButtons>
       </form>
     </Dialog>
   );

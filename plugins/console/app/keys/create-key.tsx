@@ -7,7 +7,7 @@ import { COOKIE, key } from "../core/session.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Copy, Hash, Notice, Problem, Text } from "../ui/elements.tsx";
 import { plain } from "../ui/format.ts";
-import { Field, useSubmit, values } from "../ui/forms.tsx";
+import { Checklist, Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { type KeyPreset, type KeyScope, PRESETS, SCOPES, TEXTS } from "./strings.ts";
 
@@ -56,7 +56,7 @@ export function CreateKey({ onClose, onCreated }: { onClose(): void; onCreated(c
             <option value="">{TEXTS.eachScope}</option>
           </select>
         </Field>
-        {preset === "" ? <ScopeChoice /> : null}
+        {preset === "" ? <Checklist legend="Scopes" name="scopes" options={SCOPES} /> : null}
         <Field name="agent_id" label="Agent" help={TEXTS.help.agent_id} error={error} maxLength={256} />
         <Field name="owner" label="Owner" help={TEXTS.help.owner(isUser)} error={error} maxLength={100} list="owners" />
         <datalist id="owners">
@@ -71,33 +71,11 @@ export function CreateKey({ onClose, onCreated }: { onClose(): void; onCreated(c
         ) : null}
         <Field name="expires_at" label="Ends" help={TEXTS.help.expires_at} error={error} type="datetime-local" />
         <Problem error={error} />
-        <div class="row end">
-          <button type="submit" class="primary" disabled={isBusy}>
-            {TEXTS.submit}
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <FormButtons isDisabled={isBusy} onClose={onClose}>
+          {TEXTS.submit}
+        </FormButtons>
       </form>
     </Dialog>
-  );
-}
-
-function ScopeChoice() {
-  return (
-    <fieldset>
-      <legend>Scopes</legend>
-      <div class="checks">
-        {Object.entries(SCOPES).map(([scope, meaning]) => (
-          <label key={scope} class="check">
-            <input type="checkbox" name="scopes" value={scope} /> <code>{scope}</code>
-            <br />
-            <span class="quiet">{meaning}</span>
-          </label>
-        ))}
-      </div>
-    </fieldset>
   );
 }
 

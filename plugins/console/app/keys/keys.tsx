@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Api, ApiKey } from "../core/api-types.ts";
 import { at, request } from "../core/api.ts";
-import { Badge, Empty, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { Badge, Done, Empty, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { plain } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { type CreatedKey, CreateKey, NewKey } from "./create-key.tsx";
@@ -37,13 +37,7 @@ export function Keys() {
       >
         {/* Whatever happens to the list, the value of a new key appears. */}
         {newKey === null ? null : <NewKey created={newKey} onDone={() => setNewKey(null)} />}
-        <div role="status">
-          {done === "" ? null : (
-            <Notice kind="good">
-              <Text value={done} />
-            </Notice>
-          )}
-        </div>
+        <Done text={done} />
         <StatusFilter status={status} onChange={setStatus} />
         <Problem error={error} again={reload} />
         {data === null ? (

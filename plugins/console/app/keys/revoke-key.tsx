@@ -3,7 +3,7 @@ import type { ApiKey } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Notice, Problem, Text, Time } from "../ui/elements.tsx";
-import { useSubmit } from "../ui/forms.tsx";
+import { FormButtons, useSubmit } from "../ui/forms.tsx";
 import { isOwnKey } from "./own-key.ts";
 import { type KeyScope, SCOPES, TEXTS } from "./strings.ts";
 
@@ -56,14 +56,9 @@ export function RevokeKey({ apiKey, onClose, onDone }: { apiKey: ApiKey; onClose
         <p>{TEXTS.revokeHelp}</p>
         {isOwnKey(apiKey) ? <Notice kind="bad">{TEXTS.revokeOwn}</Notice> : null}
         <Problem error={error} />
-        <div class="row end">
-          <button type="submit" class="danger" disabled={isBusy}>
-            Revoke
-          </button>
-          <button type="button" data-focus="" onClick={onClose}>
-            Keep it
-          </button>
-        </div>
+        <FormButtons look="danger" isDisabled={isBusy} cancel="Keep it" focusCancel onClose={onClose}>
+          Revoke
+        </FormButtons>
       </form>
     </Dialog>
   );

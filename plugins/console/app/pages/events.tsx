@@ -1,36 +1,13 @@
 /** The ledger as it grows, with filters. */
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { ENTRY_TYPES } from "../../../../src/browser.ts";
 import { at, url } from "../core/api.ts";
 import { follow, type LedgerEvent } from "../core/live.ts";
 import { Badge, Empty, Live, Page, Time } from "../ui/elements.tsx";
 import { JsonDisclosure } from "../ui/params.tsx";
 import { EventSummary } from "./event-summary.tsx";
 
-const TYPES = [
-  "decision",
-  "approval",
-  "redecision",
-  "question",
-  "review",
-  "execution",
-  "erasure",
-  "part_erasure",
-  "plan",
-  "policy_set",
-  "api_key",
-  "agent",
-  "user",
-  "stop",
-  "legal_hold",
-  "grant",
-  "delegation",
-  "break_glass",
-  "suggested_rule",
-  "throttle",
-  "permit_key",
-  "log_key",
-];
 /** Older events leave the page, because it can stay open for weeks. */
 const MAX_EVENTS = 500;
 /** Events within this time are rendered together. Milliseconds. */
@@ -63,7 +40,7 @@ function Tail({ query }: { query: URLSearchParams }) {
   const types = query
     .getAll("type")
     .flatMap((text) => text.split(","))
-    .filter((type) => TYPES.includes(type));
+    .filter((type) => (ENTRY_TYPES as readonly string[]).includes(type));
   const [agent, tool, from] = ["agent_id", "tool", "after"].map((name) => query.get(name) ?? "") as [
     string,
     string,
@@ -181,7 +158,7 @@ function Filters({ types, agent, tool, from }: TailFilters) {
     >
       <fieldset class="inline">
         <legend>{TEXTS.types}</legend>
-        {TYPES.map((type) => (
+        {ENTRY_TYPES.map((type) => (
           <label class="check" key={type}>
             <input type="checkbox" name="type" value={type} defaultChecked={types.includes(type)} />{" "}
             {type.replaceAll("_", " ")}

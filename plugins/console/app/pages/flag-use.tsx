@@ -6,7 +6,7 @@ import { may } from "../core/me.ts";
 import type { ActionEvent } from "../ui/action-history.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Problem, Text } from "../ui/elements.tsx";
-import { Field, useSubmit, values } from "../ui/forms.tsx";
+import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
 
 const TEXTS = {
   grant: {
@@ -100,14 +100,9 @@ function FlagDialog({ action, allowed: { by, name }, onClose, onDone }: DialogPr
         </p>
         <Field name="reason" label="Reason" help="Recorded in the ledger." error={error} maxLength={500} required />
         <Problem error={error} />
-        <div class="row end">
-          <button type="submit" class="danger" disabled={isBusy}>
-            Flag
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <FormButtons look="danger" isDisabled={isBusy} onClose={onClose}>
+          Flag
+        </FormButtons>
       </form>
     </Dialog>
   );

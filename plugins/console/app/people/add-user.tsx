@@ -3,7 +3,7 @@ import type { Api } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Problem } from "../ui/elements.tsx";
-import { Field, useSubmit, values } from "../ui/forms.tsx";
+import { Checklist, Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
 
 type Role = NonNullable<Api["POST /v1/users"]["body"]["roles"]>[number];
 
@@ -37,28 +37,12 @@ export function AddUser({
     <Dialog title="Add a user" onClose={onClose}>
       <form onSubmit={submit}>
         <Field name="name" label="Name" error={error} required maxLength={100} />
-        <fieldset>
-          <legend>Roles</legend>
-          <div class="checks">
-            {Object.entries(ROLES).map(([role, text]) => (
-              <label key={role} class="check">
-                <input type="checkbox" name="roles" value={role} /> <code>{role}</code>
-                <br />
-                <span class="quiet">{text}</span>
-              </label>
-            ))}
-          </div>
-        </fieldset>
+        <Checklist legend="Roles" name="roles" options={ROLES} />
         <Field name="groups" label="Groups" help="Separated by commas; optional." error={error} />
         <Problem error={error} />
-        <div class="row end">
-          <button type="submit" class="primary" disabled={isBusy}>
-            Add the user
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <FormButtons isDisabled={isBusy} onClose={onClose}>
+          Add the user
+        </FormButtons>
       </form>
     </Dialog>
   );

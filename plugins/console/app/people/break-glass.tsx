@@ -4,9 +4,10 @@ import type { BreakGlassApproval } from "../core/api-types.ts";
 import { at, request } from "../core/api.ts";
 import { may, me } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Badge, Empty, Loading, Notice, Page, Problem, Text, Time } from "../ui/elements.tsx";
+import { Badge, Done, Empty, Page, Problem, Text, Time } from "../ui/elements.tsx";
 import { plain } from "../ui/format.ts";
-import { Field, useSubmit, values } from "../ui/forms.tsx";
+import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
+import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
 import { PersonLink, Who } from "../ui/person.tsx";
 import { What } from "../ui/request.tsx";
@@ -39,7 +40,7 @@ export function BreakGlass() {
     <>
       <Page title={TEXTS.title}>
         <p class="quiet">{TEXTS.intro}</p>
-        <div role="status">{done === "" ? null : <Notice kind="good">{done}</Notice>}</div>
+        <Done text={done} />
         <div class="tabs" role="group" aria-label="Which approvals">
           {(["open", "reviewed"] as const).map((each) => (
             <button key={each} type="button" aria-pressed={status === each} onClick={() => setStatus(each)}>
@@ -47,27 +48,21 @@ export function BreakGlass() {
             </button>
           ))}
         </div>
-        <Problem error={list.error} again={list.reload} />
-        {list.rows === null ? (
-          list.error === null ? (
-            <Loading what="break-glass approvals" />
-          ) : null
-        ) : list.rows.length === 0 ? (
-          <Empty text={TEXTS.none[status]}>{status === "open" ? <p>{TEXTS.next}</p> : null}</Empty>
-        ) : (
-          <ul class="plain-list">
-            {list.rows.map((use) => (
-              <li key={use.id}>
-                <Use use={use} onReview={() => setReviewing(use)} />
-              </li>
-            ))}
-          </ul>
-        )}
-        {list.hasMore ? (
-          <button type="button" disabled={list.isBusy} onClick={list.more}>
-            Load more
-          </button>
-        ) : null}
+        <PagedList
+          list={list}
+          what="break-glass approvals"
+          empty={<Empty text={TEXTS.none[status]}>{status === "open" ? <p>{TEXTS.next}</p> : null}</Empty>}
+        >
+          {(rows) => (
+            <ul class="plain-list">
+              {rows.map((use) => (
+                <li key={use.id}>
+                  <Use use={use} onReview={() => setReviewing(use)} />
+                </li>
+              ))}
+            </ul>
+          )}
+        </PagedList>
       </Page>
       {reviewing === null ? null : (
         <ReviewDialog
@@ -164,14 +159,9 @@ function ReviewDialog({
           />
         </Field>
         <Problem error={error} />
-        <div class="row end">
-          <button type="submit" class="primary" disabled={isBusy}>
-            Close the review
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <FormButtons isDisabled={isBusy} onClose={onClose}>
+          Close the review
+        </FormButtons>
       </form>
     </Dialog>
   );

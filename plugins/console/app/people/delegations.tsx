@@ -5,9 +5,10 @@ import { request } from "../core/api.ts";
 import { may, me } from "../core/me.ts";
 import { COOKIE, key, userSignInAddress } from "../core/session.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Badge, Empty, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { Badge, Done, Empty, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { plain } from "../ui/format.ts";
-import { Field, useSubmit, values } from "../ui/forms.tsx";
+import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
+import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
 import { personAddress } from "../ui/person.tsx";
 import { DelegateDialog } from "./delegate-dialog.tsx";
@@ -53,13 +54,7 @@ export function Delegations() {
             {TEXTS.signIn} <a href={userSignInAddress()}>Sign in as a user</a>
           </Notice>
         ) : null}
-        <div role="status">
-          {done === "" ? null : (
-            <Notice kind="good">
-              <Text value={done} />
-            </Notice>
-          )}
-        </div>
+        <Done text={done} />
         <div class="tabs" role="group" aria-label="Which delegations">
           {(["current", "ended"] as const).map((each) => (
             <button key={each} type="button" aria-pressed={shown === each} onClick={() => setShown(each)}>
@@ -67,21 +62,13 @@ export function Delegations() {
             </button>
           ))}
         </div>
-        <Problem error={list.error} again={list.reload} />
-        {list.rows === null ? (
-          list.error === null ? (
-            <Loading what="delegations" />
-          ) : null
-        ) : list.rows.length === 0 ? (
-          <Empty text={TEXTS.none[shown]}>{canDelegate ? <p>{TEXTS.next}</p> : null}</Empty>
-        ) : (
-          <DelegationTable rows={list.rows} onRevoke={setRevoking} />
-        )}
-        {list.hasMore ? (
-          <button type="button" disabled={list.isBusy} onClick={list.more}>
-            Load more
-          </button>
-        ) : null}
+        <PagedList
+          list={list}
+          what="delegations"
+          empty={<Empty text={TEXTS.none[shown]}>{canDelegate ? <p>{TEXTS.next}</p> : null}</Empty>}
+        >
+          {(rows) => <DelegationTable rows={rows} onRevoke={setRevoking} />}
+        </PagedList>
       </Page>
       {isCreating && user !== null ? (
         <DelegateDialog user={user} onClose={() => setCreating(false)} onDone={finish} />
@@ -232,14 +219,9 @@ function RevokeDialog({ delegation: { id, from, to }, onClose, onDone }: DialogP
         </p>
         <Field name="comment" label="Comment" help="Recorded in the ledger; optional." error={error} maxLength={1000} />
         <Problem error={error} />
-        <div class="row end">
-          <button type="submit" class="danger" disabled={isBusy}>
-            Revoke
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <FormButtons look="danger" isDisabled={isBusy} onClose={onClose}>
+          Revoke
+        </FormButtons>
       </form>
     </Dialog>
   );

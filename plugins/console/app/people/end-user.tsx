@@ -4,7 +4,7 @@ import { request } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Notice, Problem, Text } from "../ui/elements.tsx";
 import { counted } from "../ui/format.ts";
-import { Field, useSubmit, values } from "../ui/forms.tsx";
+import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
 import { me } from "../core/me.ts";
 
 interface Props {
@@ -35,14 +35,9 @@ export function EndUser({ user: { id, name }, onClose, onDone }: Props) {
         {me()?.principal === `user:${id}` ? <Notice kind="bad">This is you: you will be signed out.</Notice> : null}
         <Field name="reason" label="Reason" help="Recorded in the ledger; optional." error={error} maxLength={1000} />
         <Problem error={error} />
-        <div class="row end">
-          <button type="submit" class="danger" disabled={isBusy}>
-            End the user
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <FormButtons look="danger" isDisabled={isBusy} onClose={onClose}>
+          End the user
+        </FormButtons>
       </form>
     </Dialog>
   );
@@ -63,14 +58,9 @@ export function ResumeUser({ user: { id, name }, onClose, onDone }: Props) {
           can sign in again with the roles and groups that they had. Their sessions, keys and grants stay ended.
         </p>
         <Problem error={error} />
-        <div class="row end">
-          <button type="submit" class="primary" disabled={isBusy}>
-            Resume
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <FormButtons isDisabled={isBusy} onClose={onClose}>
+          Resume
+        </FormButtons>
       </form>
     </Dialog>
   );

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Api, Session } from "../core/api-types.ts";
 import { at, request } from "../core/api.ts";
 import { may } from "../core/me.ts";
-import { Notice, Problem, Table, Text, Time, TimeLeft } from "../ui/elements.tsx";
+import { Done, Problem, Table, Text, Time, TimeLeft } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { PersonLink } from "../ui/person.tsx";
 import { What } from "../ui/request.tsx";
@@ -157,7 +157,7 @@ export function SessionCard({ id, isOwn }: { id: string; isOwn: boolean }) {
     >
       {({ sessions }) => (
         <>
-          <div role="status">{done === "" ? null : <Notice kind="good">{done}</Notice>}</div>
+          <Done text={done} />
           <Problem error={error} />
           {sessions.length === 0 ? (
             <p class="quiet">{TEXTS.noSessions}</p>

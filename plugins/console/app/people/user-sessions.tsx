@@ -4,7 +4,7 @@ import type { UserDetails } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { may, me } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Empty, Loading, Notice, Problem, Text, Time } from "../ui/elements.tsx";
+import { Done, Empty, Loading, Problem, Text, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 
 const METHODS: Readonly<Record<string, string>> = {
@@ -40,7 +40,7 @@ export function UserSessions({ user: { id, name, principal }, onClose }: { user:
     <Dialog title={`Sessions of ${name}`} onClose={onClose} hotkey={false}>
       <Problem error={error} again={reload} />
       <Problem error={failure} />
-      <div role="status">{done === "" ? null : <Notice kind="good">{done}</Notice>}</div>
+      <Done text={done} />
       {data === null ? (
         error === null ? (
           <Loading what="sessions" />

@@ -3,8 +3,9 @@ import { useState } from "preact/hooks";
 import type { Api, UserDetails } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { may } from "../core/me.ts";
-import { Badge, Copy, Empty, Hash, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { Badge, Copy, Done, Empty, Hash, Page, Table, Text, Time } from "../ui/elements.tsx";
 import { counted, plain } from "../ui/format.ts";
+import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
 import { personAddress } from "../ui/person.tsx";
 import { AddUser } from "./add-user.tsx";
@@ -53,13 +54,7 @@ export function Users() {
       <Page title={TEXTS.title} side={add}>
         <p class="quiet">{TEXTS.intro}</p>
         {invited === null ? null : <EnrolmentLink invited={invited} onDone={() => setInvited(null)} />}
-        <div role="status">
-          {done === "" ? null : (
-            <Notice kind="good">
-              <Text value={done} />
-            </Notice>
-          )}
-        </div>
+        <Done text={done} />
         <div class="tabs" role="group" aria-label="Which users">
           {(["live", "ended"] as const).map((each) => (
             <button key={each} type="button" aria-pressed={status === each} onClick={() => setStatus(each)}>
@@ -67,21 +62,13 @@ export function Users() {
             </button>
           ))}
         </div>
-        <Problem error={list.error} again={list.reload} />
-        {list.rows === null ? (
-          list.error === null ? (
-            <Loading what="users" />
-          ) : null
-        ) : list.rows.length === 0 ? (
-          <Empty text={TEXTS.none[status]}>{status === "live" ? <p>{TEXTS.next}</p> : null}</Empty>
-        ) : (
-          <UserTable users={list.rows} onOpen={setOpen} />
-        )}
-        {list.hasMore ? (
-          <button type="button" disabled={list.isBusy} onClick={list.more}>
-            Load more
-          </button>
-        ) : null}
+        <PagedList
+          list={list}
+          what="users"
+          empty={<Empty text={TEXTS.none[status]}>{status === "live" ? <p>{TEXTS.next}</p> : null}</Empty>}
+        >
+          {(rows) => <UserTable users={rows} onOpen={setOpen} />}
+        </PagedList>
       </Page>
       {open?.kind === "add" ? (
         <AddUser

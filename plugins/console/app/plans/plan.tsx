@@ -5,7 +5,7 @@ import { at, request } from "../core/api.ts";
 import { may, me } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Badge, Notice, Problem, Text, Time, TimeLeft } from "../ui/elements.tsx";
-import { Field, useSubmit, values } from "../ui/forms.tsx";
+import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { Content, Preview, Risk, Why } from "../ui/request.tsx";
@@ -81,14 +81,9 @@ function CancelPlan({ plan, onCancelled }: { plan: PlanRecord; onCancelled(plan:
             <p>{TEXTS.cancelHelp(isAdmin)}</p>
             <Field name="cancel-reason" label={TEXTS.reason} maxLength={2000} />
             <Problem error={error} />
-            <div class="row end">
-              <button type="submit" class="danger" disabled={isBusy}>
-                Cancel the plan
-              </button>
-              <button type="button" onClick={() => setAsking(false)}>
-                {TEXTS.keepPlan}
-              </button>
-            </div>
+            <FormButtons look="danger" isDisabled={isBusy} cancel={TEXTS.keepPlan} onClose={() => setAsking(false)}>
+              Cancel the plan
+            </FormButtons>
           </form>
         </Dialog>
       ) : null}

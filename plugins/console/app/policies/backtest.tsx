@@ -17,7 +17,7 @@ interface BacktestProps {
   candidate: { yaml: string } | { policy: Record<string, unknown> };
   /** Whether it starts without a click. */
   startsItself?: boolean;
-  /** Returns true if the refusal appears elsewhere. */
+  /** Called with the error of a request. Returns true if the editor displays it, so that it is not displayed here. */
   onRefused?: (error: unknown) => boolean;
 }
 

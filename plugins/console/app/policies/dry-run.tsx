@@ -55,7 +55,7 @@ interface Props {
   yaml: string;
   samples: string;
   onSamples: (samples: string) => void;
-  /** Returns true if the refusal appears elsewhere. */
+  /** Called with the error of a request. Returns true if the editor displays it, so that it is not displayed here. */
   onRefused: (error: unknown) => boolean;
 }
 

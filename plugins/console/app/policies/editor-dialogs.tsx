@@ -23,7 +23,7 @@ interface ActivateProps {
   yaml: string;
   onClose(): void;
   onActivate(): void;
-  /** Returns true if the refusal appears elsewhere. */
+  /** Called with the error of a request. Returns true if the editor displays it, so that it is not displayed here. */
   onRefused: (error: unknown) => boolean;
 }
 

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Policy } from "../core/api-types.ts";
 import { at } from "../core/api.ts";
 import { may } from "../core/me.ts";
-import { Badge, Facts, Hash, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { Badge, Done, Facts, Hash, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { MarkedText } from "../ui/marked-text.tsx";
 import { Key } from "../ui/person.tsx";
@@ -65,7 +65,7 @@ function Detail({ id, query, loaded, error, reload }: DetailProps) {
       >
         <BackToList />
         <Problem error={error} again={reload} />
-        <div role="status">{result === "" ? null : <Notice kind="good">{result}</Notice>}</div>
+        <Done text={result} />
         {isManaged ? (
           <Notice kind="busy">
             Managed by{" "}

@@ -6,7 +6,7 @@ import { may, me } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Problem, Text, Time } from "../ui/elements.tsx";
 import { counted } from "../ui/format.ts";
-import { Field, values } from "../ui/forms.tsx";
+import { Field, FormButtons, values } from "../ui/forms.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { Who } from "../ui/person.tsx";
 
@@ -189,14 +189,9 @@ export function StopDialog({ agent, onClose, onDone }: { agent?: string; onClose
           maxLength={500}
         />
         <Problem error={error} />
-        <div class="row end">
-          <button type="submit" class="danger">
-            {what === "" ? "Stop everything" : "Stop this"}
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <FormButtons look="danger" onClose={onClose}>
+          {what === "" ? "Stop everything" : "Stop this"}
+        </FormButtons>
       </form>
     </Dialog>
   );
@@ -239,14 +234,7 @@ function Lift({ stop, onClose, onDone }: { stop: Stop; onClose: () => void; onDo
         </p>
         <Field name="reason" label="Reason" help="Recorded in the ledger." error={error} maxLength={500} />
         <Problem error={error} />
-        <div class="row end">
-          <button type="submit" class="primary">
-            {needed === 1 ? "Lift it" : "Ask to lift it"}
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <FormButtons onClose={onClose}>{needed === 1 ? "Lift it" : "Ask to lift it"}</FormButtons>
       </form>
     </Dialog>
   );

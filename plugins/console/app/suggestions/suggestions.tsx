@@ -4,9 +4,9 @@ import type { Api } from "../core/api-types.ts";
 import { at, request } from "../core/api.ts";
 import { may } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Badge, Empty, Facts, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { Badge, Done, Empty, Facts, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { counted, duration } from "../ui/format.ts";
-import { Field, useSubmit, values } from "../ui/forms.tsx";
+import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { Who } from "../ui/person.tsx";
 import { Snippet } from "../ui/snippet.tsx";
@@ -26,13 +26,7 @@ export function Suggestions() {
   const active = rules.data?.suggested_rules ?? [];
   return (
     <Page title="Suggestions">
-      <div role="status">
-        {result === "" ? null : (
-          <Notice kind="good">
-            <Text value={result} />
-          </Notice>
-        )}
-      </div>
+      <Done text={result} />
       <Problem error={mined.error} again={mined.reload} />
       {mined.data === null && mined.loading && mayMine ? <Loading what="approvals of the last 90 days" /> : null}
       {mayMine ? null : (
@@ -241,14 +235,9 @@ function Restore({ rule, onClose, onDone }: { rule: Rule; onClose(): void; onDon
         </p>
         <Field name="reason" label="Reason" help="Recorded in the ledger." error={error} maxLength={500} required />
         <Problem error={error} />
-        <div class="row end">
-          <button type="submit" disabled={isBusy}>
-            Restore
-          </button>
-          <button type="button" onClick={onClose}>
-            Keep it reverted
-          </button>
-        </div>
+        <FormButtons look="" isDisabled={isBusy} cancel="Keep it reverted" onClose={onClose}>
+          Restore
+        </FormButtons>
       </form>
     </Dialog>
   );

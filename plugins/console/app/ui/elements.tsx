@@ -185,6 +185,19 @@ export function Notice({ kind = "", children }: { kind?: string; children?: Comp
   );
 }
 
+/** Shows the outcome of a change, and announces it to screen readers. An empty text shows nothing. */
+export function Done({ text }: { text: string }) {
+  return (
+    <div role="status">
+      {text === "" ? null : (
+        <Notice kind="good">
+          <Text value={text} />
+        </Notice>
+      )}
+    </div>
+  );
+}
+
 export function Loading({ what }: { what: string }) {
   return (
     <p class="loading" role="status">

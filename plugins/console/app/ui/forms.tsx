@@ -62,6 +62,61 @@ export function Field({
   );
 }
 
+/** One checkbox for each option, whose texts say what it means. */
+export function Checklist({
+  legend,
+  name,
+  options,
+}: {
+  legend: string;
+  name: string;
+  options: Readonly<Record<string, string>>;
+}) {
+  return (
+    <fieldset>
+      <legend>{legend}</legend>
+      <div class="checks">
+        {Object.entries(options).map(([option, meaning]) => (
+          <label key={option} class="check">
+            <input type="checkbox" name={name} value={option} /> <code>{option}</code>
+            <br />
+            <span class="quiet">{meaning}</span>
+          </label>
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
+/** The buttons that end a dialog's form: the first sends it, the second closes the dialog. */
+export function FormButtons({
+  look = "primary",
+  isDisabled = false,
+  cancel = "Cancel",
+  focusCancel = false,
+  onClose,
+  children,
+}: {
+  look?: "primary" | "danger" | "";
+  isDisabled?: boolean;
+  cancel?: string;
+  /** Whether the second button has the focus when the dialog opens. */
+  focusCancel?: boolean;
+  onClose(): void;
+  children: ComponentChildren;
+}) {
+  return (
+    <div class="row end">
+      <button type="submit" class={look} disabled={isDisabled}>
+        {children}
+      </button>
+      <button type="button" {...(focusCancel ? { "data-focus": "" } : {})} onClick={onClose}>
+        {cancel}
+      </button>
+    </div>
+  );
+}
+
 /** Returns what was typed, trimmed. */
 export function values(form: HTMLFormElement): Record<string, string> {
   return Object.fromEntries(

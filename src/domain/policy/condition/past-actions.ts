@@ -19,7 +19,7 @@ const FAULTS: Readonly<Record<HistoryFault | "unknown", string>> = {
   unknown: "the history is not known",
 };
 
-/** Whether a failure's message says why there is no history. */
+/** Returns true for the messages of failures that `bindHistory` reports. */
 export const isHistoryFault = (message: string): boolean => Object.values(FAULTS).includes(message);
 
 /** Adds the variable. It is a failure if the history is unknown, so that every condition that reads it fails. */

@@ -1,0 +1,35 @@
+import type { ComponentChildren } from "preact";
+import { Loading, Problem } from "./elements.tsx";
+import type { Paged } from "./paged.ts";
+
+/**
+ * Renders a list that is loaded page by page: its error, its loading and empty states, and the button for more.
+ * @param props.what names the rows, such as "users"
+ * @param props.empty is shown in place of a list without rows
+ */
+export function PagedList<T>({
+  list,
+  what,
+  empty,
+  moreLabel = "Load more",
+  children,
+}: {
+  list: Paged<T>;
+  what: string;
+  empty: ComponentChildren;
+  moreLabel?: string;
+  children: (rows: readonly T[]) => ComponentChildren;
+}) {
+  const { rows, error, hasMore, isBusy, more, reload } = list;
+  return (
+    <>
+      <Problem error={error} again={reload} />
+      {rows === null ? error === null ? <Loading what={what} /> : null : rows.length === 0 ? empty : children(rows)}
+      {hasMore ? (
+        <button type="button" disabled={isBusy} onClick={more}>
+          {moreLabel}
+        </button>
+      ) : null}
+    </>
+  );
+}
