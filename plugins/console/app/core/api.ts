@@ -87,17 +87,26 @@ export function whenBack(retry: () => void): () => void {
 export async function suspect(): Promise<void> {
   if (isChecking) return;
   isChecking = true;
-  for (;;) {
-    try {
-      await fetch("/healthz", { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(HEALTH_CHECK_MS) });
-      break;
-    } catch {
-      setReachable(false);
-      await new Promise((resolve) => setTimeout(resolve, HEALTH_CHECK_MS));
-    }
+  while (!(await answersHealthCheck())) {
+    setReachable(false);
+    await new Promise((resolve) => setTimeout(resolve, HEALTH_CHECK_MS));
   }
   isChecking = false;
   setReachable(true);
+}
+
+/** The timer keeps its controller alive, so that a fetch that hangs cannot end the checks. */
+async function answersHealthCheck(): Promise<boolean> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), HEALTH_CHECK_MS);
+  try {
+    await fetch("/healthz", { cache: "no-store", credentials: "omit", signal: late.signal });
+    return true;
+  } catch {
+    return false;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function setReachable(isReachable: boolean): void {
