@@ -21,6 +21,9 @@ const INTERVAL = 5000;
 const AFTER_FAILURE = 2000;
 
 export interface EventExport {
+  readonly name: string;
+  /** Returns the number of entries that the sink has not confirmed. */
+  lag(): Promise<number>;
   start(): void;
   /** Sends everything that is recorded now. Rejects if the sink or the store fails. */
   round(): Promise<void>;
@@ -105,7 +108,13 @@ export function createEventExport(host: CoreHost, name: string, sink: Sink): Eve
   });
 
   return {
+    name,
     round,
+    async lag() {
+      const stored = await host.documents.get(key);
+      const { size } = await host.ledger.head();
+      return Math.max(0, size - ((stored?.value as { next: number } | undefined)?.next ?? 0));
+    },
     start() {
       unsubscribe = host.ledger.onGrowth(() => void rounds.run());
       rounds.start();

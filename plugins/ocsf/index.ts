@@ -47,6 +47,15 @@ export default defineCorePlugin({
     const sinks = Object.entries(options.exports).map(([name, one]) => ({ name, sink: createSink(name, one) }));
     let exports: ReturnType<typeof createEventExport>[] = [];
     return {
+      gauges: [
+        {
+          name: "assent_export_lag_entries",
+          help: "Ledger entries that the sink of an export has not confirmed.",
+          labels: ["export"],
+          read: () =>
+            Promise.all(exports.map(async ({ name, lag }) => ({ labels: { export: name }, value: await lag() }))),
+        },
+      ],
       async start() {
         exports = sinks.map(({ name, sink }) => createEventExport(host, name, sink));
         for (const each of exports) each.start();

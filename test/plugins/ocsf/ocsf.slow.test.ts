@@ -163,6 +163,12 @@ describe("the export of OCSF events", { skip: withoutNats }, () => {
   const sequences = (events: readonly Event[]): number[] => events.map(({ metadata }) => metadata.sequence);
   const all = (): number[] => Array.from({ length: size }, (_, seq) => seq);
 
+  test("reports that no entry is missing in any sink", async () => {
+    const metrics = await (await fetch(`${service.url}/metrics`, { headers })).text();
+    for (const name of ["file", "http", "nats"])
+      assert.match(metrics, new RegExp(`^assent_export_lag_entries\\{export="${name}"\\} 0$`, "m"));
+  });
+
   test("writes each entry to the file exactly once, in order", () => {
     assert.ok(size > PER_ROUND, `${size} entries`);
     assert.deepEqual(sequences(inFile()), all());
