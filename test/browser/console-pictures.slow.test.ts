@@ -3,9 +3,13 @@
  * `SCREENSHOTS=docs/images` with this file alone makes the pictures of the documentation.
  */
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { pathToFileURL } from "node:url";
 import type { Page } from "playwright-core";
+import { renderVerificationPage } from "../../src/cli/evidence/page/page.ts";
+import { writePack } from "../../src/cli/evidence/write-pack.ts";
 import { NotifierError, type ApprovalMessage } from "../../src/contract/notifier.ts";
 import { open, withoutBrowser } from "../support/browser.ts";
 import { fillEditor, startConsole, type Console } from "../support/console.ts";
@@ -224,4 +228,31 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
       await context.close();
     });
   }
+
+  it("an auditor finds in the evidence pack who approved an action, on what grounds, and what they saw", async () => {
+    const { service, browser } = console_;
+    const folder = join(service.folder, "evidence");
+    await writePack(service.storage, {
+      folder,
+      from: 0,
+      to: Date.now() + service.clock.now + 3_600_000,
+      checkpoint: null,
+      witnesses: [],
+      page: renderVerificationPage(),
+      progress: () => undefined,
+    });
+    const context = await browser.newContext({ offline: true, viewport: { width: 1200, height: 1000 } });
+    const page = await context.newPage();
+    await page.goto(pathToFileURL(join(folder, "verify.html")).href);
+    await page.getByLabel("Files of the pack").setInputFiles(readdirSync(folder).map((name) => join(folder, name)));
+    await page.getByRole("heading", { name: "Verified", exact: true }).waitFor();
+    await page.getByRole("searchbox", { name: "Search approvals" }).fill(`Ada ${week.done}`);
+    const row = page.getByRole("row", { name: week.done });
+    for (const part of ["Ada at her desk", "approved stripe refund", "agent support-bot", "policy ", "“"])
+      assert.match((await row.textContent()) ?? "", new RegExp(part), part);
+    assert.match((await row.locator("pre").textContent()) ?? "", /"order"/);
+    if (pictures !== undefined)
+      await page.screenshot({ path: `${pictures}/evidence-light.png`, caret: "hide", animations: "disabled" });
+    await context.close();
+  });
 });

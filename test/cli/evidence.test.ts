@@ -7,10 +7,15 @@ import { eraseParts } from "../../plugins/actions/erase-actions.ts";
 import { EXIT } from "../../src/cli/command.ts";
 import type { PackFile } from "../../src/cli/evidence/page/read-lines.ts";
 import { verifyPack } from "../../src/cli/evidence/page/verify-pack.ts";
+import { formatCosignature, formatWitnessVkey } from "../../src/domain/cosignature.ts";
+import { COVERAGE_ENTRY } from "../../src/domain/effects/coverage-statement.ts";
+import { ENTRY_TYPES } from "../../src/domain/entries.ts";
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import { assentHere } from "../support/cli.ts";
+import { documentedCommands } from "../support/documented.ts";
 import { addUser, invite, startPeople } from "../support/people.ts";
 import { approve, makeKey, plainVotes, quiet } from "../support/service.ts";
+import { signerOf } from "../support/signer.ts";
 import { signVotes } from "../support/signed-votes.ts";
 
 const POLICY = `
@@ -79,7 +84,7 @@ after(() => service.close());
 
 async function write(...flags: string[]): Promise<{ folder: string; out: string; err: string; code: number | null }> {
   const folder = join(service.folder, `pack-${packs++}`);
-  const config = ["--config", join(service.folder, "evidence.yaml")];
+  const config = flags.includes("--config") ? [] : ["--config", join(service.folder, "evidence.yaml")];
   return { folder, ...(await assentHere("evidence", ...window, "--out", folder, ...config, ...flags)) };
 }
 
@@ -165,6 +170,20 @@ test("has policies with their digests, people, controls and erased actions", asy
     [...new Set(controls.map(({ standard }: { standard: string }) => standard.split(" ")[0]))],
     ["SOC", "ISO/IEC", "OWASP", "EU"],
   );
+  const known = new Set<string>([...ENTRY_TYPES, COVERAGE_ENTRY]);
+  for (const { control, url, entries, files: named } of controls) {
+    assert.match(url, /^https:\/\//, control);
+    assert.deepEqual(
+      entries.filter((type: string) => !known.has(type)),
+      [],
+      control,
+    );
+    assert.deepEqual(
+      named.filter((name: string) => !files.has(name)),
+      [],
+      control,
+    );
+  }
   const stops = controls.find(({ control }: { control: string }) => control === "Article 14(4)(e)");
   assert.deepEqual([stops.entries, stops.count], [["stop"], 1]);
   assert.match(String(files.get("policies.jsonl")), /"name":"signed"/);
@@ -264,6 +283,35 @@ test("a forgery that states its own digests is found", async () => {
   assert.match(hidden, /entry \d+ of the window is missing/);
 });
 
+test("has the newest checkpoint that a witness cosigned; another signature in its place is found", async () => {
+  const witness = signerOf("witness.example.com/w1", 40);
+  const vkey = formatWitnessVkey(witness.name, witness.publicKey);
+  const seconds = 1_790_000_000;
+  const { note } = (await service.storage.checkpoint()) ?? assert.fail();
+  const text = note.slice(0, note.indexOf("\n\n") + 1);
+  const cosigned = note + formatCosignature(text, seconds, witness);
+  await service.storage.write((tx) => tx.putMeta("witnessed_checkpoint", cosigned));
+  await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "newer", tool: "nothing" } });
+  await quiet(service);
+  const config = join(service.folder, "witness.yaml");
+  writeFileSync(
+    config,
+    `data: ${service.folder}\nledger: { witnesses: [{ url: "https://witness.example.com", vkey: "${vkey}" }] }\n`,
+  );
+  const { folder, code, err } = await write("--config", config);
+  assert.equal(code, EXIT.ok, err);
+  const files = read(folder);
+  assert.equal(String(files.get("checkpoint.txt")), cosigned);
+  const { faults, witnesses } = await verify(files);
+  assert.deepEqual(faults, []);
+  assert.deepEqual(witnesses, [{ name: witness.name, at: new Date(seconds * 1000).toISOString(), vkey }]);
+  const forged = note + formatCosignature(text, seconds, { ...witness, sign: signerOf("other", 80).sign });
+  const forgery = restate(new Map([...files, ["checkpoint.txt", Buffer.from(forged)]]));
+  assert.match((await verify(forgery)).faults.join(), /a witness/);
+  // A witness that the operator does not name counts for nothing.
+  assert.deepEqual((await verify(read((await write()).folder))).witnesses, []);
+});
+
 test("a folder with files, a window that is not signed and times that are none are refused", async () => {
   const { folder } = await write();
   const again = await assentHere(
@@ -280,4 +328,24 @@ test("a folder with files, a window that is not signed and times that are none a
   assert.match((await write("--checkpoint", old)).err, /the checkpoint covers 1 entries, and the window ends at entry/);
   const wrong = await assentHere("evidence", "--from", "today", "--to", "2026-01-31", "--out", "x");
   assert.equal(wrong.code, EXIT.usage);
+});
+
+test("the commands of docs/evidence.md make the same pack twice", async () => {
+  const [first, again] = ["documented", "documented-again"].map((name) => join(service.folder, name)) as [
+    string,
+    string,
+  ];
+  const commands = documentedCommands("evidence.md", "evidence", {
+    "evidence-2026-q1": first,
+    again,
+    "evidence-2026-q1/checkpoint.txt": join(first, "checkpoint.txt"),
+  });
+  assert.equal(commands.length, 2);
+  for (const command of commands) {
+    const { out, code, err } = await assentHere(...command, "--config", join(service.folder, "evidence.yaml"));
+    assert.equal(code, EXIT.ok, err);
+    assert.match(out, /^\d+ entries and \d+ actions are in .*\ndigest of the pack: [0-9a-f]{64}\nopen verify.html/);
+  }
+  assert.deepEqual(read(again), read(first));
+  assert.deepEqual((await verify(read(first))).faults, []);
 });

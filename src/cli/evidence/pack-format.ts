@@ -67,6 +67,8 @@ export interface PolicySetLine {
 export interface Control {
   standard: string;
   control: string;
+  /** Address of the text of the standard. */
+  url: string;
   subject: string;
   /** Types of entries. */
   entries: string[];

@@ -56,7 +56,7 @@ function renderVerified(report: PackReport): HTMLElement {
       [
         witnesses.length === 0
           ? "No witness cosigned the checkpoint."
-          : `Cosigned by ${witnesses.map(({ name, at }) => `${name} at ${at}`).join(", ")}.`,
+          : `Cosigned by ${witnesses.map(({ name, at, vkey: key }) => `${name} at ${at} with the key ${key}`).join(", ")}. The operator named these keys: compare them with those of the witnesses.`,
       ],
       [`${counts.signedVotes} votes are signed with passkeys, which was verified.`],
       [`${counts.erased} actions were erased, as their entries record.`],
@@ -156,9 +156,9 @@ function renderControls({ controls, byType }: PackReport): HTMLElement {
     element("p", "Which records show which requirement. Whether the requirement is met is for the auditor to judge."),
     table(
       ["Standard", "Control", "Records", "Entries of the window"],
-      controls.map(({ standard, control, subject, entries, files }) => [
+      controls.map(({ standard, control, url, subject, entries, files }) => [
         [standard],
-        [element("strong", control), element("div", subject)],
+        [link(control, url), element("div", subject)],
         [[...entries, ...files].join(", ")],
         [renderSeqs(entries.map((type) => [type, byType.get(type) ?? { count: 0, seqs: [] }] as const))],
       ]),
@@ -178,6 +178,15 @@ function renderSeqs(types: readonly (readonly [string, { count: number; seqs: nu
 function element(name: string, text: string): HTMLElement {
   const made = document.createElement(name);
   made.textContent = text;
+  return made;
+}
+
+/** Returns a link to another site. The page itself loads nothing from there. */
+function link(text: string, url: string): HTMLElement {
+  const made = document.createElement("a");
+  made.textContent = text;
+  // The file could have been written by anyone.
+  if (url.startsWith("https://")) Object.assign(made, { href: url, rel: "noopener noreferrer", target: "_blank" });
   return made;
 }
 

@@ -53,7 +53,8 @@ export interface PackReport {
   /** The key that signed the checkpoint, and all keys of the log in the pack. */
   vkey: string;
   vkeys: string[];
-  witnesses: { name: string; at: string }[];
+  /** Witnesses that cosigned the checkpoint, with the keys that the operator named. */
+  witnesses: { name: string; at: string; vkey: string }[];
   counts: { entries: number; actions: number; erased: number; signedVotes: number };
   votes: Vote[];
   controls: Control[];
@@ -176,6 +177,7 @@ function readWitnesses(
       return verifyCosignatures(note, [vkey], signatures.ed25519("a witness")).map(({ name, seconds }) => ({
         name,
         at: new Date(seconds * 1000).toISOString(),
+        vkey,
       }));
     } catch {
       return [];

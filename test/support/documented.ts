@@ -1,0 +1,33 @@
+/** Code blocks and commands of the documentation, for tests that run them. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { ROOT } from "./process.ts";
+
+/** Returns the code blocks of a page in a language. */
+export function codeBlocks(page: string, language: string): string[] {
+  const text = readFileSync(join(ROOT, "docs", page), "utf8");
+  return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, "gm"))].map(
+    ([, block = ""]) => block,
+  );
+}
+
+/**
+ * Returns the arguments of each `assent` command of a page that begins with `name`.
+ * @param replace returns the arguments that a test uses in place of one of them, such as the path of a file
+ */
+export function documentedCommands(
+  page: string,
+  name: string,
+  replace: Readonly<Record<string, string>> = {},
+): string[][] {
+  const lines = codeBlocks(page, "sh").join("\n").split("\n");
+  const commands = lines.filter((line) => line.startsWith(`assent ${name} `));
+  assert.notEqual(commands.length, 0, `${page} has no command assent ${name}`);
+  return commands.map((line) =>
+    line
+      .split(" ")
+      .slice(1)
+      .map((word) => replace[word] ?? word),
+  );
+}
