@@ -6,6 +6,7 @@ import { pathToFileURL } from "node:url";
 import { after, before, describe, it } from "node:test";
 import { renderVerificationPage } from "../../src/cli/evidence/page/page.ts";
 import { writePack } from "../../src/cli/evidence/write-pack.ts";
+import { definePlugin } from "../../src/plugin.ts";
 import { serve } from "../../src/serve/index.ts";
 import { until } from "../support/wait.ts";
 import { withoutBrowser } from "../support/browser.ts";
@@ -14,12 +15,32 @@ import { ALLOWED, ASKED, DENIED, quiet } from "../support/service.ts";
 import { signerOf } from "../support/signer.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
+/** Issues credentials for refunds. */
+const VAULT = definePlugin({
+  name: "vault",
+  setup: (host) => ({
+    credentialIssuers: [
+      {
+        name: "vault",
+        tools: ["stripe"],
+        operations: ["*"],
+        issue: async ({ id }) => ({
+          secret: { password: `secret of ${id}` },
+          expires_at: host.clock() + 600_000,
+          revocation: id,
+        }),
+        revoke: async () => undefined,
+      },
+    ],
+  }),
+});
+
 describe("the ledger in a browser", { skip: withoutBrowser }, () => {
   let console_: Console;
   let hash: string;
   let vkey: string;
   before(async () => {
-    console_ = await startConsole();
+    console_ = await startConsole({ plugins: [{ plugin: VAULT, options: {}, origin: "vault" }] });
     for (const body of [ALLOWED, DENIED, ASKED])
       hash = (await console_.service.call("POST", "/v1/actions", { body })).body.decision_hash;
     vkey = (await console_.service.call("GET", "/v1/provenance/keys", { key: console_.service.admin })).body.keys[0]
@@ -291,7 +312,37 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     for (const name of ["storage", "ledger", "policies"]) await page.getByRole("cell", { name, exact: true }).waitFor();
     await page.getByText("0.1.0").waitFor();
     await page.getByText(/\d+ from policy-files/).waitFor();
+    assert.equal(await page.getByRole("heading", { name: "Legal holds" }).count(), 0);
     assert.deepEqual([complaints, strayed], [[], []]);
+  });
+
+  it("lists legal holds until they are released, and credentials with their ends", async () => {
+    const { service } = console_;
+    const call = (path: string, body: object) => service.call("POST", path, { key: service.admin, body });
+    const { body: hold } = await call("/v1/holds", { agent: "support-bot", reason: "<b>case</b> 4711" });
+    const { body: action } = await call("/v1/actions", ALLOWED);
+    assert.equal((await call(`/v1/actions/${action.id}/start`, {})).status, 200);
+    assert.equal((await call(`/v1/actions/${action.id}/result`, { success: true })).status, 200);
+    await until("the credential has ended", async () =>
+      (await service.storage.entriesOfAction(action.id)).some(({ type }) => type === "actions:credential_ended"),
+    );
+    const { page, complaints, strayed } = await console_.visit(service.admin, "#/system");
+    const row = page.getByRole("table", { name: "Active legal holds" }).getByRole("row", { name: hold.id });
+    await row.getByText("agent support-bot").waitFor();
+    await row.getByText("<b>case</b> 4711").waitFor();
+    const credentials = page.getByRole("region", { name: "Credentials for actions" });
+    await credentials.getByText("credential issued (vault, valid until").waitFor();
+    await credentials.getByText("credential ended (vault: the action has ended, revoked) for").waitFor();
+    assert.equal((await call(`/v1/holds/${hold.id}/release`, { reason: "settled" })).status, 200);
+    await page.reload();
+    await page.getByText("Ready: actions are decided.").waitFor();
+    await credentials.getByText("credential issued (vault").waitFor();
+    assert.equal(await page.getByRole("heading", { name: "Legal holds" }).count(), 0);
+    const { key } = (await call("/v1/api-keys", { name: "watcher", scopes: ["metrics:read"] })).body;
+    const other = await console_.visit(key, "#/system");
+    await other.page.getByText("Ready: actions are decided.").waitFor();
+    await other.page.getByText("The timeline needs the scope events:read.").first().waitFor();
+    assert.deepEqual([complaints, strayed, other.complaints], [[], [], []]);
   });
 });
 

@@ -8,7 +8,7 @@ import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
 import { Card } from "../ui/section.tsx";
 import { Holds } from "./holds.tsx";
 import { type Check, listChecks, POLL_MS, type Ready, useReadiness } from "./readiness.ts";
-import { TEXTS, TIMELINE_TYPES } from "./strings.ts";
+import { CREDENTIAL_TYPES, TEXTS, TIMELINE_TYPES } from "./strings.ts";
 
 export function System() {
   const { ready, error, at } = useReadiness();
@@ -21,6 +21,10 @@ export function System() {
       <Card id="timeline" title={TEXTS.timeline}>
         <p class="quiet">{TEXTS.timelineHelp}</p>
         <LedgerTimeline label={TEXTS.timeline} filters={{ type: TIMELINE_TYPES }} />
+      </Card>
+      <Card id="credentials" title={TEXTS.credentials}>
+        <p class="quiet">{TEXTS.credentialsHelp}</p>
+        <LedgerTimeline label={TEXTS.credentials} filters={{ type: CREDENTIAL_TYPES }} />
       </Card>
     </Page>
   );

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { Event } from "../core/api-types.ts";
 import { at } from "../core/api.ts";
 import { describeActionEntry, kindOfEntry } from "./action-history.tsx";
-import { Text } from "./elements.tsx";
+import { Text, Time } from "./elements.tsx";
 import { plain } from "./format.ts";
 import { PersonLink } from "./person.tsx";
 import type { Step } from "./timeline.tsx";
@@ -28,8 +28,16 @@ interface Entry {
   use?: { tool: string; operation: string };
   delegation?: { from: string; to: string };
   related_action?: string | null;
-  data?: { change?: string; user_id?: string };
+  data?: { change?: string; user_id?: string } & Partial<CredentialData>;
   by?: { principal: string } | null;
+}
+
+/** The members of entries about credentials. */
+interface CredentialData {
+  issuer: string;
+  expires_at: string;
+  cause: string;
+  revoked: boolean;
 }
 
 const OF_ACTIONS = new Set(["decision", "approval", "redecision", "execution", "erasure", "part_erasure"]);
@@ -117,6 +125,15 @@ function Change({ type, entry }: { type: string; entry: Entry }) {
   );
 }
 
+/** Why a credential ended. */
+const CREDENTIAL_ENDS: Readonly<Record<string, string>> = {
+  result: "the action has ended",
+  expired: "it expired",
+  stopped: "a stop covers the action",
+  access_lost: "its agent or key has lost access",
+  not_started: "the action was not started",
+};
+
 /** Returns what the entry is about, after the name of its type. */
 function subjectOf(type: string, entry: Entry): ComponentChildren {
   switch (type) {
@@ -155,6 +172,19 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
         <>
           from <PersonLink principal={`user:${entry.delegation.from}`} /> to{" "}
           <PersonLink principal={`user:${entry.delegation.to}`} />
+        </>
+      );
+    case "actions:credential_issued":
+      return (
+        <>
+          (<Text value={entry.data?.issuer ?? ""} />, valid until <Time at={entry.data?.expires_at ?? null} />) for
+        </>
+      );
+    case "actions:credential_ended":
+      return (
+        <>
+          (<Text value={entry.data?.issuer ?? ""} />: {CREDENTIAL_ENDS[entry.data?.cause ?? ""] ?? entry.data?.cause},{" "}
+          {entry.data?.revoked === true ? "revoked" : "not revoked"}) for
         </>
       );
     case "policy_set":
