@@ -1,7 +1,7 @@
 /**
- * A store of many actions (BENCH_ACTIONS, 10,000,000 unless named): the time of a start, of lists, of an audit and of a
- * backup, the bytes an action takes, and the time to erase its parameters. With `DATABASE_URL=start` on a Postgres that
- * it starts itself. Goals: a start under 5 s, a list under 50 ms.
+ * A store that grows through POST /v1/actions to each of BENCH_SIZES: at each size the time of a start, of lists, of an audit
+ * and of a backup, and the bytes per action; at the end the time to erase parameters. With `DATABASE_URL=start` on a Postgres
+ * that it starts itself. Goals at 10,000,000 actions: a start under 5 s, a list under 50 ms.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
@@ -12,13 +12,16 @@ import { startPostgres } from "../test/support/postgres.ts";
 import { ASSENT } from "../test/support/process.ts";
 import { ALLOWED, end, measure, POLICIES, start, type Server, type Work } from "./load.ts";
 
-const ACTIONS = Number(process.env["BENCH_ACTIONS"] ?? 10_000_000);
+const SIZES = (process.env["BENCH_SIZES"] ?? "100000,1000000,10000000").split(",").map(Number);
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
-const LISTS = {
-  "newest 50": "/v1/actions?limit=50",
-  "of one agent": "/v1/actions?limit=50&agent_id=support-bot",
-  "of one status": "/v1/actions?limit=50&status=denied",
-  pending: "/v1/actions?limit=50&status=pending_approval",
+const LISTS: Readonly<Record<string, (size: number) => string>> = {
+  "newest 50": () => "/v1/actions?limit=50",
+  "in the middle": (size) =>
+    `/v1/actions?limit=50&cursor=${Buffer.from(`actions:${Math.floor(size / 2)}`).toString("base64url")}`,
+  "of one agent": () => "/v1/actions?limit=50&agent_id=support-bot",
+  "of an agent without actions": () => "/v1/actions?limit=50&agent_id=nobody",
+  "of one status": () => "/v1/actions?limit=50&status=denied",
+  pending: () => "/v1/actions?limit=50&status=pending_approval",
 };
 const REPEATS = 20;
 /** Every tenth action is denied, and so can be erased at once: an allowed one may still start. */
@@ -59,7 +62,7 @@ async function get(service: Server, path: string): Promise<unknown> {
   return body;
 }
 
-/** Median and worst of a list's first page and of a page deep inside, in milliseconds. */
+/** Median and worst time of one page, in milliseconds. */
 async function timeOfList(service: Server, path: string): Promise<string> {
   const times: number[] = [];
   for (let i = 0; i < REPEATS; i++) {
@@ -95,30 +98,40 @@ async function erase(service: Server): Promise<string> {
   return `${(erased / seconds(from)).toFixed(0)} a second (${erased} erased)`;
 }
 
-let service = await start("service", folder, env);
-try {
-  print(isPostgres ? "Postgres" : "SQLite", `${ACTIONS} actions`);
-  const { rps } = await measure([service], 64, 0, { work: MIXED, amount: ACTIONS });
-  print("submissions", `${rps.toFixed(0)} a second`);
-  await end(service);
-  const from = performance.now();
-  service = await start("service", folder, env);
-  await get(service, "/readyz");
-  print("start until ready", `${seconds(from).toFixed(2)} s`);
-  for (const [name, path] of Object.entries(LISTS)) print(`list, ${name}`, `${await timeOfList(service, path)} ms`);
-  const stored = await bytes();
-  print("bytes an action", (stored / ACTIONS).toFixed(0));
+/** MiB a second of a backup. */
+async function timeOfBackup(stored: number): Promise<string> {
   const backup = join(folder, "backup");
-  if (database === null) print("backup", `${(stored / 2 ** 20 / command(["backup", backup])).toFixed(0)} MiB/s`);
-  else {
-    const begun = performance.now();
-    execFileSync("pg_dump", ["--format=custom", "--file", backup, database], { stdio: "inherit" });
-    print("backup (pg_dump)", `${(stored / 2 ** 20 / seconds(begun)).toFixed(0)} MiB/s`);
+  const begun = performance.now();
+  if (database === null) command(["backup", backup]);
+  else execFileSync("pg_dump", ["--format=custom", "--file", backup, database], { stdio: "inherit" });
+  const rate = `${(stored / 2 ** 20 / seconds(begun)).toFixed(0)} MiB/s`;
+  rmSync(backup, { recursive: true, force: true });
+  return rate;
+}
+
+let service = await start("service", folder, env);
+let actions = 0;
+try {
+  for (const size of SIZES) {
+    print(isPostgres ? "Postgres" : "SQLite", `${size} actions`);
+    const { rps } = await measure([service], 64, 0, { work: MIXED, amount: size - actions });
+    actions = size;
+    print("submissions", `${rps.toFixed(0)} a second`);
+    await end(service);
+    const from = performance.now();
+    service = await start("service", folder, env);
+    await get(service, "/readyz");
+    print("start until ready", `${seconds(from).toFixed(2)} s`);
+    for (const [name, path] of Object.entries(LISTS))
+      print(`list, ${name}`, `${await timeOfList(service, path(size))} ms`);
+    const stored = await bytes();
+    print("bytes an action", (stored / size).toFixed(0));
+    print(database === null ? "backup" : "backup (pg_dump)", await timeOfBackup(stored));
+    await end(service);
+    const audited = command(["audit"]);
+    print("audit", `${(size / audited).toFixed(0)} actions a second (${audited.toFixed(0)} s)`);
+    service = await start("service", folder, env);
   }
-  await end(service);
-  const audited = command(["audit"]);
-  print("audit", `${(ACTIONS / audited).toFixed(0)} actions a second (${audited.toFixed(0)} s)`);
-  service = await start("service", folder, env);
   print("erasure", await erase(service));
 } finally {
   await end(service);
