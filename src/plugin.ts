@@ -133,6 +133,8 @@ export {
   NotifierError,
   type ApprovalMessage,
   type ClosedMessage,
+  type CoverageMessage,
+  type NoticeMessage,
   type ThrottleMessage,
   type Delivered,
   type Feed,
@@ -150,7 +152,7 @@ export {
   messageTitle,
   requestSections,
 } from "./delivery/approval-message-text.ts";
-export { describeStop, stopMessageFacts, stopMessageTitle } from "./delivery/stop-message-text.ts";
+export { type NoticeText, renderNotice } from "./delivery/notice-text.ts";
 
 // Machine reviewers
 export { type Reviewer, type ReviewRequest, type ReviewResponse, readReviewResponse } from "./contract/reviewer.ts";

@@ -21,6 +21,7 @@ const Kind = Type.Union(
       "break_glass",
       "agent_throttled",
       "stop",
+      "coverage_gap",
       "event",
     ] as const
   ).map((kind) => Type.Literal(kind)),

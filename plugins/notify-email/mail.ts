@@ -5,16 +5,14 @@ import {
   type ClosedMessage,
   describeLink,
   describeOutcome,
-  describeStop,
   grantLines,
   messageFacts,
   messageTitle,
+  type NoticeMessage,
   otherRequestLines,
+  renderNotice,
   requestSections,
-  type StopMessage,
   type ThrottleMessage,
-  stopMessageFacts,
-  stopMessageTitle,
 } from "../../src/plugin.ts";
 
 /** Lines are folded visibly, because mail programs clip large messages without notice. */
@@ -26,15 +24,13 @@ interface Mail {
   html: string;
 }
 
-export function renderMail(message: ApprovalMessage | ClosedMessage | ThrottleMessage | StopMessage): Mail {
-  if (message.kind === "stop")
+export function renderMail(message: ApprovalMessage | ClosedMessage | ThrottleMessage | NoticeMessage): Mail {
+  if (message.kind === "stop" || message.kind === "coverage_gap")
     return mailOf({
-      title: stopMessageTitle(message),
-      opening: describeStop(message),
+      ...renderNotice(message),
       link: message.link,
       button: "Open the console",
       about: "Opening it changes nothing.",
-      facts: stopMessageFacts(message),
       request: [],
     });
   const { action } = message;

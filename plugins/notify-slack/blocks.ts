@@ -8,16 +8,14 @@ import {
   type ClosedMessage,
   describeLink,
   describeOutcome,
-  describeStop,
   grantLines,
   messageFacts,
   messageTitle,
+  type NoticeMessage,
   otherRequestLines,
+  renderNotice,
   requestSections,
-  type StopMessage,
   type ThrottleMessage,
-  stopMessageFacts,
-  stopMessageTitle,
 } from "../../src/plugin.ts";
 
 /** Slack's limits, in characters after escaping. */
@@ -42,9 +40,7 @@ export function renderBlocks(
   const title = messageTitle(message);
   const blocks: object[] = [{ type: "header", text: plain(title, MAX_HEADER) }];
   if (!("link" in message)) blocks.push({ type: "section", text: plain(describeOutcome(message), MAX_TEXT) });
-  const fields = messageFacts(message.action).map(([name, value]) => plain(`${name}\n${value}`, MAX_FIELD));
-  for (let i = 0; i < fields.length; i += MAX_FIELDS)
-    blocks.push({ type: "section", fields: fields.slice(i, i + MAX_FIELDS) });
+  blocks.push(...fieldSections(messageFacts(message.action)));
   blocks.push(...(brief ? [note("The request is too long for Slack. The approval page shows it.")] : code(message)));
   if ("link" in message) blocks.push(...grantOffers(message), ...decision(message), ...otherRequests(message));
   return { text: within(title, MAX_TEXT), blocks };
@@ -59,21 +55,26 @@ export function renderReminder(message: ApprovalMessage): Shown {
   };
 }
 
-export function renderStop(message: StopMessage): Shown {
-  const title = stopMessageTitle(message);
+export function renderNoticeBlocks(message: NoticeMessage): Shown {
+  const { title, opening, facts } = renderNotice(message);
   const open = { type: "button", action_id: "open_console", text: plain("Open the console", 75), url: message.link };
   return {
     text: within(title, MAX_TEXT),
     blocks: [
       { type: "header", text: plain(title, MAX_HEADER) },
-      { type: "section", text: plain(describeStop(message), MAX_TEXT) },
-      {
-        type: "section",
-        fields: stopMessageFacts(message).map(([name, value]) => plain(`${name}\n${value}`, MAX_FIELD)),
-      },
+      { type: "section", text: plain(opening, MAX_TEXT) },
+      ...fieldSections(facts),
       { type: "actions", elements: [open] },
     ],
   };
+}
+
+function fieldSections(facts: readonly [name: string, value: string][]): object[] {
+  const fields = facts.map(([name, value]) => plain(`${name}\n${value}`, MAX_FIELD));
+  return Array.from({ length: Math.ceil(fields.length / MAX_FIELDS) }, (_, i) => ({
+    type: "section",
+    fields: fields.slice(i * MAX_FIELDS, (i + 1) * MAX_FIELDS),
+  }));
 }
 
 function decision(message: ApprovalMessage): object[] {

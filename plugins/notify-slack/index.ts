@@ -1,7 +1,17 @@
 /** A notifier that posts approval requests to Slack with a button to the approval page, and updates the message when the request ends. */
-import { definePlugin, type Delivered, type Message, type Notifier, NotifierError, Type } from "../../src/plugin.ts";
+import {
+  type ApprovalMessage,
+  type ClosedMessage,
+  definePlugin,
+  type Delivered,
+  type Message,
+  type Notifier,
+  NotifierError,
+  type ThrottleMessage,
+  Type,
+} from "../../src/plugin.ts";
 import { createSlackCall, SlackError } from "./slack-api.ts";
-import { renderBlocks, renderReminder, renderStop, type Shown } from "./blocks.ts";
+import { renderBlocks, renderNoticeBlocks, renderReminder, type Shown } from "./blocks.ts";
 
 /** Errors that mean that the earlier message is gone or cannot be changed. A new message is posted instead. */
 const LOST = [
@@ -58,7 +68,8 @@ export function createNotifier({ token, api_url = "https://slack.com/api" }: Sla
 
   async function deliver(message: Message, signal: AbortSignal): Promise<Delivered> {
     if (message.kind === "event") throw new NotifierError("notify-slack has no feeds", { permanent: true });
-    if (message.kind === "stop") return post(message.to, renderStop(message), signal);
+    if (message.kind === "stop" || message.kind === "coverage_gap")
+      return post(message.to, renderNoticeBlocks(message), signal);
     if (message.kind === "agent_throttled") return withoutRefusal(message, (shown) => post(message.to, shown, signal));
     const before = readReference(message.reference);
     return withoutRefusal(message, async (shown) => {
@@ -83,7 +94,7 @@ const INERT = { parse: "none", link_names: false, mrkdwn: false };
 
 /** Posts again with brief blocks if Slack rejects the long ones, so that an agent cannot suppress a notification with a long request. */
 async function withoutRefusal(
-  message: Exclude<Message, { kind: "event" | "stop" }>,
+  message: ApprovalMessage | ClosedMessage | ThrottleMessage,
   send: (shown: Shown) => Promise<Delivered>,
 ): Promise<Delivered> {
   try {

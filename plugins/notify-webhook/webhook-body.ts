@@ -19,6 +19,10 @@ export function buildWebhookBody(message: Message, max = MAX_BODY): string {
     const { channel, person, link, stop } = message;
     return fitting([{ type: "stop", timestamp: message.at, data: { channel, person, link, stop } }], max);
   }
+  if (message.kind === "coverage_gap") {
+    const { channel, person, link, coverage } = message;
+    return fitting([{ type: "coverage_gap", timestamp: message.at, data: { channel, person, link, coverage } }], max);
+  }
   const { action, kind, channel, person } = message;
   const link = "link" in message ? { link: message.link } : {};
   const others =

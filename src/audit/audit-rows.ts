@@ -30,6 +30,7 @@ import {
   type RedecisionEntry,
   type ThrottleEntry,
 } from "../domain/entries.ts";
+import { COVERAGE_ENTRY } from "../domain/effects/coverage-statement.ts";
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
 import { recomputeHistoryPlaces } from "../domain/policy/decide/history-facts.ts";
 import { recomputeLimitUses } from "../domain/limit-uses.ts";
@@ -53,6 +54,7 @@ const KINDS: readonly DeliveryKind[] = [
   "break_glass",
   "agent_throttled",
   "stop",
+  "coverage_gap",
   "event",
 ];
 
@@ -218,6 +220,10 @@ async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: Repo
   if (row.kind === "event") return;
   if (row.kind === "stop") {
     if (entry.type !== "stop") fault(`entry ${row.seq} is no stop to report of`);
+    return;
+  }
+  if (row.kind === "coverage_gap") {
+    if (entry.type !== COVERAGE_ENTRY) fault(`entry ${row.seq} is no coverage statement to report of`);
     return;
   }
   const body = decodeEntry<DecisionEntry | ApprovalEntry | RedecisionEntry | ExecutionEntry>(entry.bytes);

@@ -3,6 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { MAX_PERMIT_SECONDS } from "../domain/permit.ts";
 import { DEFAULT_REJECTION_HOLDS_MS, MAX_REJECTION_HOLDS_MS } from "../domain/policy/parse/bounds.ts";
 import { BreakGlassSchema } from "./break-glass-schema.ts";
+import { CoverageSchema } from "./coverage-schema.ts";
 import { Channel } from "./channel.ts";
 import { GroupsSchema } from "./groups-schema.ts";
 import { LegalHoldSchema } from "./legal-hold-schema.ts";
@@ -210,6 +211,7 @@ export const ConfigSchema = Type.Object(
     rota: RotaSchema,
     stop: StopSchema,
     break_glass: BreakGlassSchema,
+    coverage: CoverageSchema,
     legal_hold: LegalHoldSchema,
     channels: Type.Record(Type.String(), Channel, {
       default: {},

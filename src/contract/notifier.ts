@@ -158,13 +158,43 @@ export interface StopMessage extends MessageBase {
   };
 }
 
+/** Reports that a coverage statement has effects that nobody decided, or successes without effect. Contains no parameters. */
+export interface CoverageMessage extends MessageBase {
+  kind: "coverage_gap";
+  channel: string;
+  person: string | null;
+  /** URL of the console's page about coverage. Contains no secret. */
+  link: string;
+  coverage: {
+    /** Ledger entry of the statement. */
+    seq: number;
+    source: string;
+    /** The window: inclusive start, exclusive end. */
+    from: string;
+    to: string;
+    /** Number of effects that no action explains. */
+    unmatched: number;
+    /** Number of actions that report a success without an effect. */
+    missing: number;
+    /** The first unmatched effects. `event` and `actor` are texts of the source. */
+    first_unmatched: readonly { at: string; event: string; actor: string }[];
+    /** Ids of the first actions without an effect. */
+    first_missing: readonly string[];
+    /** Principal that ran the comparison. */
+    by: string;
+  };
+}
+
 /** A ledger entry for a feed. Like the ledger, it contains no tokens and no parameters. */
 export interface EventMessage extends MessageBase {
   kind: "event";
   event: { seq: number; hash: string; type: string; entry: JsonObject };
 }
 
-export type Message = ApprovalMessage | ClosedMessage | ThrottleMessage | StopMessage | EventMessage;
+/** A message about the service, and not about an action. */
+export type NoticeMessage = StopMessage | CoverageMessage;
+
+export type Message = ApprovalMessage | ClosedMessage | ThrottleMessage | NoticeMessage | EventMessage;
 
 /** How long delivery is retried before the message is dead. Milliseconds. */
 export const DELIVERY_RETRY_MS = 3 * 86_400_000;

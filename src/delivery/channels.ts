@@ -106,11 +106,11 @@ export function readChannels(
 }
 
 /**
- * Returns the channels that are notified of stops, or of emergency approvals. Throws ChannelError for a channel that is
+ * Returns the channels that are notified of stops, of emergency approvals, or of gaps in coverage. Throws ChannelError for a channel that is
  * not configured.
  */
 export function noticeChannelNames(
-  key: "stop" | "break_glass",
+  key: "stop" | "break_glass" | "coverage",
   named: readonly string[] | null,
   channels: ReadonlyMap<string, Channel>,
 ): readonly string[] {

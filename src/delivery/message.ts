@@ -1,5 +1,12 @@
 /** Builds the message for a notifier from a row of the outbox: the current state of the action, and a link for this person. */
-import type { ApprovalMessage, Message, MessageAction, MessageBase, ThrottleMessage } from "../contract/notifier.ts";
+import type {
+  ApprovalMessage,
+  CoverageMessage,
+  Message,
+  MessageAction,
+  MessageBase,
+  ThrottleMessage,
+} from "../contract/notifier.ts";
 import {
   type ActionRow,
   type ApprovalRow,
@@ -16,6 +23,7 @@ import {
   type StopEntry,
   type ThrottleEntry,
 } from "../domain/entries.ts";
+import type { CoverageStatement } from "../domain/effects/coverage-statement.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { presentRequest } from "../domain/policy/decide/shown-first.ts";
 import { decodeEdit, effectiveHash, effectiveRequest } from "../domain/edited-request.ts";
@@ -89,7 +97,7 @@ class StoredMessageBuilder implements MessageBuilder {
   async build(row: DeliveryRow): Promise<Message | ObsoleteMessage> {
     const base = { id: row.id, attempt: row.attempts + 1, to: row.recipient, at: toRfc3339(row.created_at) };
     if (row.kind === "event") return this.buildEvent(row, base);
-    if (row.kind === "stop") return this.buildStop(row, base);
+    if (row.kind === "stop" || row.kind === "coverage_gap") return this.buildNotice(row, base);
     const { storage, policies } = this.options;
     const action = row.action_id === null ? null : await storage.action(row.action_id);
     if (action === null) return { obsoleteReason: "the action does not exist" };
@@ -174,16 +182,19 @@ class StoredMessageBuilder implements MessageBuilder {
     return { ...common, person: row.person ?? "", kind: "agent_throttled", throttle: { requests, usual, until } };
   }
 
-  private async buildStop(row: DeliveryRow, base: BaseMembers): Promise<Message | ObsoleteMessage> {
+  /** Builds a message about the service from its entry. */
+  private async buildNotice(row: DeliveryRow, base: BaseMembers): Promise<Message | ObsoleteMessage> {
     const stored = await this.readEntry(row);
     if (stored === undefined) return { obsoleteReason: "the entry does not exist" };
+    const common = { ...base, channel: row.channel ?? "", person: row.person };
+    const console = `${this.options.publicUrl()}/`;
+    if (row.kind === "coverage_gap")
+      return { ...common, kind: row.kind, link: `${console}#/coverage`, coverage: summarizeGap(stored) };
     const { stop: about, change, comment, approvals, needed, by } = decodeEntry<StopEntry>(stored.bytes);
     return {
-      ...base,
+      ...common,
       kind: "stop",
-      channel: row.channel ?? "",
-      person: row.person,
-      link: `${this.options.publicUrl()}/`,
+      link: console,
       stop: { ...about, change, comment, approvals, needed, by: by.principal },
     };
   }
@@ -202,6 +213,25 @@ class StoredMessageBuilder implements MessageBuilder {
   private async readEntry({ seq }: DeliveryRow): Promise<EntryRow | undefined> {
     return (await this.options.storage.entries(seq, seq + 1))[0];
   }
+}
+
+/** Unmatched effects, and actions without an effect, that a message names. */
+const MAX_NAMED = 5;
+
+function summarizeGap({ seq, bytes }: EntryRow): CoverageMessage["coverage"] {
+  const { data, by } = decodeEntry<{ data: CoverageStatement; by: { principal: string } }>(bytes);
+  const { source, from, to, effects, actions, unmatched, missing } = data;
+  return {
+    seq,
+    source,
+    from,
+    to,
+    unmatched: effects.unmatched,
+    missing: actions.missing,
+    first_unmatched: unmatched.slice(0, MAX_NAMED).map(({ at, event, actor }) => ({ at, event, actor })),
+    first_missing: missing.slice(0, MAX_NAMED).map(({ id }) => id),
+    by: by.principal,
+  };
 }
 
 /** Earlier requests that the scopes in a message are tried on. Fewer than on the page, because bursts send many messages. */

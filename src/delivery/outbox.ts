@@ -18,6 +18,7 @@ import {
   type RedecisionEntry,
   type ReviewEntry,
 } from "../domain/entries.ts";
+import { COVERAGE_ENTRY, type CoverageStatement, hasGap } from "../domain/effects/coverage-statement.ts";
 import { principalOfOwner } from "../domain/owner.ts";
 import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
 import { REVIEW_DEADLINE_MS } from "../domain/reviews.ts";
@@ -45,6 +46,8 @@ interface OutboxOptions {
   stops: readonly string[];
   /** Names of the channels that are notified of emergency approvals. */
   breakGlass: readonly string[];
+  /** Names of the channels that are notified of gaps in coverage. */
+  coverage: readonly string[];
   newId(): string;
 }
 
@@ -77,7 +80,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
           for (const request of requests) await tx.insertDelivery(request);
           if (plan !== null) ofPlans.set(plan, [...earlier, ...requests]);
         }
-        if (body.type === "stop") for (const notice of stopNotices(options, at)) await tx.insertDelivery(notice);
+        for (const notice of serviceNotices(options, body, at)) await tx.insertDelivery(notice);
         if (body.type === "break_glass" && body.change === "used")
           for (const notice of await breakGlassNotices(options, tx, body, at)) await tx.insertDelivery(notice);
         if (body.type === "throttle")
@@ -165,8 +168,12 @@ function isEnded({ people }: OutboxOptions, { person }: Recipient): boolean {
   return person !== null && people().isEndedOwner(person);
 }
 
-function stopNotices(options: OutboxOptions, cause: Cause): NewDelivery[] {
-  return noticesTo(options.stops, options, "stop", cause, null);
+/** Returns the notices of an entry that is about no action: a stop, or a coverage statement with gaps. */
+function serviceNotices(options: OutboxOptions, body: EntryBody, cause: Cause): NewDelivery[] {
+  if (body.type === "stop") return noticesTo(options.stops, options, "stop", cause, null);
+  if (body.type === COVERAGE_ENTRY && hasGap(body.data as unknown as CoverageStatement))
+    return noticesTo(options.coverage, options, "coverage_gap", cause, null);
+  return [];
 }
 
 /**

@@ -145,6 +145,7 @@ function createServiceOutbox({
     people: () => hosts.part("keys"),
     stops: noticeChannelNames("stop", config.stop.notify, channels),
     breakGlass: noticeChannelNames("break_glass", config.break_glass.notify, channels),
+    coverage: noticeChannelNames("coverage", config.coverage.notify, channels),
     newId,
   });
 }

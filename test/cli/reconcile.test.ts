@@ -4,20 +4,35 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { gzipSync } from "node:zlib";
+import { renderMail } from "../../plugins/notify-email/mail.ts";
+import { renderNoticeBlocks } from "../../plugins/notify-slack/blocks.ts";
+import { buildWebhookBody } from "../../plugins/notify-webhook/webhook-body.ts";
 import { EXIT } from "../../src/cli/command.ts";
+import type { CoverageMessage } from "../../src/contract/notifier.ts";
 import { serve, type Listening } from "../../src/serve/index.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { assentHere, type Run } from "../support/cli.ts";
+import { codeBlocks, documentedCommands } from "../support/documented.ts";
+import { testNotifier } from "../support/notifier.ts";
 import { makeKey, startService, type Service } from "../support/service.ts";
 
 const MINUTE = 60_000;
 let service: Service;
 let listening: Listening;
 let window: string[] = [];
+const pigeon = testNotifier();
 
 before(async () => {
   service = await startService({
     policy: "policy: tools\nrules:\n  - name: all\n    tool: '*'\n    effect: allow\n",
+    plugins: [pigeon.plugin],
+    change(config) {
+      config.coverage.notify = ["security"];
+      config.channels = {
+        security: { notifier: "pigeon", people: [{ owner: "Anna", to: "anna" }] },
+        others: { notifier: "pigeon", places: [{ to: "hall" }] },
+      } as never;
+    },
   });
   listening = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
   process.env["ASSENT_URL"] = listening.url;
@@ -52,6 +67,10 @@ plugins:
   - name: effects-pgaudit
     options:
       sources:
+        database-json:
+          log_format: jsonlog
+          effects:
+            - { event: WRITE/UPDATE, tool: postgres, operation: query, params: { sql: /statement } }
         database:
           effects:
             - { event: WRITE/UPDATE, tool: postgres, operation: query, params: { sql: /statement } }
@@ -154,6 +173,38 @@ test("CloudTrail: finds what nobody decided and what has no effect, and records 
   assert.deepEqual([entry.index, entry.type, entry.at], [seq, "coverage:statement", at]);
 });
 
+test("a gap notifies the configured channels once, and a statement without gaps does not", async () => {
+  const explained = await act("s3", "put_object", { bucket: "reports", key: "n.csv" });
+  const arn = `arn:aws:sts::123456789012:assumed-role/agents/<b>shell</b>\u202e`;
+  const records = [
+    trailRecord("n1", explained, "n.csv"),
+    trailRecord("n2", "x", "n.csv", { userIdentity: { type: "AssumedRole", arn } }),
+  ];
+  endWindow();
+  const complete = await reconcile("trail", { "complete.json": JSON.stringify({ Records: records.slice(0, 1) }) });
+  assert.equal(complete.code, EXIT.ok, complete.err);
+  const run = await reconcile("trail", { "gap.json": JSON.stringify({ Records: records }) });
+  assert.equal(run.code, EXIT.unverified, run.err);
+  const message = (await pigeon.next(
+    (sent) => sent.kind === "coverage_gap" && sent.coverage.first_unmatched[0]?.actor === arn,
+  )) as CoverageMessage;
+  assert.deepEqual(
+    pigeon.messages.map(({ to, kind }) => `${to} ${kind}`),
+    ["anna coverage_gap", "anna coverage_gap"],
+    "one for the test before, one for this",
+  );
+  const { seq, by, first_unmatched, ...summary } = message.coverage;
+  const [from, to] = [1, 3].map((at) => window[at]);
+  assert.deepEqual(summary, { source: "trail", from, to, unmatched: 1, missing: 0, first_missing: [] });
+  assert.match(message.link, /#\/coverage$/);
+  const { subject, text, html } = renderMail(message);
+  assert.equal(subject, "[Assent] gap in coverage: trail, 1 unmatched and 0 missing");
+  assert.match(text, /Effect 1: +s3\.amazonaws\.com\/PutObject by /);
+  assert.ok(!text.includes("\u202e") && !html.includes("<b>"), "texts of the source are marked and escaped");
+  assert.ok(!JSON.stringify(renderNoticeBlocks(message)).includes("<b>"));
+  assert.deepEqual(JSON.parse(buildWebhookBody(message)).data.coverage, message.coverage);
+});
+
 test("a broken record is reported with its line, and nothing is recorded", async () => {
   endWindow();
   const good = JSON.stringify(trailRecord("f1", "x", "a"));
@@ -241,6 +292,49 @@ test("pgaudit: reads csvlog, takes the id from the login role, and counts a stat
   assert.match(other.err, /zone\.csv:1: the time .* is not in UTC; set log_timezone/);
 });
 
+test("pgaudit: reads jsonlog, and takes the id from the application name", async () => {
+  const sql = "update invoices set note = 'a \"b\", c'\nwhere id = 8";
+  const id = await act("postgres", "query", { sql });
+  const record = (over: object, statement = sql): string =>
+    JSON.stringify({
+      timestamp: `${time().slice(0, 23).replace("T", " ")} UTC`,
+      user: "app",
+      dbname: "shop",
+      pid: 4711,
+      remote_host: "10.0.0.1",
+      remote_port: 5000,
+      session_id: "65ba.1267",
+      line_num: 3,
+      ps: "UPDATE",
+      session_start: "2026-01-31 11:00:00 UTC",
+      vxid: "3/7",
+      txid: 0,
+      error_severity: "LOG",
+      message: `AUDIT: SESSION,1,1,WRITE,UPDATE,,,"${statement.replaceAll('"', '""')}",<not logged>`,
+      application_name: "psql",
+      backend_type: "client backend",
+      query_id: 0,
+      ...over,
+    });
+  const log = [
+    record({ message: "checkpoint starting: time" }),
+    record({ application_name: `assent:${id}` }),
+    record({ session_id: "65ba.1268" }, "update invoices set paid = true"),
+  ].join("\n");
+  endWindow();
+  const { out, err, code } = await reconcile("database-json", { "postgresql.json": `${log}\n` }, "--json");
+  assert.equal(code, EXIT.unverified, err);
+  const { format, effects, actions, unmatched } = JSON.parse(out);
+  assert.equal(format, "pgaudit-jsonlog");
+  assert.deepEqual(effects, { total: 2, matched: 1, unmatched: 1, unknown: 0 });
+  assert.deepEqual(actions, { total: 1, matched: 1, missing: 0, unknown: 0 });
+  assert.deepEqual([unmatched[0].actor, unmatched[0].reason], ["app", "no_action"]);
+  const cut = await reconcile("database-json", { "cut.json": `${record({})}\n${record({}).slice(0, 80)}` });
+  assert.match(cut.err, /cut\.json:2: the file ends inside this record/);
+  const old = await reconcile("database-json", { "message.json": record({ message: "AUDIT: nothing" }) });
+  assert.match(old.err, /message\.json:1: the message is no entry of pgaudit/);
+});
+
 test("the service refuses a statement that leaves out a success, is inconsistent or is too early", async () => {
   await act("s3", "put_object", { bucket: "reports", key: "z" });
   endWindow();
@@ -269,7 +363,7 @@ test("the list of executions has pages", async () => {
     cursor = `&cursor=${encodeURIComponent(body.next_cursor)}`;
   }
   assert.equal(new Set(seen).size, seen.length);
-  assert.equal(seen.length, 10);
+  assert.equal(seen.length, 14);
 });
 
 test("the audit counts again, and finds a statement that the store does not list", async () => {
@@ -297,4 +391,25 @@ test("an unknown source, and times that are none, are refused", async () => {
   const { err, code } = await assentHere("reconcile", "trail", "x.json", "--from", "yesterday", "--to", "2026-01-31");
   assert.equal(code, EXIT.usage);
   assert.match(err, /--from must be a date such as 2026-01-31, or an RFC 3339 time; got `yesterday`/);
+});
+
+test("the configurations and the command of docs/reconcile.md work as printed", async () => {
+  const config = join(service.folder, "documented.yaml");
+  const log = join(service.folder, "documented.json.gz");
+  const record = trailRecord("d1", "shell", "a.csv", { eventTime: "2026-01-31T04:11:09Z" });
+  writeFileSync(log, gzipSync(JSON.stringify({ Records: [record] })));
+  const [trail, database] = codeBlocks("reconcile.md", "yaml");
+  writeFileSync(config, trail ?? assert.fail());
+  for (const command of documentedCommands("reconcile.md", "reconcile", { "trail/*.json.gz": log })) {
+    const { out, code, err } = await assentHere(...command, "--config", config);
+    assert.equal(code, EXIT.unverified, err);
+    assert.match(
+      out,
+      /^production from 2026-01-31T00:00:00.000Z to 2026-02-01T00:00:00.000Z\neffects: 0 matched, 1 unm/,
+    );
+    assert.match(out, /unmatched 2026-01-31T04:11:09.000Z s3.amazonaws.com\/PutObject by arn:.*: no action has these/);
+  }
+  writeFileSync(config, database ?? assert.fail());
+  const shop = await reconcile("shop", { "shop.csv": "" }, "--dry-run", "--config", config);
+  assert.equal(shop.code, EXIT.ok, shop.err);
 });

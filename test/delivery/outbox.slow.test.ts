@@ -62,6 +62,7 @@ async function written(
     }),
     stops,
     breakGlass,
+    coverage: [],
     newId: () => `d-${++ids}`,
   });
   assert.ok(write !== null);

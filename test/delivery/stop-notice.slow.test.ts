@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { renderMail } from "../../plugins/notify-email/mail.ts";
-import { renderStop } from "../../plugins/notify-slack/blocks.ts";
+import { renderNoticeBlocks } from "../../plugins/notify-slack/blocks.ts";
 import { buildWebhookBody } from "../../plugins/notify-webhook/webhook-body.ts";
 import type { StopMessage } from "../../src/contract/notifier.ts";
 import { testNotifier } from "../support/notifier.ts";
@@ -52,7 +52,7 @@ test("placing a stop, asking to lift and lifting notify each person once, also i
     assert.match(mail.text, /1 of 2 people have asked for that/);
     assert.ok(!mail.html.includes("<b>") && mail.html.includes("&lt;b&gt;"));
     assert.ok(!mail.text.includes("\u202e"), "what hides is shown");
-    const slack = JSON.stringify(renderStop(message));
+    const slack = JSON.stringify(renderNoticeBlocks(message));
     assert.ok(slack.includes("&lt;b&gt;refunds") && !slack.includes("<b>"));
     const body = JSON.parse(buildWebhookBody(message)) as { type: string; data: { stop: { id: string } } };
     assert.deepEqual([body.type, body.data.stop.id], ["stop", id]);

@@ -1,5 +1,5 @@
 /** Tells people through an ntfy server (https://ntfy.sh): a topic is what a channel's `to` names. */
-import { definePlugin, NotifierError, Type, type Message } from "assent/plugin";
+import { definePlugin, NotifierError, renderNotice, Type, type Message } from "assent/plugin";
 
 export default definePlugin({
   name: "notify-ntfy",
@@ -58,8 +58,10 @@ function refused({ status, headers }: Response): NotifierError {
 function wordsOf(message: Message): { title: string; message: string; priority?: number; click?: string } {
   if (message.kind === "event")
     return { title: `ledger: ${message.event.type}`, message: `entry ${message.event.seq}` };
-  if (message.kind === "stop")
-    return { title: `stop ${message.stop.change}`, message: message.stop.reason, priority: 5, click: message.link };
+  if (message.kind === "stop" || message.kind === "coverage_gap") {
+    const { title, opening } = renderNotice(message);
+    return { title, message: opening, priority: 5, click: message.link };
+  }
   const { agent_id, tool, operation, reason, status } = message.action;
   if (!("link" in message)) return { title: `${status}: ${tool} ${operation}`, message: `asked for by ${agent_id}` };
   return {

@@ -1,7 +1,7 @@
 /** `assent reconcile` compares a log of effects with the ledger, and records the result. */
 import { writeFileSync } from "node:fs";
 import type { EffectSource } from "../../contract/effects.ts";
-import { type CoverageStatement, MAX_LISTED } from "../../domain/effects/coverage-statement.ts";
+import { type CoverageStatement, hasGap, MAX_LISTED } from "../../domain/effects/coverage-statement.ts";
 import { createEffectMatcher, type Reconciliation } from "../../domain/effects/match-effects.ts";
 import { foldName } from "../../domain/names.ts";
 import { matchesAnyName } from "../../domain/policy/compile/name-patterns.ts";
@@ -62,7 +62,7 @@ examples:
       );
     if (values.json === true) io.out(JSON.stringify(statement));
     else show(io, statement, values["dry-run"] === true);
-    return statement.effects.unmatched + statement.actions.missing > 0 ? EXIT.unverified : EXIT.ok;
+    return hasGap(statement) ? EXIT.unverified : EXIT.ok;
   },
 };
 

@@ -12,6 +12,7 @@ export type DeliveryKind =
   | "break_glass"
   | "agent_throttled"
   | "stop"
+  | "coverage_gap"
   | "event";
 
 /**

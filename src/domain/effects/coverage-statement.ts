@@ -108,6 +108,11 @@ export const CoverageStatement = Type.Object(
 );
 export type CoverageStatement = Static<typeof CoverageStatement>;
 
+/** Returns whether effects are unmatched, or successes have no effect. */
+export function hasGap({ effects, actions }: Pick<CoverageStatement, "effects" | "actions">): boolean {
+  return effects.unmatched > 0 || actions.missing > 0;
+}
+
 /** Returns why a statement of this form contradicts itself; null if it does not. */
 export function findStatementFault(statement: CoverageStatement): string | null {
   const { from, to, effects, actions, unmatched, missing } = statement;

@@ -1603,7 +1603,7 @@ export interface Delegation {
 export interface Delivery {
   /** The same for every attempt, so that receivers can detect duplicates. */
   id: string;
-  kind: "approval_requested" | "approval_escalated" | "approval_reminder" | "approval_closed" | "outcome_unknown" | "break_glass" | "agent_throttled" | "stop" | "event";
+  kind: "approval_requested" | "approval_escalated" | "approval_reminder" | "approval_closed" | "outcome_unknown" | "break_glass" | "agent_throttled" | "stop" | "coverage_gap" | "event";
   /** scheduled: created for a later time. waiting: will be attempted at next_attempt_at. dead: failed for good, can be retried. obsolete: no longer needed. */
   state: "scheduled" | "waiting" | "delivered" | "dead" | "obsolete";
   /** Notifier and recipient. Messages to one destination are delivered one at a time. */

@@ -46,6 +46,7 @@ const KINDS: Readonly<Record<Delivery["kind"], string>> = {
   break_glass: "emergency approval",
   agent_throttled: "throttled agent",
   stop: "stop",
+  coverage_gap: "gap in coverage",
   event: "ledger entry",
 };
 const BADGES: Readonly<Record<Delivery["state"], string>> = {

@@ -1,0 +1,13 @@
+/** The key `coverage` of `assent.yaml`. */
+import { Type } from "@sinclair/typebox";
+
+export const CoverageSchema = Type.Object(
+  {
+    notify: Type.Union([Type.Array(Type.String({ minLength: 1 }), { maxItems: 100 }), Type.Null()], {
+      default: null,
+      description:
+        "Channels that are notified when a coverage statement has unmatched or missing effects; absent: all of them.",
+    }),
+  },
+  { default: {}, additionalProperties: false, description: "Coverage statements, which `assent reconcile` records." },
+);

@@ -1,0 +1,75 @@
+/** Renders notices as plain text. Text of others cannot hide, add lines or reorder the text around it. The caller escapes markup. */
+import type { CoverageMessage, NoticeMessage, StopMessage } from "../contract/notifier.ts";
+import { formatPrincipal, renderText, formatTime } from "./approval-message-text.ts";
+
+const MAX = 500;
+const MAX_NAME = 80;
+
+/** The text of a notice. */
+export interface NoticeText {
+  /** The subject, in one line. */
+  title: string;
+  /** Two sentences: what is the case, and what that means. */
+  opening: string;
+  /** The most important first. */
+  facts: [name: string, value: string][];
+}
+
+/**
+ * Renders a message about a stop or about a gap in coverage.
+ * @example
+ * if (message.kind === "stop") renderNotice(message).title; // "Stopped: tool stripe"
+ */
+export function renderNotice(message: NoticeMessage): NoticeText {
+  return message.kind === "stop" ? renderStop(message) : renderGap(message);
+}
+
+function renderStop({ stop }: StopMessage): NoticeText {
+  const words = { placed: "Stopped", lift_asked: "Somebody wants to lift a stop", lifted: "Stop lifted" }[stop.change];
+  const facts: [string, string | null][] = [
+    ["Covers", formatStopScope(stop)],
+    ["Why", renderText(stop.reason, MAX)],
+    [stop.change === "placed" ? "Placed by" : "Asked by", formatPrincipal(stop.by)],
+    ["Why lift it", stop.comment === null ? null : renderText(stop.comment, MAX)],
+    ["Until", stop.until === null ? null : formatTime(stop.until)],
+    ["Stop", stop.id],
+  ];
+  return {
+    title: `${words}: ${formatStopScope(stop)}`,
+    opening: describeStop(stop),
+    facts: facts.flatMap(([name, value]): [string, string][] => (value === null ? [] : [[name, value]])),
+  };
+}
+
+function describeStop({ change, until, approvals, needed }: StopMessage["stop"]): string {
+  const end = until === null ? "until somebody lifts it" : `until ${formatTime(until)}, or until it is lifted`;
+  if (change === "placed") return `It holds ${end}. Nothing that it covers is approved or started meanwhile.`;
+  if (change === "lifted") return "It does not hold any more. What waited and has not run out may go on.";
+  return `${approvals} of ${needed} people have asked for that. It holds ${end}.`;
+}
+
+function formatStopScope({ agent, tool, policy }: StopMessage["stop"]): string {
+  const parts = Object.entries({ agent, tool, policy }).flatMap(([name, value]) =>
+    value === null ? [] : [`${name} ${renderText(value, MAX_NAME)}`],
+  );
+  return parts.length === 0 ? "everything" : parts.join(", ");
+}
+
+function renderGap({ coverage }: CoverageMessage): NoticeText {
+  const { source, from, to, unmatched, missing, first_unmatched, first_missing, by, seq } = coverage;
+  const effects = first_unmatched.map(({ at, event, actor }, i): [string, string] => [
+    `Effect ${i + 1}`,
+    `${renderText(event, MAX_NAME)} by ${renderText(actor, MAX_NAME)} at ${formatTime(at)}`,
+  ]);
+  return {
+    title: `Gap in coverage: ${renderText(source, MAX_NAME)}, ${unmatched} unmatched and ${missing} missing`,
+    opening: `The log of this source has ${unmatched} effects that no action explains, and lacks the effects of ${missing} actions that reported success. Someone may have acted without a decision, or a tool may have reported what it did not do.`,
+    facts: [
+      ["Window", `${formatTime(from)} to ${formatTime(to)}`],
+      ...effects,
+      ...first_missing.map((id, i): [string, string] => [`Action without effect ${i + 1}`, renderText(id, MAX_NAME)]),
+      ["Compared by", formatPrincipal(by)],
+      ["Ledger entry", String(seq)],
+    ],
+  };
+}
