@@ -34,16 +34,16 @@ export interface Work {
 /** The same refund again and again: allowed. */
 export const ALLOWED: Work = { path: "/v1/actions", body: JSON.stringify(sample) };
 
-/** Starts a script of this folder that prints `{url, key}`. @param build the folder `build` of another checkout */
+/** Starts a script of this folder that prints `{url, key}`. @param build the folder `build` of another checkout, which has its own policies */
 export async function start(
   script: "service" | "bare",
   data: string,
   env: Record<string, string> = {},
   {
     runtime = thisRuntime,
-    policies = POLICIES,
     build,
-  }: { runtime?: RuntimeName; policies?: string; build?: string | undefined } = {},
+    policies = build === undefined ? POLICIES : join(build, "policies"),
+  }: { runtime?: RuntimeName; build?: string | undefined; policies?: string } = {},
 ): Promise<Server> {
   const path = build === undefined ? scriptOf(`bench/${script}`) : join(build, `bench/${script}.js`);
   const permissions = [
@@ -63,6 +63,14 @@ export async function start(
     child.once("exit", (code) => reject(new Error(`the ${script} ended with ${code ?? "a signal"}`)));
   });
   return { child, ...(JSON.parse(line) as { url: string; key: string }) };
+}
+
+/** Throws unless the sample is allowed: without policies, or with those that a build cannot read, everything is denied and costs less. */
+export async function assertAllows({ url, key }: Server): Promise<void> {
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const response = await fetch(url + ALLOWED.path, { method: "POST", headers, body: ALLOWED.body ?? "" });
+  const { status } = (await response.json()) as { status?: string };
+  if (status !== "allowed") throw new Error(`the sample is ${status ?? response.status} instead of allowed`);
 }
 
 /** Ends it in order, and waits. */

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sharedEnvironment } from "../test/support/deployment.ts";
 import { startPostgres } from "../test/support/postgres.ts";
-import { end, measure, start, type Server } from "./load.ts";
+import { assertAllows, end, measure, start, type Server } from "./load.ts";
 import { postgresMeter, sqliteMeter, type Meter } from "./meter.ts";
 import { HEADER, percent, rowOf, Turns } from "./table.ts";
 
@@ -17,6 +17,8 @@ const CONNECTIONS = (process.env["BENCH_CONNECTIONS"] ?? "1,32,128").split(",").
 const FLEETS = (process.env["BENCH_PROCESSES"] ?? "1,2,4").split(",").map(Number);
 const BASE = process.env["BENCH_BASE"];
 const ROUNDS = Number(process.env["BENCH_ROUNDS"] ?? 2);
+/** Seconds for each process. Code that has run a few hundred times is several times as slow as later. */
+const WARM_UP = Number(process.env["BENCH_WARM_UP"] ?? 4);
 
 const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
 const postgres = await startPostgres({ settings: ["shared_preload_libraries=pg_stat_statements"] });
@@ -32,7 +34,7 @@ interface Fleet {
 
 /** The first against the others. */
 async function compare(...fleets: readonly Fleet[]): Promise<void> {
-  for (const { servers } of fleets) await measure(servers, 32, 2);
+  for (const { servers } of fleets) await measure(servers, 128, WARM_UP * servers.length);
   for (const connections of CONNECTIONS) {
     const turns = fleets.map(() => new Turns());
     for (let round = 0; round < ROUNDS; round++) {
@@ -72,6 +74,7 @@ try {
     const servers: Server[] = [];
     for (let i = 0; i < processes; i++)
       servers.push(await start("service", here("postgres"), { ...shared, DATABASE_URL: database }, { build }));
+    await Promise.all(servers.map(assertAllows));
     return { name, servers, meter: await postgresMeter(servers, database) };
   };
   for (const processes of FLEETS) {

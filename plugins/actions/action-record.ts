@@ -102,9 +102,10 @@ async function readVoting(
   votes: readonly ApprovalRow[],
   history: VerifiedHistory | null,
   credential: Credential,
-  set: CompiledPolicySet,
+  set: CompiledPolicySet | undefined,
 ): Promise<Pick<ActionRecord, "approval_terms" | "approval_token" | ComparedMember> | null> {
-  if (row.status !== "pending_approval" || row.expires_at === null || row.expires_at <= host.clock()) return null;
+  if (set === undefined || row.status !== "pending_approval") return null;
+  if (row.expires_at === null || row.expires_at <= host.clock()) return null;
   if (history === null || history.requirement === null) return null;
   const { approvers, since } = history.requirement;
   const counted = countedVotes(host, history.approvals);
@@ -349,8 +350,8 @@ export async function readRecord(
   const current = votes === undefined ? await readVotes(host, row) : { row, votes };
   const rejection = await readRejection(host.storage, current.row, current.votes, host.clock());
   const history = options.token && current.row.quorum !== null ? await readHistory(host.storage, current.row) : null;
-  // The same policies render the preview of the record.
-  const set = options.set ?? (await host.policies.current()).compiled;
+  // The same policies render the preview of the record. Reading them waits for the database if other processes write to it.
+  const set = options.set ?? (await policySetFor(host, current.row));
   // Nobody votes on a request that cannot be read.
   const mayVote = options.token && readContent(current.row) !== null;
   const voting = mayVote ? await readVoting(host, current.row, current.votes, history, credential, set) : null;

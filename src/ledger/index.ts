@@ -263,7 +263,7 @@ class ProcessLedger implements OpenLedger {
       outbox: options.outbox,
       entryFault: options.entryFault ?? (() => "no plugin declares it"),
       unstoredCheckpoint: () => checkpoints.unstored(),
-      checkpointStored: (size) => checkpoints.stored(size),
+      checkpointStored: (size) => checkpointStore.stored(size),
       extendsHistory: (head) => checkpoints.extendsHistory(head),
       rootAt: (size) => this.rootAt(size),
       signed: () => checkpoints.latest(),

@@ -7,8 +7,10 @@ import { findSourceMap } from "node:module";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { READER_METHODS, StorageError } from "../../src/contract/storage.ts";
+import { memoryStorage } from "../../src/testing/index.ts";
 import { ROOT } from "../support/process.ts";
-import { ALLOWED, startService } from "../support/service.ts";
+import { ALLOWED, DENIED, startService } from "../support/service.ts";
 
 const page = readFileSync(join(ROOT, "plugins/actions/README.md"), "utf8");
 const path = page.slice(page.indexOf("## Path of a decision"), page.indexOf("## Routes"));
@@ -58,6 +60,32 @@ test("the files that the page names run for a request that policies decide", asy
       );
   } finally {
     session.disconnect();
+    await service.close();
+  }
+});
+
+test("an action that is allowed or denied needs no read outside its batch, which would delay the next request", async () => {
+  let failReads = false;
+  // Like a database that other processes write to.
+  const storage = { ...memoryStorage(), exclusive: false };
+  const methods = storage as unknown as Record<string, (...given: unknown[]) => Promise<unknown>>;
+  for (const name of READER_METHODS) {
+    const read = methods[name] as (...given: unknown[]) => Promise<unknown>;
+    methods[name] = async (...given) => {
+      if (failReads) throw new StorageError("unavailable", `${name} was read`);
+      return read(...given);
+    };
+  }
+  const service = await startService({ storage: () => storage });
+  try {
+    assert.equal((await service.call("POST", "/v1/actions", { body: ALLOWED })).status, 200);
+    failReads = true;
+    for (const body of [ALLOWED, DENIED]) {
+      const answer = await service.call("POST", "/v1/actions", { body });
+      assert.equal(answer.status, 200, JSON.stringify(answer.body));
+    }
+  } finally {
+    failReads = false;
     await service.close();
   }
 });

@@ -5,6 +5,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { StorageError, type LedgerHead, type Storage } from "../../src/contract/storage.ts";
 import type { EntryBody } from "../../src/domain/entries.ts";
 import { Checkpoints } from "../../src/ledger/sign/checkpoints.ts";
+import { CheckpointStore } from "../../src/ledger/sign/checkpoint-store.ts";
 import { type OpenLedger } from "../../src/ledger/index.ts";
 import { createProofReader } from "../../src/ledger/reader.ts";
 import { openLedgerOn } from "../support/ledger.ts";
@@ -181,4 +182,27 @@ test("a restart signs and stores the entries that a killed process left unsigned
   const restarted = await open(storage);
   await until("the head is signed", async () => (await storage.checkpoint())?.size === 2);
   await restarted.close();
+});
+
+test("a signature that a batch stored needs no transaction of its own, and the next one waits as long for its batch", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  let transactions = 0;
+  let unstored: { size: number; note: string } | null = null;
+  const store = new CheckpointStore(
+    { write: () => Promise.reject(new StorageError("unavailable", `transaction ${++transactions}`)) },
+    { unstored: () => unstored, stored: () => (unstored = null) },
+    { error() {}, warn() {}, info() {}, debug() {} },
+  );
+  unstored = { size: 1, note: "first" };
+  store.schedule();
+  t.mock.timers.tick(150);
+  store.stored(1);
+  store.schedule();
+  t.mock.timers.tick(100);
+  unstored = { size: 2, note: "second" };
+  store.schedule();
+  t.mock.timers.tick(150);
+  assert.equal(transactions, 0);
+  t.mock.timers.tick(50);
+  assert.equal(transactions, 1);
 });

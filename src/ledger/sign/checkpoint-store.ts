@@ -18,10 +18,20 @@ export class CheckpointStore {
     this.log = log;
   }
 
-  /** Stores the newest signature soon. */
+  /** Stores the newest signature soon, if it is not stored yet. */
   schedule(): void {
+    if (this.checkpoints.unstored() === null) return;
     this.timer ??= setTimeout(() => void this.store(), STORE_CHECKPOINT_DELAY_MS);
     this.timer.unref?.();
+  }
+
+  /** Called when a batch stored the signature of a head of this size. */
+  stored(size: number): void {
+    this.checkpoints.stored(size);
+    if (this.timer === null || this.checkpoints.unstored() !== null) return;
+    // Otherwise the timer would store the next signature, which the next batch stores without a transaction of its own.
+    clearTimeout(this.timer);
+    this.timer = null;
   }
 
   /** Stores the newest signature now. */
