@@ -198,11 +198,11 @@ test("a signature that a batch stored needs no transaction of its own, and the n
   t.mock.timers.tick(150);
   store.stored(1);
   store.schedule();
-  t.mock.timers.tick(100);
+  t.mock.timers.tick(25);
   unstored = { size: 2, note: "second" };
   store.schedule();
-  t.mock.timers.tick(150);
+  t.mock.timers.tick(199);
   assert.equal(transactions, 0);
-  t.mock.timers.tick(50);
+  t.mock.timers.tick(1);
   assert.equal(transactions, 1);
 });
