@@ -120,6 +120,8 @@ export class Cluster {
       user: "postgres",
       password: PASSWORD,
       max: 1,
+      // Otherwise postgres.js queries the types of arrays by itself, and a failure of that query ends this process.
+      fetch_types: false,
       connect_timeout: connectTimeout,
       onnotice: () => undefined,
     });
