@@ -35,8 +35,8 @@ async function runTests(
   const report: CheckedTests = { faults: parsed.faults.map(fieldError), passed: 0, failed: 0, results: [] };
   if (documents === null || report.faults.length > 0) return report;
   for (const [i, test] of parsed.tests.entries()) {
-    for (const [j, { name, failure, effect }] of runTest(documents, test).entries()) {
-      const { line = null, column = null } = parsed.places[i]?.[j] ?? {};
+    for (const { name, pointer, failure, effect } of runTest(documents, test)) {
+      const { line = null, column = null } = parsed.locators[i]?.(pointer) ?? {};
       if (failure === null) report.passed += 1;
       else report.failed += 1;
       if (report.results.length < MAX_RESULTS) report.results.push({ name, line, column, effect, failure });
@@ -49,10 +49,11 @@ async function runTests(
 function runTest(documents: readonly PolicyDocument[], test: PolicyTest) {
   if (test.environment !== undefined) {
     const failure = `the environment "${test.environment}" needs shared data, which only a folder of policies has`;
-    return [{ name: `environment ${test.environment}`, failure, effect: null }];
+    return [{ name: `environment ${test.environment}`, pointer: "/environment", failure, effect: null }];
   }
-  return runPolicyTest(documents, test).map(({ name, failure, decision }) => ({
+  return runPolicyTest(documents, test).map(({ name, pointer, failure, decision }) => ({
     name,
+    pointer,
     failure,
     effect: decision?.effect ?? null,
   }));

@@ -13,6 +13,7 @@ import {
   parsePolicyTests,
   parseSharedData,
   type PolicyTest,
+  type RulePlace,
   type TextFault,
 } from "../domain/policy/parse/parse.ts";
 import {
@@ -21,15 +22,16 @@ import {
   type SharedData,
   type SharedDataFile,
 } from "../domain/policy/parse/shared-data.ts";
-import { runPolicyTest, type TestResult } from "../domain/policy/test/run-tests.ts";
+import { runPolicyTest } from "../domain/policy/test/run-tests.ts";
+import { failedTest, type TestResult } from "../domain/policy/test/test-result.ts";
 import type { PolicyDocument } from "../domain/policy/policy-types.ts";
 import type { Place } from "../domain/policy/parse/yaml.ts";
 
 export interface PolicyFolder {
   /** `rulePlaces` are the positions of rules and limits, by name. */
-  documents: { document: PolicyDocument; file: string; place: Place; rulePlaces: ReadonlyMap<string, Place> }[];
-  /** `places[i]` is the position of case `i`. */
-  tests: { test: PolicyTest; file: string; places: Place[] }[];
+  documents: { document: PolicyDocument; file: string; place: Place; rulePlaces: ReadonlyMap<string, RulePlace> }[];
+  /** `locate` returns the position of a JSON pointer in the test. */
+  tests: { test: PolicyTest; file: string; locate: (pointer: string) => Place }[];
   /** Empty if all files are valid. */
   faults: TextFault[];
   /** Rules that cannot have an effect. */
@@ -121,8 +123,8 @@ export function parsePolicyFolder(
     const text = decodeUtf8(content);
     if (text === null) folder.faults.push(notUtf8(name));
     else if (isTestFile(name)) {
-      const { tests, places, faults } = parsePolicyTests(text, name);
-      folder.tests.push(...tests.map((test, i) => ({ test, file: name, places: places[i] ?? [] })));
+      const { tests, locators, faults } = parsePolicyTests(text, name);
+      folder.tests.push(...tests.map((test, i) => ({ test, file: name, locate: locators[i] as Locate })));
       folder.faults.push(...faults);
     } else {
       const { documents, places, rulePlaces, faults, warnings } = parsePolicies(text, name, data);
@@ -210,6 +212,8 @@ function folderFault(path: string, message: string): TextFault {
   return { file: path, line: null, column: null, message };
 }
 
+type Locate = PolicyFolder["tests"][number]["locate"];
+
 interface FolderOptions {
   recursive?: boolean;
   /** Environment whose values of shared data apply; null for `values` alone. */
@@ -237,16 +241,14 @@ export function testPolicyFolder(folder: PolicyFolder, options: Pick<FolderOptio
   const results: CheckedFolder["results"] = [];
   if (folder.faults.length > 0) return { ...folder, results };
   const faults: TextFault[] = [];
-  for (const [done, { test, file, places }] of folder.tests.entries()) {
-    for (const [i, result] of runTest(folder, test).entries()) {
+  for (const [done, { test, file, locate }] of folder.tests.entries()) {
+    for (const result of runTest(folder, test)) {
       results.push({ file, result });
       if (result.failure === null) continue;
-      const { line = null, column = null } = places[i] ?? {};
       faults.push({
         kind: "failing-test",
         file,
-        line,
-        column,
+        ...locate(result.pointer),
         message: `the test "${result.name}" fails: ${result.failure}`,
       });
     }
@@ -262,8 +264,7 @@ function runTest(folder: PolicyFolder, test: PolicyTest): TestResult[] {
     test.environment !== undefined && folder.environments.length === 0
       ? [{ message: `no file of shared data has the environment "${test.environment}"` }]
       : faults;
-  if (fault !== undefined)
-    return [{ name: `environment ${test.environment ?? ""}`, failure: fault.message, decision: null, findings: [] }];
+  if (fault !== undefined) return [failedTest(`environment ${test.environment ?? ""}`, "/environment", fault.message)];
   return runPolicyTest(
     documents.map(({ document }) => document),
     test,

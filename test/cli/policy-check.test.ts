@@ -46,8 +46,14 @@ const SARIF = {
                     uniqueItems: true,
                     items: {
                       type: "object",
-                      required: ["id"],
-                      properties: { id: { type: "string" }, shortDescription: TEXT, help: TEXT },
+                      // GitHub's code scanning requires the texts, too.
+                      required: ["id", "shortDescription", "fullDescription", "help"],
+                      properties: {
+                        id: { type: "string" },
+                        shortDescription: TEXT,
+                        fullDescription: TEXT,
+                        help: TEXT,
+                      },
                     },
                   },
                 },
@@ -84,10 +90,11 @@ const SARIF = {
                           },
                           region: {
                             type: "object",
-                            required: ["startLine"],
+                            required: ["startLine", "endLine"],
                             additionalProperties: false,
                             properties: {
                               startLine: { type: "integer", minimum: 1 },
+                              endLine: { type: "integer", minimum: 1 },
                               startColumn: { type: "integer", minimum: 1 },
                             },
                           },
@@ -151,7 +158,7 @@ describe("check", () => {
     const results = resultsOf(run.out);
     assert.deepEqual(results[0]?.locations[0]?.physicalLocation, {
       artifactLocation: { uri: "my%20policies/a%20b.yaml" },
-      region: { startLine: 7, startColumn: 13 },
+      region: { startLine: 7, startColumn: 13, endLine: 7 },
     });
     assert.deepEqual(
       results.map(({ ruleId }) => ruleId),
@@ -328,8 +335,8 @@ describe("test", () => {
         {
           percent: 50,
           rules: [
-            { file: "a.yaml", line: 3, policy: "a", rule: "r", reached: 1, failed: 0 },
-            { file: "a.yaml", line: 6, policy: "a", rule: "s", reached: 0, failed: 0 },
+            { file: "a.yaml", line: 3, policy: "a", rule: "r", reached: 1, failed: 0, condition: null },
+            { file: "a.yaml", line: 6, policy: "a", rule: "s", reached: 0, failed: 0, condition: null },
           ],
         },
       ],
@@ -345,7 +352,20 @@ describe("test", () => {
       [trace.code, trace.out],
       [0, `TN:\nSF:${folder}/a.yaml\nDA:3,1\nDA:6,0\nLF:2\nLH:1\nend_of_record\n`],
     );
-    write(folder, { "a_test.yaml": cases(one("c", "deny")) });
+    const conditional = GOOD.replace(
+      "    effect: allow",
+      "    when: >-\n      params.n == 1\n      || params.n == 2\n    effect: allow",
+    );
+    write(folder, {
+      "a.yaml": conditional,
+      "a_test.yaml": cases(one("c", "allow").replace("operation: o", "operation: o, params: { n: 1 }")),
+    });
+    const branches = await assentHere("policy", "test", folder, "--format", "lcov");
+    assert.equal(
+      branches.out,
+      `TN:\nSF:${folder}/a.yaml\nBRDA:6,0,0,1\nBRDA:6,0,1,0\nBRF:2\nBRH:1\nDA:3,1\nDA:6,1\nDA:7,1\nDA:9,0\nLF:4\nLH:3\nend_of_record\n`,
+    );
+    write(folder, { "a.yaml": GOOD, "a_test.yaml": cases(one("c", "deny")) });
     const failed = await assentHere("policy", "test", folder, "--format", "sarif", "--coverage");
     assert.equal(failed.code, 1);
     assert.deepEqual(

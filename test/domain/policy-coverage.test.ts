@@ -36,11 +36,11 @@ test("rules are reached if they answer for their policy", () => {
   assert.deepEqual(uncovered(cover(one("{ amount: 5 }"))), ["crm/no amount", "crm/others", "freeze/nothing"]);
   const all = cover(one("{}") + one("{ amount: 5 }", "frozen-1") + one("{ amount: 101 }") + one("{ amount: 102 }"));
   assert.deepEqual(all.rules, [
-    { policy: "crm", rule: "no amount", reached: 1, failed: 0 },
-    { policy: "crm", rule: "small", reached: 1, failed: 0 },
-    { policy: "crm", rule: "others", reached: 2, failed: 0 },
-    { policy: "freeze", rule: "nothing", reached: 1, failed: 0 },
-    { policy: "watch", rule: "seen", reached: 4, failed: 0 },
+    { policy: "crm", rule: "no amount", reached: 1, failed: 0, condition: { true: 1, false: 3 } },
+    { policy: "crm", rule: "small", reached: 1, failed: 0, condition: { true: 1, false: 2 } },
+    { policy: "crm", rule: "others", reached: 2, failed: 0, condition: null },
+    { policy: "freeze", rule: "nothing", reached: 1, failed: 0, condition: null },
+    { policy: "watch", rule: "seen", reached: 4, failed: 0, condition: null },
   ]);
   assert.deepEqual([all.uncovered, all.percent], [[], 100]);
 });
@@ -55,7 +55,7 @@ test("a failing condition does not cover its rule", () => {
   const coverage = cover(one('{ amount: "5" }'));
   assert.deepEqual(
     coverage.uncovered.find(({ rule: which }) => which === "small"),
-    { policy: "crm", rule: "small", reached: 0, failed: 1 },
+    { policy: "crm", rule: "small", reached: 0, failed: 1, condition: { true: 0, false: 0 } },
   );
 });
 

@@ -45,7 +45,7 @@ test("the tests of the page pass", () => {
     assert.deepEqual(faults, []);
     return tests.flatMap((one) => runPolicyTest(policies, one));
   });
-  assert.equal(results.length, 10);
+  assert.equal(results.length, 13);
   assert.deepEqual(
     results.filter(({ failure }) => failure !== null),
     [],

@@ -324,15 +324,18 @@ test("a very long name is rejected quickly", () => {
 test("test files are validated, and cases have positions", () => {
   const good =
     "now: 2026-01-15T10:00:00Z\ncases:\n  - name: one\n    action: { agent_id: a, tool: t, operation: o }\n    expect: { effect: deny }\n  - { name: two, action: { agent_id: a, tool: t, operation: o }, expect: { effect: deny } }\n";
-  const { tests, places, faults: none } = parsePolicyTests(good, "a_test.yaml");
+  const { tests, locators, faults: none } = parsePolicyTests(good, "a_test.yaml");
   assert.deepEqual(none, []);
   assert.equal(tests.length, 1);
-  assert.deepEqual(places, [
+  assert.deepEqual(
+    locators.map((locate) => [locate("/cases/0"), locate("/cases/1")]),
     [
-      { line: 3, column: 5 },
-      { line: 6, column: 5 },
+      [
+        { line: 3, column: 5 },
+        { line: 6, column: 5 },
+      ],
     ],
-  ]);
+  );
   const wrong = (text: string): string[] =>
     parsePolicyTests(text, "a_test.yaml").faults.map(({ line, column, message }) => `${line}:${column} ${message}`);
   assert.deepEqual(wrong(good.replace("10:00:00Z", "25:00:00Z")), [

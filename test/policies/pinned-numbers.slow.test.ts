@@ -72,7 +72,7 @@ function lengthTest(
     action: { agent_id: "a", ...action, params: { ...action.params, [param]: valueOf(Number(length)) } },
     expect: typeof effect === "string" ? { effect } : { effect: effect[0], rule: effect[1] },
   }));
-  return { test: { now: "2026-01-15T10:00:00Z", policies: [policy], cases } };
+  return { test: { now: "2026-01-15T10:00:00Z", policies: [policy], cases, scenarios: [] } };
 }
 
 const call = (tool: string, operation: string, params: Record<string, unknown> = {}): Submitted => ({

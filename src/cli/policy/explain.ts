@@ -14,7 +14,7 @@ import {
 import { findGivenHistoryFault, givenSession, withGivenHistory } from "../../domain/policy/test/given-history.ts";
 import { withAssumedActivation, findUnknownLimit } from "../../domain/policy/decide/limit-facts.ts";
 import { MAX_FILE_LENGTH, parseSampleAction, type SampleAction } from "../../domain/policy/parse/parse.ts";
-import { DEFAULT_PRINCIPAL } from "../../domain/policy/test/run-tests.ts";
+import { DEFAULT_PRINCIPAL } from "../../domain/policy/test/test-result.ts";
 import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
 import { loadPolicyFolder } from "../../policies/folder.ts";
 import { CommandError, EXIT, colour, parseChoice, parse, safe, usage, type Output, type Verb } from "../command.ts";

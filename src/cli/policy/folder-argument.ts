@@ -58,9 +58,9 @@ export function untestedRules(documents: PolicyFolder["documents"], rules: reado
   return rules.flatMap(({ policy, rule }): TextFault[] => {
     const entry = byPolicy.get(policy);
     if (entry === undefined) return [];
-    const place = entry.rulePlaces.get(rule) ?? entry.place;
+    const { line, column } = entry.rulePlaces.get(rule) ?? entry.place;
     const message = `no test reaches the rule "${rule}" of "${policy}"`;
-    return [{ kind: "untested-rule", file: entry.file, ...place, message }];
+    return [{ kind: "untested-rule", file: entry.file, line, column, message }];
   });
 }
 

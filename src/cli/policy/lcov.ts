@@ -1,30 +1,58 @@
 /** Renders rule coverage as an LCOV trace file, which coverage viewers of CI systems and editors read (geninfo(1)). */
 import { join } from "node:path";
-import type { Coverage } from "../../domain/policy/test/coverage.ts";
+import type { Coverage, RuleCoverage } from "../../domain/policy/test/coverage.ts";
+import type { RulePlace } from "../../domain/policy/parse/parse.ts";
 import type { PolicyFolder } from "../../policies/folder.ts";
 
-/** Returns one record for each policy file. Each rule counts as the line of its name. */
+/** The coverage of one file, by line. */
+interface FileHits {
+  lines: Map<number, number>;
+  /** Lines of `BRDA`: for each condition, how often it was true and how often false. */
+  branches: string[];
+  branchesHit: number;
+}
+
+/**
+ * Returns one record for each policy file. The line of a rule's name counts how often a test reached the rule. The lines of
+ * its condition count how often it was evaluated, and its two branches how often it was true and false.
+ */
 export function renderLcov(
   folder: string,
   { documents }: Pick<PolicyFolder, "documents">,
   { rules }: Coverage,
 ): string {
-  const hits = new Map<string, Map<number, number>>();
+  const files = new Map<string, FileHits>();
   for (const { document, file, rulePlaces } of documents) {
-    const lines = hits.get(file) ?? new Map<number, number>();
-    hits.set(file, lines);
-    for (const { policy, rule, reached } of rules) {
-      const line = rulePlaces.get(rule)?.line;
-      if (policy === document.policy && line !== undefined) lines.set(line, (lines.get(line) ?? 0) + reached);
+    const hits = files.get(file) ?? { lines: new Map(), branches: [], branchesHit: 0 };
+    files.set(file, hits);
+    for (const rule of rules) {
+      const place = rulePlaces.get(rule.rule);
+      if (rule.policy === document.policy && place !== undefined) addRule(hits, rule, place);
     }
   }
-  const records = [...hits].map(([file, lines]) => [
+  const records = [...files].map(([file, { lines, branches, branchesHit }]) => [
     "TN:",
     `SF:${join(folder, file)}`,
+    ...branches,
+    ...(branches.length === 0 ? [] : [`BRF:${branches.length}`, `BRH:${branchesHit}`]),
     ...[...lines].sort(([a], [b]) => a - b).map(([line, count]) => `DA:${line},${count}`),
     `LF:${lines.size}`,
     `LH:${[...lines.values()].filter((count) => count > 0).length}`,
     "end_of_record",
   ]);
   return records.flat().join("\n");
+}
+
+function addRule(hits: FileHits, { reached, failed, condition }: RuleCoverage, place: RulePlace): void {
+  hits.lines.set(place.line, (hits.lines.get(place.line) ?? 0) + reached);
+  const span = place.conditionLines();
+  if (condition === null || span === null) return;
+  const [first, last] = span;
+  const evaluated = condition.true + condition.false + failed;
+  // In flow style, the condition can be on the line of the name, which counts what reached the rule.
+  for (let line = first; line <= last; line++) if (line !== place.line) hits.lines.set(line, evaluated);
+  for (const [branch, count] of [condition.true, condition.false].entries()) {
+    hits.branches.push(`BRDA:${first},0,${branch},${evaluated === 0 ? "-" : count}`);
+    if (count > 0) hits.branchesHit += 1;
+  }
 }

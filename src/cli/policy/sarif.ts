@@ -37,6 +37,7 @@ const RULES = IDS.map((id) => ({
   id,
   name: KINDS[id][0],
   shortDescription: { text: KINDS[id][1] },
+  fullDescription: { text: KINDS[id][1] },
   help: { text: "docs/policies.md describes the policy language." },
   defaultConfiguration: { level: levelOf(id) },
 }));
@@ -66,7 +67,13 @@ function resultOf(folder: string, fault: TextFault): object {
   const region =
     fault.line === null
       ? {}
-      : { region: { startLine: fault.line, ...(fault.column === null ? {} : { startColumn: fault.column }) } };
+      : {
+          region: {
+            startLine: fault.line,
+            ...(fault.column === null ? {} : { startColumn: fault.column }),
+            endLine: fault.line,
+          },
+        };
   return {
     ruleId: id,
     ruleIndex: IDS.indexOf(id),

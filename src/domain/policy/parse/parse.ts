@@ -15,6 +15,7 @@ import { findApproverFaults } from "../check/approver-faults.ts";
 import { findGrantFaults } from "../check/grant-faults.ts";
 import { findReviewerFaults } from "../check/reviewer-faults.ts";
 import { findSuggestedFaults } from "../check/suggested-faults.ts";
+import { findTestFaults } from "../check/test-faults.ts";
 import { findPreviewFault } from "../check/preview-faults.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { findRuleWarnings, type RuleWarning } from "../check/rule-warnings.ts";
@@ -59,7 +60,12 @@ export interface TextFault {
   message: string;
 }
 
-export type PolicyTest = Static<typeof PolicyTestSchema>;
+type TestDocument = Static<typeof PolicyTestSchema>;
+/** The tests of one YAML document. Lists that are absent there are empty. */
+export type PolicyTest = Omit<TestDocument, "cases" | "scenarios"> & {
+  cases: NonNullable<TestDocument["cases"]>;
+  scenarios: NonNullable<TestDocument["scenarios"]>;
+};
 export type SampleAction = Static<typeof SampleActionSchema>;
 
 /** A fault inside a value, by RFC 6901 pointer. */
@@ -92,12 +98,31 @@ const dataCheck = TypeCompiler.Compile(SharedDataSchema);
 const testCheck = TypeCompiler.Compile(PolicyTestSchema);
 const actionCheck = TypeCompiler.Compile(SampleActionSchema);
 
+/** The position of a rule's or limit's name. */
+export interface RulePlace extends Place {
+  /** Returns the first and last line of its condition; null if it has none. */
+  conditionLines(): readonly [first: number, last: number] | null;
+}
+
 /** Returns the positions of the rules and limits of a policy, by name. */
-function locateRules(yaml: YamlValue): ReadonlyMap<string, Place> {
+function locateRules(yaml: YamlValue): ReadonlyMap<string, RulePlace> {
   const { rules, limits = [] } = yaml.value as unknown as PolicyDocument;
+  const placeOf = ({ name, when }: Pick<RuleDocument, "name" | "when">, pointer: string): [string, RulePlace] => [
+    name,
+    {
+      ...yaml.locate(`${pointer}/name`),
+      conditionLines: () =>
+        when === undefined
+          ? null
+          : [
+              yaml.locate(`${pointer}/when`, { offset: 0 }).line,
+              yaml.locate(`${pointer}/when`, { offset: when.trimEnd().length - 1 }).line,
+            ],
+    },
+  ];
   return new Map([
-    ...rules.map(({ name }, i): [string, Place] => [name, yaml.locate(`/rules/${i}/name`)]),
-    ...limits.map(({ name }, i): [string, Place] => [name, yaml.locate(`/limits/${i}/name`)]),
+    ...rules.map((rule, i) => placeOf(rule, `/rules/${i}`)),
+    ...limits.map((limit, i) => placeOf(limit, `/limits/${i}`)),
   ]);
 }
 
@@ -117,7 +142,7 @@ export function parsePolicies(
 ): {
   documents: PolicyDocument[];
   places: Place[];
-  rulePlaces: ReadonlyMap<string, Place>[];
+  rulePlaces: ReadonlyMap<string, RulePlace>[];
   faults: TextFault[];
   warnings: TextFault[];
 } {
@@ -167,37 +192,27 @@ export function parseSharedData(
   };
 }
 
-/** Parses all tests of a file, or returns its faults. `places[i][j]` is the position of case `j` of `tests[i]`. */
+/** Parses all tests of a file, or returns its faults. `locators[i]` returns positions inside `tests[i]`. */
 export function parsePolicyTests(
   text: string,
   file: string,
-): { tests: PolicyTest[]; places: Place[][]; faults: TextFault[] } {
+): { tests: PolicyTest[]; locators: ((pointer: string) => Place)[]; faults: TextFault[] } {
   const { values, faults } = readFile(text, file, (value) => {
     const schemaFaults = findSchemaFaults(testCheck, PolicyTestSchema, value);
-    return schemaFaults.length > 0 ? schemaFaults : findExpectationFaults(value as unknown as PolicyTest);
+    return schemaFaults.length > 0 ? schemaFaults : findTestFaults(value as unknown as TestDocument);
   });
-  const tests = values.map(({ value }) => value as unknown as PolicyTest);
   return {
-    tests,
-    places: tests.map(({ cases }, i) => cases.map((_, j) => (values[i] as YamlValue).locate(`/cases/${j}`))),
+    tests: values.map(({ value }) => {
+      const document = value as unknown as TestDocument;
+      return { ...document, cases: document.cases ?? [], scenarios: document.scenarios ?? [] };
+    }),
+    locators: values.map(
+      ({ locate }) =>
+        (pointer) =>
+          locate(pointer),
+    ),
     faults,
   };
-}
-
-/** Finds expected approval terms that no decision can have. */
-function findExpectationFaults({ cases }: PolicyTest): ValueFault[] {
-  return cases.flatMap(({ expect: { effect, approval } }, i) => {
-    if (approval === undefined) return [];
-    const at = `/cases/${i}/expect/approval`;
-    if (effect !== "require_approval")
-      return [{ pointer: at, key: true, detail: `the effect "${effect}" has no approval; remove it` }];
-    return (["expires_in", "valid_for", "rejection_holds"] as const).flatMap((name): ValueFault[] => {
-      const text = approval[name];
-      if (text === undefined || parseDuration(text) !== null || (name === "rejection_holds" && text === "none"))
-        return [];
-      return [{ pointer: `${at}/${name}`, detail: `"${text}" is not a duration such as 30m, 1h or 7d` }];
-    });
-  });
 }
 
 /** Parses one action in JSON or YAML. Returns null for the action if there are faults. */

@@ -68,6 +68,42 @@ const Approvers = Type.Array(
     description: "Who must approve. Each vote satisfies one item, also if the approver is in several groups.",
   },
 );
+const Stages = Type.Array(
+  Type.Object(
+    {
+      after: Type.Optional(
+        Type.String({
+          maxLength: 40,
+          description:
+            "Opens this stage as an alternative if the one before is not met in this time, such as 30m. Absent: opens once the stage before is met.",
+        }),
+      ),
+      approvers: Approvers,
+      notify: Type.Optional(
+        Type.Array(Type.String({ minLength: 1, maxLength: 100 }), {
+          maxItems: 20,
+          description: "Channels to notify when the stage opens.",
+        }),
+      ),
+    },
+    { additionalProperties: false, description: "A stage." },
+  ),
+  { minItems: 1, maxItems: 5, description: "Stages that are met in order, instead of approvers." },
+);
+const Grants = Type.Object(
+  {
+    for: Type.String({ maxLength: 40, description: "Maximum time from a grant to its end, such as 8h." }),
+    count: Type.Integer({
+      minimum: 1,
+      maximum: MAX_GRANT_COUNT,
+      description: "Maximum number of uses of a grant.",
+    }),
+  },
+  {
+    additionalProperties: false,
+    description: "Allows approvers to grant later actions, up to these caps. No grants when absent.",
+  },
+);
 const Terms = Type.Object(
   {
     mode: Type.Optional(
@@ -82,30 +118,7 @@ const Terms = Type.Object(
       }),
     ),
     approvers: Type.Optional(Approvers),
-    stages: Type.Optional(
-      Type.Array(
-        Type.Object(
-          {
-            after: Type.Optional(
-              Type.String({
-                maxLength: 40,
-                description:
-                  "Opens this stage as an alternative if the one before is not met in this time, such as 30m. Absent: opens once the stage before is met.",
-              }),
-            ),
-            approvers: Approvers,
-            notify: Type.Optional(
-              Type.Array(Type.String({ minLength: 1, maxLength: 100 }), {
-                maxItems: 20,
-                description: "Channels to notify when the stage opens.",
-              }),
-            ),
-          },
-          { additionalProperties: false, description: "A stage." },
-        ),
-        { minItems: 1, maxItems: 5, description: "Stages that are met in order, instead of approvers." },
-      ),
-    ),
+    stages: Type.Optional(Stages),
     exclude_requester_groups: Type.Optional(
       Type.Boolean({ description: "true: members of the requester's groups cannot approve. false when absent." }),
     ),
@@ -119,22 +132,7 @@ const Terms = Type.Object(
     expires_in: Type.Optional(Type.String({ maxLength: 40, description: Expires })),
     valid_for: Type.Optional(Type.String({ maxLength: 40, description: Valid })),
     rejection_holds: Type.Optional(Type.String({ maxLength: 40, description: Holds })),
-    grants: Type.Optional(
-      Type.Object(
-        {
-          for: Type.String({ maxLength: 40, description: "Maximum time from a grant to its end, such as 8h." }),
-          count: Type.Integer({
-            minimum: 1,
-            maximum: MAX_GRANT_COUNT,
-            description: "Maximum number of uses of a grant.",
-          }),
-        },
-        {
-          additionalProperties: false,
-          description: "Allows approvers to grant later actions, up to these caps. No grants when absent.",
-        },
-      ),
-    ),
+    grants: Type.Optional(Grants),
     reviewers: Type.Optional(
       Type.Array(
         Type.Object(
@@ -518,6 +516,16 @@ export const SampleActionSchema = Type.Object(
 const ExpectedApproval = Type.Object(
   {
     quorum: Type.Optional(Type.Integer({ minimum: 1, description: "Number of different people who must approve." })),
+    approvers: Type.Optional(Approvers),
+    stages: Type.Optional(Stages),
+    exclude_requester_groups: Type.Optional(
+      Type.Boolean({ description: "Whether members of the requester's groups cannot approve." }),
+    ),
+    signature: Type.Optional(
+      Type.Union([Type.Literal("passkey"), Type.Literal("none")], {
+        description: "passkey: each vote must be signed. none: votes need no signature.",
+      }),
+    ),
     mode: Type.Optional(
       Type.Union([Type.Literal("maker_checker"), Type.Literal("self_confirm")], { description: "Who can approve." }),
     ),
@@ -526,11 +534,93 @@ const ExpectedApproval = Type.Object(
     rejection_holds: Type.Optional(
       Type.String({ description: "How long a rejection refuses the same request, such as 24h, or none." }),
     ),
+    grants: Type.Optional(
+      Type.Union([Grants, Type.Literal("none")], { description: "The largest grants that can cover the action." }),
+    ),
+    reviewers: Type.Optional(
+      Type.Array(Type.String(), { description: "Exactly the machine reviewers that see the request." }),
+    ),
     notify: Type.Optional(Type.Array(Type.String(), { description: "Exactly the channels that are notified." })),
   },
   {
     additionalProperties: false,
     description: "Terms of the approval that all policies together require; what is absent is not compared.",
+  },
+);
+
+const EXPECTED = {
+  policy: Type.Optional(Type.String({ description: "Policy that decides." })),
+  rule: Type.Optional(Type.String({ description: "Rule or limit that decides." })),
+  reason_code: Type.Optional(
+    Type.String({ description: "Such as POLICY_RULE, NO_MATCHING_RULE, CONDITION_ERROR, LIMIT_EXCEEDED." }),
+  ),
+  risk: Type.Optional(Risk),
+  approval: Type.Optional(ExpectedApproval),
+  shadow: Type.Optional(
+    Type.Record(
+      Type.String(),
+      Type.Union([
+        Effect,
+        Type.Object(
+          { effect: Effect, rule: Type.Optional(Type.String({ description: "Rule or limit of the policy." })) },
+          { additionalProperties: false },
+        ),
+      ]),
+      { description: "Answers of policies in shadow mode, by the name of the policy." },
+    ),
+  ),
+};
+
+const ActionName = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 100, description }));
+
+const Step = Type.Object(
+  {
+    after: Type.Optional(
+      Type.String({ description: "Time that passes before the step, such as 30m. None when absent." }),
+    ),
+    submit: Type.Optional(Action),
+    id: ActionName("Name of the submitted action, for later steps."),
+    times: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 1_000, description: "How often the action is submitted. Once when absent." }),
+    ),
+    principal: Type.Optional(Principal),
+    session: Type.Optional(SessionName),
+    approve: ActionName("Action that `by` approves."),
+    reject: ActionName("Action that `by` rejects."),
+    by: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: "Owner who votes, such as ada." })),
+    groups: Type.Optional(Type.Array(Type.String(), { description: "Groups of the voter. None when absent." })),
+    shares_group: Type.Optional(
+      Type.Boolean({ description: "true: the voter is in a group of the requester. false when absent." }),
+    ),
+    signed: Type.Optional(Type.Boolean({ description: "true: the voter signs with a passkey. false when absent." })),
+    start: ActionName("Action that starts."),
+    finish: ActionName("Action whose result is reported."),
+    success: Type.Optional(Type.Boolean({ description: "The reported result. true when absent." })),
+    cancel: ActionName("Action that an operator cancels."),
+    expect: Type.Optional(
+      Type.Object(
+        {
+          effect: Type.Optional(Effect),
+          ...EXPECTED,
+          status: Type.Optional(
+            Type.Union(
+              ACTION_STATUSES.map((status) => Type.Literal(status)),
+              { description: "Status of the action after the step." },
+            ),
+          ),
+          refused: Type.Optional(
+            Type.String({
+              description: "Code with which the service refuses the step, such as APPROVER_NOT_ELIGIBLE.",
+            }),
+          ),
+        },
+        { additionalProperties: false, description: "What must come out; what is absent is not compared." },
+      ),
+    ),
+  },
+  {
+    additionalProperties: false,
+    description: "One of submit, approve, reject, start, finish and cancel; or only after.",
   },
 );
 
@@ -543,38 +633,44 @@ export const PolicyTestSchema = Type.Object(
     environment: Type.Optional(
       Type.String({ description: "Environment whose shared data applies; the configured one when absent." }),
     ),
-    cases: Type.Array(
-      Type.Object(
-        {
-          name: Type.String({ minLength: 1, maxLength: 200, description: "What the case shows." }),
-          now: Type.Optional(Type.String({ format: "date-time", description: "Another clock for this case." })),
-          action: Action,
-          principal: Type.Optional(Principal),
-          used: Type.Optional(Used),
-          session: Type.Optional(SessionName),
-          history: Type.Optional(GivenHistory),
-          expect: Type.Object(
-            {
-              effect: Effect,
-              policy: Type.Optional(Type.String({ description: "Policy that decides." })),
-              rule: Type.Optional(Type.String({ description: "Rule or limit that decides." })),
-              reason_code: Type.Optional(
-                Type.String({ description: "Such as POLICY_RULE, NO_MATCHING_RULE, CONDITION_ERROR, LIMIT_EXCEEDED." }),
-              ),
-              risk: Type.Optional(Risk),
-              approval: Type.Optional(ExpectedApproval),
-              shadow: Type.Optional(
-                Type.Record(Type.String(), Effect, {
-                  description: "Answers of policies in shadow mode, by the name of the policy.",
-                }),
-              ),
-            },
-            { additionalProperties: false, description: "What must come out; what is absent is not looked at." },
-          ),
-        },
-        { additionalProperties: false, description: "One action and what must come out." },
+    cases: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            name: Type.String({ minLength: 1, maxLength: 200, description: "What the case shows." }),
+            now: Type.Optional(Type.String({ format: "date-time", description: "Another clock for this case." })),
+            action: Action,
+            principal: Type.Optional(Principal),
+            used: Type.Optional(Used),
+            session: Type.Optional(SessionName),
+            history: Type.Optional(GivenHistory),
+            expect: Type.Object(
+              { effect: Effect, ...EXPECTED },
+              { additionalProperties: false, description: "What must come out; what is absent is not looked at." },
+            ),
+          },
+          { additionalProperties: false, description: "One action and what must come out." },
+        ),
+        { minItems: 1, description: "Each on its own: nothing of one is left for the next." },
       ),
-      { minItems: 1, description: "Each on its own: nothing of one is left for the next." },
+    ),
+    scenarios: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            name: Type.String({ minLength: 1, maxLength: 200, description: "What the scenario shows." }),
+            now: Type.Optional(
+              Type.String({ format: "date-time", description: "Another clock for the start of this scenario." }),
+            ),
+            steps: Type.Array(Step, { minItems: 1, maxItems: 1_000, description: "What happens, in order." }),
+          },
+          {
+            additionalProperties: false,
+            description: "Several actions, with votes, results and the time between them.",
+          },
+        ),
+        { minItems: 1, description: "Each on its own: nothing of one is left for the next." },
+      ),
     ),
   },
   { additionalProperties: false, $id: "assent-policy-test", description: "Tests beside a policy." },

@@ -1,14 +1,16 @@
 /** Measures which rules the policy tests reach. Pure: counts test results. */
-import type { TestResult } from "./run-tests.ts";
+import type { TestResult } from "./test-result.ts";
 import type { PolicyDocument } from "../policy-types.ts";
 
 export interface RuleCoverage {
   policy: string;
   rule: string;
-  /** Cases in which the rule was its policy's answer or the limit was exceeded, even if another policy was stricter. */
+  /** Actions for which the rule was its policy's answer or the limit was exceeded, even if another policy was stricter. */
   reached: number;
-  /** Cases in which its condition failed, which do not show the rule's effect. */
+  /** Actions for which its condition failed, which do not show the rule's effect. */
   failed: number;
+  /** Actions for which its condition was true, and for which it was false. Null without a condition. */
+  condition: { true: number; false: number } | null;
 }
 
 export interface Coverage {
@@ -27,9 +29,9 @@ export interface Coverage {
 export function measureCoverage(policies: readonly PolicyDocument[], results: readonly TestResult[]): Coverage {
   const counts = ({ policy, rules, limits = [] }: PolicyDocument) =>
     new Map(
-      [...rules, ...limits].map(({ name }): [string, RuleCoverage] => [
+      [...rules, ...limits].map(({ name, when }): [string, RuleCoverage] => [
         name,
-        { policy, rule: name, reached: 0, failed: 0 },
+        { policy, rule: name, reached: 0, failed: 0, condition: when === undefined ? null : { true: 0, false: 0 } },
       ]),
     );
   const byPolicy = new Map(policies.map((document) => [document.policy, counts(document)]));
@@ -38,6 +40,10 @@ export function measureCoverage(policies: readonly PolicyDocument[], results: re
     if (counted === undefined) continue;
     if (reason_code === "POLICY_RULE" || reason_code === "LIMIT_EXCEEDED") counted.reached += 1;
     else counted.failed += 1;
+  }
+  for (const { policy, rule, value } of results.flatMap(({ evaluated }) => evaluated)) {
+    const condition = byPolicy.get(policy)?.get(rule)?.condition ?? null;
+    if (condition !== null && value !== null) condition[value ? "true" : "false"] += 1;
   }
   const rules = [...byPolicy.values()].flatMap((counted) => [...counted.values()]);
   const uncovered = rules.filter(({ reached }) => reached === 0);

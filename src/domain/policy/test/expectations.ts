@@ -1,9 +1,12 @@
 /** Compares a decision with the expectations of a policy test. */
+import type { ApproverPlan } from "../../approvers.ts";
 import { parseDuration } from "../../time.ts";
 import type { PolicyTest } from "../parse/parse.ts";
-import type { Decision } from "../policy-types.ts";
+import type { Decision, Effect, RequiredApproval } from "../policy-types.ts";
 
-export type Expectation = PolicyTest["cases"][number]["expect"];
+type CaseExpectation = PolicyTest["cases"][number]["expect"];
+/** What a decision should be. What is absent is not compared. */
+export type Expectation = Omit<CaseExpectation, "effect"> & { effect?: Effect };
 type ExpectedApproval = NonNullable<Expectation["approval"]>;
 
 /** Returns one phrase for each difference, such as `effect is deny, expected allow`. */
@@ -22,29 +25,78 @@ export function findDifferences(decision: Decision, expect: Expectation): string
   return [
     ...differences,
     ...(approval === undefined ? [] : findApprovalDifferences(decision.approval, approval)),
-    ...Object.entries(shadow ?? {}).flatMap(([policy, expected]) => {
-      const effect = decision.shadow.find((outcome) => outcome.policy === policy)?.effect;
-      return effect === expected ? [] : [differs(`shadow.${policy}`, effect ?? "no answer", expected)];
-    }),
+    ...Object.entries(shadow ?? {}).flatMap(([policy, expected]) => findShadowDifferences(decision, policy, expected)),
+  ];
+}
+
+function findShadowDifferences(
+  { shadow }: Decision,
+  policy: string,
+  expected: NonNullable<Expectation["shadow"]>[string],
+): string[] {
+  const { effect, rule } = typeof expected === "string" ? { effect: expected, rule: undefined } : expected;
+  const outcome = shadow.find((one) => one.policy === policy);
+  return [
+    ...(outcome?.effect === effect ? [] : [differs(`shadow.${policy}`, outcome?.effect ?? "no answer", effect)]),
+    ...(rule === undefined || outcome?.rule === rule
+      ? []
+      : [differs(`shadow.${policy}.rule`, outcome?.rule ?? "none", rule)]),
   ];
 }
 
 function findApprovalDifferences(actual: Decision["approval"], expected: ExpectedApproval): string[] {
   if (actual === null) return ["no approval is required"];
-  const { notify, quorum, mode, ...durations } = expected;
+  const { quorum, mode, signature, notify, reviewers, grants, exclude_requester_groups } = expected;
   const differences: string[] = [];
   const compare = (name: string, value: unknown, wanted: unknown): void => {
     if (wanted !== undefined && value !== wanted) differences.push(differs(`approval.${name}`, value, wanted));
   };
   compare("quorum", actual.quorum, quorum);
   compare("mode", actual.mode, mode);
+  differences.push(...findApproverDifferences(actual.approvers, expected));
+  const isExcluded = actual.approvers.some((plan) => plan.exclude_requester_groups);
+  compare("exclude_requester_groups", isExcluded, exclude_requester_groups);
+  compare("signature", actual.approvers.find((plan) => plan.signature !== undefined)?.signature ?? "none", signature);
   for (const name of ["expires_in", "valid_for", "rejection_holds"] as const) {
-    const wanted = durations[name];
+    const wanted = expected[name];
     if (wanted !== undefined && actual[`${name}_ms`] !== expectedMs(wanted))
       differences.push(differs(`approval.${name}`, showDuration(actual[`${name}_ms`]), wanted));
   }
+  if (grants !== undefined)
+    compare(
+      "grants",
+      showGrants(actual.grants),
+      grants === "none" ? "none" : showGrants({ count: grants.count, for_ms: expectedMs(grants.for) ?? 0 }),
+    );
+  if (reviewers !== undefined)
+    compare("reviewers", showList((actual.reviewers ?? []).map(({ name }) => name)), showList(reviewers));
   if (notify !== undefined) compare("notify", showList(actual.notify), showList(notify));
   return differences;
+}
+
+/** Compares who must approve. Several rules can require different people; then one list cannot describe them. */
+function findApproverDifferences(plans: readonly ApproverPlan[], { approvers, stages }: ExpectedApproval): string[] {
+  if (approvers === undefined && stages === undefined) return [];
+  const name = approvers === undefined ? "stages" : "approvers";
+  const wanted = showStages(
+    (stages ?? [{ approvers: approvers ?? [] }]).map((stage) => ({
+      after_ms: "after" in stage && stage.after !== undefined ? (parseDuration(stage.after) ?? 0) : null,
+      approvers: stage.approvers.map(({ group = null, count = 1 }) => ({ group, count })),
+    })),
+  );
+  const actual = plans.map((plan) => showStages(plan.stages)).join(" and ");
+  return actual === wanted ? [] : [differs(`approval.${name}`, actual, wanted)];
+}
+
+/** Renders stages such as `1 of finance, then 2 of anyone`. The order of requirements in a stage has no meaning. */
+function showStages(stages: readonly Pick<ApproverPlan["stages"][number], "after_ms" | "approvers">[]): string {
+  return stages
+    .map(({ after_ms, approvers }, i) => {
+      const people = approvers.map(({ group, count }) => `${count} of ${group ?? "anyone"}`).sort();
+      const link = i === 0 ? "" : after_ms === null ? ", then " : `, or after ${showDuration(after_ms)} `;
+      return `${link}${people.join(" + ")}`;
+    })
+    .join("");
 }
 
 /** In a rule, `none` means that a rejection does not deny later requests. */
@@ -52,6 +104,10 @@ const expectedMs = (text: string): number | null => (text === "none" ? 0 : parse
 
 /** Returns the values sorted, because the order of channels has no meaning. */
 const showList = (values: readonly string[]): string => `[${[...values].sort().join(", ")}]`;
+
+function showGrants(grants: RequiredApproval["grants"]): string {
+  return grants === undefined ? "none" : `${grants.count} uses in ${showDuration(grants.for_ms)}`;
+}
 
 function showDuration(ms: number): string {
   const units = [

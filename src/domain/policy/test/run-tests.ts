@@ -3,44 +3,36 @@ import type { ActionRequest } from "../../actions.ts";
 import type { JsonObject } from "../../json.ts";
 import { parseRfc3339 } from "../../time.ts";
 import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../compile/compile.ts";
-import { evaluateAllPolicies, decide, type Finding } from "../decide/decide.ts";
+import { evaluateAllPolicies, decide } from "../decide/decide.ts";
 import { withAssumedActivation, findUnknownLimit } from "../decide/limit-facts.ts";
+import { findEvaluatedConditions } from "./evaluated-conditions.ts";
 import { findGivenHistoryFault, givenSession, withGivenHistory } from "./given-history.ts";
 import type { PolicyTest } from "../parse/parse.ts";
 import { findDifferences } from "./expectations.ts";
-import type { Decision, Facts, PolicyDocument } from "../policy-types.ts";
+import { runScenario } from "./run-scenario.ts";
+import { DEFAULT_PRINCIPAL, failedTest, type TestResult } from "./test-result.ts";
+import type { Facts, PolicyDocument } from "../policy-types.ts";
 
-export interface TestResult {
-  name: string;
-  /** Null if the case passes; else the differences. */
-  failure: string | null;
-  decision: Decision | null;
-  /** The answer of each policy under test, even if another policy was stricter. */
-  findings: readonly Finding[];
-}
-
-/** The principal if a test names none. */
-export const DEFAULT_PRINCIPAL = { key_id: "test", name: "policy test", agent_id: null, owner: null };
-
+/** Runs all cases, then all scenarios. Returns one result for each. */
 export function runPolicyTest(policies: readonly PolicyDocument[], test: PolicyTest): TestResult[] {
   const unknown = (test.policies ?? []).filter((name) => !policies.some((policy) => policy.policy === name));
-  if (unknown.length > 0)
-    return [
-      {
-        name: "policies",
-        failure: `there is no policy ${unknown.map((name) => `"${name}"`).join(", ")} here`,
-        decision: null,
-        findings: [],
-      },
-    ];
+  if (unknown.length > 0) {
+    const names = unknown.map((name) => `"${name}"`).join(", ");
+    return [failedTest("policies", "/policies", `there is no policy ${names} here`)];
+  }
   const chosen = policies.filter((policy) => test.policies === undefined || test.policies.includes(policy.policy));
   const compiled = compilePolicySet(
     buildPolicySet(chosen.map((definition) => ({ policy: definition.policy, version: 1, definition }))),
   );
-  return test.cases.map((testCase) => runCase(compiled, test, testCase));
+  return [
+    ...test.cases.map((_, i) => runCase(compiled, test, i)),
+    ...test.scenarios.map((_, i) => runScenario(compiled, test, i)),
+  ];
 }
 
-function runCase(compiled: CompiledPolicySet, test: PolicyTest, testCase: PolicyTest["cases"][number]): TestResult {
+function runCase(compiled: CompiledPolicySet, test: PolicyTest, i: number): TestResult {
+  const testCase = test.cases[i] as PolicyTest["cases"][number];
+  const pointer = `/cases/${i}`;
   const { agent_id, tool, operation } = testCase.action;
   const request: ActionRequest = {
     agent_id,
@@ -60,17 +52,18 @@ function runCase(compiled: CompiledPolicySet, test: PolicyTest, testCase: Policy
     stray === null
       ? findGivenHistoryFault(testCase.history ?? [])
       : `there is no limit "${stray}" in the policies under test`;
-  if (fault !== null)
-    return {
-      name: testCase.name,
-      failure: fault,
-      decision: null,
-      findings: [],
-    };
+  if (fault !== null) return failedTest(testCase.name, pointer, fault);
   const known = withGivenHistory(compiled, request, baseFacts, now, testCase.history);
   const facts = withAssumedActivation(compiled, request, known, now, used);
   const decision = decide(compiled, request, facts, now);
   const differences = findDifferences(decision, testCase.expect);
-  const failure = differences.length === 0 ? null : `${differences.join("; ")} (${decision.reason})`;
-  return { name: testCase.name, failure, decision, findings: evaluateAllPolicies(compiled, request, facts, now) };
+  const findings = evaluateAllPolicies(compiled, request, facts, now);
+  return {
+    name: testCase.name,
+    pointer,
+    failure: differences.length === 0 ? null : `${differences.join("; ")} (${decision.reason})`,
+    decision,
+    findings,
+    evaluated: findEvaluatedConditions(compiled, { request, facts, now }, findings),
+  };
 }

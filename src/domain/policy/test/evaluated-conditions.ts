@@ -1,0 +1,55 @@
+/** Determines which conditions a decision evaluated, for the coverage of policies by their tests. */
+import type { CompiledPolicySet } from "../compile/compile.ts";
+import { rulesForTool } from "../compile/rule-index.ts";
+import type { Finding } from "../decide/decide.ts";
+import { Evaluation } from "../decide/evaluation.ts";
+import { matchLimit } from "../decide/limit-facts.ts";
+import { matchNames } from "../compile/name-patterns.ts";
+import type { SimulatedDecision } from "./simulated-actions.ts";
+
+/** The condition of a rule or limit that a decision evaluated. */
+export interface EvaluatedCondition {
+  policy: string;
+  rule: string;
+  /** Null if it could not be evaluated. */
+  value: boolean | null;
+}
+
+/**
+ * Returns the conditions that were evaluated: those of the rules up to the one that answered for its policy, and those of
+ * the limits that match the action.
+ * @param findings the answers of all policies to the same action
+ */
+export function findEvaluatedConditions(
+  compiled: CompiledPolicySet,
+  { request, facts, now }: Pick<SimulatedDecision, "request" | "facts" | "now">,
+  findings: readonly Finding[],
+): EvaluatedCondition[] {
+  const evaluation = new Evaluation(compiled, request, facts, now);
+  return evaluation.applicablePolicies().flatMap((policy) => {
+    const names = evaluation.names(policy);
+    const isLimit = ({ rule }: Finding): boolean => policy.limits.some((limit) => limit.rule === rule);
+    const answer = findings.find(
+      (finding) => finding.policy === policy && !isLimit(finding) && finding.rule !== policy.history?.rule,
+    );
+    const evaluated: EvaluatedCondition[] = [];
+    for (const rule of rulesForTool(policy, names.tool)) {
+      if (!evaluation.matchesRule(policy, rule)) continue;
+      const isAnswer = rule === answer?.rule;
+      if (rule.condition !== null)
+        evaluated.push({
+          policy: policy.name,
+          rule: rule.name,
+          value: isAnswer ? (answer.reason_code === "POLICY_RULE" ? true : null) : false,
+        });
+      if (isAnswer) break;
+    }
+    for (const limit of policy.limits) {
+      const { rule, tools } = limit;
+      if (rule.condition === null || !matchNames(tools, names.tool) || !evaluation.matchesRule(policy, rule)) continue;
+      const { kind } = matchLimit(policy, limit, evaluation);
+      evaluated.push({ policy: policy.name, rule: rule.name, value: kind === "error" ? null : kind === "match" });
+    }
+    return evaluated;
+  });
+}

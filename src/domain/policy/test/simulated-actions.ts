@@ -1,0 +1,361 @@
+/**
+ * The actions of a scenario, from submission to result, in memory. Decides with the functions that the service uses:
+ * only the storage and the identities of people are simulated.
+ */
+import { type ActionRequest, type ActionStatus } from "../../actions.ts";
+import { findSelfRelation, SELF_RELATION_REASONS } from "../../approval.ts";
+import {
+  type ApproverPlan,
+  combinePlans,
+  type CountedVote,
+  evaluatePlanProgress,
+  requiresSignature,
+  samePlans,
+  satisfiesPlans,
+  strictestOversightMode,
+} from "../../approvers.ts";
+import { ownerIdentity, principalOfOwner } from "../../owner.ts";
+import { selectCountedLimits } from "../../limit-uses.ts";
+import { encodeRequest } from "../../request.ts";
+import { toRfc3339 } from "../../time.ts";
+import type { CompiledPolicySet } from "../compile/compile.ts";
+import { decideForEntry } from "../decide/decide.ts";
+import { Evaluation } from "../decide/evaluation.ts";
+import {
+  findHistoryPlaces,
+  findHistoryReads,
+  type HistoryPlace,
+  type HistorySpan,
+  type PastActionRow,
+  toHistoryFact,
+} from "../decide/history-facts.ts";
+import { findMatchedLimits, findUsedBefore, type MatchedLimit } from "../decide/limit-facts.ts";
+import { approvalValidityMs, rejectionHoldMs } from "../decide/validity.ts";
+import type { Decision, Facts, ReasonCode, RejectionFact, RequiredApproval } from "../policy-types.ts";
+
+/** How long an allowed action can start: the default of `permits.valid_seconds`. */
+const ALLOWED_MS = 300_000;
+
+/** The service would refuse the request with this code. Nothing changes. */
+export class StepRefused extends Error {
+  readonly code: string;
+  constructor(code: string, message: string) {
+    super(message);
+    this.name = "StepRefused";
+    this.code = code;
+  }
+}
+
+/** One decision of a scenario, for coverage. */
+export interface SimulatedDecision {
+  decision: Decision;
+  request: ActionRequest;
+  facts: Facts;
+  /** Milliseconds. */
+  now: number;
+}
+
+/** A person who votes. */
+export interface SimulatedVoter {
+  owner: string;
+  groups: readonly string[];
+  /** Whether the voter is in a group of the requester. */
+  sharesGroup: boolean;
+  signed: boolean;
+}
+
+/** An action of a scenario. */
+export interface SimulatedAction extends Omit<PastActionRow, "at" | "effective" | "erased_at" | "request"> {
+  request: ActionRequest;
+  text: string;
+  /** Principal and session of the submission, and the use of limits before it. */
+  basis: Pick<Facts, "principal" | "session" | "limits">;
+  /** What has to be satisfied; null unless approval was ever required. */
+  approvers: readonly ApproverPlan[] | null;
+  /** Time from which the stages open. Milliseconds. */
+  since: number;
+  /** Terms of the newest decision that required approval. */
+  terms: RequiredApproval | null;
+  votes: CountedVote[];
+  rejections: { rejection: RejectionFact; until: number }[];
+  wasStartable: boolean;
+}
+
+interface LimitUse extends Pick<MatchedLimit, "policy" | "limit" | "subject" | "amount"> {
+  action: SimulatedAction;
+  at: number;
+}
+
+interface HistoryItem extends Pick<HistoryPlace, "policy" | "basis" | "subject"> {
+  action: SimulatedAction;
+  at: number;
+}
+
+const STATUS_OF = { allow: "allowed", deny: "denied", require_approval: "pending_approval" } as const;
+
+export class SimulatedActions {
+  readonly decisions: SimulatedDecision[] = [];
+  private readonly compiled: CompiledPolicySet;
+  private readonly actions: SimulatedAction[] = [];
+  private uses: LimitUse[] = [];
+  private readonly past: HistoryItem[] = [];
+  private now: number;
+
+  /** @param now start of the scenario, in milliseconds */
+  constructor(compiled: CompiledPolicySet, now: number) {
+    this.compiled = compiled;
+    this.now = now;
+  }
+
+  /** Lets time pass. Pending and approved actions whose time ends are expired. */
+  pass(ms: number): void {
+    this.now += ms;
+    for (const action of this.actions) {
+      const { status, expires_at, approved_until } = action;
+      if (status === "pending_approval" && (expires_at ?? 0) <= this.now) this.endPending(action, "expired");
+      if (status === "approved" && (approved_until ?? 0) <= this.now) action.status = "expired";
+    }
+  }
+
+  /** Submits an action. Returns it with its decision. */
+  submit(request: ActionRequest, basis: Pick<Facts, "principal" | "session">): SimulatedAction {
+    const id = `simulated-${String(this.actions.length).padStart(6, "0")}`;
+    const text = encodeRequest(request).text;
+    const { evaluation, facts, needs } = this.collectFacts(request, basis, id, null);
+    const rejection = this.findRejection(text);
+    let decision = this.decide(evaluation, facts);
+    if (decision.effect === "require_approval" && rejection !== null) {
+      const more = { ...facts, rejection };
+      decision = this.decide(new Evaluation(this.compiled, request, more, this.now), more);
+    }
+    const { approval } = decision;
+    const action: SimulatedAction = {
+      id,
+      agent_id: request.agent_id,
+      tool: request.tool,
+      operation: request.operation,
+      request,
+      text,
+      basis: { ...basis, ...(facts.limits === undefined ? {} : { limits: facts.limits }) },
+      status: STATUS_OF[decision.effect],
+      decision: decision.effect,
+      reason_code: decision.reason_code,
+      expires_at: approval === null ? null : this.now + approval.expires_in_ms,
+      approved_until: decision.effect === "allow" ? this.now + ALLOWED_MS : null,
+      started_at: null,
+      approvers: approval?.approvers ?? null,
+      since: this.now,
+      terms: approval,
+      votes: [],
+      rejections: [],
+      wasStartable: decision.effect === "allow",
+    };
+    this.actions.push(action);
+    for (const { policy, limit, subject, amount } of selectCountedLimits(decision, needs))
+      this.uses.push({ policy, limit, subject, amount, action, at: this.now });
+    for (const { policy, basis: of, subject } of findHistoryPlaces(evaluation, decision.effect))
+      this.past.push({ policy, basis: of, subject, action, at: this.now });
+    return action;
+  }
+
+  /** Counts an approval, after the policies decided again. Throws StepRefused. */
+  approve(action: SimulatedAction, voter: SimulatedVoter): void {
+    this.assertMayVote(action, voter);
+    const { decision } = this.redecide(action);
+    if (decision.effect === "deny") return this.deny(action);
+    const approvers = combinePlans([...(action.approvers ?? []), ...(decision.approval?.approvers ?? [])]);
+    const isStricter = !samePlans(approvers, action.approvers ?? []);
+    const since = isStricter ? this.now : action.since;
+    assertMayConfirm(action, voter, approvers);
+    const vote = toVote(action, voter, this.now);
+    const counts = (plan: ApproverPlan): boolean =>
+      evaluatePlanProgress(plan, [...action.votes, vote], since, this.now).counted.has(action.votes.length);
+    if (!approvers.some(counts))
+      throw new StepRefused("APPROVER_NOT_ELIGIBLE", `the approval of ${voter.owner} would not count`);
+    const validFor = Math.min(
+      ...[action.terms, decision.approval].filter((each) => each !== null).map(approvalValidityMs),
+    );
+    if (isStricter) this.requireMore(action, approvers, decision.approval);
+    action.votes.push(vote);
+    if (!satisfiesPlans(approvers, action.votes, since, this.now)) return;
+    action.status = "approved";
+    action.approved_until = this.now + validFor;
+    action.wasStartable = true;
+  }
+
+  /** Throws StepRefused. */
+  reject(action: SimulatedAction, voter: SimulatedVoter): void {
+    this.assertMayVote(action, voter);
+    const until = this.now + rejectionHoldMs(action.terms);
+    const approver = principalOfOwner(voter.owner);
+    if (until > this.now)
+      action.rejections.push({
+        until,
+        rejection: { action_id: action.id, approver, comment: null, at: toRfc3339(this.now), until: toRfc3339(until) },
+      });
+    this.endPending(action, "denied");
+  }
+
+  /** Starts the action if the policies still allow it. Throws StepRefused. */
+  start(action: SimulatedAction): void {
+    const { status, approved_until } = action;
+    if (status === "expired" && approved_until !== null)
+      throw new StepRefused("START_EXPIRED", "its time to start is over");
+    if ((status !== "allowed" && status !== "approved") || approved_until === null)
+      throw new StepRefused("ACTION_NOT_STARTABLE", `the action is ${status}`);
+    if (approved_until <= this.now) throw new StepRefused("START_EXPIRED", "its time to start is over");
+    const { decision } = this.redecide(action);
+    if (decision.effect === "deny") return this.deny(action);
+    const { approval } = decision;
+    if (approval !== null && !satisfiesPlans(approval.approvers, action.votes, action.since, this.now)) {
+      this.requireMore(action, combinePlans([...(action.approvers ?? []), ...approval.approvers]), approval);
+      action.status = "pending_approval";
+      action.expires_at = this.now + approval.expires_in_ms;
+      action.approved_until = null;
+      return;
+    }
+    action.status = "executing";
+    action.started_at = this.now;
+    this.moveInHistories(action);
+  }
+
+  /** Records the result. Throws StepRefused. */
+  finish(action: SimulatedAction, success: boolean): void {
+    if (action.status !== "executing") throw new StepRefused("ACTION_NOT_STARTED", `the action is ${action.status}`);
+    action.status = success ? "succeeded" : "failed";
+  }
+
+  /** Cancels the action as an operator, who can also take back one that has not started. Throws StepRefused. */
+  cancel(action: SimulatedAction): void {
+    const { status, approved_until } = action;
+    const isStartable = (status === "allowed" || status === "approved") && (approved_until ?? 0) > this.now;
+    if (!isStartable) assertPending(action);
+    this.endPending(action, "cancelled", isStartable);
+  }
+
+  private decide(evaluation: Evaluation, facts: Facts): Decision {
+    const { decision } = decideForEntry(evaluation, facts);
+    this.decisions.push({ decision, request: evaluation.request, facts, now: this.now });
+    return decision;
+  }
+
+  /** @param counted usage of limits at the submission, for an action that is decided again */
+  private collectFacts(
+    request: ActionRequest,
+    basis: Pick<Facts, "principal" | "session">,
+    own: string,
+    counted: Facts | null,
+  ): { evaluation: Evaluation; facts: Facts; needs: readonly MatchedLimit[] } {
+    const { suggested } = this.compiled;
+    const base: Facts = { ...basis, ...(suggested.length === 0 ? {} : { suggested: [...suggested] }) };
+    const first = new Evaluation(this.compiled, request, base, this.now);
+    const history = findHistoryReads(first).map((read) =>
+      toHistoryFact(read, read.span === null ? [] : this.readPast(read.span), first, own),
+    );
+    const known = history.length === 0 ? base : { ...base, history };
+    const evaluation = history.length === 0 ? first : new Evaluation(this.compiled, request, known, this.now);
+    const needs = findMatchedLimits(evaluation);
+    const limits = needs.map((need) => ({
+      policy: need.policy,
+      limit: need.limit,
+      basis: need.basis,
+      used: (counted === null ? null : findUsedBefore(counted, need)) ?? this.readUse(need),
+    }));
+    return { evaluation, facts: limits.length === 0 ? known : { ...known, limits }, needs };
+  }
+
+  /** Decides an open action again. Limits keep the use of the submission, because the action is counted already. */
+  private redecide(action: SimulatedAction): { decision: Decision } {
+    const { principal, session, limits } = action.basis;
+    const basis = { principal, ...(session === undefined ? {} : { session }) };
+    const counted: Facts = { ...basis, ...(limits === undefined ? {} : { limits }) };
+    const { evaluation, facts } = this.collectFacts(action.request, basis, action.id, counted);
+    return { decision: this.decide(evaluation, facts) };
+  }
+
+  private readUse({ policy, limit, subject, since, unit }: MatchedLimit): number {
+    const used = this.uses.filter(
+      (use) => use.policy === policy && use.limit === limit && use.subject === subject && use.at >= since,
+    );
+    return unit === "count" ? used.length : used.reduce((sum, { amount }) => sum + amount, 0);
+  }
+
+  private readPast({ policy, basis, subject, since, limit }: HistorySpan): PastActionRow[] {
+    return this.past
+      .filter((item) => item.policy === policy && item.basis === basis && item.subject === subject && item.at >= since)
+      .sort((a, b) => b.at - a.at || (a.action.id < b.action.id ? 1 : -1))
+      .slice(0, limit)
+      .map(({ action, at }) => ({ ...action, request: action.text, effective: null, erased_at: null, at }));
+  }
+
+  private findRejection(text: string): RejectionFact | null {
+    const active = this.actions
+      .filter((action) => action.text === text)
+      .flatMap(({ rejections }) => rejections)
+      .filter(({ until }) => until > this.now);
+    return active.at(-1)?.rejection ?? null;
+  }
+
+  private assertMayVote(action: SimulatedAction, voter: SimulatedVoter): void {
+    assertPending(action);
+    assertMayConfirm(action, voter, action.approvers ?? []);
+    const principal = principalOfOwner(voter.owner);
+    if (action.votes.some(({ principals }) => principals.includes(principal)))
+      throw new StepRefused("ALREADY_VOTED", `${voter.owner} has already voted on this action`);
+  }
+
+  private deny(action: SimulatedAction): void {
+    action.reason_code = "NO_LONGER_ALLOWED";
+    this.endPending(action, "denied");
+  }
+
+  private requireMore(action: SimulatedAction, approvers: ApproverPlan[], terms: RequiredApproval | null): void {
+    action.approvers = approvers;
+    action.since = this.now;
+    action.terms = terms ?? action.terms;
+    action.reason_code = "MORE_APPROVALS_NEEDED" satisfies ReasonCode;
+    this.moveInHistories(action);
+  }
+
+  private moveInHistories(action: SimulatedAction): void {
+    for (const item of this.past) if (item.action === action) item.at = this.now;
+  }
+
+  /** Ends the action. It still counts against limits if it could have run. */
+  private endPending(action: SimulatedAction, status: ActionStatus, isWithdrawn = false): void {
+    action.status = status;
+    if (!action.wasStartable || isWithdrawn) this.uses = this.uses.filter((use) => use.action !== action);
+  }
+}
+
+function assertPending({ status, approved_until }: SimulatedAction): void {
+  if (status === "expired" && approved_until === null)
+    throw new StepRefused("APPROVAL_EXPIRED", "its time to be approved is over");
+  if (status !== "pending_approval") throw new StepRefused("ACTION_NOT_PENDING", `the action is ${status}`);
+}
+
+/** The person behind the agent cannot vote, unless every rule allows the confirmation with a passkey. */
+function assertMayConfirm(action: SimulatedAction, voter: SimulatedVoter, plans: readonly ApproverPlan[]): void {
+  const self = selfRelation(action, voter);
+  if (self !== null && !(strictestOversightMode(plans) === "self_confirm" && self === "same_owner" && voter.signed))
+    throw new StepRefused("SELF_APPROVAL", SELF_RELATION_REASONS[self]);
+  if (requiresSignature(plans) && !voter.signed)
+    throw new StepRefused("VOTE_SIGNATURE_REQUIRED", "the rule requires a vote that is signed with a passkey");
+}
+
+function selfRelation({ request, basis: { principal } }: SimulatedAction, { owner }: SimulatedVoter) {
+  const voter = { key_id: `key of ${ownerIdentity(owner)}`, agent_id: null, owner };
+  return findSelfRelation(principal, request.agent_id, voter);
+}
+
+function toVote(action: SimulatedAction, voter: SimulatedVoter, at: number): CountedVote {
+  return {
+    principals: [principalOfOwner(voter.owner)],
+    groups: voter.groups,
+    independent: action.basis.principal.owner !== null && !voter.sharesGroup,
+    self: selfRelation(action, voter) !== null,
+    signed: voter.signed,
+    break_glass: false,
+    at,
+  };
+}
