@@ -214,6 +214,11 @@ export {
   findOpenGrants,
   isGrantFor,
 } from "./domain/grants.ts";
+export { isBaselinePolicy } from "./policies/baseline.ts";
+export { renderBacktestMarkdown } from "./policies/backtest-markdown.ts";
+export { renderDiffMarkdown, renderDiffTotals } from "./policies/diff-markdown.ts";
+export { markdownCell } from "./policies/markdown.ts";
+export { diffPolicySets, type SetDiff } from "./domain/policy/diff/set-diff.ts";
 export { type GrantSuggestions, suggestGrants } from "./policies/suggest-grants.ts";
 export {
   applyGrant,

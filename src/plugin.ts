@@ -174,7 +174,13 @@ export type { RequestTrace, TracedAction, TracedExecution, Tracer, TraceStage } 
 export { isTraceparent } from "./domain/meta.ts";
 
 // Policy sources
-export { PolicySourceError, type PolicyBundle, type PolicySource } from "./contract/policy-source.ts";
+export {
+  PolicySourceError,
+  type PolicyBundle,
+  type PolicyFault,
+  type PolicyOutcome,
+  type PolicySource,
+} from "./contract/policy-source.ts";
 export { parsePolicies, type TextFault } from "./domain/policy/parse/parse.ts";
 export {
   checkPolicyFolder,

@@ -66,6 +66,10 @@ const Ready = Type.Object(
               taken: Type.Boolean({
                 description: "False if the policies were rejected: the service continues with the last valid set.",
               }),
+              applied_commit: Type.Union([Type.String(), Type.Null()], {
+                description: "The commit that was accepted last. Differs from `commit` while that one is rejected.",
+              }),
+              baseline: Type.Boolean({ description: "Whether its policies are the baseline." }),
             },
             { additionalProperties: false },
           ),
@@ -188,10 +192,12 @@ async function policiesOf(host: CoreHost): Promise<Checks["policies"]> {
     active: state.count,
     policy_set: state.digest,
     source: sourceOf(state),
-    offers: state.offers.map(({ name, source: { commit = null }, accepted: taken }) => ({
+    offers: state.offers.map(({ name, source: { commit = null }, accepted: taken, applied, baseline }) => ({
       source: name,
       commit,
       taken,
+      applied_commit: applied?.source["commit"] ?? null,
+      baseline,
     })),
     stale_since: state.stale_since === null ? null : toRfc3339(state.stale_since),
     faults: state.faults.slice(0, 10).map(({ file, line, column }) => ({ file: inside(file), line, column })),

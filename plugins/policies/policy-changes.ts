@@ -4,6 +4,7 @@ import {
   type CoreHost,
   findCreatedResource,
   type IdempotentCall,
+  isBaselinePolicy,
   type LedgerTransaction,
   type ParsedPolicy,
   type PolicyChange,
@@ -44,6 +45,33 @@ function assertCanActivate(who: Credential): void {
       "INSUFFICIENT_SCOPE",
       `this changes the active set, which needs the scope policies:activate; the key "${who.key.name}" lacks it`,
     );
+}
+
+/** Checks suggested policies that edits would activate. */
+async function assertMayActivate(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  edits: ReadonlyMap<string, PolicyEdit>,
+): Promise<void> {
+  assertTriedInShadow(tx, edits);
+  await assertKeepsBaseline(host, tx, edits);
+}
+
+/** Throws POLICY_MANAGED for a suggested policy that would replace a rule of the baseline. */
+async function assertKeepsBaseline(
+  { policies }: CoreHost,
+  tx: LedgerTransaction,
+  edits: ReadonlyMap<string, PolicyEdit>,
+): Promise<void> {
+  for (const [name, { definition }] of edits) {
+    const replaced = definition.suggested?.in_place_of.policy;
+    const row = replaced === undefined ? null : await tx.policyByName(replaced);
+    if (row !== null && isBaselinePolicy(row, policies.baselines))
+      throw new Refusal(
+        "POLICY_MANAGED",
+        `the policy "${name}" would allow actions in place of a rule of "${row.name}", which is part of the baseline; change that rule in its source`,
+      );
+  }
 }
 
 /** Throws SUGGESTED_RULE_UNTRIED for a suggested policy that would be enforced without having been active in shadow mode. */
@@ -153,7 +181,7 @@ async function saveAll(
   const edits = new Map<string, PolicyEdit>(
     activate ? plans.map((plan) => [plan.name, { version: plan.version, definition: plan.read.document }]) : [],
   );
-  assertTriedInShadow(tx, edits);
+  await assertMayActivate(host, tx, edits);
   const set = host.policies.plan(tx, edits);
   const changes: PolicyChange[] = [];
   for (const plan of plans) {
@@ -184,7 +212,7 @@ export function activatePolicy(
     const edits = new Map([[row.name, { version: wanted.version, definition: parseStoredDocument(wanted) }]]);
     const set = host.policies.plan(tx, edits);
     if (row.active_version === wanted.version) return row;
-    assertTriedInShadow(tx, edits);
+    await assertMayActivate(host, tx, edits);
     const change = { managed_by: null, active_version: wanted.version, updated_at: tx.now };
     const after = { ...row, ...change };
     await tx.updatePolicy(row.id, change);

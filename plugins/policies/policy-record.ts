@@ -4,6 +4,7 @@ import {
   findRuleWarnings,
   findUnknownChannels,
   findUnknownReviewers,
+  isBaselinePolicy,
   type PolicyDocument,
 } from "../../src/core.ts";
 import { type Reply, toRfc3339 } from "../../src/plugin.ts";
@@ -39,6 +40,7 @@ async function head(host: CoreHost, row: PolicyRow, version: PolicyVersionRow) {
     description: parseStoredDocument(version).description ?? null,
     mode: parseStoredDocument(effective).mode ?? ("enforce" as const),
     managed_by: configuredManager(row, host.policies.sources),
+    baseline: isBaselinePolicy(row, host.policies.baselines),
     status: active_version === null ? ("inactive" as const) : ("active" as const),
     active_version,
     latest_version,

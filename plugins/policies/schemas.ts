@@ -91,6 +91,9 @@ const head = {
     description: "Mode of the active version; of the newest where none is active.",
   }),
   managed_by: Nullable(Type.String({ description: "Policy source that manages it; null when the API does." })),
+  baseline: Type.Boolean({
+    description: "Whether it is part of the baseline, whose rules no other policy can replace.",
+  }),
   status: Type.Union([Type.Literal("active"), Type.Literal("inactive")]),
   active_version: Nullable(Type.Integer()),
   latest_version: Type.Integer(),
@@ -119,6 +122,7 @@ const HEAD = {
   description: "Refunds above 1,000 are asked for.",
   mode: "enforce",
   managed_by: null,
+  baseline: false,
   status: "active",
   active_version: 1,
   latest_version: 2,

@@ -13,6 +13,11 @@ const Options = Type.Object(
   {
     path: Type.Optional(Type.String({ description: "Folder; `policies` of the configuration when absent." })),
     recursive: Type.Boolean({ default: false, description: "Include subfolders." }),
+    baseline: Type.Boolean({
+      default: false,
+      description:
+        "The policies are the baseline: no other source and no suggested rule can replace them or their rules.",
+    }),
     watch: Type.Boolean({ default: true, description: "Reload the folder when it changes." }),
     poll_seconds: Type.Number({
       default: 2,
@@ -55,6 +60,7 @@ export default definePlugin({
       policySources: [
         {
           name: "policy-files",
+          baseline: options.baseline,
           async load(): Promise<PolicyBundle> {
             const folder = await read();
             if (folder.faults.length > 0)

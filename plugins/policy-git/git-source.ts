@@ -5,20 +5,23 @@ import type { CoreHost } from "../../src/core.ts";
 import {
   parsePolicyFolder,
   type PolicyBundle,
+  type PolicyOutcome,
   type PolicySource,
   PolicySourceError,
   testPolicyFolder,
 } from "../../src/plugin.ts";
 import { GitError } from "./git.ts";
-import type { Options } from "./options.ts";
+import { CommitReport } from "./commit-report.ts";
+import type { RepositoryOptions } from "./options.ts";
 import { Poller } from "./poller.ts";
 import { openRemote, type Remote } from "./remote-repository.ts";
 import { RemoteError, type Repository } from "./repository.ts";
 
 export class GitSource implements PolicySource {
-  readonly name = "policy-git";
+  readonly name: string;
+  readonly baseline: boolean;
   private readonly host: CoreHost;
-  private readonly options: Options;
+  private readonly options: RepositoryOptions;
   private readonly remote: Remote;
   /** Recorded with each bundle. */
   private readonly about: Record<string, string>;
@@ -28,8 +31,14 @@ export class GitSource implements PolicySource {
   private working: Promise<unknown> = Promise.resolve();
   /** Null while the source is not watched. */
   private poller: Poller | null = null;
+  /** Null if nothing is reported to a git host. */
+  private readonly report: CommitReport | null;
 
-  constructor(host: CoreHost, options: Options, remote: Remote) {
+  /** @param name name of the source, by which its policies are managed */
+  constructor(name: string, host: CoreHost, options: RepositoryOptions, remote: Remote) {
+    this.name = name;
+    this.baseline = options.baseline;
+    this.report = options.github === undefined ? null : new CommitReport(host, options.github);
     this.host = host;
     this.options = options;
     this.remote = remote;
@@ -59,7 +68,7 @@ export class GitSource implements PolicySource {
   watch(changed: () => void): () => Promise<void> {
     const { host, options, remote } = this;
     const poller = new Poller({
-      lease: host.leaderLease("policy-git"),
+      lease: host.leaderLease(this.name),
       intervalMs: options.interval_seconds * 1000,
       fetch: () => this.alone(() => this.open().fetch()),
       loaded: () => this.seen,
@@ -72,10 +81,15 @@ export class GitSource implements PolicySource {
     });
     this.poller = poller;
     poller.start();
-    return () => {
+    return async () => {
       this.poller = null;
-      return poller.stop();
+      await poller.stop();
+      await this.report?.stop();
     };
+  }
+
+  settled(outcome: PolicyOutcome): void {
+    this.report?.send(outcome);
   }
 
   /** Polls the repository now, even if this process is not the leader. */
@@ -90,7 +104,11 @@ export class GitSource implements PolicySource {
   }
 
   private open(): Repository {
-    const name = createHash("sha256").update(this.remote.url).digest("hex").slice(0, 16);
+    // Each source has its own mirror, because two can follow different refs of one repository.
+    const name = createHash("sha256")
+      .update(JSON.stringify([this.name, this.remote.url]))
+      .digest("hex")
+      .slice(0, 16);
     return openRemote(this.remote, this.options, join(this.host.config.data, "policy-git", name));
   }
 
@@ -118,7 +136,7 @@ export class GitSource implements PolicySource {
   private async acceptedBefore(commit: string): Promise<string | null> {
     const { signed_by, accept, ref } = this.options;
     if (signed_by === undefined || commit === accept) return null;
-    const stored = await this.host.storage.meta("policy_source:policy-git");
+    const stored = await this.host.storage.meta(`policy_source:${this.name}`);
     const { source = {} } = (stored === null ? {} : JSON.parse(stored)) as { source?: Record<string, string> };
     return source["url"] === this.remote.url && source["ref"] === ref ? (source["commit"] ?? null) : null;
   }

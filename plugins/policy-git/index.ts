@@ -1,21 +1,44 @@
-/** A policy source that follows a branch or tag of a git repository, by polling and by webhook. */
+/** Policy sources that follow branches or tags of git repositories, by polling and by webhook. */
+import type { Static } from "@sinclair/typebox";
 import { defineCorePlugin } from "../../src/core.ts";
 import { GitSource } from "./git-source.ts";
-import { Options } from "./options.ts";
+import { Options, type RepositoryOptions } from "./options.ts";
 import { readRemote } from "./remote-repository.ts";
 import { createWebhookRoute } from "./webhook.ts";
 
+const NAME = "policy-git";
+
 export default defineCorePlugin({
-  name: "policy-git",
+  name: NAME,
   options: Options,
   setup(host, options) {
-    if (options.url === undefined) return {};
-    const source = new GitSource(host, options, readRemote(options, options.url));
+    const sources = listRepositories(options).map(
+      ([name, repository]) => new GitSource(name, host, repository, readRemote(repository, repository.url)),
+    );
+    const names = sources.map(({ name }) => name);
+    const repeated = names.find((name, i) => names.indexOf(name) !== i);
+    if (repeated !== undefined) throw new Error(`option "repositories": two of them have the name of "${repeated}"`);
+    if (sources.length === 0) return {};
+    const pollAll = (): void => {
+      for (const source of sources) source.pollNow();
+    };
     return {
-      policySources: [source],
+      policySources: sources,
       ...(options.webhook_secret === undefined
         ? {}
-        : { routes: [createWebhookRoute(options.webhook_secret, () => source.pollNow())] }),
+        : { routes: [createWebhookRoute(options.webhook_secret, pollAll)] }),
     };
   },
 });
+
+/** Returns the repositories with the names of their policy sources. */
+function listRepositories({
+  url,
+  repositories,
+  ...first
+}: Static<typeof Options>): [source: string, options: RepositoryOptions][] {
+  return [
+    ...(url === undefined ? [] : [[NAME, { ...first, url }] satisfies [string, RepositoryOptions]]),
+    ...repositories.map(({ name, ...more }): [string, RepositoryOptions] => [`${NAME}/${name}`, more]),
+  ];
+}

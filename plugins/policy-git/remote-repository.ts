@@ -1,7 +1,7 @@
 /** The remote repository of the options, and how to sign in to it. */
 import { readFileSync } from "node:fs";
 import { posix } from "node:path";
-import type { Options } from "./options.ts";
+import type { RepositoryOptions } from "./options.ts";
 import { openRepository, RemoteError, type Repository } from "./repository.ts";
 
 export interface Remote {
@@ -16,7 +16,7 @@ export interface Remote {
 const SSH_ONLY = /^(ssh:\/\/|[^/:]+@[^/:]+:)/;
 
 /** @param given the option "url". Throws an error if the options contradict each other. */
-export function readRemote(options: Options, given: string): Remote {
+export function readRemote(options: RepositoryOptions, given: string): Remote {
   const { url, username, password } = withoutCredentials(given);
   if (url.startsWith("-") || /^ext::/i.test(url)) throw new Error(`"${url}" is not the address of a repository`);
   if (options.password !== undefined && options.password_file !== undefined)
@@ -35,7 +35,11 @@ export function readRemote(options: Options, given: string): Remote {
  *
  * @param mirror folder of the mirror
  */
-export function openRemote({ url, username, password }: Remote, options: Options, mirror: string): Repository {
+export function openRemote(
+  { url, username, password }: Remote,
+  options: RepositoryOptions,
+  mirror: string,
+): Repository {
   const secret =
     options.password_file === undefined ? (options.password ?? password) : readSecret(options.password_file);
   const basic =
@@ -74,7 +78,7 @@ function readSecret(path: string): string {
   }
 }
 
-function sshCommand({ ssh_key_file, known_hosts_file }: Options): string {
+function sshCommand({ ssh_key_file, known_hosts_file }: RepositoryOptions): string {
   const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
   return [
     "ssh -o BatchMode=yes -o StrictHostKeyChecking=yes",

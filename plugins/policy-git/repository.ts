@@ -16,7 +16,7 @@ import { assertDescends, assertSigned, CommitRejected, type Mirror } from "./sig
 interface RepositoryOptions {
   /** URL without credentials. */
   url: string;
-  /** Branch or tag; null for the remote's HEAD. */
+  /** Branch, tag, full ref or full commit id; null for the remote's HEAD. */
   ref: string | null;
   /** Folder of the mirror. */
   folder: string;
@@ -46,6 +46,7 @@ export interface Repository {
 }
 
 const HEAD = "refs/assent/head";
+const COMMIT = /^[0-9a-f]{40}([0-9a-f]{24})?$/;
 /** A change creates one or two packs. Above this number the mirror is created again, which fetches one commit. */
 const MAX_PACKS = 20;
 
@@ -172,7 +173,7 @@ class GitRepository implements Repository {
    */
   private async pull(partial = true): Promise<string> {
     const { url, ref } = this.options;
-    const wanted = ref === null ? ["HEAD"] : [`refs/heads/${ref}`, `refs/tags/${ref}`];
+    const wanted = listRefs(ref);
     for (const [i, name] of wanted.entries()) {
       try {
         await runGit(
@@ -190,15 +191,16 @@ class GitRepository implements Repository {
           ],
           this.remote,
         );
-        return await this.text(["rev-parse", "--verify", "--quiet", `${HEAD}^{commit}`]);
+        const commit = await this.text(["rev-parse", "--verify", "--quiet", `${HEAD}^{commit}`]);
+        // The id of an annotated tag would lead to another commit than it names.
+        if (ref !== null && COMMIT.test(ref) && commit !== ref)
+          throw new RemoteError(`"${ref}" is not the id of a commit; it leads to the commit ${commit}`);
+        return commit;
       } catch (error) {
         if (!(error instanceof GitError)) throw error;
-        const absent = /couldn't find remote ref/i.test(error.message);
+        const absent = /couldn't find remote ref|not our ref|unadvertised object/i.test(error.message);
         if (absent && i + 1 < wanted.length) continue;
-        if (absent)
-          throw new RemoteError(
-            ref === null ? "the repository is empty" : `the repository has neither a branch nor a tag "${ref}"`,
-          );
+        if (absent) throw new RemoteError(explainAbsence(ref));
         throw error;
       }
     }
@@ -263,4 +265,19 @@ class GitRepository implements Repository {
       throw new RemoteError(`the commit ${commit} ${why}`);
     }
   }
+}
+
+/** Returns what to fetch, in the order in which to try it. */
+function listRefs(ref: string | null): string[] {
+  if (ref === null) return ["HEAD"];
+  return COMMIT.test(ref) || ref.startsWith("refs/") ? [ref] : [`refs/heads/${ref}`, `refs/tags/${ref}`];
+}
+
+function explainAbsence(ref: string | null): string {
+  if (ref === null) return "the repository is empty";
+  if (COMMIT.test(ref))
+    return `the repository has no commit ${ref}, or its server does not serve single commits (uploadpack.allowReachableSHA1InWant)`;
+  return ref.startsWith("refs/")
+    ? `the repository has no ref "${ref}"`
+    : `the repository has neither a branch nor a tag "${ref}"`;
 }

@@ -46,7 +46,7 @@ export const UNRECORDED: readonly Unrecorded[] = [
   {
     table: "meta",
     column: "*",
-    why: "secret_fingerprint; environment (the configured one, to refuse a process with another); settled_incarnation (the running database that the processes agreed on); permit_key (the first one; later ones are in the ledger, and each process compares its own with them); policy_source:… (the last offer of a source); unfinished_copy; repairs; witnessed_checkpoint (verified with the keys of the witnesses). Other facts in meta are compared",
+    why: "secret_fingerprint; environment (the configured one, to refuse a process with another); settled_incarnation (the running database that the processes agreed on); permit_key (the first one; later ones are in the ledger, and each process compares its own with them); policy_source:… and policy_source_refused:… (the last accepted and the last rejected offer of a source; rejections are entries, too); unfinished_copy; repairs; witnessed_checkpoint (verified with the keys of the witnesses). Other facts in meta are compared",
   },
   { table: "documents", column: "*", why: "belong to plugins" },
   { table: "document_counter", column: "*", why: "numbers documents" },
@@ -65,6 +65,7 @@ export const UNRECORDED_META = [
   "settled_incarnation",
   "permit_key",
   "policy_source:",
+  "policy_source_refused:",
   "unfinished_copy",
   "repairs",
 ] as const;

@@ -1,4 +1,5 @@
 /** The interface of commands, their exit codes, and helpers for options and output. */
+import { replaceControls } from "../domain/text.ts";
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { suggest } from "../domain/suggest.ts";
 
@@ -100,8 +101,5 @@ export function colour(io: Output, name: "green" | "red" | "yellow" | "dim", tex
   return io.fancy ? `\u001b[${COLOURS[name]}m${text}\u001b[0m` : text;
 }
 
-/** Replaces control characters in text from a service, which could otherwise control the terminal. */
-export function safe(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- these are the ones to remove
-  return text.replaceAll(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
-}
+/** Makes text from a service or a file safe to print: it could otherwise control the terminal. */
+export const safe = replaceControls;

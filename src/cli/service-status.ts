@@ -9,11 +9,26 @@ const TIMEOUT = 10;
 /** Above this number of pending actions the command prints "more than". */
 const MAX_COUNTED = 100;
 
+/** The members of `GET /readyz` that are displayed. */
+interface Ready {
+  policies: {
+    active: number;
+    policy_set: string | null;
+    offers: {
+      source: string;
+      commit: string | null;
+      taken: boolean;
+      applied_commit: string | null;
+      baseline: boolean;
+    }[];
+  };
+}
+
 export const status: Command = {
   summary: "show the service, the key, and what waits for approval",
   help: `usage: assent status [--json]
 
-Asks the service at ASSENT_URL whether it is ready. With a key, from "assent login" or ASSENT_API_KEY, it also shows what the
+Asks the service at ASSENT_URL whether it is ready, and which policies each source has offered and which are applied. With a key, from "assent login" or ASSENT_API_KEY, it also shows what the
 key is and may do, and how many actions that the key can see wait for approval.
 
 exits 0 when the service is ready and accepts the key, 1 when it rejects the key or is not ready, 5 when it cannot be
@@ -29,7 +44,7 @@ examples:
     const apiKey = availableKey(url);
     const service = createAssent({ url, apiKey, timeout: TIMEOUT, retries: 0 });
     return withServiceErrors(async () => {
-      await service.call("GET", "/readyz");
+      const { policies } = await service.call<Ready>("GET", "/readyz");
       const me = apiKey === null ? null : await service.call<Me>("GET", "/v1/me");
       const canRead = me?.scopes.includes("actions:read") === true;
       const page = canRead
@@ -37,12 +52,22 @@ examples:
         : null;
       const pending = page?.actions.length ?? null;
       if (values.json === true) {
-        io.out(JSON.stringify({ url, ready: true, me, pending, pending_is_lower_bound: page?.next_cursor != null }));
+        io.out(
+          JSON.stringify({
+            url,
+            ready: true,
+            me,
+            pending,
+            pending_is_lower_bound: page?.next_cursor != null,
+            policies,
+          }),
+        );
         return EXIT.ok;
       }
       io.out(`service   ${url} is ready`);
       if (me === null) {
         io.out('key       none; run "assent login" or set ASSENT_API_KEY');
+        for (const line of describePolicies(policies)) io.out(safe(line));
         return EXIT.ok;
       }
       const { name, agent_id: agent, expires_at: expiry } = me.key;
@@ -51,7 +76,21 @@ examples:
       io.out(`scopes    ${safe(me.scopes.join(" "))}`);
       if (pending !== null)
         io.out(`pending   ${page?.next_cursor == null ? pending : `more than ${MAX_COUNTED}`} waiting for approval`);
+      for (const line of describePolicies(policies)) io.out(safe(line));
       return EXIT.ok;
     });
   },
 };
+
+/** Returns a line for the active policies, and one for each source: what it offered last, and what of it is applied. */
+function describePolicies({ active, policy_set, offers }: Ready["policies"]): string[] {
+  return [
+    `policies  ${active} active, policy set ${policy_set?.slice(0, 12) ?? "none"}`,
+    ...offers.map(
+      ({ source, baseline, taken, commit, applied_commit: applied }) =>
+        `source    ${source}${baseline ? " (baseline)" : ""}: ${taken ? `${revision(commit)}applied` : `${revision(commit)}rejected; ${applied === null ? "its last valid policies stay" : `${revision(applied)}applied`}`}`,
+    ),
+  ];
+}
+
+const revision = (commit: string | null): string => (commit === null ? "" : `commit ${commit} `);

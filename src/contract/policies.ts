@@ -11,6 +11,8 @@ import type { PolicyTrials } from "./trials.ts";
 export interface Policies {
   /** Names of the configured policy sources. Policies from a source that is no longer configured have no owner. */
   readonly sources: readonly string[];
+  /** Names of the sources whose policies are the baseline. */
+  readonly baselines: readonly string[];
   /** Returns the active policy set. */
   current(): Promise<ActivePolicies>;
   /** Returns any policy set that was ever active; null for an unknown digest. */

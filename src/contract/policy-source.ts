@@ -13,13 +13,31 @@ export interface PolicyBundle {
   source: Record<string, string>;
 }
 
-/** The latest bundle of a source. */
+/** What a source offered last, and what of it is applied. */
 export interface PolicyOffer {
   /** Name of the source. */
   name: string;
-  /** Source as in `PolicyBundle`, such as kind and commit; empty if unknown. */
+  /** Whether its policies are the baseline. */
+  baseline: boolean;
+  /** The last content, as `source` of `PolicyBundle`, such as kind and commit; empty if unknown. */
   source: Readonly<Record<string, string>>;
+  /** Whether that content was accepted. If not, `applied` stays in effect. */
   accepted: boolean;
+  /** The content that was accepted last, and the policy set with it; null if none was. */
+  applied: { source: Readonly<Record<string, string>>; policy_set: string } | null;
+}
+
+/** What became of the content that a source offered. */
+export interface PolicyOutcome {
+  /** As in `PolicyBundle`. */
+  source: Readonly<Record<string, string>>;
+  /** Why it was rejected; empty if it was accepted. */
+  faults: readonly PolicyFault[];
+  /** Digests of the active set before and after. They are equal if it was rejected, or changed nothing. */
+  previous: string | null;
+  policy_set: string | null;
+  /** Whether this process recorded the outcome. False if it was known, from another process or from before a restart. */
+  isNew: boolean;
 }
 
 /** A fault in a policy file. Lines and columns start at 1. */
@@ -46,6 +64,11 @@ export class PolicySourceError extends Error {
 export interface PolicySource {
   readonly name: string;
   /**
+   * Whether its policies are the baseline: no other source and no suggested rule can replace them or their rules. Other
+   * sources are accepted only after every baseline source was.
+   */
+  readonly baseline?: boolean;
+  /**
    * Reads all policies. Rejects with `PolicySourceError` if any is invalid or unreadable; the last good set then stays
    * active. Any other error is a fault of the source itself: it aborts startup, and later causes a retry. Resolves to
    * null if another process handles this source.
@@ -53,6 +76,8 @@ export interface PolicySource {
   load(): Promise<PolicyBundle | null>;
   /** Calls `changed` when the content might have changed. Late or unnecessary calls are fine. Returns a function that stops watching. */
   watch?(changed: () => void): () => Promise<void>;
+  /** Is called with what became of the content that `load` returned, or failed to return. Must not throw. */
+  settled?(outcome: PolicyOutcome): void;
 }
 
 /** The active policy set, compared with the content of the sources. */
@@ -64,6 +89,6 @@ export interface PolicyState {
   stale_since: number | null;
   /** Source of the active set. */
   source: Readonly<Record<string, string>> | null;
-  /** Latest bundle of each configured source: the newest accepted by any process, or a later one that this process refused. */
+  /** What each configured source offered last to any process, and what of it is applied. */
   offers: readonly PolicyOffer[];
 }

@@ -3,7 +3,7 @@ import { Refusal } from "../contract/errors.ts";
 import type { Credential } from "../contract/host.ts";
 import { PreparationRequired, type LedgerTransaction } from "../contract/ledger.ts";
 import type { PlannedPolicySet, PolicyEdit } from "../contract/policies.ts";
-import { PolicySourceError, type PolicyBundle } from "../contract/policy-source.ts";
+import type { PolicyBundle } from "../contract/policy-source.ts";
 import type { PolicyRow, StorageReader } from "../contract/storage.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import { toActor } from "../domain/actor.ts";
@@ -23,6 +23,7 @@ import type { PolicyDocument } from "../domain/policy/policy-types.ts";
 import { listSuggestedTerms, resultsMeta, type SuggestedRuleTerms } from "../domain/suggested-rules.ts";
 import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";
+import { assertBaselineLoaded, findReplacedBySuggestions, refuseClashes, type SourceNames } from "./baseline.ts";
 import { recordPolicySet } from "./record-policy-set.ts";
 
 /** Returns the policy set after the edits, without storing it. An edit of null removes the policy. Throws PolicyCompileError. */
@@ -119,8 +120,30 @@ export function readBasis(reader: Pick<StorageReader, "meta">, sourceName: strin
 
 const MAX_FAULT_LENGTH = 1000;
 
-/** Records that a bundle of a source was rejected, and why. The active set does not change. */
-export function recordRefusal(tx: LedgerTransaction, source: Record<string, string>, faults: readonly string[]): void {
+const refusedMeta = (sourceName: string): string => `policy_source_refused:${sourceName}`;
+
+/** Returns the bundle that was rejected after the last accepted one, by any process; null if none was. */
+export async function readRefusedSource(
+  reader: Pick<StorageReader, "meta">,
+  sourceName: string,
+): Promise<Record<string, string> | null> {
+  const text = await reader.meta(refusedMeta(sourceName));
+  return text === null || text === "" ? null : (JSON.parse(text) as { source: Record<string, string> }).source;
+}
+
+/**
+ * Records that a bundle of a source was rejected, and why. The active set does not change. Resolves to false, and records
+ * nothing, if the same rejection is recorded already.
+ */
+export async function recordRefusal(
+  tx: LedgerTransaction,
+  sourceName: string,
+  source: Record<string, string>,
+  faults: readonly string[],
+): Promise<boolean> {
+  const refusal = canonicalText({ source, faults: sha256Hex(utf8(faults.join("\n"))) });
+  if ((await tx.meta(refusedMeta(sourceName))) === refusal) return false;
+  await tx.putMeta(refusedMeta(sourceName), refusal);
   const { digest, compiled } = tx.activePolicies;
   tx.record({
     type: "policy_set",
@@ -130,36 +153,65 @@ export function recordRefusal(tx: LedgerTransaction, source: Record<string, stri
     policy_set: digest,
     policy_count: compiled.document.policies.length,
     policies: null,
-    source: { ...source, refused: String(faults.length), fault: clipText(faults[0] ?? "", MAX_FAULT_LENGTH) },
+    source: {
+      ...source,
+      source: sourceName,
+      refused: String(faults.length),
+      fault: clipText(faults[0] ?? "", MAX_FAULT_LENGTH),
+    },
     changes: [],
     by: null,
   });
+  return true;
+}
+
+/** The effect of an accepted bundle. */
+export interface Activation {
+  digest: string;
+  /** Digest of the set that was active before. */
+  previous: string | null;
+  /** Policies that a baseline took over from the API or from other sources, and suggested ones that it deactivated. */
+  displaced: string[];
 }
 
 /**
  * Activates the bundle of a source in one transaction: stores new versions of changed policies and the set, records the
- * entry and changes the digest of the head. Resolves to the digest, or to null if another bundle than `basis` was
- * accepted last.
+ * entry and changes the digest of the head. Resolves to null if another bundle than `basis` was accepted last.
  */
 export async function activateBundle(
   tx: LedgerTransaction,
-  { newId, sources }: { newId(): string; sources: readonly string[] },
+  { newId, ...names }: SourceNames & { newId(): string },
   sourceName: string,
   bundle: PolicyBundle,
   by: Credential | null,
   basis?: { value: string | null },
-): Promise<string | null> {
+): Promise<Activation | null> {
   const lastAccepted = await readBasis(tx, sourceName);
   if (basis !== undefined && basis.value !== lastAccepted) return null;
   const confirmed = by === null ? null : await tx.confirm(by);
   const stored = new Map((await tx.policies()).map((row) => [row.name, row]));
-  refuseClashes(sourceName, sources, bundle, stored);
+  const wasRefused = (await readRefusedSource(tx, sourceName)) !== null;
+  await assertBaselineLoaded(tx, sourceName, names.baselines);
+  refuseClashes(sourceName, names, bundle, stored);
   const plan = await planVersions(tx, newId, sourceName, bundle, stored);
   const edits = new Map<string, PolicyEdit | null>(
     plan.map(({ row, document }) => [row.name, { version: row.latest_version, definition: document }]),
   );
+  const isBaseline = names.baselines.includes(sourceName);
+  const replaced = isBaseline ? findReplacedBySuggestions(tx, bundle) : [];
+  const takenOver = plan.filter(
+    ({ row: { managed_by, active_version }, isNew }) =>
+      isBaseline &&
+      !isNew &&
+      active_version !== null &&
+      managed_by !== sourceName &&
+      (managed_by === null || names.sources.includes(managed_by)),
+  );
   const dropped = [...stored.values()].filter(
-    (row) => row.managed_by === sourceName && row.active_version !== null && !edits.has(row.name),
+    (row) =>
+      row.active_version !== null &&
+      !edits.has(row.name) &&
+      (row.managed_by === sourceName || replaced.includes(row.name)),
   );
   for (const row of dropped) edits.set(row.name, null);
   const planned = planPolicySet(tx, edits);
@@ -167,8 +219,14 @@ export async function activateBundle(
   if (planned.digest === null) planned.text = canonicalText(planned.document as unknown as JsonValue);
   const digest = planned.digest ?? sha256Hex(utf8(planned.text));
   const changes: PolicyChange[] = [];
+  const result: Activation = {
+    digest,
+    previous: tx.activePolicies.digest,
+    displaced: [...takenOver.map(({ row }) => row.name), ...replaced],
+  };
   const offered = canonicalText({ digest, source: bundle.source });
   if (offered !== lastAccepted) await tx.putMeta(`policy_source:${sourceName}`, offered);
+  if (wasRefused) await tx.putMeta(refusedMeta(sourceName), "");
   if (digest === tx.activePolicies.digest) {
     // The policies are the same. Only the source that manages them changes.
     for (const { row } of plan) {
@@ -177,7 +235,7 @@ export async function activateBundle(
       changes.push(toPolicyChange({ ...row, managed_by: sourceName }, null));
     }
     await commitPolicySet(tx, { ...planned, digest }, bundle.source, confirmed, changes);
-    return digest;
+    return result;
   }
 
   for (const { row, isNew, changed, document, digest: definitionDigest } of plan) {
@@ -212,38 +270,7 @@ export async function activateBundle(
     changes.push(toPolicyChange({ ...row, active_version: null }, null));
   }
   await commitPolicySet(tx, { ...planned, digest }, bundle.source, confirmed, changes);
-  return digest;
-}
-
-/**
- * Throws PolicySourceError if a policy of the bundle is active and belongs to the API or another source. Policies of
- * sources that are no longer configured can be taken over.
- */
-function refuseClashes(
-  sourceName: string,
-  sources: readonly string[],
-  bundle: PolicyBundle,
-  stored: ReadonlyMap<string, PolicyRow>,
-): void {
-  const clashes = bundle.policies.filter(({ document }) => {
-    const row = stored.get(document.policy);
-    return (
-      row !== undefined &&
-      row.managed_by !== sourceName &&
-      row.active_version !== null &&
-      (row.managed_by === null || sources.includes(row.managed_by))
-    );
-  });
-  if (clashes.length === 0) return;
-  throw new PolicySourceError(
-    `${clashes.length} of its names belong to another source`,
-    clashes.map(({ document, origin }) => ({
-      file: origin,
-      line: null,
-      column: null,
-      message: `policy "${document.policy}" is active and managed by ${stored.get(document.policy)?.managed_by ?? "the API"}; rename one of the two`,
-    })),
-  );
+  return result;
 }
 
 interface PlannedVersion {

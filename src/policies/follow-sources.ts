@@ -5,7 +5,7 @@ import type { PolicyService } from "./policy-store.ts";
 
 const RETRY_MS = 5000;
 
-/** Loads the sources and watches them. Resolves to a function that stops watching. */
+/** Loads the sources, the baseline first, and watches them. Resolves to a function that stops watching. */
 export async function followSources(
   policies: PolicyService,
   sources: readonly PolicySource[],
@@ -19,7 +19,7 @@ export async function followSources(
     await policies.sync(source);
     const sync = (): void => {
       if (stopped) return;
-      running = policies.sync(source).catch((error: unknown) => {
+      running = syncWithDependents(source).catch((error: unknown) => {
         // The content is not the cause, but for example an unavailable store. So retry with the same content.
         log.error("the policies of a source could not be loaded; trying again", {
           source: source.name,
@@ -36,6 +36,13 @@ export async function followSources(
     const stop = source.watch?.(sync);
     if (stop !== undefined) stops.push(stop);
   }
+  /** Loads a source. After a baseline it also loads the sources that were rejected, perhaps for lack of it. */
+  async function syncWithDependents(source: PolicySource): Promise<void> {
+    await policies.sync(source);
+    if (source.baseline !== true || policies.isRejected(source.name)) return;
+    for (const other of sources)
+      if (other.baseline !== true && policies.isRejected(other.name)) await policies.sync(other);
+  }
   async function stopAll(): Promise<void> {
     stopped = true;
     for (const retry of retries) clearTimeout(retry);
@@ -43,7 +50,8 @@ export async function followSources(
     await running;
   }
   try {
-    for (const source of sources) await follow(source);
+    for (const source of [...sources].sort((a, b) => Number(b.baseline ?? false) - Number(a.baseline ?? false)))
+      await follow(source);
     await warnOfOrphans(policies, log);
   } catch (error) {
     // Earlier sources are already watched, which would keep the process from exiting.

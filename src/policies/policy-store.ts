@@ -1,4 +1,5 @@
 /** Activates the policies of sources and of the API. Each activation is a ledger entry. */
+import { isDeepStrictEqual } from "node:util";
 import type { ActivePolicies } from "../contract/active-policies.ts";
 import type { BacktestRange, BacktestReport } from "../contract/backtest.ts";
 import type { Credential, Logger } from "../contract/host.ts";
@@ -16,7 +17,15 @@ import { StorageError, type StorageReader } from "../contract/storage.ts";
 import type { PolicyTrials } from "../contract/trials.ts";
 import { findUnknownChannels } from "../domain/policy/check/unknown-channels.ts";
 import { explainCompileFault, PolicyCompileError } from "../domain/policy/compile/compile.ts";
-import { activateBundle, commitPolicySet, planPolicySetOrRefuse, readBasis, recordRefusal } from "./activate.ts";
+import {
+  activateBundle,
+  type Activation,
+  commitPolicySet,
+  planPolicySetOrRefuse,
+  readBasis,
+  readRefusedSource,
+  recordRefusal,
+} from "./activate.ts";
 import { type BacktestReader, reportShadowPolicy } from "./backtest.ts";
 import { checkBundle } from "./bundle.ts";
 import type { PolicySets } from "./policy-sets.ts";
@@ -29,6 +38,7 @@ interface PoliciesOptions {
   sets: PolicySets;
   visibleReads: BacktestReader;
   sources: readonly string[];
+  baselines: readonly string[];
   /** Names of the channels that the configuration has. */
   channels: readonly string[];
   ledger: Pick<Ledger, "transact">;
@@ -43,6 +53,8 @@ export interface PolicyService extends Policies {
   orphans(): Promise<string[]>;
   /** Loads a source and activates its policies. If it has faults, the last valid set stays active and `state` reports them. */
   sync(source: PolicySource): Promise<void>;
+  /** Returns true if the newest content of the source was rejected in this process. */
+  isRejected(sourceName: string): boolean;
 }
 
 /** Why the newest policies of a source are not active. */
@@ -52,8 +64,14 @@ interface Trouble {
   source: Record<string, string>;
 }
 
+/** An accepted bundle. */
+interface Accepted extends Activation {
+  bundle: PolicyBundle;
+}
+
 export class PolicyStore implements PolicyService {
   readonly sources: readonly string[];
+  readonly baselines: readonly string[];
   readonly trials: PolicyTrials;
   readonly plan = planPolicySetOrRefuse;
   readonly commit = commitPolicySet;
@@ -64,6 +82,7 @@ export class PolicyStore implements PolicyService {
   constructor(options: PoliciesOptions) {
     this.options = options;
     this.sources = options.sources;
+    this.baselines = options.baselines;
     this.trials = options.trials;
   }
 
@@ -94,9 +113,21 @@ export class PolicyStore implements PolicyService {
     by: Credential | null,
     basis?: { value: string | null },
   ): Promise<string | null> {
+    return (await this.activateBundle(sourceName, bundle, by, basis))?.digest ?? null;
+  }
+
+  isRejected(sourceName: string): boolean {
+    return this.trouble.has(sourceName);
+  }
+
+  private async activateBundle(
+    sourceName: string,
+    bundle: PolicyBundle,
+    by: Credential | null,
+    basis?: { value: string | null },
+  ): Promise<Activation | null> {
     checkBundle(sourceName, bundle);
-    const { newId, sources } = this.options;
-    return this.options.ledger.transact((tx) => activateBundle(tx, { newId, sources }, sourceName, bundle, by, basis));
+    return this.options.ledger.transact((tx) => activateBundle(tx, this.options, sourceName, bundle, by, basis));
   }
 
   async state(): Promise<PolicyState> {
@@ -135,13 +166,15 @@ export class PolicyStore implements PolicyService {
    * Loads and activates. If another process activated something newer meanwhile, the loaded content must not replace
    * it.
    */
-  private async offer(source: PolicySource): Promise<{ bundle: PolicyBundle; digest: string } | null> {
+  private async offer(source: PolicySource): Promise<Accepted | null> {
     for (let offers = 1; ; offers++) {
       const basis = { value: await readBasis(this.options.storage, source.name) };
       const bundle = await load(source);
       if (bundle === null) return null;
-      const digest = await this.activate(source.name, bundle, null, basis);
-      if (digest !== null) return { bundle, digest };
+      const activation = await this.activateBundle(source.name, bundle, null, basis).catch((error: unknown) => {
+        throw withSource(error, source.name, bundle.source);
+      });
+      if (activation !== null) return { ...activation, bundle };
       if (offers === OFFERS)
         throw new StorageError(
           "unavailable",
@@ -150,9 +183,18 @@ export class PolicyStore implements PolicyService {
     }
   }
 
-  private reportActivation(source: PolicySource, { bundle, digest }: { bundle: PolicyBundle; digest: string }): void {
+  private reportActivation(source: PolicySource, { bundle, digest, previous, displaced }: Accepted): void {
     const { log, channels } = this.options;
     log.info("policies are active", { source: source.name, policies: bundle.policies.length, policy_set: digest });
+    if (displaced.length > 0)
+      log.warn(
+        "the baseline replaced policies of others that have its names, or that were suggested in place of its rules",
+        {
+          source: source.name,
+          policies: displaced.join(", "),
+        },
+      );
+    source.settled?.({ source: bundle.source, faults: [], previous, policy_set: digest, isNew: previous !== digest });
     const unknown = findUnknownChannels(
       bundle.policies.map(({ document }) => document),
       channels,
@@ -168,26 +210,36 @@ export class PolicyStore implements PolicyService {
   /** Logs and records the faults of a source. Throws the error if it has another cause. */
   private async reportTrouble(source: PolicySource, error: unknown): Promise<void> {
     const { clock, log, ledger } = this.options;
-    const faults = faultsOf(source.name, error);
-    if (faults === null) throw error;
-    const before = this.trouble.get(source.name);
-    const from = error instanceof PolicySourceError ? error.source : {};
-    this.trouble.set(source.name, { since: before?.since ?? clock(), faults, source: from });
-    log.error(`policies were not taken: ${(error as Error).message}; the last good set stays`, {
-      source: source.name,
+    if (!(error instanceof PolicySourceError)) throw error;
+    const { name } = source;
+    const faults =
+      error.faults.length > 0 ? error.faults : [{ file: name, line: null, column: null, message: error.message }];
+    const before = this.trouble.get(name);
+    this.trouble.set(name, { since: before?.since ?? clock(), faults, source: error.source });
+    log.error(`policies were not taken: ${error.message}; the last good set stays`, {
+      source: name,
       faults: faults.map(formatFault),
     });
-    // Log each fault once, however often the source is checked.
-    if (JSON.stringify(before?.faults) === JSON.stringify(faults)) return;
-    await ledger.transact(async (tx) => recordRefusal(tx, { ...from, source: source.name }, faults.map(formatFault)));
+    // Record each rejection once, however often the source is checked.
+    if (isDeepStrictEqual([before?.faults, before?.source], [faults, error.source])) return;
+    const { isNew, digest } = await ledger.transact(async (tx) => ({
+      isNew: await recordRefusal(tx, name, error.source, faults.map(formatFault)),
+      digest: tx.activePolicies.digest,
+    }));
+    source.settled?.({ source: error.source, faults, previous: digest, policy_set: digest, isNew });
   }
 
   private async offerOf(name: string): Promise<PolicyOffer> {
-    const refused = this.trouble.get(name);
-    if (refused !== undefined) return { name, source: refused.source, accepted: false };
-    const taken = await readBasis(this.options.storage, name);
-    const { source = {} } = (taken === null ? {} : JSON.parse(taken)) as { source?: Record<string, string> };
-    return { name, source, accepted: taken !== null };
+    const { storage } = this.options;
+    const [refused, basis] = await Promise.all([readRefusedSource(storage, name), readBasis(storage, name)]);
+    const accepted = basis === null ? null : (JSON.parse(basis) as { digest: string; source: Record<string, string> });
+    return {
+      name,
+      baseline: this.baselines.includes(name),
+      source: refused ?? accepted?.source ?? {},
+      accepted: refused === null && accepted !== null,
+      applied: accepted === null ? null : { source: accepted.source, policy_set: accepted.digest },
+    };
   }
 }
 
@@ -203,14 +255,18 @@ async function load(source: PolicySource): Promise<PolicyBundle | null> {
   }
 }
 
-/** Returns the faults of the policies that a source offered; null if the error has another cause. */
-function faultsOf(source: string, error: unknown): PolicyFault[] | null {
+/** Returns the faults of a bundle as an error that names its source. Returns an error of another cause as it is. */
+function withSource(error: unknown, name: string, source: Record<string, string>): unknown {
   if (error instanceof PolicySourceError)
-    return error.faults.length > 0
-      ? error.faults
-      : [{ file: source, line: null, column: null, message: error.message }];
-  if (!(error instanceof PolicyCompileError)) return null;
-  return error.faults.map((fault) => ({ file: source, line: null, column: null, message: explainCompileFault(fault) }));
+    return new PolicySourceError(error.message, error.faults, { ...source, ...error.source });
+  if (!(error instanceof PolicyCompileError)) return error;
+  const faults = error.faults.map((fault) => ({
+    file: name,
+    line: null,
+    column: null,
+    message: explainCompileFault(fault),
+  }));
+  return new PolicySourceError(error.message, faults, source);
 }
 
 export function formatFault(fault: PolicyFault): string {

@@ -58,6 +58,8 @@ interface PartsOptions {
   storage: Storage;
   /** Names of the policy sources. */
   sources: readonly string[];
+  /** Those whose policies are the baseline. */
+  baselines: readonly string[];
   outbox: Outbox;
   /** Contributions of plugins that are selected by name. */
   declared: Declarations;
@@ -99,6 +101,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
     clock,
     log,
     sources: options.sources,
+    baselines: options.baselines,
     channels: Object.keys(config.channels),
     newId,
     ledger,

@@ -125,6 +125,7 @@ class ServiceRuntime implements Runtime {
         declared,
         groups,
         sources: contributions.policySources.map(({ name }) => name),
+        baselines: contributions.policySources.filter(({ baseline }) => baseline === true).map(({ name }) => name),
         outbox,
         instance,
         log,

@@ -359,6 +359,10 @@ describe("the system page", { skip: withoutBrowser }, () => {
       await notice.waitFor();
       assert.match((await notice.getByRole("listitem").textContent()) ?? "", /^\s*\S*good\.yaml, line 4\s*$/);
       await page.getByText("Ready: actions are decided.").waitFor();
+      await page
+        .getByRole("row", { name: /^policy-files/ })
+        .getByText("rejected")
+        .waitFor();
     } finally {
       await console_.close();
       rmSync(folder, { recursive: true, force: true });

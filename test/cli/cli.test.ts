@@ -181,7 +181,10 @@ describe("against a running service", () => {
     assert.match(known.out, /^service {3}\S+ is ready\nkey {7}[^\n]+\nscopes {4}[^\n]*actions:submit/);
     const admin = JSON.parse((await as(keys.admin, ["status", "--json"])).out) as { ready: boolean; pending: number };
     assert.deepEqual([admin.ready, typeof admin.pending], [true, "number"]);
-    assert.match((await as("", ["status"])).out, /key {7}none; run "assent login" or set ASSENT_API_KEY\n/);
+    assert.match(
+      (await as("", ["status"])).out,
+      /key {7}none; run "assent login" or set ASSENT_API_KEY\npolicies {2}\d+ active, policy set [0-9a-f]{12}\nsource {4}policy-files: applied\n/,
+    );
     assert.equal((await as("assent_wrong", ["status"])).code, EXIT.failure);
     Object.assign(process.env, { ASSENT_URL: "http://127.0.0.1:9" });
     assert.equal((await assentHere("status")).code, EXIT.unreachable);

@@ -141,7 +141,7 @@ async function source(
   options: { path?: string; recursive: boolean } = { recursive: false },
 ): Promise<PolicySource> {
   const host = { config: defaultConfig({ data: "/nowhere", policies: path }) } as unknown as Host;
-  const brought = await policyFiles.setup?.(host, { watch: false, poll_seconds: 2, ...options });
+  const brought = await policyFiles.setup?.(host, { watch: false, poll_seconds: 2, baseline: false, ...options });
   return brought?.policySources?.[0] as PolicySource;
 }
 

@@ -6,6 +6,7 @@ import type { PolicyDocument, PolicySetMember } from "../../domain/policy/policy
 import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
 import { checkPolicyFolder } from "../../policies/folder.ts";
 import { backtest } from "../../policies/backtest.ts";
+import { type DatedReport, renderBacktestMarkdown } from "../../policies/backtest-markdown.ts";
 import { createBacktestReader } from "../../storage/visible-reads.ts";
 import { CommandError, EXIT, parseChoice, parse, usage, type Output } from "../command.ts";
 import { availableKey } from "../credentials.ts";
@@ -13,7 +14,7 @@ import { REQUEST_TIMEOUT, withServiceErrors } from "../remote.ts";
 import { configFrom } from "../serve.ts";
 import { assertCurrent, withStore } from "../with-store.ts";
 import { withStatus } from "../status.ts";
-import { renderBacktestMarkdown, renderBacktestText, type Result } from "./backtest-report.ts";
+import { renderBacktestText } from "./backtest-report.ts";
 import { assertNoFaults, FOLDER_OPTIONS, policyFolderArgument, folderOptions } from "./folder-argument.ts";
 
 const DAY = 86_400_000;
@@ -78,7 +79,7 @@ async function backtestStore(
   span: Span,
   file: string | undefined,
   io: Output,
-): Promise<Result> {
+): Promise<DatedReport> {
   return withStore(configFrom(process.env, file), { readOnly: true }, async (storage) => {
     await assertCurrent(storage);
     const candidates = documents.map((definition) => ({ policy: definition.policy, version: 1, definition }));
@@ -122,13 +123,13 @@ async function backtestService(
   policies: readonly { document: PolicyDocument; path: string }[],
   { since, until, limit, examples }: Span,
   io: Output,
-): Promise<Result> {
+): Promise<DatedReport> {
   const apiKey = availableKey(url);
   if (apiKey === null) throw usage("set ASSENT_API_KEY to a key with the scope replay:run, or log in with one");
   const yaml = renderPolicies(policies);
   const client = createAssent({ url, apiKey, timeout: REQUEST_TIMEOUT });
   const span = { since: toRfc3339(since), until: toRfc3339(until) };
-  const total: Result = {
+  const total: DatedReport = {
     ...span,
     evaluated: 0,
     flipped: 0,
@@ -144,8 +145,8 @@ async function backtestService(
   return withStatus(io, async (say) => {
     let before: number | null = null;
     do {
-      const part: Result = await withServiceErrors(() =>
-        client.call<Result>("POST", "/v1/replay", {
+      const part: DatedReport = await withServiceErrors(() =>
+        client.call<DatedReport>("POST", "/v1/replay", {
           ...span,
           yaml,
           replace_sources: true,
@@ -174,7 +175,7 @@ function progressText(decisions: number): string {
   return `${decisions} decisions evaluated`;
 }
 
-function add(total: Result, part: Result, examples: number): void {
+function add(total: DatedReport, part: DatedReport, examples: number): void {
   for (const name of ["evaluated", "flipped", "otherwise", "erased", "unrecorded", "altered", "unlisted"] as const)
     total[name] += part[name];
   for (const { policy, limit, decisions } of part.counted) {

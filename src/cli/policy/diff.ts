@@ -1,12 +1,12 @@
 /** `assent policy diff`: compares the rules and effects of two folders or git revisions. */
 import { statSync } from "node:fs";
 import type { PolicyChange } from "../../domain/policy/diff/diff.ts";
-import { diffPolicySets, type SetChange, type SetDiff } from "../../domain/policy/diff/set-diff.ts";
+import { diffPolicySets, type SetDiff } from "../../domain/policy/diff/set-diff.ts";
+import { renderDiffMarkdown, renderDiffTotals } from "../../policies/diff-markdown.ts";
 import { loadPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { EXIT, colour, parseChoice, parse, safe, usage, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
 import { assertNoFaults, DEFAULT_FOLDER, FOLDER_OPTIONS, folderOptions } from "./folder-argument.ts";
-import { markdownCell } from "./markdown.ts";
 import { loadRevision, parseRevision } from "./revision.ts";
 
 export const diff: Verb = {
@@ -62,7 +62,7 @@ examples:
     );
     if (format === "json")
       io.out(JSON.stringify({ before: a, after: b, equal: difference.policies.length === 0, ...difference }));
-    else io.out(format === "markdown" ? markdown(difference) : text(difference, io));
+    else io.out(format === "markdown" ? renderDiffMarkdown(difference) : text(difference, io));
     return values["exit-code"] === true && difference.policies.length > 0 ? EXIT.failure : EXIT.ok;
   },
 };
@@ -83,26 +83,6 @@ const SIGNS: Readonly<Record<PolicyChange["kind"], string>> = {
 };
 const TINTS = { "+": "green", "-": "red", "~": "yellow" } as const;
 
-function totals({ policies, rules }: SetDiff): string {
-  const count = (kind: SetChange["kind"]): number => policies.filter((change) => change.kind === kind).length;
-  const parts = [
-    [count("policy_added"), "policies added"],
-    [count("policy_removed"), "policies removed"],
-    [count("policy_changed"), "policies changed"],
-    [rules.added, "rules added"],
-    [rules.removed, "rules removed"],
-    [rules.changed, "rules changed"],
-    [rules.moved, "rules moved"],
-  ] as const;
-  return parts
-    .filter(([number]) => number > 0)
-    .map(
-      ([number, what]) =>
-        `${number} ${number === 1 ? what.replace("policies", "policy").replace("rules", "rule") : what}`,
-    )
-    .join(", ");
-}
-
 function text(difference: SetDiff, io: Output): string {
   if (difference.policies.length === 0) return "the policies are the same";
   const lines = difference.policies.flatMap(({ kind, changes, summary }) => {
@@ -114,35 +94,5 @@ function text(difference: SetDiff, io: Output): string {
       ),
     ];
   });
-  return [...lines, totals(difference)].join("\n");
-}
-
-const WORDS: Readonly<Record<PolicyChange["kind"], string>> = {
-  policy_changed: "policy changed",
-  limit_added: "limit added",
-  limit_removed: "limit removed",
-  limit_changed: "limit changed",
-  rule_added: "rule added",
-  rule_removed: "rule removed",
-  rule_changed: "rule changed",
-  rule_moved: "rule moved",
-};
-
-/** Renders the difference. Text of policies is in code spans, so that it cannot become markup. */
-function markdown(difference: SetDiff): string {
-  if (difference.policies.length === 0) return "### No rule changes\n\nThe policies are the same.";
-  const sections = difference.policies.flatMap(({ policy, summary, changes }) => [
-    "",
-    `#### ${markdownCell(policy)}`,
-    "",
-    markdownCell(summary),
-    "",
-    "| change | rule | what |",
-    "|---|---|---|",
-    ...changes.map(
-      (change) =>
-        `| ${WORDS[change.kind]} | ${change.rule === null ? "" : markdownCell(change.rule)} | ${markdownCell(change.summary)} |`,
-    ),
-  ]);
-  return [`### Policies: ${totals(difference)}`, ...sections].join("\n");
+  return [...lines, renderDiffTotals(difference)].join("\n");
 }

@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
@@ -55,7 +57,7 @@ const ready = async () =>
   (await call("GET", "/readyz")).body.policies as {
     source: { kind: string; commit?: string } | null;
     stale_since: string | null;
-    offers: { source: string; commit: string | null; taken: boolean }[];
+    offers: { source: string; commit: string | null; taken: boolean; applied_commit: string | null }[];
     faults: { file: string; line: number | null }[];
   };
 
@@ -68,6 +70,40 @@ async function until<T>(what: string, look: () => Promise<T>, good: (value: T) =
   );
 }
 const becomes = (effect: string): Promise<string> => until(effect, decide, (value) => value === effect);
+
+/** Looks like the part of GitHub's API that the plugin uses. */
+async function startGithub() {
+  const received: { path: string; token: string | undefined; body: Record<string, unknown> }[] = [];
+  let taken = 0;
+  const answers: number[] = [];
+  let usual = 201;
+  const server = createServer((request, response) => {
+    let text = "";
+    request.on("data", (chunk: Buffer) => (text += chunk.toString("utf8")));
+    request.on("end", () => {
+      const body = JSON.parse(text) as Record<string, unknown>;
+      received.push({ path: request.url ?? "", token: request.headers.authorization, body });
+      response.writeHead(answers.shift() ?? usual, { "content-type": "application/json" }).end("{}");
+    });
+  });
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    /** Answers the next request with 502. */
+    failOnce: () => answers.push(502),
+    deny: () => (usual = 401),
+    /** Resolves to the next requests. */
+    async requests(count: number) {
+      const next = await eventually(
+        async () => (received.length >= taken + count ? received.slice(taken, taken + count) : undefined),
+        () => `GitHub received only ${JSON.stringify(received.slice(taken))}`,
+      );
+      taken += count;
+      return next;
+    },
+    stop: () => new Promise<void>((done) => server.close(() => done())),
+  };
+}
 
 describe("policy-git", () => {
   for (const [name, serve] of [
@@ -140,8 +176,14 @@ describe("policy-git", () => {
     });
     const stale = await until("a fault", ready, ({ stale_since }) => stale_since !== null);
     assert.deepEqual([stale.faults[0]?.file, stale.faults[0]?.line, stale.source?.commit], ["q.yaml", 3, good]);
-    const offered = (commit: string, taken: boolean): object => ({ source: "policy-git", commit, taken });
-    assert.deepEqual(stale.offers.at(-1), offered(bad, false));
+    const offered = (commit: string, applied_commit = commit): object => ({
+      source: "policy-git",
+      commit,
+      taken: commit === applied_commit,
+      applied_commit,
+      baseline: false,
+    });
+    assert.deepEqual(stale.offers.at(-1), offered(bad, good));
     assert.equal(await decide(), "allow");
     repository.commit({
       "q.yaml": null,
@@ -156,10 +198,10 @@ describe("policy-git", () => {
     execFileSync("rm", [join(root, "work", "link.yaml")]);
     const mended = repository.commit({});
     await becomes("deny");
-    assert.deepEqual([(await ready()).stale_since, (await ready()).offers.at(-1)], [null, offered(mended, true)]);
+    assert.deepEqual([(await ready()).stale_since, (await ready()).offers.at(-1)], [null, offered(mended)]);
     const nothing = repository.commit({ "notes.txt": "no policy" });
     const { source } = await until("a commit that changes no policy", ready, ({ offers }) =>
-      isDeepStrictEqual(offers.at(-1), offered(nothing, true)),
+      isDeepStrictEqual(offers.at(-1), offered(nothing)),
     );
     assert.equal(source?.commit, mended, "decisions name the commit that made the set");
     const sets = (await call("GET", "/v1/events/page?type=policy_set&limit=100")).body.events as {
@@ -298,6 +340,88 @@ describe("policy-git", () => {
     await becomes("require_approval");
   });
 
+  test("loads a full ref and a full commit id", async () => {
+    const first = repository.commit({ "p.yaml": rule("allow") });
+    repository.git("push", "--quiet", "origin", "HEAD:refs/environments/production");
+    repository.commit({ "p.yaml": rule("deny") });
+    for (const ref of ["refs/environments/production", first]) {
+      await start({ url: `file://${repository.bare}`, ref });
+      assert.equal(await decide(), "allow");
+      assert.equal((await ready()).source?.commit, first);
+      await (service as Service).close();
+    }
+    for (const [ref, message] of [
+      ["refs/heads/nothing", 'the repository has no ref \\"refs/heads/nothing\\"'],
+      ["0".repeat(39) + "1", "the repository has no commit 0000"],
+    ] as const) {
+      await start({ url: `file://${repository.bare}`, ref });
+      assert.ok(
+        (service as Service).logged.some((line) => line.includes(message)),
+        (service as Service).logged.join(),
+      );
+      assert.equal(await decide(), "deny");
+      await (service as Service).close();
+    }
+    service = null;
+  });
+
+  test("follows several repositories, and reports to GitHub what became of their commits", async () => {
+    const github = await startGithub();
+    const token = "github-s3cret";
+    try {
+      const team = makeRepository(join(root, "team"));
+      const first = repository.commit({ "p.yaml": rule("deny", "guard").replace("tool: t", "tool: forbidden") });
+      team.commit({ "p.yaml": rule("allow", "team-rules") });
+      await start({
+        url: `file://${repository.bare}`,
+        baseline: true,
+        repositories: [
+          {
+            name: "team",
+            url: `file://${team.bare}`,
+            interval_seconds: 1,
+            github: { repository: "acme/team", token, api_url: github.url },
+          },
+        ],
+      });
+      assert.equal(await decide(), "allow");
+      const [status, comment] = await github.requests(2);
+      assert.match(status?.path ?? "", /^\/repos\/acme\/team\/statuses\/[0-9a-f]{40}$/);
+      assert.equal(status?.token, `Bearer ${token}`);
+      assert.deepEqual([status?.body["state"], status?.body["context"]], ["success", "assent/policies"]);
+      assert.match(
+        String(status?.body["description"]),
+        /^applied as policy set [0-9a-f]{12}: 1 policy added, 1 rule added$/,
+      );
+      assert.match(comment?.path ?? "", /^\/repos\/acme\/team\/commits\/[0-9a-f]{40}\/comments$/);
+      for (const part of ["## Policies applied", "### Policies: 1 policy added", "`team-rules`", "past decision"])
+        assert.ok(String(comment?.body["body"]).includes(part), String(comment?.body["body"]));
+      github.failOnce();
+      const bad = team.commit({ "q.yaml": rule("allow", "guard") });
+      const [failed, retried, rejected] = await github.requests(3);
+      assert.deepEqual(failed?.body, retried?.body);
+      assert.deepEqual([retried?.path, retried?.body["state"]], [`/repos/acme/team/statuses/${bad}`, "failure"]);
+      assert.match(
+        String(rejected?.body["body"]),
+        /## Policies rejected[^]*`q\.yaml@[0-9a-f]{40}` `policy "guard" belongs to the baseline/,
+      );
+      assert.deepEqual(
+        (await ready()).offers.filter(({ source }) => source === "policy-git").map(({ commit }) => commit),
+        [first],
+      );
+      github.deny();
+      team.commit({ "q.yaml": null });
+      await until(
+        "the log line",
+        async () => (service as Service).logged.join("\n"),
+        (log) => log.includes("GitHub answered 401"),
+      );
+      assert.ok(!(service as Service).logged.join("\n").includes(token));
+    } finally {
+      await github.stop();
+    }
+  });
+
   test("invalid options abort startup, and the error names the key", async () => {
     for (const [options, message] of [
       [{ url: "ext::sh -c touch% x" }, /is not the address of a repository/],
@@ -306,6 +430,11 @@ describe("policy-git", () => {
       [{ url: "https://x.example/y", ssh_key_file: "/k" }, /option "ssh_key_file": only ssh takes one/],
       [{ url: "file:///x", ref: "--exec=x" }, /option "ref"/],
       [{ url: "file:///x", branch: "main" }, /option "branch"/],
+      [{ url: "file:///x", github: { repository: "a/b" } }, /option "github": give either token or token_file/],
+      [
+        { url: "file:///x", github: { repository: "a/b", token: "t", api_url: "http://example.com" } },
+        /option "github.api_url"/,
+      ],
     ] as const)
       await assert.rejects(start(options), message);
   });

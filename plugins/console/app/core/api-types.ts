@@ -2018,6 +2018,8 @@ export interface Policy {
   mode: "enforce" | "shadow";
   /** Policy source that manages it; null when the API does. */
   managed_by: string | null;
+  /** Whether it is part of the baseline, whose rules no other policy can replace. */
+  baseline: boolean;
   status: "active" | "inactive";
   active_version: number | null;
   latest_version: number;
@@ -3620,6 +3622,8 @@ export interface Api {
         mode: "enforce" | "shadow";
         /** Policy source that manages it; null when the API does. */
         managed_by: string | null;
+        /** Whether it is part of the baseline, whose rules no other policy can replace. */
+        baseline: boolean;
         status: "active" | "inactive";
         active_version: number | null;
         latest_version: number;

@@ -1,6 +1,11 @@
 import { Badge } from "../ui/elements.tsx";
 
-/** Renders what manages a policy: the API, or a source such as a folder or a repository. */
-export function Managed({ policy }: { policy: { managed_by: string | null } }) {
-  return policy.managed_by === null ? <span class="quiet">API</span> : <Badge value={policy.managed_by} />;
+/** Renders what manages a policy: the API, or a source such as a folder or a repository. Marks the baseline. */
+export function Managed({ policy }: { policy: { managed_by: string | null; baseline: boolean } }) {
+  if (policy.managed_by === null) return <span class="quiet">API</span>;
+  return (
+    <>
+      <Badge value={policy.managed_by} /> {policy.baseline ? <Badge value="baseline" /> : null}
+    </>
+  );
 }

@@ -13,8 +13,18 @@ export interface Check {
   [figure: string]: unknown;
 }
 
+/** What a policy source offered last, and what of it is applied. Without commits if it is not a repository. */
+export interface Offer {
+  source: string;
+  commit: string | null;
+  taken: boolean;
+  applied_commit: string | null;
+  baseline: boolean;
+}
+
 interface PolicyCheck extends Check {
   policy_set: string | null;
+  offers: Offer[];
   stale_since: string | null;
   faults: { file: string; line: number | null }[];
 }

@@ -7,7 +7,7 @@ import { useLoad } from "../ui/hooks.ts";
 import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
 import { Card } from "../ui/section.tsx";
 import { Holds } from "./holds.tsx";
-import { type Check, listChecks, POLL_MS, type Ready, useReadiness } from "./readiness.ts";
+import { type Check, listChecks, type Offer, POLL_MS, type Ready, useReadiness } from "./readiness.ts";
 import { CREDENTIAL_TYPES, TEXTS, TIMELINE_TYPES } from "./strings.ts";
 
 export function System() {
@@ -16,6 +16,7 @@ export function System() {
     <Page title={TEXTS.title} side={<span class="quiet">{TEXTS.every(POLL_MS / 1000)}</span>}>
       <Problem error={error} />
       {ready === null ? error === null ? <Loading what="the state of the service" /> : null : <State ready={ready} />}
+      {ready === null ? null : <Sources offers={ready.policies.offers} />}
       <Holds />
       <Versions policySet={ready?.policies.policy_set ?? null} at={at} />
       <Card id="timeline" title={TEXTS.timeline}>
@@ -71,6 +72,40 @@ function State({ ready }: { ready: Ready }) {
       </Table>
     </>
   );
+}
+
+/** Lists the policy sources: the newest revision of each, and the one that is applied. */
+function Sources({ offers }: { offers: readonly Offer[] }) {
+  if (offers.length === 0) return null;
+  return (
+    <Card id="sources" title={TEXTS.sources}>
+      <Table label={TEXTS.sources} head={TEXTS.sourceHead}>
+        {offers.map(({ source, commit, taken, applied_commit, baseline }) => (
+          <tr key={source}>
+            <td>
+              <strong>
+                <Text value={source} />
+              </strong>{" "}
+              {baseline ? <Badge value={TEXTS.baseline} /> : null}
+            </td>
+            <td>
+              <Badge value={taken ? "active" : "failed"} label={taken ? TEXTS.applied : TEXTS.rejected} />
+            </td>
+            <td data-label="Newest">
+              <Revision commit={commit} />
+            </td>
+            <td data-label="Applied">
+              <Revision commit={applied_commit} />
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </Card>
+  );
+}
+
+function Revision({ commit }: { commit: string | null }) {
+  return commit === null ? <span class="quiet">{TEXTS.noCommit}</span> : <Hash value={commit} />;
 }
 
 /** Returns the check's numbers, whatever the service adds: "applied 4, known 4". */

@@ -1,7 +1,7 @@
 /** Escapes untrusted text for Markdown. */
-import { safe } from "../command.ts";
+import { replaceControls } from "../domain/text.ts";
 
 /** Returns the text as a code span that is safe inside a table cell, so that none of it becomes markup. */
 export function markdownCell(value: string): string {
-  return `\`${safe(value).replaceAll("`", "'").replaceAll("|", "\\|")}\``;
+  return `\`${replaceControls(value).replaceAll("`", "'").replaceAll("|", "\\|")}\``;
 }

@@ -1,0 +1,97 @@
+/** Protects the policies of baseline sources from all other policies. */
+import type { LedgerTransaction } from "../contract/ledger.ts";
+import { PolicySourceError, type PolicyBundle, type PolicyFault } from "../contract/policy-source.ts";
+import type { PolicyRow, StorageReader } from "../contract/storage.ts";
+import type { PolicyDocument, PolicySetDocument } from "../domain/policy/policy-types.ts";
+
+/** Names of the configured sources, and which of them are the baseline. */
+export interface SourceNames {
+  sources: readonly string[];
+  baselines: readonly string[];
+}
+
+/** Returns true for an active policy that a baseline source manages. */
+export function isBaselinePolicy(
+  { managed_by, active_version }: Pick<PolicyRow, "managed_by" | "active_version">,
+  baselines: readonly string[],
+): boolean {
+  return active_version !== null && managed_by !== null && baselines.includes(managed_by);
+}
+
+/** Returns true if the document is a suggested policy that would replace a rule of one of these policies. */
+function replacesRuleOf({ suggested }: PolicyDocument, policies: { has(name: string): boolean }): boolean {
+  return suggested !== undefined && policies.has(suggested.in_place_of.policy);
+}
+
+/**
+ * Throws PolicySourceError for a bundle that does not come from a baseline source, while a baseline source was never
+ * accepted: without it, the allowing rules of the bundle would decide alone.
+ */
+export async function assertBaselineLoaded(
+  reader: Pick<StorageReader, "meta">,
+  sourceName: string,
+  baselines: readonly string[],
+): Promise<void> {
+  if (baselines.includes(sourceName)) return;
+  for (const name of baselines)
+    if ((await reader.meta(`policy_source:${name}`)) === null)
+      throw new PolicySourceError(
+        `the baseline of the source "${name}" is not loaded yet; the policies of "${sourceName}" are loaded after it`,
+      );
+}
+
+/**
+ * Throws PolicySourceError if a policy of the bundle is active and belongs to the API or another source, or would replace
+ * a rule of the baseline. A baseline takes names over from all but other baselines. Policies of sources that are no longer
+ * configured can be taken over.
+ */
+export function refuseClashes(
+  sourceName: string,
+  { sources, baselines }: SourceNames,
+  bundle: PolicyBundle,
+  stored: ReadonlyMap<string, PolicyRow>,
+): void {
+  const isBaseline = baselines.includes(sourceName);
+  const protectedNames = new Set(
+    [...stored.values()]
+      .filter((row) => row.managed_by !== sourceName && isBaselinePolicy(row, baselines))
+      .map(({ name }) => name),
+  );
+  const faults: PolicyFault[] = [];
+  for (const { document, origin } of bundle.policies) {
+    const fault = (message: string): number => faults.push({ file: origin, line: null, column: null, message });
+    const name = document.policy;
+    const row = stored.get(name);
+    const isTaken =
+      row !== undefined &&
+      row.active_version !== null &&
+      row.managed_by !== sourceName &&
+      (row.managed_by === null || sources.includes(row.managed_by));
+    if (protectedNames.has(name))
+      fault(`policy "${name}" belongs to the baseline of "${row?.managed_by ?? ""}"; choose another name`);
+    else if (isTaken && !isBaseline)
+      fault(`policy "${name}" is active and managed by ${row.managed_by ?? "the API"}; rename one of the two`);
+    if (replacesRuleOf(document, protectedNames))
+      fault(
+        `policy "${name}" would allow actions in place of a rule of the baseline policy "${document.suggested?.in_place_of.policy ?? ""}"`,
+      );
+  }
+  if (faults.length > 0)
+    throw new PolicySourceError(
+      `${faults.length} of its policies belong to another source, or replace rules of the baseline`,
+      faults,
+      bundle.source,
+    );
+}
+
+/** Returns the names of active suggested policies of others that replace rules of a baseline bundle. */
+export function findReplacedBySuggestions(
+  tx: Pick<LedgerTransaction, "activePolicies">,
+  bundle: PolicyBundle,
+): string[] {
+  const names = new Set(bundle.policies.map(({ document }) => document.policy));
+  const { policies }: PolicySetDocument = tx.activePolicies.compiled.document;
+  return policies
+    .filter(({ policy, definition }) => !names.has(policy) && replacesRuleOf(definition, names))
+    .map(({ policy }) => policy);
+}

@@ -1,0 +1,152 @@
+/** The policies of a baseline source: no other source and no suggested rule can replace them or their rules. */
+import assert from "node:assert/strict";
+import { afterEach, test } from "node:test";
+import type { PolicyDocument } from "../../src/domain/policy/policy-types.ts";
+import { definePlugin, type PolicyOutcome, type PolicySource, PolicySourceError } from "../../src/plugin.ts";
+import { policy, rule } from "../support/policy.ts";
+import { ALLOWED, startService, type Service } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+
+const GUARD = policy("guard", [rule("large", "require_approval", { when: "params.amount > 1000" })]);
+const ALLOW = (name: string): PolicyDocument => policy(name, [rule("all", "allow")]);
+const INSTEAD = policy(
+  "instead",
+  [rule("large ones", "allow", { tool: "stripe", operation: "refund", agent: "support-bot" })],
+  {
+    suggested: { in_place_of: { policy: "guard", rule: "large" } },
+  },
+);
+
+/** A source whose content a test changes. */
+class TestSource implements PolicySource {
+  readonly name: string;
+  readonly baseline: boolean;
+  policies: PolicyDocument[] | null = null;
+  readonly outcomes: PolicyOutcome[] = [];
+  private changed: () => void = () => undefined;
+
+  constructor(name: string, baseline: boolean) {
+    this.name = name;
+    this.baseline = baseline;
+  }
+
+  async load() {
+    const source = {
+      kind: "test",
+      commit: `${this.name}-${this.policies?.map((each) => each.policy).join() ?? "none"}`,
+    };
+    if (this.policies === null) throw new PolicySourceError("it cannot be reached", [], source);
+    return { policies: this.policies.map((document) => ({ document, origin: this.name })), source };
+  }
+
+  watch(changed: () => void) {
+    this.changed = changed;
+    return async () => undefined;
+  }
+
+  settled(outcome: PolicyOutcome): void {
+    this.outcomes.push(outcome);
+  }
+
+  /** Offers other policies, and resolves to the outcome. */
+  async offer(policies: PolicyDocument[] | null): Promise<PolicyOutcome> {
+    const before = this.outcomes.length;
+    this.policies = policies;
+    this.changed();
+    await until("the outcome", async () => this.outcomes.length > before);
+    return this.outcomes[before] as PolicyOutcome;
+  }
+}
+
+let service: Service | null = null;
+afterEach(async () => {
+  await service?.close();
+  service = null;
+});
+
+async function start(team: PolicyDocument[], base: PolicyDocument[] | null) {
+  // The team is configured first, and loaded after the baseline anyway.
+  const sources = { team: new TestSource("team", false), base: new TestSource("base", true) };
+  sources.team.policies = team;
+  sources.base.policies = base;
+  const plugin = definePlugin({ name: "sources", setup: () => ({ policySources: Object.values(sources) }) });
+  service = await startService({
+    plugins: [{ plugin, options: {}, origin: "sources" }],
+    pluginOptions: { "policy-files": { path: "/nonexistent" } },
+  });
+  return sources;
+}
+
+const call = (method: string, path: string, body?: unknown) =>
+  (service as Service).call(method, path, { key: (service as Service).admin, ...(body === undefined ? {} : { body }) });
+const messages = ({ faults }: PolicyOutcome): string[] => faults.map(({ message }) => message);
+const active = async (): Promise<unknown> =>
+  ((await call("GET", "/v1/policies?status=active")).body.policies as Record<string, unknown>[])
+    .map(({ name, managed_by, baseline }) => [name, managed_by, baseline])
+    .sort();
+
+test("other sources are accepted only after the baseline", async () => {
+  const { base, team } = await start([ALLOW("team-rules")], null);
+  assert.deepEqual(await active(), []);
+  assert.match(messages(team.outcomes[0] as PolicyOutcome)[0] ?? "", /baseline of the source "base" is not loaded yet/);
+  assert.equal((await service!.call("POST", "/v1/actions", { body: ALLOWED })).body.decision, "deny");
+  await base.offer([GUARD]);
+  await until("the team's policies", async () => team.outcomes.at(-1)?.faults.length === 0);
+  assert.deepEqual(await active(), [
+    ["guard", "base", true],
+    ["team-rules", "team", false],
+  ]);
+  assert.equal((await service!.call("POST", "/v1/actions", { body: ALLOWED })).body.decision, "allow");
+});
+
+test("a team cannot take the name of a baseline policy, and the baseline takes names over", async () => {
+  const { base, team } = await start([ALLOW("team-rules"), ALLOW("later")], [GUARD]);
+  const refused = await team.offer([ALLOW("team-rules"), ALLOW("guard")]);
+  assert.deepEqual(messages(refused), ['policy "guard" belongs to the baseline of "base"; choose another name']);
+  assert.deepEqual([refused.isNew, refused.previous === refused.policy_set], [true, true]);
+  const taken = await base.offer([GUARD, policy("later", [rule("nothing", "deny", { tool: "mail" })])]);
+  assert.deepEqual([messages(taken), taken.isNew], [[], true]);
+  assert.deepEqual(await active(), [
+    ["guard", "base", true],
+    ["later", "base", true],
+    ["team-rules", "team", false],
+  ]);
+  const ready = (await call("GET", "/readyz")).body.policies.offers as { source: string }[];
+  assert.deepEqual(
+    ready.filter(({ source }) => source !== "policy-files"),
+    [
+      {
+        source: "team",
+        commit: "team-team-rules,guard",
+        taken: false,
+        applied_commit: "team-team-rules,later",
+        baseline: false,
+      },
+      { source: "base", commit: "base-guard,later", taken: true, applied_commit: "base-guard,later", baseline: true },
+    ],
+  );
+  await service!.restart();
+  assert.equal(base.outcomes.at(-1)?.isNew, false, "nothing is new after a restart");
+});
+
+test("no suggested policy replaces a rule of the baseline: not from a source, not from the API, and none from before", async () => {
+  const { base, team } = await start(
+    [ALLOW("team-rules")],
+    [policy("other", [rule("nothing", "deny", { tool: "x" })])],
+  );
+  const create = await call("POST", "/v1/policies?activate=true", { ...INSTEAD, mode: "shadow" });
+  assert.equal(create.status, 201);
+  const displaced = await base.offer([GUARD]);
+  assert.deepEqual(messages(displaced), []);
+  assert.deepEqual(await active(), [
+    ["guard", "base", true],
+    ["team-rules", "team", false],
+  ]);
+  const again = await call("POST", "/v1/policies/instead/activate", {});
+  assert.deepEqual([again.status, again.body.code], [409, "POLICY_MANAGED"]);
+  assert.match(again.body.detail, /in place of a rule of "guard", which is part of the baseline/);
+  const refused = await team.offer([ALLOW("team-rules"), { ...INSTEAD, policy: "instead-2" }]);
+  assert.deepEqual(messages(refused), [
+    'policy "instead-2" would allow actions in place of a rule of the baseline policy "guard"',
+  ]);
+});
