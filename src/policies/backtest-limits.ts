@@ -28,6 +28,7 @@ export function findUnrecordedLimits(
   facts: Facts,
   now: number,
 ): UnrecordedLimit[] {
+  if (!set.hasLimits) return [];
   return findMatchedLimits(new Evaluation(set, request, facts, now)).flatMap((need) => {
     if (findUsedBefore(facts, need) !== null) return [];
     const policy = set.policies.find(({ name }) => name === need.policy);

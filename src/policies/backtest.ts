@@ -61,10 +61,12 @@ export function backtest(
     if (request === null) return "erased";
     const at = parseRfc3339(entry.at) ?? input.created_at;
     const facts = restoreFacts(entry.facts, input.past);
-    if (findUnrecordedHistories(new Evaluation(compiled, request, facts, at), facts).length > 0) return "unrecorded";
+    const readsHistory = compiled.withHistory.length > 0;
+    if (readsHistory && findUnrecordedHistories(new Evaluation(compiled, request, facts, at), facts).length > 0)
+      return "unrecorded";
     const now = decide(compiled, request, withAssumedActivation(compiled, request, facts, at), at);
     const uses = now.effect === "deny" ? [] : findUnrecordedLimits(compiled, request, facts, at);
-    return { to: now, otherwise: termsOf(now) !== termsOf(entry.decision), uses, at };
+    return { to: now, otherwise: differs(now, entry.decision), uses, at };
   });
 }
 
@@ -236,17 +238,15 @@ function outcomeOf({ effect, policy, rule }: DecisionOutcome): DecisionOutcome {
   return { effect, policy, rule };
 }
 
-function termsOf({ policy, rule, approval }: Decision): string {
+/** Whether another rule decided, or the approval has other terms. */
+function differs(a: Decision, b: Decision): boolean {
+  if (a.policy !== b.policy || a.rule !== b.rule) return true;
+  return (a.approval !== null || b.approval !== null) && termsOf(a.approval) !== termsOf(b.approval);
+}
+
+function termsOf(approval: Decision["approval"]): string {
   const { quorum, expires_in_ms, notify } = approval ?? {};
-  return JSON.stringify([
-    policy,
-    rule,
-    quorum,
-    expires_in_ms,
-    approvalValidityMs(approval),
-    rejectionHoldMs(approval),
-    notify,
-  ]);
+  return JSON.stringify([quorum, expires_in_ms, approvalValidityMs(approval), rejectionHoldMs(approval), notify]);
 }
 
 function exampleOf(entry: DecisionEntry, input: DecisionInput): FlipExample {
