@@ -327,7 +327,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
       (await service.storage.entriesOfAction(action.id)).some(({ type }) => type === "actions:credential_ended"),
     );
     const { page, complaints, strayed } = await console_.visit(service.admin, "#/system");
-    const row = page.getByRole("table", { name: "Active legal holds" }).getByRole("row", { name: hold.id });
+    const row = page.getByRole("region", { name: "Active legal holds" }).getByRole("row", { name: hold.id });
     await row.getByText("agent support-bot").waitFor();
     await row.getByText("<b>case</b> 4711").waitFor();
     const credentials = page.getByRole("region", { name: "Credentials for actions" });
