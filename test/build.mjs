@@ -13,8 +13,6 @@ import { bundleService } from "./bundle.mjs";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const BUILD = join(ROOT, "build");
 const COMPILED = ["src", "plugins", "test", "bench", join("docs", "examples")];
-/** Most tests need no more of the default policies. Loading all, with their tests, takes four times as long. */
-const FEW_POLICIES = ["payments.yaml", "customer-data.yaml"];
 
 /** @param dist also builds dist/, for tests that start the package as its users have it */
 export function build({ dist = true } = {}) {
@@ -32,8 +30,6 @@ export function build({ dist = true } = {}) {
   const manifest = readFileSync(join(ROOT, "package.json"), "utf8");
   writeFileSync(join(BUILD, "package.json"), manifest.replaceAll('"./dist/', '"./'));
   copyVendored(BUILD);
-  for (const name of FEW_POLICIES)
-    cpSync(join(ROOT, "policies", name), join(BUILD, "test", "support", "policies", name));
   // As it is published: every process reads 30 files instead of 700.
   bundlePackages(BUILD, ["test"]);
   // V8 reports coverage by file.

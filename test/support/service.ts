@@ -1,5 +1,5 @@
 /** A whole service inside the test process: real runtime, real plugins, a store of the test's choice. */
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import actions from "../../plugins/actions/index.ts";
 import agents from "../../plugins/agents/index.ts";
@@ -34,9 +34,8 @@ import { temporaryFolder } from "./temporary-folder.ts";
 const PERMIT_KEY = newKey();
 
 export const POLICIES = `${ROOT}policies`;
-const FEW = new URL("./policies", import.meta.url).pathname;
-/** The default policies that the actions below need, without their tests: they load four times as fast. Without a build, all. */
-export const FEW_POLICIES: string = existsSync(FEW) ? FEW : POLICIES;
+/** The default policies that the actions below need, without their tests. All of them take four times as long to load. */
+export const FEW_POLICIES = `${ROOT}test/support/few-policies`;
 
 export interface Answer {
   status: number;
