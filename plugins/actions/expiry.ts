@@ -54,15 +54,15 @@ export function createExpiry(host: CoreHost): Expiry {
   }
 
   function schedule(at: number): void {
-    if (stopped || at >= wakeAt) return;
-    wakeAt = at;
+    const delay = Math.max(0, at - host.clock());
+    // In the time of timers: a clock that was set ahead does not move the timer that is set.
+    const due = performance.now() + delay;
+    if (stopped || due >= wakeAt) return;
+    wakeAt = due;
     if (timer !== null) clearTimeout(timer);
-    timer = setTimeout(
-      () => {
-        running = tick();
-      },
-      Math.max(0, at - host.clock()),
-    );
+    timer = setTimeout(() => {
+      running = tick();
+    }, delay);
     timer.unref?.();
   }
 
