@@ -6,6 +6,7 @@ import { after, before, test } from "node:test";
 import { assent } from "../support/cli.ts";
 import { ASSENT, startCommand, startProcess, stopProcess } from "../support/process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { eventually } from "../support/wait.ts";
 
 const ADMIN = `witness-test-admin-${"0".repeat(32)}`;
 const headers = { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" };
@@ -57,13 +58,15 @@ test("a proof under a cosigned checkpoint verifies with the witness's key, and n
       body: JSON.stringify({ agent_id: "a", tool: "t", operation: "o" }),
     });
     const { decision_hash: hash } = (await submitted.json()) as { decision_hash: string };
-    const ask = () => fetch(`${service.url}/v1/provenance/${hash}/proof?witnessed=true`, { headers });
-    let answer = await ask();
-    while (answer.status === 409) {
-      assert.equal(((await answer.json()) as { code: string }).code, "NOT_WITNESSED");
-      await new Promise((resolve) => setTimeout(resolve, 100));
-      answer = await ask();
-    }
+    const answer = await eventually(
+      async () => {
+        const asked = await fetch(`${service.url}/v1/provenance/${hash}/proof?witnessed=true`, { headers });
+        if (asked.status !== 409) return asked;
+        assert.equal(((await asked.json()) as { code: string }).code, "NOT_WITNESSED");
+        return undefined;
+      },
+      () => "no witness cosigns",
+    );
     const proof = join(folder, "proof.json");
     writeFileSync(proof, await answer.text());
     const good = await assent(["verify", proof, "--key", vkey, "--witness", trusted]);

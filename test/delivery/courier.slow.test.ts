@@ -223,10 +223,21 @@ test("only the leader sends, and a delivery that another process settled meanwhi
     );
     throw new Error("late");
   });
-  run({ lease: { isLeader: () => Promise.resolve(mine), release: () => Promise.resolve() } });
-  await pause(50);
+  let rounds = 0;
+  let look = (): void => {};
+  run({
+    lease: { isLeader: () => (rounds++, Promise.resolve(mine)), release: () => Promise.resolve() },
+    ledger: override<Ledger>(ledger, {
+      onGrowth: (listener) => ((look = () => listener(0)), () => {}),
+    }),
+  });
+  await comes(() => rounds === 1);
+  // The second round begins after the first.
+  look();
+  await comes(() => rounds === 2);
   assert.deepEqual(attempts, []);
   mine = true;
+  look();
   await comes(() => logged.some((line) => line.includes("late")));
   await courier?.stop();
   const { state, attempts: tried, reference, last_error } = await known(1);
@@ -286,11 +297,10 @@ test("reads during an attempt write nothing", async () => {
   });
   await comes(() => attempts.length === 1);
   const looks = made.faults.calls("nextScheduledDelivery");
-  for (let i = 0; i < 20; i++) {
+  for (let i = 1; i <= 20; i++) {
     look();
-    await pause(5);
+    await comes(() => made.faults.calls("nextScheduledDelivery") >= looks + i);
   }
-  assert.ok(made.faults.calls("nextScheduledDelivery") >= looks + 20);
   assert.equal(made.faults.calls("tx.releaseDeliveries"), 0);
 });
 

@@ -28,14 +28,16 @@ const isKind =
     error instanceof StorageError && error.kind === kind && words.test(error.message);
 
 async function eventually(work: () => Promise<void>): Promise<void> {
-  for (let tries = 0; ; tries++) {
-    try {
-      return await work();
-    } catch (error) {
-      if (tries > 200) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-  }
+  let failure: unknown;
+  await until(
+    () => `${String(failure)} no more`,
+    () =>
+      work().then(
+        () => true,
+        (error: unknown) => ((failure = error), false),
+      ),
+    100,
+  );
 }
 
 describe("a failover to a standby that lacks the tail", { skip: withoutReplication }, () => {

@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { serve } from "../../src/serve/index.ts";
 import { clientAddress } from "../../src/http/client-address.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
-import { pause, until } from "../support/wait.ts";
+import { until } from "../support/wait.ts";
 
 async function withService(
   options: Parameters<typeof startService>[0],
@@ -295,8 +295,7 @@ describe("a graceful stop", () => {
           else if (!stopping) cutOff += 1;
         }
       });
-      await pause(300);
-      await until("the clients are answered", () => answered.length > 16);
+      await until("the clients are answered", () => answered.length > 64, 1);
       stopping = true;
       service.runtime.beginStop();
       await server.stop(5000);

@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { serve } from "../../src/serve/index.ts";
 import { program, type Run } from "./cli.ts";
 import { NODE, scriptOf } from "./runtimes.ts";
-import { startService, type Service } from "./service.ts";
+import { approve, startService, type Service } from "./service.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
+import { eventually } from "./wait.ts";
 
 /** In one file, as it is published, where the tests run built. */
 const WHOLE = scriptOf("src/hook/bin").replace(/[jt]s$/, "cjs");
@@ -82,18 +83,13 @@ export function runHook(host: string, input: string, env: Record<string, string>
 
 /** Approves the next action that waits, and resolves to its id. */
 export async function approveNext({ service }: HookService): Promise<string> {
-  for (;;) {
-    const { body } = await service.call("GET", "/v1/actions?status=pending_approval", { key: service.admin });
-    const [action] = body.actions as { id: string }[];
-    if (action !== undefined) {
-      const { body: whole } = await service.call("GET", `/v1/actions/${action.id}`, { key: service.admin });
-      const { status, body: after } = await service.call("POST", `/v1/actions/${action.id}/approval`, {
-        key: service.admin,
-        body: { token: whole.approval_token, approve: true },
-      });
-      if (status !== 200) throw new Error(`not approved: ${JSON.stringify(after)}`);
-      return action.id;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+  const id = await eventually(
+    async () => {
+      const { body } = await service.call("GET", "/v1/actions?status=pending_approval", { key: service.admin });
+      return (body.actions as { id: string }[])[0]?.id;
+    },
+    () => "no action is pending",
+  );
+  await approve(service, id);
+  return id;
 }

@@ -5,6 +5,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { freePort } from "./postgres.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
+import { until } from "./wait.ts";
 
 const PROGRAM = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"].find((path) =>
   existsSync(path),
@@ -49,12 +50,10 @@ server_reset_query = DISCARD ALL
     await ended;
     rmSync(folder, { recursive: true, force: true });
   };
-  for (let tries = 0; !(await listens(port)); tries++) {
-    if (child.exitCode !== null || tries > 200) {
-      await stop();
-      throw new Error(`pgbouncer does not listen:\n${said}`);
-    }
-    await new Promise((resolve) => setTimeout(resolve, 25));
+  await until("pgbouncer listens or ends", async () => child.exitCode !== null || (await listens(port)));
+  if (child.exitCode !== null) {
+    await stop();
+    throw new Error(`pgbouncer does not listen:\n${said}`);
   }
   return { port, stop };
 }

@@ -1,6 +1,7 @@
 /** The real service as a real process, through its command line. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { join } from "node:path";
+import { until } from "./wait.ts";
 import { commandOf, denoPermissions, NODE, ROOT, scriptOf, thisRuntime, type RuntimeName } from "./runtimes.ts";
 
 export { ROOT };
@@ -92,13 +93,13 @@ export async function stopProcess(
 
 /** Sends a signal to all of the process group that a detached child leads, and waits until none of it is left. */
 export async function endGroup({ pid }: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  const group = -(pid as number);
-  try {
-    for (let next: NodeJS.Signals | 0 = signal; ; next = 0) {
-      process.kill(group, next);
-      await new Promise((resolve) => setTimeout(resolve, 20));
+  const isGone = (sent: NodeJS.Signals | 0): boolean => {
+    try {
+      return !process.kill(-(pid as number), sent);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+      return true;
     }
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
-  }
+  };
+  if (!isGone(signal)) await until("all of the process group has ended", () => isGone(0));
 }

@@ -5,7 +5,7 @@ import { after, before, describe, it } from "node:test";
 import { EventSource } from "eventsource";
 import { serve, type Listening } from "../../../src/serve/index.ts";
 import { ALLOWED, ASKED, DENIED, startService, type Answer, type Service } from "../../support/service.ts";
-import { pause, until } from "../../support/wait.ts";
+import { until } from "../../support/wait.ts";
 
 let service: Service;
 let server: Listening;
@@ -142,21 +142,14 @@ describe("the event stream", () => {
     const source = follow(`http://127.0.0.1:${proxy.port}/v1/events?after=${start - 1}`, service.admin, (message) =>
       got.push(message),
     );
-    let loading = true;
-    const load = Array.from({ length: 4 }, async () => {
-      while (loading) {
-        await submit();
-        await pause(1);
-      }
-    });
     let cuts = 0;
     while (cuts < 40) {
       const seen = got.length;
-      await until("the stream goes on after a cut", () => got.length > seen);
+      const load = Array.from({ length: 4 }, () => submit());
+      await until("the stream goes on after a cut", () => got.length > seen, 1);
       if (proxy.cut() > 0) cuts += 1;
+      await Promise.all([...load, submit()]);
     }
-    loading = false;
-    await Promise.all(load);
     const { size } = await service.storage.head();
     await until("the last event arrives", () => got.at(-1)?.id === size - 1);
     source.close();
@@ -305,9 +298,9 @@ describe("the event stream", () => {
     const made = (
       await admin("POST", "/v1/api-keys", { body: { name: "short-lived", scopes: ["events:read", "actions:read"] } })
     ).body;
-    const reading = read("", { key: made.key });
-    await until("the stream is open", async () => (await poll("", made.key)).status === 200);
-    await pause(50);
+    let received = "";
+    const reading = read("", { key: made.key, enough: (text) => ((received = text), false) });
+    await until("the stream is open", () => received !== "");
     await admin("DELETE", `/v1/api-keys/${made.id}`);
     await submit();
     const { text, ended } = await reading;

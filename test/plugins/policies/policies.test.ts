@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { setImmediate } from "node:timers/promises";
 import type { EntryBody } from "../../../src/domain/entries.ts";
 import { ALLOWED, startService, type Answer, type Service } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
@@ -283,11 +282,13 @@ describe("conditions of a change", () => {
     assert.equal((await admin("GET", `/v1/policies/${body.policy}`)).status, 404);
   });
 
-  it("is returned as stored, although deleted in the same batch", async () => {
+  it("is returned as stored, although deleted in the same batch", async (t) => {
     const body = named();
     let open = (): void => {};
     const gate = new Promise<void>((resolve) => (open = resolve));
-    const held = service.runtime.host.ledger.transact(() => gate);
+    const { ledger } = service.runtime.host;
+    const held = ledger.transact(() => gate);
+    const { mock: queued } = t.mock.method(ledger, "transact");
     const answers: Promise<Answer>[] = [];
     for (const request of [
       () => admin("POST", "/v1/policies", { body }),
@@ -295,8 +296,7 @@ describe("conditions of a change", () => {
       () => admin("DELETE", `/v1/policies/${body.policy}`),
     ]) {
       answers.push(request());
-      // Until it waits for the batch that is held. The check of the policy takes many turns.
-      for (let turns = 0; turns < 5_000; turns++) await setImmediate();
+      await until("it is queued behind the batch that is held", () => queued.callCount() === answers.length, 1);
     }
     open();
     await held;
