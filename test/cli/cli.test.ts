@@ -2,12 +2,15 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import users from "../../plugins/users/index.ts";
 import { CORE_COMMANDS } from "../../src/contract/command.ts";
 import { EDITOR_SCHEMA_FILES } from "../../src/config/editor-schemas.ts";
 import { EXIT } from "../../src/cli/command.ts";
-import { assent as run, assentHere, folderWith, type Run } from "../support/cli.ts";
-import { ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
-import { FEW_POLICIES } from "../support/service.ts";
+import type { Plugin } from "../../src/plugin.ts";
+import { serve, type Listening } from "../../src/serve/index.ts";
+import { assent as run, assentHere, assentHereWith, folderWith, type Run } from "../support/cli.ts";
+import { ROOT } from "../support/process.ts";
+import { FEW_POLICIES, startService, type Service } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 function assent(args: string[], env: Record<string, string> = {}, input = "", cwd = ROOT): Promise<Run> {
@@ -16,7 +19,7 @@ function assent(args: string[], env: Record<string, string> = {}, input = "", cw
 
 describe("help and usage", () => {
   test("every command has help with examples, and the page lists it", async () => {
-    const overview = await assent(["help"]);
+    const overview = await assentHere("help");
     assert.equal(overview.code, 0);
     const page = readFileSync(join(ROOT, "docs/cli.md"), "utf8");
     const names = [...overview.out.matchAll(/^ {2}([\w-]+) {2,}/gm)].map((match) => match[1] as string);
@@ -70,8 +73,8 @@ describe("help and usage", () => {
       [["serve", "--port", "http"], /--port takes 0 to 65535, not "http"/],
       [["hook", "install", "--host", "x"], /run ".* hook install --help"/],
     ] as [string[], RegExp][]) {
-      // Start processes only if the environment matters, and once for the exit of one.
-      const run = args.length < 2 ? await assent(args) : await assentHere(...args);
+      // Start a process once, for its exit code.
+      const run = args.length === 0 ? await assent(args) : await assentHere(...args);
       assert.equal(run.code, EXIT.usage, args.join(" "));
       assert.match(run.out + run.err, words);
       assert.ok(!run.err.includes("    at "), "a user gets words, not a stack");
@@ -80,7 +83,7 @@ describe("help and usage", () => {
 
   test("every command that needs the service reports an invalid address in one line", async () => {
     for (const command of [["actions"], ["mcp", "proxy", "--", "cat"]]) {
-      const run = await assent(command, { ASSENT_API_KEY: "x", ASSENT_URL: "localhost:8000" });
+      const run = await assentHereWith({ ASSENT_API_KEY: "x", ASSENT_URL: "localhost:8000" }, ...command);
       assert.deepEqual([run.code, run.out], [EXIT.usage, ""]);
       assert.match(run.err, /^assent: ASSENT_URL takes an http or https URL, not "localhost:8000"\nrun .*\n$/);
     }
@@ -92,7 +95,7 @@ describe("help and usage", () => {
   });
 
   test("exit code 5 means that the service is unreachable", async () => {
-    const run = await assent(["actions"], { ASSENT_API_KEY: "x", ASSENT_URL: "http://127.0.0.1:9" });
+    const run = await assentHereWith({ ASSENT_API_KEY: "x", ASSENT_URL: "http://127.0.0.1:9" }, "actions");
     assert.deepEqual([run.code, run.out], [EXIT.unreachable, ""]);
   });
 });
@@ -127,22 +130,24 @@ describe("policies", () => {
 });
 
 describe("against a running service", () => {
-  let service: ServiceProcess;
+  let running: Service;
+  let server: Listening;
   let folder = "";
-  const keys = { admin: "", agent: "" };
   before(async () => {
     folder = temporaryFolder("assent-cli-");
-    service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: FEW_POLICIES });
-    keys.admin = /export ADMIN_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
-    keys.agent = /export AGENT_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
+    running = await startService({
+      plugins: [{ plugin: users as Plugin, options: {}, origin: "users", core: true }],
+    });
+    server = await serve((request, info) => running.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
   });
   after(async () => {
-    if (service.child.exitCode === null) await stopProcess(service);
+    await server.stop(500);
+    await running.close();
     rmSync(folder, { recursive: true, force: true });
   });
   /** Starts a process only for what the command reads from its standard input. */
   const as = (key: string, args: string[], input = ""): Promise<Run> => {
-    const env = { ASSENT_URL: service.url, ASSENT_API_KEY: key };
+    const env = { ASSENT_URL: server.url, ASSENT_API_KEY: key };
     if (input !== "") return assent(args, env, input);
     Object.assign(process.env, env);
     return assentHere(...args);
@@ -167,19 +172,19 @@ describe("against a running service", () => {
 
   test("submit uses the key's own agent if none is named", async () => {
     const create = ["keys", "create", "own", "--preset", "agent", "--agent", "own-bot"];
-    const { out: key } = await as(keys.admin, create);
+    const { out: key } = await as(running.admin, create);
     const words = refund(50).filter((word) => word !== "--agent" && word !== "support-bot");
     assert.match((await as(key.trim(), words)).out, /^allowed {2}stripe refund by own-bot\n/);
-    const unbound = await as(keys.agent, words);
+    const unbound = await as(running.agent, words);
     assert.equal(unbound.code, EXIT.failure);
     assert.match(unbound.err, /AGENT_UNBOUND: .* say for which agent/);
   });
 
   test("status shows the service, the key and the pending actions, and reports what is missing", async () => {
-    const known = await as(keys.agent, ["status"]);
+    const known = await as(running.agent, ["status"]);
     assert.equal(known.code, EXIT.ok, known.err);
     assert.match(known.out, /^service {3}\S+ is ready\nkey {7}[^\n]+\nscopes {4}[^\n]*actions:submit/);
-    const admin = JSON.parse((await as(keys.admin, ["status", "--json"])).out) as { ready: boolean; pending: number };
+    const admin = JSON.parse((await as(running.admin, ["status", "--json"])).out) as { ready: boolean; pending: number };
     assert.deepEqual([admin.ready, typeof admin.pending], [true, "number"]);
     assert.match(
       (await as("", ["status"])).out,
@@ -191,33 +196,33 @@ describe("against a running service", () => {
   });
 
   test("approve accepts the beginning of an id only if exactly one pending action has it", async () => {
-    const { out } = await as(keys.agent, [...refund(501), "--json"]);
+    const { out } = await as(running.agent, [...refund(501), "--json"]);
     const { id } = JSON.parse(out) as { id: string };
-    assert.match((await as(keys.admin, ["approve", "00000000"])).err, /no pending action has an id that begins with/);
-    const approved = await as(keys.admin, ["approve", id.slice(0, -1)]);
+    assert.match((await as(running.admin, ["approve", "00000000"])).err, /no pending action has an id that begins with/);
+    const approved = await as(running.admin, ["approve", id.slice(0, -1)]);
     assert.equal(approved.code, EXIT.ok, approved.err);
     assert.match(approved.out, new RegExp(`^approved[^]*${id}`));
   });
 
   test("submit exits with the code of the decision", async () => {
-    const allowed = await as(keys.agent, refund(50));
+    const allowed = await as(running.agent, refund(50));
     assert.equal(allowed.code, EXIT.ok, allowed.err);
     assert.match(allowed.out, /^allowed {2}stripe refund by support-bot\n/);
     assert.ok(!allowed.out.includes("\u001b["), "no colours on a pipe");
-    assert.equal((await as(keys.agent, refund(50_000))).code, EXIT.denied);
-    assert.equal((await as(keys.agent, refund(500))).code, EXIT.pending);
-    const stdin = await as(keys.agent, [...refund(1).slice(0, -1), "-", "--json"], '{"amount":1,"currency":"USD"}');
+    assert.equal((await as(running.agent, refund(50_000))).code, EXIT.denied);
+    assert.equal((await as(running.agent, refund(500))).code, EXIT.pending);
+    const stdin = await as(running.agent, [...refund(1).slice(0, -1), "-", "--json"], '{"amount":1,"currency":"USD"}');
     assert.equal((JSON.parse(stdin.out) as { status: string }).status, "allowed");
   });
 
   test("actions lists the content of each action", async () => {
     const command = `docker ps --filter name=x\n${"x".repeat(300)}`;
     const submitted = ["--tool", "shell", "--operation", "run", "--params", JSON.stringify({ command })];
-    await as(keys.agent, ["submit", "--agent", "support-bot", ...submitted]);
-    const { out } = await as(keys.admin, ["actions", "--limit", "1"]);
+    await as(running.agent, ["submit", "--agent", "support-bot", ...submitted]);
+    const { out } = await as(running.admin, ["actions", "--limit", "1"]);
     assert.match(out, /\tshell\trun\t[^\t]+\tdocker ps --filter name=x x{130,}…\n$/);
-    await as(keys.agent, refund(1));
-    assert.match((await as(keys.admin, ["actions", "--limit", "1"])).out, /\t{"amount":1,"currency":"USD"}\n$/);
+    await as(running.agent, refund(1));
+    assert.match((await as(running.admin, ["actions", "--limit", "1"])).out, /\t{"amount":1,"currency":"USD"}\n$/);
   });
 
   test("plan submits a file, shows it, and votes with strikes", async () => {
@@ -228,37 +233,39 @@ describe("against a running service", () => {
       params: { amount, currency: "USD" },
     });
     const file = JSON.stringify({ actions: [action(50), action(700), action(701)], stop_on_failure: true });
-    const submitted = await as(keys.agent, ["plan", "submit", "-"], file);
+    writeFileSync(join(folder, "plan.json"), file);
+    const submitted = await as(running.agent, ["plan", "submit", join(folder, "plan.json")]);
     assert.equal(submitted.code, EXIT.pending, submitted.err);
     assert.match(submitted.out, /in any order, stops at a failure\n {2}1 {2}allowed[^]* {2}3 {2}pending_approval/);
     const id = /^plan (\S+)/.exec(submitted.out)?.[1] ?? "";
-    assert.match((await as(keys.agent, ["plan", "approve", id])).err, /NO_TOKEN|INSUFFICIENT_SCOPE/);
-    const approved = await as(keys.admin, ["plan", "approve", id, "--strike", "2=too much"]);
+    assert.match((await as(running.agent, ["plan", "approve", id])).err, /NO_TOKEN|INSUFFICIENT_SCOPE/);
+    const approved = await as(running.admin, ["plan", "approve", id, "--strike", "2=too much"]);
     assert.equal(approved.code, EXIT.ok, approved.err);
     assert.match(approved.out, / {2}1 {2}allowed[^]* {2}2 {2}denied[^]* {2}3 {2}approved/);
-    assert.equal((await as(keys.admin, ["plan", "show", id])).out, approved.out);
-    const listed = await as(keys.agent, ["plan", "list", "--agent", "support-bot", "--limit", "1"]);
+    assert.equal((await as(running.admin, ["plan", "show", id])).out, approved.out);
+    const listed = await as(running.agent, ["plan", "list", "--agent", "support-bot", "--limit", "1"]);
     assert.match(listed.out, new RegExp(`^${id} .* support-bot {2}1 allowed, 1 denied, 1 approved\n$`));
-    assert.match((await as(keys.agent, ["plan", "cancel", id])).err, /ACTION_NOT_PENDING/);
-    const cancelled = await as(keys.admin, ["plan", "cancel", id, "--reason", "not today"]);
+    assert.match((await as(running.agent, ["plan", "cancel", id])).err, /ACTION_NOT_PENDING/);
+    const cancelled = await as(running.admin, ["plan", "cancel", id, "--reason", "not today"]);
     assert.match(cancelled.out, / {2}1 {2}cancelled[^]* {2}2 {2}denied[^]* {2}3 {2}cancelled/);
     for (const [args, expected, input] of [
       [["submit", "-"], /unknown member "action"/, '{"action":[]}'],
-      [["submit", "-"], /not JSON/, "{"],
+      [["submit", "package.json"], /unknown member "name"/, ""],
+      [["submit", "README.md"], /not JSON/, ""],
       [["submit", "nowhere.json"], /cannot be read/, ""],
       [["approve", id, "--strike", "two"], /--strike takes the number/, ""],
       [["reject", id, "--strike", "1"], /--strike goes with approve/, ""],
       [["vote", id], /no vote/, ""],
       [["list", "--limit", "0"], /--limit must be a number from 1 on; got 0/, ""],
     ] as const)
-      assert.match((await as(keys.admin, ["plan", ...args], input)).err, expected);
+      assert.match((await as(running.admin, ["plan", ...args], input)).err, expected);
   });
 
   test("approve and deny vote as the key's owner", async () => {
-    const pending = JSON.parse((await as(keys.agent, [...refund(500), "--json"])).out) as { id: string };
-    const own = await as(keys.agent, ["approve", pending.id]);
+    const pending = JSON.parse((await as(running.agent, [...refund(500), "--json"])).out) as { id: string };
+    const own = await as(running.agent, ["approve", pending.id]);
     assert.equal(own.code, EXIT.failure);
-    const made = await as(keys.admin, [
+    const made = await as(running.admin, [
       "keys",
       "create",
       "grace",
@@ -272,16 +279,16 @@ describe("against a running service", () => {
     const approved = await as(grace.key, ["approve", pending.id, "--reason", "checked"]);
     assert.equal(approved.code, EXIT.ok);
     assert.match(approved.out, /^approved .*\n {2}vote {6}approved by owner:grace: checked\n {2}until {5}20/s);
-    assert.equal((await fetch(`${service.url}/v1/actions/${pending.id}/start`, of(keys.agent, {}))).status, 200);
+    assert.equal((await fetch(`${server.url}/v1/actions/${pending.id}/start`, of(running.agent, {}))).status, 200);
     const failed = { success: false, error: "the card\nhas expired" };
-    assert.equal((await fetch(`${service.url}/v1/actions/${pending.id}/result`, of(keys.agent, failed))).status, 200);
-    assert.match((await as(keys.admin, ["actions", pending.id])).out, /\n {2}error {5}the card\ufffdhas expired\n/);
+    assert.equal((await fetch(`${server.url}/v1/actions/${pending.id}/result`, of(running.agent, failed))).status, 200);
+    assert.match((await as(running.admin, ["actions", pending.id])).out, /\n {2}error {5}the card\ufffdhas expired\n/);
     const again = await as(grace.key, ["deny", pending.id]);
     assert.equal(again.code, EXIT.failure);
     assert.match(again.err, /NO_TOKEN/);
-    const asked = JSON.parse((await as(keys.agent, [...refund(501), "--json"])).out) as { id: string };
+    const asked = JSON.parse((await as(running.agent, [...refund(501), "--json"])).out) as { id: string };
     assert.equal((await as(grace.key, ["deny", asked.id, "--reason", "ask the\ncustomer"])).code, EXIT.ok);
-    const refused = await as(keys.agent, refund(501));
+    const refused = await as(running.agent, refund(501));
     assert.equal(refused.code, EXIT.denied);
     assert.match(
       refused.out,
@@ -290,9 +297,9 @@ describe("against a running service", () => {
     assert.match(refused.out, new RegExp(`rejection ${asked.id}, refuses the same request until 20`));
     const lifted = await as(grace.key, ["lift", asked.id, "--reason", "asked"]);
     assert.deepEqual([lifted.code, /the same request can be submitted again/.test(lifted.out)], [EXIT.ok, true]);
-    assert.equal((await as(keys.agent, refund(501))).code, EXIT.pending);
-    assert.match((await as(keys.admin, ["keys", "list"])).out, /\tgrace\t/);
-    assert.equal((await as(keys.admin, ["keys", "revoke", grace.id])).code, EXIT.ok);
+    assert.equal((await as(running.agent, refund(501))).code, EXIT.pending);
+    assert.match((await as(running.admin, ["keys", "list"])).out, /\tgrace\t/);
+    assert.equal((await as(running.admin, ["keys", "revoke", grace.id])).code, EXIT.ok);
     assert.match((await as(grace.key, ["actions"])).err, /INVALID_CREDENTIAL/);
     assert.match((await as(`${grace.key.slice(0, -1)}x`, ["actions"])).err, /checksum is wrong/);
   });
@@ -300,13 +307,13 @@ describe("against a running service", () => {
   test("approve grants later actions, and grants lists and revokes them", async () => {
     const rule = { name: "r", tool: "ci", effect: "require_approval", approval: { grants: { for: "8h", count: 50 } } };
     const post = async (path: string, body: object): Promise<{ id: string }> =>
-      (await fetch(`${service.url}${path}`, of(keys.admin, body))).json() as Promise<{ id: string }>;
+      (await fetch(`${server.url}${path}`, of(running.admin, body))).json() as Promise<{ id: string }>;
     const { id: policy } = await post("/v1/policies", { policy: "granting", rules: [rule] });
     await post(`/v1/policies/${policy}/activate`, { version: 1 });
     const made = ["keys", "create", "greta", "--preset", "approver", "--owner", "greta", "--json"];
-    const { key } = JSON.parse((await as(keys.admin, made)).out) as { key: string };
+    const { key } = JSON.parse((await as(running.admin, made)).out) as { key: string };
     const named = ["submit", "--agent", "support-bot", "--tool", "ci", "--operation", "deploy", "--json"];
-    const deploy = (repo: string) => as(keys.agent, [...named, "--params", JSON.stringify({ repo })]);
+    const deploy = (repo: string) => as(running.agent, [...named, "--params", JSON.stringify({ repo })]);
     const pending = JSON.parse((await deploy("web")).out) as { id: string };
     const terms = ["--for", "8h", "--count", "2", "--scope", 'params.repo == "web"', "--sum", "1.5", "--at-most", "9"];
     const earlier = JSON.parse((await deploy("it's")).out) as { id: string };
@@ -347,20 +354,20 @@ describe("against a running service", () => {
   });
 
   test("access-review lists rights, votes and use", async () => {
-    const listed = await as(keys.admin, ["access-review", "--days", "30"]);
+    const listed = await as(running.admin, ["access-review", "--days", "30"]);
     assert.equal(listed.code, 0, listed.err);
     assert.match(listed.out, /^from \S+ to \S+$/m);
     assert.match(listed.out, /^key \S.*: can approve everything; .*; (?:last used|UNUSED)/m);
-    const { rows } = JSON.parse((await as(keys.admin, ["access-review", "--json"])).out) as { rows: unknown[] };
+    const { rows } = JSON.parse((await as(running.admin, ["access-review", "--json"])).out) as { rows: unknown[] };
     assert.ok(rows.length > 0);
-    const wrong = await as(keys.admin, ["access-review", "--days", "400"]);
+    const wrong = await as(running.admin, ["access-review", "--days", "400"]);
     assert.match(wrong.err, /--days must be a whole number from 1 to 366; got `400`/);
   });
 
   test("verify accepts the proof and rejects every altered one", async () => {
-    const action = JSON.parse((await as(keys.agent, [...refund(5), "--json"])).out) as { decision_hash: string };
+    const action = JSON.parse((await as(running.agent, [...refund(5), "--json"])).out) as { decision_hash: string };
     const get = async (path: string): Promise<string> =>
-      (await fetch(service.url + path, { headers: { authorization: `Bearer ${keys.admin}` } })).text();
+      (await fetch(server.url + path, { headers: { authorization: `Bearer ${running.admin}` } })).text();
     const proof = await get(`/v1/provenance/${action.decision_hash}/proof`);
     const tlog = await get(`/v1/provenance/${action.decision_hash}/proof.tlog-proof`);
     const vkey = (JSON.parse(await get("/v1/provenance/keys")) as { keys: { vkey: string }[] }).keys[0]?.vkey as string;
@@ -400,18 +407,18 @@ describe("against a running service", () => {
 
   test("a second service on the same store, and a port in use, are reported in one line", async () => {
     const second = await assent(["serve", "--port", "0"], {
-      ASSENT_DATA: join(folder, "data"),
+      ASSENT_DATA: running.folder,
       ASSENT_POLICIES: FEW_POLICIES,
     });
     assert.equal(second.code, EXIT.failure);
     assert.match(second.err, /^assent: .*(lock|another process|in use)/m);
-    const taken = await assent(["serve", "--port", new URL(service.url).port], {
+    const taken = await assent(["serve", "--port", new URL(server.url).port], {
       ASSENT_DATA: join(folder, "other"),
       ASSENT_POLICIES: FEW_POLICIES,
     });
     assert.equal(taken.code, EXIT.failure);
     assert.match(taken.err, /port \d+ on 127\.0\.0\.1 is in use by another process; choose another with --port or/);
-    const { port } = new URL(service.url);
+    const { port } = new URL(server.url);
     const witness = [
       "witness",
       "--name",
@@ -432,16 +439,16 @@ describe("against a running service", () => {
   });
 
   test("an operator without an admin key creates one with --local while the service is stopped", async () => {
-    const env = { ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: FEW_POLICIES };
+    const env = { ASSENT_DATA: running.folder, ASSENT_POLICIES: FEW_POLICIES };
     assert.equal(
       (await assent(["keys", "create", "rescue", "--local"], env)).code,
       EXIT.failure,
       "not beside a running service",
     );
-    await stopProcess(service);
+    await running.runtime.stop();
     const made = await assent(["keys", "create", "rescue", "--local", "--json"], env);
+    await running.restart();
     assert.equal(made.code, EXIT.ok, made.err);
-    service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: FEW_POLICIES });
     assert.equal((await as((JSON.parse(made.out) as { key: string }).key, ["keys", "list"])).code, EXIT.ok);
   });
 });

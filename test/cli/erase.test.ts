@@ -4,23 +4,23 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { EXIT } from "../../src/cli/command.ts";
+import { serve, type Listening } from "../../src/serve/index.ts";
 import { assentHere, type Run } from "../support/cli.ts";
-import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
-import { FEW_POLICIES } from "../support/service.ts";
+import { startService, type Service } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-let service: ServiceProcess;
+let service: Service;
+let server: Listening;
 let folder = "";
-const keys = { admin: "", agent: "" };
 before(async () => {
   folder = temporaryFolder("assent-erase-");
-  service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: FEW_POLICIES });
-  keys.admin = /export ADMIN_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
-  keys.agent = /export AGENT_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
-  process.env["ASSENT_URL"] = service.url;
+  service = await startService();
+  server = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
+  process.env["ASSENT_URL"] = server.url;
 });
 after(async () => {
-  await stopProcess(service);
+  await server.stop(500);
+  await service.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -31,46 +31,46 @@ function as(key: string, ...args: string[]): Promise<Run> {
 
 async function submitted(tool: string, operation: string, params: object): Promise<string> {
   const flags = ["--agent", "support-bot", "--tool", tool, "--operation", operation];
-  const { out } = await as(keys.agent, "submit", ...flags, "--params", JSON.stringify(params), "--json");
+  const { out } = await as(service.agent, "submit", ...flags, "--params", JSON.stringify(params), "--json");
   return (JSON.parse(out) as { id: string }).id;
 }
 
 test("one action is shown, and erased with --yes and a reason", async () => {
   const id = await submitted("unknown", "x", { to: "Ben" });
-  const looked = await as(keys.admin, "erase", id);
+  const looked = await as(service.admin, "erase", id);
   assert.deepEqual(
     [looked.code, looked.err],
     [EXIT.ok, "nothing was erased; add --yes to erase its parameters, context and result\n"],
   );
   assert.match(looked.out, / {2}parameters\n {4}to: Ben/);
-  assert.match((await as(keys.agent, "erase", id, "--reason", "r", "--yes")).err, /INSUFFICIENT_SCOPE/);
-  assert.match((await as(keys.admin, "actions", id)).out, /Ben/);
-  const erased = await as(keys.admin, "erase", id, "--reason", "request 4711", "--yes");
+  assert.match((await as(service.agent, "erase", id, "--reason", "r", "--yes")).err, /INSUFFICIENT_SCOPE/);
+  assert.match((await as(service.admin, "actions", id)).out, /Ben/);
+  const erased = await as(service.admin, "erase", id, "--reason", "request 4711", "--yes");
   assert.equal(erased.code, EXIT.ok);
   assert.match(erased.out, / {2}erased {4}\d{4}-/);
   assert.ok(!erased.out.includes("params"));
 
   const open = await submitted("stripe", "refund", { amount: 50, currency: "USD" });
-  const refused = await as(keys.admin, "erase", open, "--reason", "r", "--yes");
+  const refused = await as(service.admin, "erase", open, "--reason", "r", "--yes");
   assert.equal(refused.code, EXIT.failure);
   assert.match(refused.err, /ACTION_OPEN/);
 });
 
 test("assent hold keeps an action from being erased, is listed with its id, and is released with a reason", async () => {
   const id = await submitted("unknown", "x", { to: "Cleo" });
-  const placed = await as(keys.admin, "hold", "--action", id, "--reason", "case 7");
+  const placed = await as(service.admin, "hold", "--action", id, "--reason", "case 7");
   assert.equal(placed.code, EXIT.ok, placed.err);
   const hold = / {2}id {8}(\S+)/.exec(placed.out)?.[1] ?? "";
   assert.match(placed.out, new RegExp(`^active {2}action ${id}\n`));
-  const refused = await as(keys.admin, "erase", id, "--reason", "r", "--yes");
+  const refused = await as(service.admin, "erase", id, "--reason", "r", "--yes");
   assert.equal(refused.code, EXIT.failure);
   assert.ok(refused.err.includes("ACTION_HELD") && refused.err.includes(hold), refused.err);
-  const search = await as(keys.admin, "erase", "--value", "Cleo", "--reason", "r", "--yes");
+  const search = await as(service.admin, "erase", "--value", "Cleo", "--reason", "r", "--yes");
   assert.equal(search.code, EXIT.failure);
   assert.match(search.out, new RegExp(`1 of them are under legal hold and were not erased: ${hold}; 0 were erased`));
-  assert.match((await as(keys.admin, "hold", "--list")).out, /reason {4}case 7/);
-  assert.match((await as(keys.admin, "hold", "--release", hold, "--reason", "over")).out, /^released {2}action/);
-  assert.equal((await as(keys.admin, "hold", "--list")).out, "no legal hold is active\n");
+  assert.match((await as(service.admin, "hold", "--list")).out, /reason {4}case 7/);
+  assert.match((await as(service.admin, "hold", "--release", hold, "--reason", "over")).out, /^released {2}action/);
+  assert.equal((await as(service.admin, "hold", "--list")).out, "no legal hold is active\n");
   for (const args of [
     [],
     ["--agent", "a"],
@@ -78,7 +78,7 @@ test("assent hold keeps an action from being erased, is listed with its id, and 
     ["--list", "--agent", "a"],
   ])
     assert.equal((await as("none", "hold", ...args)).code, EXIT.usage, args.join(" "));
-  assert.equal((await as(keys.admin, "erase", id, "--reason", "r", "--yes")).code, EXIT.ok);
+  assert.equal((await as(service.admin, "erase", id, "--reason", "r", "--yes")).code, EXIT.ok);
 });
 
 test("matching actions are counted, and erased with --yes and a reason", async () => {
@@ -89,14 +89,14 @@ test("matching actions are counted, and erased with --yes and a reason", async (
   const file = join(folder, "value");
   writeFileSync(file, "anna@example.org\n");
   const which = ["erase", "--value", `@${file}`, "--at", "/params/to/email"];
-  const counted = await as(keys.admin, ...which);
+  const counted = await as(service.admin, ...which);
   assert.match(counted.out, /^1 of \d+ actions match; nothing was erased; add --reason and --yes to erase them\n$/);
-  const erased = await as(keys.admin, ...which, "--reason", "request 4711", "--yes", "--json");
+  const erased = await as(service.admin, ...which, "--reason", "request 4711", "--yes", "--json");
   const { matched, erased: done, dry_run } = JSON.parse(erased.out) as Record<string, unknown>;
   assert.deepEqual([erased.code, matched, done, dry_run], [EXIT.ok, 1, 1, false]);
-  assert.match((await as(keys.admin, "actions", ids[0] as string)).out, / {2}erased /);
-  assert.match((await as(keys.admin, "actions", ids[1] as string)).out, / {2}parameters\n/);
-  assert.match((await as(keys.admin, "erase", "--older-than", "1d")).out, /^0 of 0 actions match; nothing was erased/);
+  assert.match((await as(service.admin, "actions", ids[0] as string)).out, / {2}erased /);
+  assert.match((await as(service.admin, "actions", ids[1] as string)).out, / {2}parameters\n/);
+  assert.match((await as(service.admin, "erase", "--older-than", "1d")).out, /^0 of 0 actions match; nothing was erased/);
 });
 
 test("probable mistakes are rejected before the confirmation", async () => {

@@ -7,7 +7,7 @@ import { describe, test } from "node:test";
 import { Ajv } from "ajv";
 import { ROOT } from "../support/process.ts";
 import { NODE, scriptOf } from "../support/runtimes.ts";
-import { assent, assentHere, folderWith, program, type Run, write } from "../support/cli.ts";
+import { assent, assentHere, assentHereIn, folderWith, program, type Run, write } from "../support/cli.ts";
 
 const BAD = "policy: a\nrules:\n  - name: r\n    efect: allow\n  - name: s\n    effect: allow\n    when: 1 +\n";
 const GOOD = "policy: a\nrules:\n  - name: r\n    tool: t\n    effect: allow\n  - name: s\n    effect: deny\n";
@@ -153,7 +153,7 @@ describe("check", () => {
       "my policies/x_test.yaml": "cases: []\n",
       "good/a.yaml": GOOD,
     });
-    const run = await assent(["policy", "check", "my policies", "--format", "sarif"], { cwd: root });
+    const run = await assentHereIn(root, "policy", "check", "my policies", "--format", "sarif");
     assert.equal(run.code, 1);
     const results = resultsOf(run.out);
     assert.deepEqual(results[0]?.locations[0]?.physicalLocation, {
@@ -165,17 +165,17 @@ describe("check", () => {
       ["condition", "missing-key", "wrong-value"],
     );
     assert.deepEqual(
-      resultsOf((await assent(["policy", "check", "good", "--format", "sarif"], { cwd: root })).out),
+      resultsOf((await assentHereIn(root, "policy", "check", "good", "--format", "sarif")).out),
       [],
     );
     const outside = resultsOf(
-      (await assent(["policy", "check", "../my policies", "--format", "sarif"], { cwd: join(root, "good") })).out,
+      (await assentHereIn(join(root, "good"), "policy", "check", "../my policies", "--format", "sarif")).out,
     );
     assert.ok(
       outside[0]?.locations[0]?.physicalLocation.artifactLocation.uri.startsWith(pathToFileURL(root).href),
       "absolute where it lies outside",
     );
-    const missing = resultsOf((await assent(["policy", "check", "nowhere", "--format", "sarif"], { cwd: root })).out);
+    const missing = resultsOf((await assentHereIn(root, "policy", "check", "nowhere", "--format", "sarif")).out);
     assert.deepEqual(
       missing.map(({ ruleId, locations }) => [ruleId, locations[0]?.physicalLocation]),
       [["policy-folder", { artifactLocation: { uri: "nowhere" } }]],
@@ -262,12 +262,13 @@ describe("check", () => {
       "other.yaml": channels.replace("finance", "finanec"),
       "broken.yaml": "channels: [",
     });
-    const check = (...args: string[]): Promise<Run> => assent(["policy", "check", "policies", ...args], { cwd: root });
+    const check = (...args: string[]): Promise<Run> => assentHereIn(root, "policy", "check", "policies", ...args);
     const told = await check();
     assert.equal(told.code, 0, "a warning is no fault");
     assert.match(told.err, /^warning {2}b\.yaml:1:9: .*channel "finanec".*did you mean "finance"\?\n$/);
     assert.match((await check("--config", "other.yaml")).err, /^warning {2}a\.yaml:1:9: .*channel "finance"/);
-    assert.equal((await check("--config", "broken.yaml")).code === 0, false);
+    const broken = await assent(["policy", "check", "policies", "--config", "broken.yaml"], { cwd: root });
+    assert.notEqual(broken.code, 0);
     const [result, ...others] = resultsOf((await check("--format", "sarif")).out) as (SarifResult & {
       level: string;
     })[];
@@ -277,7 +278,7 @@ describe("check", () => {
     // Nothing is known without a configuration, or with one whose variables are set elsewhere.
     for (const text of ["", 'channels: { finance: { notifier: "${NOT_SET_HERE}" } }\n']) {
       const elsewhere = folderWith(t, { "p/b.yaml": asks("finanec"), ...(text === "" ? {} : { "assent.yaml": text }) });
-      assert.equal((await assent(["policy", "check", "p"], { cwd: elsewhere })).err, "");
+      assert.equal((await assentHereIn(elsewhere, "policy", "check", "p")).err, "");
     }
   });
 

@@ -1,13 +1,24 @@
-import { rm } from "node:fs/promises";
+import { copyFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { test } from "node:test";
+import { after, before, test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { storageSuite, type StorageUnderTest } from "../../src/testing/index.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
+const templateFolder = temporaryFolder("assent-sqlite-");
+/** A store that has its tables, and nothing in them: to make them for each test would take longer than most tests. */
+const template = join(templateFolder, "assent.db");
+before(async () => {
+  const storage = sqliteStorage({ path: template });
+  await storage.open();
+  await storage.close();
+});
+after(() => rm(templateFolder, { recursive: true }));
+
 async function create(): Promise<StorageUnderTest> {
   const folder = temporaryFolder("assent-sqlite-");
   const path = join(folder, "assent.db");
+  await copyFile(template, path);
   let storage = sqliteStorage({ path });
   return {
     storage,

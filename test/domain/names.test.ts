@@ -48,9 +48,10 @@ test("names are compared without regard to case, and the folded form is stable",
     if (point >= 0xd800 && point <= 0xdfff) continue;
     const character = String.fromCodePoint(point);
     const folded = foldName(character);
+    if (folded === character) continue;
     if (foldName(folded) !== folded) assert.fail(`U+${point.toString(16)} folds twice`);
     // A valid name keeps its length when folded, so that `?` counts the characters that the agent sent.
-    if (findNameFault(character) === null && Array.from(folded).length !== 1)
+    if (Array.from(folded).length !== 1 && findNameFault(character) === null)
       assert.fail(`U+${point.toString(16)} becomes ${Array.from(folded).length}`);
   }
 });

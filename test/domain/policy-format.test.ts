@@ -137,7 +137,7 @@ h: a plain text
       (random(3) === 0 ? `${pick(["", `${" ".repeat(random(6))}`, indent])}# c${random(1000)}\n` : "") +
       (random(5) === 0 ? "\n" : "");
     const value = (indent: string, depth: number): string => {
-      const kind = depth > 3 ? 0 : random(6);
+      const kind = depth > 2 ? 0 : random(6);
       const deeper = indent + " ".repeat(1 + random(3));
       if (kind === 1)
         return `\n${Array.from({ length: 1 + random(3) }, (_, i) => `${comment(deeper)}${deeper}k${i}:${value(deeper, depth + 1)}`).join("")}`;

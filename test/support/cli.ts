@@ -49,6 +49,17 @@ export async function assentHereWith(env: Record<string, string>, ...args: strin
   }
 }
 
+/** The same in another working folder. Nothing else in this process may depend on the folder meanwhile. */
+export async function assentHereIn(folder: string, ...args: string[]): Promise<Run> {
+  const before = process.cwd();
+  process.chdir(folder);
+  try {
+    return await assentHere(...args);
+  } finally {
+    process.chdir(before);
+  }
+}
+
 export function program(
   name: string,
   args: string[],

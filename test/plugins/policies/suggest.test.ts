@@ -1,13 +1,12 @@
 /** Suggestions over the API and the command line, from submissions and votes to a candidate that a person activates. */
 import assert from "node:assert/strict";
-import { execFile, execFileSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { serve, type Listening } from "../../../src/serve/index.ts";
 import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
-import { ASSENT, ROOT } from "../../support/process.ts";
+import { assentHereWith, type Run } from "../../support/cli.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const POLICY = `policy: work
@@ -19,8 +18,7 @@ const FLAGS = ["--min-approvals", "8"];
 const HOUR = 3_600_000;
 
 let service: Service;
-let server: Server;
-let url = "";
+let server: Listening;
 const approvers: string[] = [];
 
 async function submit(agent_id: string, params: object): Promise<Answer["body"]> {
@@ -36,16 +34,8 @@ async function vote(id: string, approve: boolean, key: string): Promise<void> {
 const suggest = (body: object = BAR, key = service.admin): Promise<Answer> =>
   service.call("POST", "/v1/policies/suggest", { key, body });
 
-function assent(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-  return new Promise((resolve) => {
-    execFile(
-      process.execPath,
-      [...ASSENT, "policy", "suggest", ...args],
-      { cwd: ROOT, env: { ...process.env, ASSENT_URL: url, ASSENT_API_KEY: service.admin } },
-      (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }),
-    );
-  });
-}
+const assent = (...args: string[]): Promise<Run> =>
+  assentHereWith({ ASSENT_URL: server.url, ASSENT_API_KEY: service.admin }, "policy", "suggest", ...args);
 
 before(async () => {
   service = await startService({ policy: POLICY, change: (config) => (config.approvals.trust_key_makers = true) });
@@ -64,33 +54,10 @@ before(async () => {
   }
   await vote((await submit("bot-1", { amount: 500, currency: "EUR" })).id, false, approvers[0] as string);
   await submit("bot-1", { amount: 3, currency: "EUR", later: true });
-  server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.on("end", () => {
-      const body = Buffer.concat(chunks);
-      const headers = new Headers(request.headers as Record<string, string>);
-      void service.runtime
-        .fetch(
-          new Request(`http://assent.test${request.url ?? ""}`, {
-            method: request.method ?? "GET",
-            headers,
-            ...(body.length === 0 ? {} : { body }),
-          }),
-        )
-        .then(async (answer) => {
-          response.writeHead(answer.status, {
-            "content-type": answer.headers.get("content-type") ?? "application/json",
-          });
-          response.end(await answer.text());
-        });
-    });
-  }).listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  server = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
 });
 after(async () => {
-  server.close();
+  await server.stop(500);
   await service.close();
 });
 
