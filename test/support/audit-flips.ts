@@ -7,7 +7,19 @@ import type { RawRow, RawStore, RawTable, RawValue } from "./raw-store.ts";
 
 /** Of one table, where nothing else is said. */
 const MOST_ROWS = 12;
+const whichAreNull = (row: RawRow): unknown => Object.values(row).map((value) => value === null);
 const KINDS: Readonly<Record<string, (row: RawRow) => unknown>> = {
+  agents: whichAreNull,
+  api_keys: whichAreNull,
+  approvals: ({ approve, self_approval, break_glass, ...row }) => [
+    approve,
+    self_approval,
+    break_glass,
+    whichAreNull(row),
+  ],
+  policies: whichAreNull,
+  policy_sets: whichAreNull,
+  policy_versions: ({ version, ...row }) => [version === 1, whichAreNull(row)],
   entries: ({ type }) => type,
   actions: ({ status, result, approved_until, erased_at }) => [
     status,
