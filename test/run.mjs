@@ -1,14 +1,14 @@
 /**
  * Runs test files as built JavaScript: `node test/run.mjs [quick|fast|rest|all] [file or folder …]`; `fast` if nothing
- * is named. A file whose name ends in `.slow.test.ts` is one of the rest. Each file runs in its own process; one
- * Postgres and one browser serve the whole run.
+ * is named. A file whose name ends in `.slow.test.ts` is one of the rest. Fast files, and files of the browser, share
+ * processes if many of them run; each other file has its own. One Postgres and one browser serve the whole run.
  *
  *   ASSENT_TEST_AGAIN=1     runs a failed file once more, alone, and reports it as flaky if it passes
  *   ASSENT_TEST_KEEP=1      keeps what the tests write
  *   ASSENT_TEST_BUILT=1     uses the JavaScript of the run before
  *   ASSENT_TEST_COVERAGE=1  reports which lines ran
  */
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, relative, resolve, sep } from "node:path";
 import { run } from "node:test";
@@ -21,6 +21,7 @@ import { folderInMemory } from "./in-memory.mjs";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const QUICK = ["test/domain/", "test/ledger/", "test/http/", "test/conformance/"];
 const isSlow = (file) => file.endsWith(".slow.test.ts");
+const isBrowser = (file) => file.startsWith("test/browser/");
 const GROUPS = {
   quick: (file) => !isSlow(file) && QUICK.some((folder) => file.startsWith(folder)),
   fast: (file) => !isSlow(file),
@@ -29,6 +30,10 @@ const GROUPS = {
 };
 /** Ends a file that hangs. Far above what any file takes on a loaded machine. */
 const TIMEOUT_MS = 12 * 60_000;
+/** Runs files that share a process. */
+const TOGETHER = "test/together.mjs";
+/** What earlier files leave in the memory of a process slows the later ones down. */
+const MOST_TOGETHER = 25;
 const KEEP = process.env["ASSENT_TEST_KEEP"] === "1";
 /** They begin first: a long file that begins last runs alone at the end. */
 const LONG = [
@@ -78,6 +83,56 @@ const sourceFile = (path) =>
     .join("/")
     .replace(/^build\//, "")
     .replace(/\.js$/, ".ts");
+
+/** Runs files in a few processes, and once more, alone, those that got no result because their process failed. */
+async function runTogether(files, concurrency, folder) {
+  if (files.length <= concurrency) return runFiles(files, concurrency);
+  const claims = mkdtempSync(join(folder, "claims-"));
+  const list = `${claims}.json`;
+  writeFileSync(list, JSON.stringify({ files, claims, most: MOST_TOGETHER }));
+  process.env["ASSENT_TEST_TOGETHER"] = list;
+  const results = new Map();
+  const work = async () => {
+    let completed = files;
+    while (completed.length > 0 && readdirSync(claims).length < files.length) {
+      completed = await runProcess(files);
+      for (const result of completed) results.set(result.file, result);
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, work));
+  const shared = files.map((file) => results.get(file)).filter((result) => result !== undefined);
+  for (const result of shared) checkFile(result);
+  return [
+    ...shared,
+    ...(await runFiles(
+      files.filter((file) => !results.has(file)),
+      concurrency,
+    )),
+  ];
+}
+
+/** Runs one process, and returns the results of the files that it completed. */
+async function runProcess(files) {
+  let results = [];
+  let result = emptyResult(TOGETHER);
+  for await (const { type, data } of run({ files: [builtFile(TOGETHER)], concurrency: 1, timeout: TIMEOUT_MS })) {
+    const isProcess = data.nesting === 0 && sourceFile(data.name ?? "") === TOGETHER;
+    if (type === "test:stdout" || type === "test:stderr") result.output += data.message;
+    else if (type === "test:complete" && isProcess) {
+      const { passed, error } = data.details;
+      // An error outside of the tests can be any file's.
+      if (!passed && error?.failureType !== "subtestsFailed") results = [];
+    } else if ((type === "test:pass" || type === "test:fail") && !isProcess) {
+      countTest(result, type, data);
+      if (data.nesting > 0 || !files.includes(data.name)) continue;
+      result = { ...result, file: data.name, running: 0 };
+      endFile(result, { passed: type === "test:pass", error: null, duration_ms: data.details.duration_ms });
+      results.push(result);
+      result = emptyResult(TOGETHER);
+    }
+  }
+  return results;
+}
 
 /** Runs the files and returns their results. Prints a line for each file when it ends, and all failures afterwards. */
 async function runFiles(files, concurrency) {
@@ -227,12 +282,19 @@ let results;
 try {
   // Fast tests install nothing, and every Node that they start would spend 46 ms on reading the certificates.
   delete process.env["NODE_EXTRA_CA_CERTS"];
-  const fast = await runFiles(
+  const fast = await runTogether(
     files.filter((file) => !isSlow(file)),
     concurrency,
+    disk,
   );
   if (certificates !== undefined) process.env["NODE_EXTRA_CA_CERTS"] = certificates;
-  results = await runAgain([...fast, ...(await runFiles(files.filter(isSlow), concurrency))]);
+  // The files that failed most often run first.
+  const browser = await runTogether(files.filter(isBrowser), concurrency, disk);
+  const others = await runFiles(
+    files.filter((file) => isSlow(file) && !isBrowser(file)),
+    concurrency,
+  );
+  results = await runAgain([...fast, ...browser, ...others]);
 } finally {
   await shared.stop();
 }
