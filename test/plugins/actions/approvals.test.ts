@@ -37,14 +37,21 @@ function vote(id: string, key: string, token: string | undefined, approve = true
   return service.call("POST", `/v1/actions/${id}/approval`, { key, body: { token, approve, ...more } });
 }
 
+/** Counts entries without those of the background task, which can expire another action at any time. */
+async function countEntries(id: string): Promise<number> {
+  const rows = await service.storage.entries(0, (await service.storage.head()).size);
+  return rows.filter(({ action_id, bytes }) => action_id === id || !new TextDecoder().decode(bytes).includes('"expired"'))
+    .length;
+}
+
 async function assertUnchanged(id: string, work: () => Promise<Answer>, status: number, code: string): Promise<void> {
   const before = await service.call("GET", `/v1/actions/${id}`, { key: service.admin });
-  const size = (await service.runtime.host.ledger.head()).size;
+  const count = await countEntries(id);
   const answer = await work();
   assert.deepEqual([answer.status, answer.body.code], [status, code], JSON.stringify(answer.body));
   const afterwards = await service.call("GET", `/v1/actions/${id}`, { key: service.admin });
   assert.deepEqual(afterwards.body, before.body, "a refused verdict must change nothing");
-  assert.equal((await service.runtime.host.ledger.head()).size, size, "a refused verdict must record nothing");
+  assert.equal(await countEntries(id), count, "a refused verdict must record nothing");
 }
 
 describe("who sees a token", () => {
