@@ -184,7 +184,10 @@ describe("against a running service", () => {
     const known = await as(running.agent, ["status"]);
     assert.equal(known.code, EXIT.ok, known.err);
     assert.match(known.out, /^service {3}\S+ is ready\nkey {7}[^\n]+\nscopes {4}[^\n]*actions:submit/);
-    const admin = JSON.parse((await as(running.admin, ["status", "--json"])).out) as { ready: boolean; pending: number };
+    const admin = JSON.parse((await as(running.admin, ["status", "--json"])).out) as {
+      ready: boolean;
+      pending: number;
+    };
     assert.deepEqual([admin.ready, typeof admin.pending], [true, "number"]);
     assert.match(
       (await as("", ["status"])).out,
@@ -198,7 +201,10 @@ describe("against a running service", () => {
   test("approve accepts the beginning of an id only if exactly one pending action has it", async () => {
     const { out } = await as(running.agent, [...refund(501), "--json"]);
     const { id } = JSON.parse(out) as { id: string };
-    assert.match((await as(running.admin, ["approve", "00000000"])).err, /no pending action has an id that begins with/);
+    assert.match(
+      (await as(running.admin, ["approve", "00000000"])).err,
+      /no pending action has an id that begins with/,
+    );
     const approved = await as(running.admin, ["approve", id.slice(0, -1)]);
     assert.equal(approved.code, EXIT.ok, approved.err);
     assert.match(approved.out, new RegExp(`^approved[^]*${id}`));

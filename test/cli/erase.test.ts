@@ -96,7 +96,10 @@ test("matching actions are counted, and erased with --yes and a reason", async (
   assert.deepEqual([erased.code, matched, done, dry_run], [EXIT.ok, 1, 1, false]);
   assert.match((await as(service.admin, "actions", ids[0] as string)).out, / {2}erased /);
   assert.match((await as(service.admin, "actions", ids[1] as string)).out, / {2}parameters\n/);
-  assert.match((await as(service.admin, "erase", "--older-than", "1d")).out, /^0 of 0 actions match; nothing was erased/);
+  assert.match(
+    (await as(service.admin, "erase", "--older-than", "1d")).out,
+    /^0 of 0 actions match; nothing was erased/,
+  );
 });
 
 test("probable mistakes are rejected before the confirmation", async () => {

@@ -164,10 +164,7 @@ describe("check", () => {
       results.map(({ ruleId }) => ruleId),
       ["condition", "missing-key", "wrong-value"],
     );
-    assert.deepEqual(
-      resultsOf((await assentHereIn(root, "policy", "check", "good", "--format", "sarif")).out),
-      [],
-    );
+    assert.deepEqual(resultsOf((await assentHereIn(root, "policy", "check", "good", "--format", "sarif")).out), []);
     const outside = resultsOf(
       (await assentHereIn(join(root, "good"), "policy", "check", "../my policies", "--format", "sarif")).out,
     );

@@ -12,7 +12,7 @@ import type { MessageBuilder } from "../../src/delivery/message.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
 import { deliveryRow, T0 } from "../../src/testing/suite/rows.ts";
 import { override } from "../support/override.ts";
-import { pause, until } from "../support/wait.ts";
+import { until } from "../support/wait.ts";
 
 const LINK = "https://assent.example/approve#apl1_WyJhIl0.c2VjcmV0";
 const DAY = 86_400_000;

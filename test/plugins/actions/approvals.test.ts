@@ -40,8 +40,9 @@ function vote(id: string, key: string, token: string | undefined, approve = true
 /** Counts entries without those of the background task, which can expire another action at any time. */
 async function countEntries(id: string): Promise<number> {
   const rows = await service.storage.entries(0, (await service.storage.head()).size);
-  return rows.filter(({ action_id, bytes }) => action_id === id || !new TextDecoder().decode(bytes).includes('"expired"'))
-    .length;
+  return rows.filter(
+    ({ action_id, bytes }) => action_id === id || !new TextDecoder().decode(bytes).includes('"expired"'),
+  ).length;
 }
 
 async function assertUnchanged(id: string, work: () => Promise<Answer>, status: number, code: string): Promise<void> {
