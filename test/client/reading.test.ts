@@ -1,6 +1,7 @@
 /** Events, lists and proofs, read by the client from a real service. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { setImmediate } from "node:timers";
 import type { Assent, AssentOptions, EventQuery, LedgerEvent } from "../../src/client/index.ts";
 import { clientOf, cut, faulty, json, type Fault } from "../support/assent-client.ts";
 import { ALLOWED, ASKED, startService, type Service } from "../support/service.ts";
