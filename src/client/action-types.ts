@@ -46,7 +46,7 @@ export interface PlanQuery {
 }
 
 export interface SubmitPlanOptions extends CallOptions {
-  /** Whether each action can start only when the ones ahead of it have ended. */
+  /** Whether each action can start only when all earlier actions have ended. */
   ordered?: boolean | undefined;
   /** Whether nothing can start after an action has failed. */
   stopOnFailure?: boolean | undefined;

@@ -1,17 +1,18 @@
 /** Admission: submits a request, waits for approval and starts it. Every governed action passes through here. */
-import { newAttempt, type Assent } from "./client.ts";
+import { newAttempt } from "./action-calls.ts";
+import type { Assent } from "./client.ts";
 import { RequestRefused, timeoutError } from "./client-errors.ts";
 import { openQuestion, questionText } from "./open-question.ts";
 import { explainRefusal, type RefusalOutcome } from "./refusal.ts";
 import type { ActionRecord, ActionRequest } from "./action-types.ts";
 
 export interface AdmitOptions {
-  /** Metadata such as trace, session and tool call. A duplicate request can have other metadata. */
+  /** Metadata such as trace, session and tool call. Duplicate requests can have different metadata. */
   meta?: Record<string, unknown> | undefined;
   /** Seconds to wait for an approval. Default 30. */
   approvalTimeout?: number | undefined;
   /**
-   * Whether the caller runs `action.params` and not its own copy, so that it applies what an approver changed. Default
+   * Whether the caller runs `action.params` instead of its own copy, and so applies an approver's changes. Default
    * false: a changed request is refused.
    */
   appliesEdits?: boolean | undefined;
@@ -30,8 +31,8 @@ export interface Admission {
 }
 
 /**
- * Seconds in which the answer to a start must arrive. A later answer is discarded, because the process may have been
- * suspended.
+ * Seconds within which the answer to a start must arrive. A later answer is discarded, because the process may have
+ * been suspended.
  */
 const LIVE = 60;
 const LONGEST_WAIT = 30;
@@ -39,7 +40,10 @@ const DEFAULT_APPROVAL_TIMEOUT = 30;
 
 /**
  * Submits `request` or joins an open duplicate, waits for approval, and starts it. Throws AssentError if the service
- * does not answer, and the reason of an aborted signal. The action must not run then either.
+ * does not answer, and the reason of an aborted signal. In both cases the action must not run.
+ * @example
+ * const { state, action, message } = await admit(assent, request, { approvalTimeout: 60 });
+ * if (state !== "started") return message;
  */
 export async function admit(
   assent: Assent,
@@ -82,8 +86,8 @@ async function start(
   try {
     action = await assent.start(id, { attempt, ...(proposed == null || requestHash === null ? {} : { requestHash }) });
   } catch (error) {
-    // The start may have succeeded although its answer was lost. The attempt id ensures that this ends no other call's
-    // run.
+    // The start may have succeeded although its answer was lost. The attempt id prevents this from ending another
+    // call's run.
     if (!(error instanceof RequestRefused)) {
       void notRun("the start was not confirmed");
       throw error;

@@ -1,5 +1,5 @@
 /**
- * Requests and answers of the API. Made of the OpenAPI document: change nothing here.
+ * Requests and responses of the API, generated from the OpenAPI document. Do not edit:
  *
  *   ASSENT_UPDATE=1 node test/run.mjs test/types/client-types.slow.test.ts
  */
@@ -13,7 +13,7 @@ export interface Action {
   context: Record<string, unknown>;
   /** `meta` of the submission, with the request's `traceparent`; `{}` if there was none. */
   meta: Record<string, unknown>;
-  /** What approvers asked the agent, in order. At most 5. The agent answers with POST …/answers. Render the texts like `params`: they can hide characters. */
+  /** Questions of approvers to the agent, in order. At most 5. The agent answers with POST …/answers. Render the texts like `params`: they can contain hidden characters. */
   questions: ({
     /** Number of the question within the action, starting at 1. */
     number: number;
@@ -117,9 +117,9 @@ export interface Action {
   /** Only in the response to a start that a credential issuer covers: the credential for this action. */
   credential?: {
     issuer: string;
-    /** When it stops working, unless it ends earlier. */
+    /** When it expires, unless it is revoked earlier. */
     expires_at: string;
-    /** What the tool signs in with. Not stored. */
+    /** The secret with which the tool signs in. Not stored. */
     secret: Record<string, unknown>;
   };
   /** Deadline of the approval. */
@@ -248,9 +248,9 @@ export interface Action {
 export interface Plan {
   id: string;
   agent_id: string;
-  /** Each action can start only when the ones ahead of it have ended. Default: false. */
+  /** Each action can start only when all earlier actions have ended. Default: false. */
   ordered: boolean;
-  /** No action can start after one has failed or has an unknown outcome, or after one was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
+  /** No action can start after another one has failed or has an unknown outcome, or was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
   stop_on_failure: boolean;
   /** Digest of the remaining actions: those that were not denied or cancelled and did not expire. Each vote contains it. A change of the digest voids earlier votes. */
   digest: string;
@@ -276,9 +276,9 @@ export interface Plan {
 export interface ListedPlan {
   id: string;
   agent_id: string;
-  /** Each action can start only when the ones ahead of it have ended. Default: false. */
+  /** Each action can start only when all earlier actions have ended. Default: false. */
   ordered: boolean;
-  /** No action can start after one has failed or has an unknown outcome, or after one was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
+  /** No action can start after another one has failed or has an unknown outcome, or was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
   stop_on_failure: boolean;
   /** Key. */
   submitted_by: string;

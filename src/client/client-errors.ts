@@ -1,4 +1,6 @@
-/** Errors of the client, by what a caller can do about them. An aborted call throws its signal's reason. */
+/**
+ * Errors of the client, one class for each way in which a caller can react. An aborted call throws its signal's reason.
+ */
 
 /** An RFC 9457 problem document from the service; empty if the answer was not one. */
 export interface Problem {
@@ -51,7 +53,7 @@ export class Unauthorized extends AssentError {}
 /** The service rejected the request: every other 4xx. A retry gets the same answer. */
 export class RequestRefused extends AssentError {}
 
-/** A proof that the log's pinned key does not confirm. */
+/** Thrown if a proof cannot be verified with the log's pinned key. */
 export class ProofInvalid extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(`not proven: ${message}`, options);

@@ -77,12 +77,12 @@ async function* blocksOf(response: Response, limit: ReturnType<typeof deadline>)
     for (;;) {
       limit.extend(SILENCE);
       const { done, value } = await limit.race(reader.read());
-      // The consumer can take any time for an event.
+      // The consumer can take any amount of time for an event.
       limit.extend(Infinity);
       if (done) return;
       text += value;
       if (text.length > LARGEST) throw unreadableAnswer(200, "an event has no end");
-      // A CR at the end may be the first half of a CRLF.
+      // A CR at the end of a chunk may be the first half of a CRLF.
       const lines = text.split(/\r\n|\n|\r(?!$)/);
       text = lines.pop() as string;
       for (const line of lines) {

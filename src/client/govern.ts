@@ -55,7 +55,7 @@ export interface GovernOptions<P, T> extends GovernedCallOptions {
   operation: string;
   /** Default: the agent that the API key is bound to. */
   agent?: string | undefined;
-  /** Why and for whom. Part of the request: duplicate calls need the same context. */
+  /** Reason and beneficiary of the call. Part of the request, so duplicate calls need the same context. */
   context?: Json | ((params: P) => Json) | undefined;
   /** Default: `createAssent()`. */
   assent?: Assent | undefined;
@@ -90,6 +90,9 @@ export interface RunContext {
  * Throws ActionRefused if it must not run, AssentError if the service does not answer, TypeError for arguments that
  * JSON cannot express and for generator functions, the reason of an aborted signal, and what `run` throws. Only in the
  * last case has anything run.
+ * @example
+ * const refund = govern(({ charge, amount }: Refund) => stripe.refund(charge, amount), { tool: "stripe", operation: "refund" });
+ * const result = await refund({ charge: "ch_1", amount: 5 });
  */
 export function govern<P extends object, T>(
   run: (params: P, how: RunContext) => T | Promise<T>,
@@ -121,7 +124,7 @@ export function govern<P extends object, T>(
       if (admission.state === "pending") return new Pending<T>(admission, (later = {}) => call({ ...again, ...later }));
       const { action, outcome, message } = admission;
       if (outcome !== null) throw new ActionRefused(action, outcome, message);
-      // What an approver changed runs instead of what was proposed.
+      // Run the parameters that an approver changed instead of the proposed ones.
       const decided = action.proposed == null ? params : action.params;
       return await runAdmitted(assent, admission.action, options, () =>
         run(copyOf<P>(decided), { action: admission.action, signal }),
@@ -146,7 +149,7 @@ export async function runAdmitted<T>(
   let value: T;
   try {
     value = await run();
-    // The generator's body would run later, after success was reported.
+    // Reject generators, because their body would run after success was reported.
     if (/^\[object (?:Async)?Generator\]$/.test(Object.prototype.toString.call(value)))
       throw new TypeError("not run: it gave a generator; govern what takes its values, too");
   } catch (error) {
@@ -172,12 +175,13 @@ export function errorText(error: unknown): string {
   try {
     text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   } catch {
-    // Converting the error to text can throw. That must not prevent the report.
+    // Converting the error to text can throw, which must not prevent the report.
   }
   return new TextDecoder().decode(new TextEncoder().encode(text.slice(0, 9000)));
 }
 
 function warn(error: unknown, { id, tool, operation }: ActionRecord): void {
-  // eslint-disable-next-line no-console -- a library has no log, and silence would hide an action that hangs
+  // A library has no log, and without a message no one would notice an action without a result.
+  // eslint-disable-next-line no-console
   console.warn(`assent: ${tool} ${operation} has run, and its result could not be reported [action ${id}]`, error);
 }

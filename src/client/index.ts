@@ -1,5 +1,6 @@
 /** `assent/client`: the `/v1` API on the web's fetch, for any runtime. */
-export { createAssent, newAttempt, type Assent, type AssentOptions } from "./client.ts";
+export { newAttempt } from "./action-calls.ts";
+export { createAssent, type Assent, type AssentOptions } from "./client.ts";
 export {
   AssentError,
   ProofInvalid,

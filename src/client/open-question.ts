@@ -4,7 +4,12 @@ import type { ActionRecord } from "./action-types.ts";
 
 export type Question = ActionRecord["questions"][number];
 
-/** Returns the first question that the agent has not answered; null if there is none. */
+/**
+ * Returns the first question that the agent has not answered; null if there is none.
+ * @example
+ * const question = openQuestion(await assent.action(id));
+ * if (question !== null) await assent.answer(id, answerFor(question.question));
+ */
 export function openQuestion({ status, questions }: Pick<ActionRecord, "status" | "questions">): Question | null {
   if (status !== "pending_approval") return null;
   return questions?.find(({ answer }) => answer === null) ?? null;
@@ -13,6 +18,8 @@ export function openQuestion({ status, questions }: Pick<ActionRecord, "status" 
 /**
  * Returns a sentence that asks the agent the open question; empty if there is none.
  * @param how how the agent answers; completes "Answer it …"
+ * @example
+ * questionText(action, `with assent.answer("${action.id}", …)`);
  */
 export function questionText(action: ActionRecord, how: string): string {
   const question = openQuestion(action);

@@ -25,7 +25,7 @@ const FORM_FAULTS = {
   wrong_algorithm: "permits are signed with Ed25519, and this is not",
   wrong_type: `the permit's type is not ${PERMIT_TYPE}`,
 } as const;
-/** Maximum cache age that the service allows for its keys. Milliseconds. */
+/** Maximum cache age of the service's keys, which their response allows. Milliseconds. */
 const MAX_AGE = 60_000;
 /** Minimum time between reloads for an unknown key. Milliseconds. */
 const COOLDOWN = 5_000;

@@ -16,7 +16,7 @@ export interface VerifyPermitOptions {
   jwks: string | URL | PermitKeySet | (() => PermitKeySet | Promise<PermitKeySet>);
   /** The tool's own name, which must be the permit's audience. */
   audience: string;
-  /** Required issuer, which is the name of the log. If absent, any issuer with a key in the set. */
+  /** Required issuer, which is the name of the log. If absent, any issuer with a key in the set is accepted. */
   issuer?: string;
   /** Seconds by which the service's clock may be ahead. Does not extend a permit's expiry. Default 5. */
   clockTolerance?: number;
@@ -40,7 +40,7 @@ export interface PermitClaims {
 }
 
 export type PermitRefusedReason =
-  /** The text is not a permit, or its claims are malformed. */
+  /** The text is not a permit, or has malformed claims. */
   | "malformed"
   /** The permit uses an algorithm that permits do not use. */
   | "wrong_algorithm"
@@ -74,6 +74,10 @@ export class PermitRefused extends Error {
  * Verifies that the permit is the service's, for this tool and exactly this request, and currently valid. Returns its
  * claims; throws PermitRefused otherwise. Does not check whether the permit was already used: `start` the action with
  * it. Loads `jose` on the first call.
+ * @example
+ * const keys = { jwks: `${url}/.well-known/jwks.json`, audience: "stripe" };
+ * const { sub } = await verifyPermit({ agent_id, tool: "stripe", operation: "refund", params }, permit, keys);
+ * await assent.start(sub, { permit });
  */
 export async function verifyPermit(
   request: PermittedRequest,

@@ -6,7 +6,7 @@ import { hashLeaf, verifyInclusion } from "../domain/merkle.ts";
 import { ProofInvalid } from "./client-errors.ts";
 import { isObject } from "./transport.ts";
 
-export interface ProvenEntry {
+interface ProvenEntry {
   entry: Record<string, unknown>;
   /** Index of the entry in the log. */
   index: number;
@@ -59,8 +59,8 @@ function readProof(proof: unknown): Proof {
 }
 
 /**
- * The domain's verifier is synchronous and WebCrypto's Ed25519 is not. So collect the signatures first, then verify
- * them.
+ * Collects the signatures first and verifies them afterwards, because the domain's verifier is synchronous and
+ * WebCrypto is not.
  */
 async function openSignedCheckpoint(
   note: string,

@@ -1,4 +1,4 @@
-/** Explains why an action cannot run, and what its agent can do next, which differs for each outcome. */
+/** Explains why an action cannot run, and what its agent can do next. The advice depends on the outcome. */
 import type { AssentError } from "./client-errors.ts";
 import type { ActionRecord } from "./action-types.ts";
 
@@ -39,6 +39,9 @@ const NO_DETOUR = "Do not look for another way to do the same";
 /**
  * Returns the refusal of an action that cannot run now.
  * @param error why it could not be started, if its status does not say
+ * @example
+ * const { outcome, why, next } = explainRefusal(action);
+ * return `The call was ${why}. ${next}`;
  */
 export function explainRefusal(action: ExplainedAction, error?: Pick<AssentError, "code" | "message">): Refusal {
   switch (action.status) {
@@ -138,7 +141,11 @@ export function approverName(principal: string | undefined): string {
   );
 }
 
-/** Returns text of people and policies as one short line, without characters that hide or reorder text. */
+/**
+ * Returns text of people and policies as one short line, without characters that hide or reorder text.
+ * @example
+ * toSingleLine("too\nexpensive", 200); // "too expensive"
+ */
 export function toSingleLine(text: unknown, longest = LONGEST): string {
   const line = String(text)
     .replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Default_Ignorable_Code_Point}\p{Z}]+/gu, " ")

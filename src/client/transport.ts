@@ -9,7 +9,7 @@ import {
   type Problem,
 } from "./client-errors.ts";
 
-export interface TransportOptions {
+interface TransportOptions {
   url: string;
   apiKey: string | null;
   fetch: typeof fetch;
@@ -158,7 +158,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 type Signals = (AbortSignal | undefined)[];
 
 /**
- * Returns a signal that aborts after `seconds` or with the first of `signals`. Not built with AbortSignal.any, which
+ * Returns a signal that aborts after `seconds` or with the first of `signals`. Does not use AbortSignal.any, which
  * leaks memory on long-lived signals.
  */
 export function deadline(seconds: number, signals: Signals) {
@@ -168,7 +168,7 @@ export function deadline(seconds: number, signals: Signals) {
     over = true;
     controller.abort(new DOMException("the time is over", "TimeoutError"));
   };
-  // Timers support at most 24 days; a longer wait gets none.
+  // Timers support at most 24 days, so a longer wait gets no timer.
   const timerFor = (time: number) => (time * 1000 < 2 ** 31 ? setTimeout(end, time * 1000) : undefined);
   let timer = timerFor(seconds);
   const ends = signals.map((signal) => {

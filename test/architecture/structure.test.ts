@@ -113,7 +113,7 @@ describe("imports", () => {
   /** Loaded only when a permit or a proof is verified, because they compute the same digests as the service. */
   const ON_DEMAND: Record<string, string> = {
     "src/client/permit-check.ts": "src/client/permit.ts",
-    "src/client/proof.ts": "src/client/client.ts",
+    "src/client/proof.ts": "src/client/ledger-calls.ts",
   };
   test("the client imports only itself, and the hook only the client and the JSON reader", () => {
     for (const file of [...filesIn("src/client"), ...filesIn("src/hook")]) {

@@ -1,0 +1,165 @@
+/** The client's methods that submit an action, wait for it, start it and report its result. */
+import { RequestRefused, ServiceUnavailable, timeoutError, unreadableAnswer } from "./client-errors.ts";
+import { openQuestion } from "./open-question.ts";
+import { equalJson } from "./snapshot.ts";
+import { deadline, pause, computeBackoff } from "./transport.ts";
+import type { ApiCalls } from "./api-calls.ts";
+import type {
+  ActionPage,
+  ActionQuery,
+  ActionRecord,
+  ActionRequest,
+  ActionResult,
+  CallOptions,
+  StartOptions,
+  SubmitOptions,
+  VoteOptions,
+  WaitOptions,
+} from "./action-types.ts";
+
+/** Seconds of one waiting request. Short, because proxies close connections that are idle for a minute. */
+const LONGEST_WAIT = 30;
+
+/** Seconds after a wait in which the service's answer may still arrive. */
+const GRACE = 5;
+
+/** Seconds for which a start without an answer is retried. A later start is of little use to the caller. */
+const START_AGAIN = 20;
+
+/** Returns the methods that submit actions and read their decisions. */
+export function submissionCalls({ call, record, listOf, sessionHeader }: ApiCalls) {
+  return {
+    /**
+     * Submits an action. Retries if the answer is missing and the call has `join` or `idempotencyKey`, so that it
+     * cannot create two actions. Throws ServiceUnavailable if the answer is about another request, because an
+     * intermediary can mix up answers.
+     */
+    async submit({ agent_id, tool, operation, params, context }: ActionRequest, how: SubmitOptions = {}) {
+      const { join, meta, wait, permit, idempotencyKey, signal } = how;
+      const prefer = [...(wait === undefined ? [] : [`wait=${wait}`]), ...(permit === true ? ["permit"] : [])];
+      const body = { agent_id, tool, operation, params, context, meta };
+      const { params: ran = {}, context: why = {}, ...whom } = JSON.parse(JSON.stringify(body)) as ActionRequest;
+      const action = await record(null, "POST", "", {
+        query: { join: join === true ? "open" : undefined },
+        body,
+        headers: {
+          ...(prefer.length === 0 ? {} : { prefer: prefer.join(", ") }),
+          ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
+          ...(await sessionHeader(signal)),
+        },
+        wait,
+        signal,
+        repeatable: join === true || idempotencyKey !== undefined,
+      });
+      // Compare with the proposed parameters, because an approver may have changed those of the joined action.
+      const { params: asked } = action.proposed ?? action;
+      const answered = [action.agent_id, action.tool, action.operation, asked, action.context];
+      if (equalJson([whom.agent_id, whom.tool, whom.operation, ran, why], answered)) return action;
+      throw unreadableAnswer(200, `${action.id} is not the action that was asked for`);
+    },
+    /**
+     * Returns the decision that a request would get. Records nothing. The answer does not permit running the action.
+     */
+    gate: async ({ agent_id, tool, operation, params, context }: ActionRequest, { signal }: CallOptions = {}) =>
+      call<{
+        is_permission: false;
+        outcome: "EXECUTE" | "ABSTAIN" | "HALT";
+        /** Null if a limit applies, because a preview does not count against limits. */
+        decision: ActionRecord["decision"] | null;
+        reason: string;
+        never_allowed?: boolean;
+      }>(
+        "POST",
+        "/v1/gate/decide",
+        { agent_id, tool, operation, params, context },
+        { signal, repeatable: true, headers: await sessionHeader(signal) },
+      ),
+    /** Yields all matching actions, newest first. Reads pages as needed. */
+    actions: (query: ActionQuery = {}, how?: CallOptions) => listOf("/v1/actions", query, how),
+    /** Returns one page of actions, newest first. */
+    actionsPage: (query: ActionQuery = {}, { signal }: CallOptions = {}) =>
+      call<ActionPage>("GET", "/v1/actions", undefined, { query, signal }),
+  };
+}
+
+/** Returns the methods that wait for an action, start it and report its result. */
+export function executionCalls({ record, action, transport }: ApiCalls) {
+  return {
+    action,
+    /**
+     * Waits until the action is no longer pending, or an approver asks the agent a question. Continues to wait while the
+     * service is unavailable.
+     */
+    async wait(id: string, { timeout = Infinity, signal }: WaitOptions = {}): Promise<ActionRecord> {
+      const end = performance.now() + timeout * 1000;
+      const limit = deadline(timeout + GRACE, [transport.signal, signal]);
+      try {
+        for (let failures = 0; ;) {
+          const begun = performance.now();
+          const left = Math.max(0, (end - begun) / 1000);
+          try {
+            const now = await action(id, { wait: Math.min(LONGEST_WAIT, Math.ceil(left)), signal: limit.signal });
+            if (now.status !== "pending_approval" || openQuestion(now) !== null || performance.now() >= end) return now;
+            failures = 0;
+            // An immediate answer with a pending action means that the service does not support waiting.
+            if (performance.now() - begun < 1000) await pause(Math.min(left, 1), [limit.signal]);
+          } catch (error) {
+            if (!(error instanceof ServiceUnavailable) || performance.now() >= end) throw error;
+            await pause(Math.min(left, computeBackoff(++failures, error.retryAfter)), [limit.signal]);
+          }
+        }
+      } catch (error) {
+        if (!limit.isOver()) throw error;
+        throw timeoutError(`there was no answer about ${id} within ${timeout} seconds`);
+      } finally {
+        limit.end();
+      }
+    },
+    /** Requests a permit. The service first decides the action again with the current policies. */
+    permit: (id: string, { signal }: CallOptions = {}) =>
+      record(id, "POST", "/permit", { body: {}, signal, repeatable: true }),
+    /**
+     * Starts the action for this call only. Retries if the answer is missing. A caller without an answer must not run
+     * the action.
+     */
+    async start(
+      id: string,
+      { permit, attempt = newAttempt(), requestHash, signal }: StartOptions = {},
+    ): Promise<ActionRecord> {
+      const started = await record(id, "POST", "/start", {
+        body: { permit, attempt, request_hash: requestHash },
+        signal,
+        repeatable: true,
+        repeatFor: START_AGAIN,
+      });
+      if (started.status !== "executing")
+        throw unreadableAnswer(200, `${id} is ${started.status} after it was started`);
+      return started;
+    },
+    /** Reports the result. Retries if the answer is missing; the service keeps the first result. */
+    async result(id: string, { success, error, meta, attempt }: ActionResult, { signal }: CallOptions = {}) {
+      const details = { body: { success, error, meta, attempt }, signal, repeatable: true };
+      try {
+        return await record(id, "POST", "/result", details);
+      } catch (failure) {
+        if (!(failure instanceof RequestRefused) || failure.code !== "ACTION_NOT_STARTED") throw failure;
+        const now = await action(id, { signal });
+        if (now.status !== (success ? "succeeded" : "failed")) throw failure;
+        return now;
+      }
+    },
+    cancel: (id: string, { reason, signal }: VoteOptions = {}) =>
+      record(id, "POST", "/cancel", { body: { reason }, signal }),
+  };
+}
+
+/**
+ * Returns an id for a start: 128 random bits in hex.
+ * @example
+ * const attempt = newAttempt();
+ * await assent.start(action.id, { attempt });
+ */
+export function newAttempt(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,82 @@
+/** The requests from which the client's methods are made: JSON calls, actions, lists and the session token. */
+import { RequestRefused, unreadableAnswer } from "./client-errors.ts";
+import { isObject, type Call, type Transport } from "./transport.ts";
+import type { ActionRecord, CallOptions } from "./action-types.ts";
+
+/** Milliseconds after which a session token is requested again. It is valid for a day. */
+const SESSION_TOKEN_AGE = 3_600_000;
+
+export type ApiCalls = ReturnType<typeof createApiCalls>;
+
+/** Creates the requests. @param session the name of the agent's session, or its token from another process */
+export function createApiCalls(transport: Transport, session: { name: string | undefined; token: string | undefined }) {
+  let { token } = session;
+  let tokenFrom = -Infinity;
+
+  async function call<T>(method: string, path: string, body?: unknown, details: Call = {}): Promise<T> {
+    return (await transport.send(method, path, { ...details, body })).json as T;
+  }
+
+  /** Calls a route of the action `id`, or of all actions if `id` is null. Returns the action in the answer. */
+  async function record(id: string | null, method: string, verb: string, details: Call): Promise<ActionRecord> {
+    const path = id === null ? "" : `/${encodeURIComponent(id)}`;
+    const { json } = await transport.send(method, `/v1/actions${path}${verb}`, details);
+    if (!isObject(json) || typeof json["id"] !== "string" || typeof json["status"] !== "string")
+      throw unreadableAnswer(200, "it is no action");
+    if (id !== null && json["id"] !== id) throw unreadableAnswer(200, `it is about ${json["id"]}, not ${id}`);
+    return json as unknown as ActionRecord;
+  }
+
+  const action = (id: string, { wait, signal }: CallOptions & { wait?: number | undefined } = {}) =>
+    record(id, "GET", "", { query: { wait }, wait, signal });
+
+  return {
+    transport,
+    call,
+    record,
+    action,
+
+    /** Returns the header of the agent's session; no header without a session. */
+    async sessionHeader(signal: AbortSignal | undefined): Promise<Record<string, string>> {
+      const { name } = session;
+      if (name !== undefined && performance.now() - tokenFrom > SESSION_TOKEN_AGE) {
+        const details = { signal, repeatable: true };
+        const issued = await call<{ token?: string }>("POST", "/v1/agent-sessions", { name }, details);
+        if (typeof issued?.token !== "string") throw unreadableAnswer(200, "it has no session token");
+        [token, tokenFrom] = [issued.token, performance.now()];
+      }
+      return token === undefined ? {} : { "assent-session": token };
+    },
+
+    /** Returns the caller's approval token. Throws RequestRefused if it gets none. */
+    async readToken(id: string, signal: AbortSignal | undefined): Promise<string> {
+      const { approval_token: token, status } = await action(id, { signal });
+      if (token !== undefined) return token;
+      throw new RequestRefused(
+        `this key gets no approval token for ${id}: it is ${status}, or the key may not decide on it, or it has already`,
+        { status: 403, code: "NO_TOKEN" },
+      );
+    },
+
+    /** Yields the items of a list. @param name the member of the answer that contains them */
+    async *listOf<Item = ActionRecord>(
+      path: string,
+      query: { cursor?: string | undefined },
+      { signal }: CallOptions = {},
+      name = "actions",
+    ): AsyncGenerator<Item, void, undefined> {
+      for (let cursor = query.cursor; ;) {
+        const page = await call<Record<string, unknown> | undefined>("GET", path, undefined, {
+          query: { ...query, cursor },
+          signal,
+        });
+        const items = page?.[name];
+        if (!Array.isArray(items)) throw unreadableAnswer(200, "it is no list");
+        yield* items as Item[];
+        if (typeof page?.["next_cursor"] !== "string") return;
+        if (page["next_cursor"] === cursor) throw unreadableAnswer(200, "its pages have no end");
+        cursor = page["next_cursor"];
+      }
+    },
+  };
+}
