@@ -24,6 +24,7 @@ import { requireSecureSite } from "./site.ts";
 
 export function userRoutes(host: CoreHost, sessions: Sessions): Route[] {
   return [
+    ...listRoutes(host, sessions),
     ...managementRoutes(host, sessions),
     rightsRoute(host),
     ...sessionListRoutes(host, sessions),
@@ -31,9 +32,8 @@ export function userRoutes(host: CoreHost, sessions: Sessions): Route[] {
   ];
 }
 
-function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
-  const one = { description: "The user.", schema: schema.UserRecord };
-  const changeErrors = [ERRORS.NOT_FOUND, ERRORS.ENDED, "SCOPE_ESCALATION" as const];
+/** Returns the routes of the list of users: read it, and add a user. */
+function listRoutes(host: CoreHost, sessions: Sessions): Route[] {
   return [
     defineRoute({
       method: "GET",
@@ -72,6 +72,14 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
         return { status: 201, json: invited(user, token, origin), headers: { Location: `/v1/users/${user.id}` } };
       },
     }),
+  ];
+}
+
+/** Returns the routes with which callers read and manage one user. */
+function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
+  const one = { description: "The user.", schema: schema.UserRecord };
+  const changeErrors = [ERRORS.NOT_FOUND, ERRORS.ENDED, "SCOPE_ESCALATION" as const];
+  return [
     defineRoute({
       method: "GET",
       path: "/v1/users/:id",
@@ -254,7 +262,7 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
   ];
 }
 
-/** Changes that only the user can make, in a session. */
+/** Returns the routes for changes that users make to themselves, in a session. */
 function ownRoutes(host: CoreHost): Route[] {
   const description = "Only the user themselves can do this, in a session.";
   const errors = [ERRORS.SESSION_REQUIRED];
@@ -350,14 +358,14 @@ async function confirmOwnOrManaged(
 }
 
 function invited(user: User, token: string, origin: string): object {
-  // The fragment is not sent to servers, so no proxy logs it.
+  // Browsers do not send the fragment to servers, so no proxy logs the token.
   const url = `${origin}/sign-in#enrol=${token}`;
   return { user: schema.renderUser(user), link: { url, expires_at: user.link?.expires_at } };
 }
 
 /**
- * Returns the origin for links. A request with an API key can arrive at any address, so its address must not determine
- * the origin.
+ * Returns the origin for links. Does not use the address of the request, because a request with an API key can arrive
+ * at any address.
  */
 function originOf(host: CoreHost, request: Request): string {
   const { public_url } = host.config.server;

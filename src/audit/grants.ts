@@ -29,14 +29,14 @@ import type { Stops } from "../domain/stops.ts";
 import type { EntryBody, ReportFault } from "./report.ts";
 
 export interface GrantsAudit {
-  /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
   grant(id: string): Grant | undefined;
-  /** Evaluates an action that a grant allowed once more, and compares the decision and the usage that it read. */
+  /** Evaluates an action that a grant allowed again, and compares the decision and the usage that the decision read. */
   checkUse(use: AuditedUse, fault: ReportFault): void;
   /**
-   * Compares the sums that the decisions read with the amounts of the uses before them, and reports grants without their
-   * votes. Call it after all actions.
+   * Compares the sums that decisions read with the amounts of the earlier uses, and reports grants without their votes.
+   * Call it after all actions.
    */
   checkAll(fault: ReportFault): void;
 }
@@ -54,9 +54,9 @@ interface Use {
   grant: string;
   seq: number;
   status: string;
-  /** Number of uses that counted before this one. */
+  /** Number of earlier uses that counted. */
   count: number;
-  /** Sequence number of the entry that gave the use back; null while it counts. */
+  /** Sequence number of the entry that returned the use; null while the use counts. */
   released: number | null;
   /** The amount of this use, and the sum that its decision read. Millionths. Null until its action was audited. */
   sum: { amount: number; used: number } | null;
@@ -71,7 +71,7 @@ interface Grantor {
   passkeys: readonly string[];
 }
 
-/** The credentials that could grant, as of the entry that was folded last. */
+/** The credentials that could grant, as of the entry that was applied last. */
 interface Grantors {
   fold(body: EntryBody): void;
   /** Throws RangeError unless the credential could vote and grant at this time. */
@@ -134,31 +134,72 @@ function assertTerms(grant: Grant, fact: GrantFact): void {
     throw new RangeError(`the terms of the grant ${fact.id} differ from those that were granted`);
 }
 
-/** @param stops the stops as of the entry that is folded */
-export function createGrantsAudit(stops: () => Stops): GrantsAudit {
-  let grants = NO_GRANTS;
-  const grantors = createGrantors();
-  /** Grants whose votes follow, by action. */
-  const awaited = new Map<string, Grant>();
-  const uses = new Map<string, Use>();
-  const counts = new Map<string, number>();
+/** @param stops returns the stops as of the entry that is being applied */
+export const createGrantsAudit = (stops: () => Stops): GrantsAudit => new FoldedGrants(stops);
 
-  function foldGrant(entry: GrantEntry & { seq: number }): void {
-    grants = applyGrantEntries(grants, [entry]);
+class FoldedGrants implements GrantsAudit {
+  private readonly stops: () => Stops;
+  private grants = NO_GRANTS;
+  private readonly grantors = createGrantors();
+  /** Grants whose votes follow, by action. */
+  private readonly awaited = new Map<string, Grant>();
+  private readonly uses = new Map<string, Use>();
+  private readonly counts = new Map<string, number>();
+
+  constructor(stops: () => Stops) {
+    this.stops = stops;
+  }
+
+  fold(body: EntryBody): void {
+    const type = body["type"];
+    if (type === "grant") this.foldGrant(body as unknown as GrantEntry & { seq: number });
+    if (type === "approval") this.foldVote(body as unknown as ApprovalEntry);
+    if (type === "decision" || type === "redecision")
+      this.foldDecision(body as unknown as (DecisionEntry | RedecisionEntry) & { seq: number });
+    if (type === "redecision" || type === "approval" || type === "execution") this.foldStatus(body);
+    this.grantors.fold(body);
+  }
+
+  grant(id: string): Grant | undefined {
+    return this.grants.all.get(id);
+  }
+
+  checkUse({ entry, request, facts, set }: AuditedUse, fault: ReportFault): void {
+    const use = this.uses.get(entry.action_id);
+    if (facts.grant === undefined || use === undefined) return;
+    const evaluation = new Evaluation(set, request, facts, parseEntryTime(entry.at));
+    const again = canonicalText(decideEvaluation(evaluation, facts) as unknown as JsonValue);
+    if (again !== canonicalText(entry.decision as unknown as JsonValue))
+      fault(`the grant ${use.grant} did not cover it: evaluating it again gives a different decision`);
+    const usage = findGrantUsage(facts);
+    const amount = findGrantUse(facts.grant, evaluation)?.amount;
+    if (usage?.count !== use.count) fault(`its number of uses of the grant ${use.grant} differs from the ledger`);
+    if (usage !== null && amount !== undefined) use.sum = { amount, used: usage.sum };
+  }
+
+  checkAll(fault: ReportFault): void {
+    for (const { id } of this.awaited.values())
+      fault(`the grant ${id} was given with a vote that the ledger does not have`);
+    for (const [id, list] of groupByGrant(this.uses))
+      if (this.grants.all.get(id)?.sum != null) checkSumsOf(id, list, fault);
+  }
+
+  private foldGrant(entry: GrantEntry & { seq: number }): void {
+    this.grants = applyGrantEntries(this.grants, [entry]);
     if (entry.change !== "granted") return;
-    grantors.assertMayGrant(entry.by, parseEntryTime(entry.at));
-    const grant = grants.all.get(entry.grant.id) as Grant;
+    this.grantors.assertMayGrant(entry.by, parseEntryTime(entry.at));
+    const grant = this.grants.all.get(entry.grant.id) as Grant;
     if (entry.related_action !== null) {
-      if (awaited.has(entry.related_action)) throw new RangeError(`the grant before it has no vote`);
-      awaited.set(entry.related_action, grant);
+      if (this.awaited.has(entry.related_action)) throw new RangeError(`the grant before it has no vote`);
+      this.awaited.set(entry.related_action, grant);
     } else if (grant.passkey !== null)
       throw new RangeError(`the grant ${grant.id} is signed, but was given without a vote`);
   }
 
-  /** A grant with a vote has the terms that the vote names, and that its signature covers. */
-  function foldVote(vote: ApprovalEntry): void {
-    const grant = awaited.get(vote.action_id);
-    awaited.delete(vote.action_id);
+  /** The terms of a grant with a vote must be those that the vote names and that its signature covers. */
+  private foldVote(vote: ApprovalEntry): void {
+    const grant = this.awaited.get(vote.action_id);
+    this.awaited.delete(vote.action_id);
     if (grant === undefined) {
       if (vote.grant != null) throw new RangeError(`its vote gives the grant ${vote.grant.id}, which was not recorded`);
       return;
@@ -175,21 +216,21 @@ export function createGrantsAudit(stops: () => Stops): GrantsAudit {
   }
 
   /** Returns the grant that a decision names. Throws RangeError unless it was open, with the same terms. */
-  function findNamedGrant(fact: GrantFact, at: number): Grant {
-    const grant = grants.all.get(fact.id);
+  private findNamedGrant(fact: GrantFact, at: number): Grant {
+    const grant = this.grants.all.get(fact.id);
     if (grant === undefined) throw new RangeError(`the grant ${fact.id} was never created`);
-    const end = findGrantEnd(grant, stops(), at);
+    const end = findGrantEnd(grant, this.stops(), at);
     if (end !== null) throw new RangeError(`the grant ${fact.id} had ended (${end.cause})`);
     assertTerms(grant, fact);
-    grantors.assertMayGrant(grant.by, at);
-    if (fact.self && (grant.passkey === null || !grantors.hasPasskey(grant.by, grant.passkey)))
+    this.grantors.assertMayGrant(grant.by, at);
+    if (fact.self && (grant.passkey === null || !this.grantors.hasPasskey(grant.by, grant.passkey)))
       throw new RangeError(
         `the grant ${fact.id} covers the grantor's own agent, and no passkey that the grantor has signed it`,
       );
     return grant;
   }
 
-  function foldDecision(entry: (DecisionEntry | RedecisionEntry) & { seq: number }): void {
+  private foldDecision(entry: (DecisionEntry | RedecisionEntry) & { seq: number }): void {
     const { grant: fact } = entry.facts;
     const isGranted = entry.decision.reason_code === "GRANTED";
     if (fact === undefined) {
@@ -197,9 +238,9 @@ export function createGrantsAudit(stops: () => Stops): GrantsAudit {
       return;
     }
     if (!isGranted) throw new RangeError(`it names the grant ${fact.id}, but its reason is not GRANTED`);
-    const grant = findNamedGrant(fact, parseEntryTime(entry.at));
+    const grant = this.findNamedGrant(fact, parseEntryTime(entry.at));
     if (entry.type === "redecision") {
-      if (uses.get(entry.action_id)?.grant !== grant.id)
+      if (this.uses.get(entry.action_id)?.grant !== grant.id)
         throw new RangeError(`the grant ${grant.id} did not cover the action when it was decided`);
       return;
     }
@@ -207,56 +248,24 @@ export function createGrantsAudit(stops: () => Stops): GrantsAudit {
       throw new RangeError(`the grant ${grant.id} is for another agent, tool or operation`);
     if (!fact.self && findSelfRelation(entry.submitted_by, entry.agent_id, grant.by) !== null)
       throw new RangeError(`the grant ${grant.id} covers the grantor's own agent, and its decision denies that`);
-    const count = counts.get(grant.id) ?? 0;
+    const count = this.counts.get(grant.id) ?? 0;
     if (count >= grant.count) throw new RangeError(`the grant ${grant.id} was used ${count} times, which is its cap`);
     const { action_id, seq, status } = entry;
-    uses.set(action_id, { grant: grant.id, seq, status, count, released: null, sum: null });
-    counts.set(grant.id, count + 1);
+    this.uses.set(action_id, { grant: grant.id, seq, status, count, released: null, sum: null });
+    this.counts.set(grant.id, count + 1);
   }
 
-  /** An operator who cancels an action that could start states that it has not run, which gives the use back. */
-  function foldStatus(body: EntryBody): void {
-    const use = uses.get(String(body["action_id"]));
+  /** An operator who cancels an action that could start states that it has not run, which returns the use. */
+  private foldStatus(body: EntryBody): void {
+    const use = this.uses.get(String(body["action_id"]));
     if (use === undefined || typeof body["status"] !== "string") return;
     const couldStart = use.status === "allowed" || use.status === "approved";
     if (body["status"] === "cancelled" && couldStart) {
       use.released = Number(body["seq"]);
-      counts.set(use.grant, (counts.get(use.grant) ?? 1) - 1);
+      this.counts.set(use.grant, (this.counts.get(use.grant) ?? 1) - 1);
     }
     use.status = body["status"];
   }
-
-  function checkUse({ entry, request, facts, set }: AuditedUse, fault: ReportFault): void {
-    const use = uses.get(entry.action_id);
-    if (facts.grant === undefined || use === undefined) return;
-    const evaluation = new Evaluation(set, request, facts, parseEntryTime(entry.at));
-    const again = canonicalText(decideEvaluation(evaluation, facts) as unknown as JsonValue);
-    if (again !== canonicalText(entry.decision as unknown as JsonValue))
-      fault(`the grant ${use.grant} did not cover it: evaluating it again gives a different decision`);
-    const usage = findGrantUsage(facts);
-    const amount = findGrantUse(facts.grant, evaluation)?.amount;
-    if (usage?.count !== use.count) fault(`its number of uses of the grant ${use.grant} differs from the ledger`);
-    if (usage !== null && amount !== undefined) use.sum = { amount, used: usage.sum };
-  }
-
-  return {
-    fold(body) {
-      const type = body["type"];
-      if (type === "grant") foldGrant(body as unknown as GrantEntry & { seq: number });
-      if (type === "approval") foldVote(body as unknown as ApprovalEntry);
-      if (type === "decision" || type === "redecision")
-        foldDecision(body as unknown as (DecisionEntry | RedecisionEntry) & { seq: number });
-      if (type === "redecision" || type === "approval" || type === "execution") foldStatus(body);
-      grantors.fold(body);
-    },
-    grant: (id) => grants.all.get(id),
-    checkUse,
-    checkAll(fault) {
-      for (const { id } of awaited.values())
-        fault(`the grant ${id} was given with a vote that the ledger does not have`);
-      for (const [id, list] of groupByGrant(uses)) if (grants.all.get(id)?.sum != null) checkSumsOf(id, list, fault);
-    },
-  };
 }
 
 function groupByGrant(uses: ReadonlyMap<string, Use>): Map<string, Use[]> {

@@ -1,5 +1,5 @@
 /** The inbox: the list of pending requests on the left, the open request or the selection on the right. */
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { at, now } from "../core/api.ts";
 import { may } from "../core/me.ts";
@@ -15,7 +15,8 @@ import { useShortcuts } from "./keyboard.ts";
 import { List } from "./list.tsx";
 import { Batch, Overview } from "./overview.tsx";
 import { Pane } from "./pane.tsx";
-import { isNarrowed, useQueue, type Item, type ListQuery, type Queue } from "./queue.ts";
+import { useQueue, type Queue } from "./queue.ts";
+import { isNarrowed, type Item } from "./queue-state.ts";
 import { findVoteAvailability } from "./vote-availability.ts";
 import { SHORTCUTS, TEXTS } from "./strings.ts";
 import type { VoteResult } from "./vote.ts";
@@ -24,7 +25,7 @@ import type { VoteBarHandle } from "./vote-bar.tsx";
 export function Approvals({ id, query: search }: { id: string | null; query: URLSearchParams }) {
   const query = readQuery(search);
   const queue = useQueue(id, query);
-  // Deadlines pass without an event; the rows' countdowns redraw themselves.
+  // Deadlines pass without an event. The countdowns in the rows redraw themselves.
   useNow(5000);
   const [status, setStatus] = useState("");
   const [isHelpOpen, setHelpOpen] = useState(false);
@@ -32,36 +33,26 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
   const searchField = useRef<HTMLInputElement>(null);
   const rows = queue.apart === null || queue.apart.isPast ? queue.rows : [queue.apart, ...queue.rows];
   const selection = useSelection(rows);
-  // Show the batch pane when the selection changes, and the single-request pane when a request is opened. In one column,
-  // the batch pane would cover the list at the first selected request, so a button opens it.
-  const [isBatch, setBatch] = useState(false);
-  useEffect(() => setBatch(false), [id]);
-  useEffect(() => {
-    if (selection.ids.size === 0) setBatch(false);
-    else if (!isOneColumn()) setBatch(true);
-  }, [selection.ids]);
-  const isBatchShown = isBatch && selection.chosen.length > 0;
+  const batch = useBatch(id, selection);
   const item = rows.find(({ action }) => action.id === id) ?? (queue.apart?.action.id === id ? queue.apart : null);
   const total = queue.total ?? 0;
-  const isFiltered = isNarrowed(query);
   useEffect(() => {
     document.title = `${total === 0 ? "" : `(${total}) `}${TEXTS.title} · Assent`;
   }, [total]);
   const open = (next: string | null): void => {
     location.hash = addressOf(next, query);
   };
-  // The filters are no steps of the browser's history.
-  const setQuery = (next: ListQuery): void => location.replace(addressOf(id, next));
   const finish = (voted: Item, result: VoteResult): void => {
     const { action } = voted;
     queue.update(action.id, changeOf(result));
     if (result.kind !== "settled" && result.kind !== "recorded") return setStatus("Not recorded.");
     setStatus(result.kind === "recorded" ? "Approved; more approvals are needed." : (result.outcome.text ?? ""));
     const next = nextOpen(rows, action.id);
-    // Let the focus leave the reason, so that the keys work on the next request.
+    // Move the focus out of the reason, so that the shortcuts work on the next request.
     if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
     if (next !== null) open(next);
   };
+  const canVote = item !== null && findVoteAvailability(item) === "open";
   const areShortcutsOn = useShortcuts({
     step: (by) => {
       const target =
@@ -69,33 +60,26 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
       if (target !== undefined && target.action.id !== id) open(target.action.id);
     },
     choose: (approve) => {
-      if (item !== null && findVoteAvailability(item) === "open") voteBar.current?.choose(approve);
+      if (canVote) voteBar.current?.choose(approve);
     },
     select: () => {
-      if (item !== null && findVoteAvailability(item) === "open") selection.toggle(item.action.id, false);
+      if (canVote) selection.toggle(item.action.id, false);
     },
     search: () => searchField.current?.focus(),
     help: () => setHelpOpen(true),
   });
-  const isEmpty = !isFiltered && total === 0 && rows.length === 0 && !queue.loading && queue.error === null;
+  const isIdle = !queue.loading && queue.error === null;
+  const isEmpty = !isNarrowed(query) && total === 0 && rows.length === 0 && isIdle;
   return (
-    <div class={`inbox ${isEmpty ? "is-empty" : id === null && !isBatchShown ? "" : "showing"}`}>
+    <div class={`inbox ${isEmpty ? "is-empty" : id === null && !batch.isShown ? "" : "showing"}`}>
       <section class="inbox-list" aria-label="Pending requests">
         <header>
-          <div class="inbox-title">
-            <h1 tabIndex={-1}>{TEXTS.title}</h1>
-            <span class="count" role="status">
-              {countText(queue, isFiltered)}
-            </span>
-            <Live {...queue.live} />
-            <button type="button" class="icon-button" aria-label="Keyboard shortcuts" onClick={() => setHelpOpen(true)}>
-              <Icon name="help" />
-            </button>
-          </div>
-          <Filters query={query} onChange={setQuery} field={searchField} />
+          <ListTitle queue={queue} isFiltered={isNarrowed(query)} onHelp={() => setHelpOpen(true)} />
+          {/* Changing a filter adds no entry to the browser's history. */}
+          <Filters query={query} onChange={(next) => location.replace(addressOf(id, next))} field={searchField} />
           <Toolbar queue={queue} rows={rows} selection={selection}>
-            {selection.chosen.length > 0 && !isBatchShown ? (
-              <button type="button" class="small held" onClick={() => setBatch(true)}>
+            {selection.chosen.length > 0 && !batch.isShown ? (
+              <button type="button" class="small held" onClick={batch.show}>
                 {TEXTS.showSelected(selection.chosen.length)}
               </button>
             ) : null}
@@ -108,9 +92,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
         </header>
         {queue.loading && queue.error === null ? <Loading what="requests" /> : null}
         {isEmpty ? <FirstSteps text={TEXTS.empty} /> : null}
-        {rows.length === 0 && !isEmpty && !queue.loading && queue.error === null ? (
-          <p class="quiet none">{TEXTS.noMatch}</p>
-        ) : null}
+        {rows.length === 0 && !isEmpty && isIdle ? <p class="quiet none">{TEXTS.noMatch}</p> : null}
         {rows.length === 0 ? null : (
           <List
             rows={rows}
@@ -122,60 +104,115 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
           />
         )}
         <Held queue={queue} />
-        {queue.cursor === null ? null : (
-          <footer class="quiet">
-            {TEXTS.shown(queue.rows.length, queue.total)}{" "}
-            <button type="button" class="small" onClick={() => void queue.more()}>
-              Load more
-            </button>
-          </footer>
-        )}
+        <LoadMore queue={queue} />
       </section>
-      {isEmpty ? null : isBatchShown ? (
+      {isEmpty ? null : batch.isShown ? (
         <Batch
           items={selection.chosen}
           onSelect={selection.set}
           onClear={selection.clear}
-          onBack={() => setBatch(false)}
+          onBack={batch.hide}
           onVoted={(voted, result) => queue.update(voted, changeOf(result))}
           onDone={selection.finish}
         />
-      ) : item !== null && item.isPast ? (
-        <div class="pane">
-          <div class="pane-scroll">
-            <Notice>
-              This request is settled: <What action={item.action} /> is {item.action.status.replace("_", " ")}.{" "}
-              <a href={`#/actions/${at(item.action.id)}`}>Show the action</a>
-            </Notice>
-          </div>
-        </div>
-      ) : item !== null ? (
-        <Pane
-          key={item.action.id}
-          item={item}
-          handle={voteBar}
-          onVoted={(result) => finish(item, result)}
-          onAsked={(action) => queue.update(action.id, { action })}
-          onLeave={() => document.querySelector<HTMLElement>(`[data-id="${item.action.id}"]`)?.focus()}
-        />
-      ) : id !== null && queue.missing?.id === id ? (
-        <div class="pane">
-          <div class="pane-scroll">
-            <Problem error={queue.missing.error} />
-          </div>
-        </div>
       ) : (
-        <Overview rows={rows} selected={selection.ids} onSelect={selection.set} canSelect={may("approvals:decide")} />
+        <Detail id={id} item={item} queue={queue} rows={rows} selection={selection} handle={voteBar} onVoted={finish} />
       )}
       {isHelpOpen ? <Help {...areShortcutsOn} onClose={() => setHelpOpen(false)} /> : null}
     </div>
   );
 }
 
-/** The condition under which inbox.css shows the list and the request one after the other. */
+/**
+ * Shows the batch pane when the selection changes, and the single-request pane when a request is opened. In the
+ * one-column layout, the batch pane would cover the list as soon as one request is selected, so a button opens it.
+ */
+function useBatch(id: string | null, { ids, chosen }: Selection) {
+  const [isBatch, setBatch] = useState(false);
+  useEffect(() => setBatch(false), [id]);
+  useEffect(() => {
+    if (ids.size === 0) setBatch(false);
+    else if (!isOneColumn()) setBatch(true);
+  }, [ids]);
+  return { isShown: isBatch && chosen.length > 0, show: () => setBatch(true), hide: () => setBatch(false) };
+}
+
+function ListTitle({ queue, isFiltered, onHelp }: { queue: Queue; isFiltered: boolean; onHelp: () => void }) {
+  return (
+    <div class="inbox-title">
+      <h1 tabIndex={-1}>{TEXTS.title}</h1>
+      <span class="count" role="status">
+        {countText(queue, isFiltered)}
+      </span>
+      <Live {...queue.live} />
+      <button type="button" class="icon-button" aria-label="Keyboard shortcuts" onClick={onHelp}>
+        <Icon name="help" />
+      </button>
+    </div>
+  );
+}
+
+function LoadMore({ queue }: { queue: Queue }) {
+  if (queue.cursor === null) return null;
+  return (
+    <footer class="quiet">
+      {TEXTS.shown(queue.rows.length, queue.total)}{" "}
+      <button type="button" class="small" onClick={() => void queue.more()}>
+        Load more
+      </button>
+    </footer>
+  );
+}
+
+interface DetailProps {
+  id: string | null;
+  item: Item | null;
+  queue: Queue;
+  rows: readonly Item[];
+  selection: Selection;
+  handle: RefObject<VoteBarHandle | null>;
+  onVoted(item: Item, result: VoteResult): void;
+}
+
+/** Renders the right side: the open request, why it cannot be shown, or the overview of all requests. */
+function Detail({ id, item, queue, rows, selection, handle, onVoted }: DetailProps) {
+  if (item !== null && item.isPast)
+    return (
+      <div class="pane">
+        <div class="pane-scroll">
+          <Notice>
+            This request is settled: <What action={item.action} /> is {item.action.status.replace("_", " ")}.{" "}
+            <a href={`#/actions/${at(item.action.id)}`}>Show the action</a>
+          </Notice>
+        </div>
+      </div>
+    );
+  if (item !== null)
+    return (
+      <Pane
+        key={item.action.id}
+        item={item}
+        handle={handle}
+        onVoted={(result) => onVoted(item, result)}
+        onAsked={(action) => queue.update(action.id, { action })}
+        onLeave={() => document.querySelector<HTMLElement>(`[data-id="${item.action.id}"]`)?.focus()}
+      />
+    );
+  if (id !== null && queue.missing?.id === id)
+    return (
+      <div class="pane">
+        <div class="pane-scroll">
+          <Problem error={queue.missing.error} />
+        </div>
+      </div>
+    );
+  return <Overview rows={rows} selected={selection.ids} onSelect={selection.set} canSelect={may("approvals:decide")} />;
+}
+
+/** The same condition as in inbox.css, which then shows either the list or the request. */
 const isOneColumn = (): boolean => matchMedia("(max-width: 60rem), (max-height: 34rem)").matches;
 
-/** How many requests the list has, as far as the service counts them. */
+/** Returns the number of requests in the list, as far as it is known. */
 function countText({ total, loading, rows, cursor }: Queue, isFiltered: boolean): string {
   if (total !== null) return isFiltered ? TEXTS.matching(total) : TEXTS.pending(total);
   return loading || cursor === null ? "" : TEXTS.many(rows.length);
@@ -251,7 +288,10 @@ function useSelection(rows: readonly Item[]): Selection {
   };
 }
 
-/** New requests that belong above the last row. The button covers the end of the list instead of moving it. */
+/**
+ * Renders the number of new requests that belong above the last row. The button covers the end of the list instead of
+ * moving it.
+ */
 function Held({ queue: { heldRows, showHeld } }: { queue: Queue }) {
   if (heldRows.length === 0) return null;
   const soonest = Math.min(...heldRows.map(({ action }) => Date.parse(action.expires_at ?? "")));
@@ -273,7 +313,10 @@ interface ToolbarProps {
 
 function Toolbar({ queue, rows, selection, children }: ToolbarProps) {
   const [isLoading, setLoading] = useState(false);
-  /** Selects every request of the list, also those that are not loaded yet: the votes are on what was loaded. */
+  /**
+   * Selects every request of the list. Loads the requests that are not loaded yet, because votes are on loaded
+   * requests.
+   */
   const selectAll = async (): Promise<void> => {
     setLoading(true);
     const all = await queue.loadAll();

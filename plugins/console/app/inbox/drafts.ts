@@ -1,6 +1,6 @@
 /**
- * Reasons that were typed and not recorded yet. They survive a reload, because they are in the tab's own storage, and end
- * with the sign-out, which clears it.
+ * Reasons that were typed and not recorded yet. They are in the tab's session storage, so they survive a reload. The
+ * sign-out deletes them.
  */
 
 const nameOf = (subject: string): string => `assent.reason.${subject}`;

@@ -60,7 +60,7 @@ export function EditForm({ action, onEdited }: { action: Action; onEdited(action
   );
 }
 
-/** Returns the text as a value of the same type as before. The service refuses what is not one. */
+/** Returns the text as a value of the same type as before. The service rejects an invalid value. */
 function toValue(text: string, before: unknown): string | number | boolean {
   if (typeof before === "number" && text.trim() !== "" && Number.isFinite(Number(text))) return Number(text);
   if (typeof before === "boolean" && (text === "true" || text === "false")) return text === "true";

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Ref } from "preact";
 import { at } from "../core/api.ts";
 import { Icon } from "../ui/icons.tsx";
-import { isNarrowed, type ListQuery } from "./queue.ts";
+import { isNarrowed, type ListQuery } from "./queue-state.ts";
 import { SORTS, TABS, TEXTS } from "./strings.ts";
 
 const NAMES = ["view", "agent_id", "tool", "operation", "risk_level", "q", "sort"] as const;
@@ -121,7 +121,7 @@ export function Filters({ query, onChange, field }: Props) {
   );
 }
 
-/** The service's default needs no parameter. */
+/** The service's default order needs no parameter. */
 const toSort = (sort: string): string => (sort === "deadline" ? "" : sort);
 
 function Search({

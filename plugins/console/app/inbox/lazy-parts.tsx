@@ -1,4 +1,4 @@
-/** Parts of the inbox that few people need, loaded when they are displayed for the first time. */
+/** Components of the inbox that few people need. They are loaded when they are displayed for the first time. */
 import type { ComponentProps, ComponentType } from "preact";
 import { Loading, Problem } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";

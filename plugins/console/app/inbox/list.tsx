@@ -6,7 +6,7 @@ import { Age, Text, TimeLeft } from "../ui/elements.tsx";
 import { findHeadlineMember } from "../ui/params.tsx";
 import { Risk } from "../ui/request.tsx";
 import { uniqueLabel, OwnVote } from "./pane.tsx";
-import type { Item } from "./queue.ts";
+import type { Item } from "./queue-state.ts";
 import { approvalsGiven, findVoteAvailability } from "./vote-availability.ts";
 
 /** Height of a row in pixels; the style sheet has the same. */

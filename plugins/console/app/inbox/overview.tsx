@@ -4,7 +4,7 @@ import type { Action } from "../core/api-types.ts";
 import { Notice } from "../ui/elements.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { FirstSteps } from "./lazy-parts.tsx";
-import type { Item } from "./queue.ts";
+import type { Item } from "./queue-state.ts";
 import { groupByShape, type Group } from "./shape.ts";
 import { findVoteAvailability } from "./vote-availability.ts";
 import { TEXTS } from "./strings.ts";
@@ -12,7 +12,7 @@ import { GroupTable } from "./table.tsx";
 import { castVotes, summarize, type Counts, type VoteResult } from "./vote.ts";
 import { VoteBar } from "./vote-bar.tsx";
 
-/** Maximum tables on one page, and maximum requests in all of them. */
+/** Maximum number of tables on the page, and maximum number of requests in all tables. */
 const MAX_GROUPS = 6;
 const MAX_GROUPED = 200;
 /** Maximum tables of a selection. */
@@ -56,7 +56,10 @@ interface BatchProps {
   onDone(summary: string): void;
 }
 
-/** Votes on each selected request by itself: some may be recorded while others fail, and the summary counts both. */
+/**
+ * Renders the selection. Votes on each request by itself: some votes may be recorded while others fail, and the summary
+ * counts both.
+ */
 export function Batch({ items, onSelect, onClear, onBack, onVoted, onDone }: BatchProps) {
   const [done, setDone] = useState<number | null>(null);
   const groups = useGroups(items, done !== null);

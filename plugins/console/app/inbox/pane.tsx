@@ -21,7 +21,7 @@ import { EditForm } from "./edit-form.tsx";
 import { readDraft, writeDraft } from "./drafts.ts";
 import { History } from "./history.tsx";
 import { Ended } from "./outcome.tsx";
-import type { Item } from "./queue.ts";
+import type { Item } from "./queue-state.ts";
 import { approvalsGiven, findVoteAvailability, type VoteAvailability, findOwnVote } from "./vote-availability.ts";
 import { Standing } from "./standing.tsx";
 import { TEXTS } from "./strings.ts";
@@ -164,7 +164,7 @@ function requiresSignature({ approval_terms }: Action): boolean {
   return approval_terms?.approvers.some(({ signature }) => signature === "passkey") === true;
 }
 
-/** Shows the reason that was typed for a request that was settled before the vote. */
+/** Shows the typed reason if the request was settled before the vote. */
 function LostReason({ id }: { id: string }) {
   const [reason, setReason] = useState(readDraft(id));
   if (reason === "") return null;

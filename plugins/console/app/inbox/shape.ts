@@ -1,8 +1,8 @@
 /** Finds requests of the same shape, and the members in which they differ. Pure. */
 import { clipText } from "../../../../src/browser.ts";
 
-/** The part of an action that this module reads. */
-export interface Comparable {
+/** The members of an action that this module reads. */
+interface Comparable {
   id: string;
   agent_id: string;
   tool: string;
@@ -28,7 +28,7 @@ export interface Group<T extends Comparable> {
   rows: readonly GroupRow<T>[];
 }
 
-export interface GroupRow<T extends Comparable> {
+interface GroupRow<T extends Comparable> {
   action: T;
   /** Values of the columns, as text. */
   cells: readonly { text: string; isOutlier: boolean }[];
@@ -42,7 +42,7 @@ const OUTLIER = 6;
 const RARE = 0.1;
 
 /** Returns the shape of a request: tool, operation and the names of its members. */
-export function requestShape(action: Comparable): string {
+function requestShape(action: Comparable): string {
   return JSON.stringify([action.tool, action.operation, ...[...membersOf(action).keys()].sort()]);
 }
 
@@ -87,7 +87,7 @@ function toGroup<T extends Comparable>(key: string, actions: readonly T[]): Grou
         })),
       },
     }))
-    // Stable: rows that are equally ordinary stay in the order of the list.
+    // The sort is stable, so rows that are not outliers keep the order of the list.
     .sort((a, b) => (b.score >= 1 ? b.score : 0) - (a.score >= 1 ? a.score : 0))
     .map(({ row }) => row);
   return {

@@ -10,7 +10,7 @@ type Votes = Api["POST /v1/votes"]["body"]["votes"];
 type Challenge = Api["POST /v1/votes/challenge"]["response"];
 export type SignedResult = Api["POST /v1/votes"]["response"]["results"][number];
 
-/** What a person votes on one request, or on each of a selection. */
+/** A person's vote on one request, or on each request of a selection. */
 export interface Ballot {
   approve: boolean;
   /** Empty for none. */
@@ -36,14 +36,15 @@ const OTHER_STATEMENT =
   "the service asked for a signature of other votes than yours; nothing was signed; report this to its operator";
 
 /** Votes that the service asks the user to sign. */
-export interface SignatureRequest {
+interface SignatureRequest {
   votes: Votes;
   challenge: Challenge;
 }
 
 /**
- * Asks the service what to sign for votes on up to `MAX_SIGNED_VOTES` actions. Returns null if the user has no passkey for
- * this site. Rejects with an `ApiError` if the service refused, and with an Error if it asks to sign other votes than these.
+ * Asks the service what to sign for votes on up to `MAX_SIGNED_VOTES` actions. Returns null if the user has no passkey
+ * for this site. Rejects with an `ApiError` if the service refuses, and with an Error if the service's request is for
+ * other votes.
  */
 export async function requestSignature(
   actions: readonly Pick<Action, "id">[],
@@ -57,8 +58,8 @@ export async function requestSignature(
 }
 
 /**
- * Signs and casts the votes. Returns the result of each, in their order. Rejects with an Error if nothing was signed, and
- * with an `ApiError` if the service refused.
+ * Signs and casts the votes. Returns the result of each, in their order. Rejects with an Error if the user did not
+ * sign, and with an `ApiError` if the service refused.
  */
 export async function sendSignedVotes({ votes, challenge }: SignatureRequest): Promise<SignedResult[]> {
   const body = { nonce: challenge.nonce, votes, response: await sign(challenge.options) };
@@ -69,7 +70,7 @@ async function startSigning(votes: Votes): Promise<Challenge | null> {
   try {
     return await request("POST /v1/votes/challenge", { body: { votes } });
   } catch (error) {
-    // Before anything is signed, this code says that there is no passkey to sign with.
+    // Before the signature, this code means that the user has no passkey.
     if (error instanceof ApiError && error.code === "VOTE_SIGNATURE_INVALID") return null;
     throw error;
   }

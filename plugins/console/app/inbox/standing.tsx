@@ -1,4 +1,7 @@
-/** What the signed-in person's vote on the open request would be: in whose place, why it would not count, or alone. */
+/**
+ * Shows what the signed-in person's vote on the open request would count as: their own, in the place of another user,
+ * or not at all and why. Also offers the emergency approval.
+ */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { Dialog } from "../ui/dialog.tsx";
@@ -51,7 +54,7 @@ export function Standing({ action, onVoted }: Props) {
   );
 }
 
-/** Offered only where the person's ordinary vote would not be enough. */
+/** Whether to offer the emergency approval: only where the person's ordinary vote is not enough. */
 function canBreakGlass(action: Action): boolean {
   const { approval_terms: terms } = action;
   if (terms === undefined || !terms.may_break_glass) return false;

@@ -49,7 +49,7 @@ export const TEXTS = {
   notSettledYet: "The service has not answered yet.",
 } as const;
 
-/** Tabs, with the parameter `view` of the service's list. */
+/** Tabs, each with its value of the list's parameter `view`. */
 export const TABS = [
   { view: "mine", title: "Mine" },
   { view: "second_vote", title: "Needs a second vote" },

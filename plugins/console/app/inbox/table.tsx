@@ -1,4 +1,7 @@
-/** Requests of the same shape as a table: its columns are the parameters that differ, its first rows the outliers. */
+/**
+ * Renders requests of the same shape as a table. Its columns are the parameters that differ, and its first rows the
+ * outliers.
+ */
 import { useState } from "preact/hooks";
 import { at } from "../core/api.ts";
 import type { Action } from "../core/api-types.ts";
@@ -7,7 +10,10 @@ import { counted, plain } from "../ui/format.ts";
 import { uniqueLabel } from "./pane.tsx";
 import type { Group } from "./shape.ts";
 
-/** Rows of one table at first, and rows that a click adds: a tab stays responsive with all tables open. */
+/**
+ * Rows of a table that are rendered at first, and with each click. Few, so that the tab stays responsive with all
+ * tables open.
+ */
 const FIRST_ROWS = 20;
 const MORE_ROWS = 50;
 /** Common members that are listed. */

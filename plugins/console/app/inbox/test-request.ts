@@ -1,4 +1,4 @@
-/** The test request of an empty inbox: it does nothing, and its approval and proof can be seen. */
+/** The test request of an empty inbox. It has no effect, and lets a person try an approval and its proof. */
 import type { Action } from "../core/api-types.ts";
 import { call, request, url } from "../core/api.ts";
 import { may } from "../core/me.ts";
@@ -38,15 +38,15 @@ export function storeAgentKey(key: string): void {
 /** Creates a key with which an agent can submit, and stores it for the examples. Returns it. */
 export async function createAgentKey(): Promise<string> {
   const name = `first-agent-${crypto.getRandomValues(new Uint32Array(1))[0]?.toString(16)}`;
-  // No person is behind this agent: whoever creates it may approve its test request.
+  // The agent has no owner, so its creator may approve the test request.
   const { key } = await request("POST /v1/api-keys", { body: { name, preset: "agent", owner: null } });
   if (key === null) throw new Error("the service created a key and did not return it; create another");
   storeAgentKey(key);
   return key;
 }
 
-/** Returns the agent that the key is bound to; the one of the examples if it is bound to none. */
-export async function readAgentOf(key: string): Promise<string> {
+/** Returns the agent that the key is bound to. For an unbound key, returns the agent of the examples. */
+async function readAgentOf(key: string): Promise<string> {
   return (await request("GET /v1/me", { key })).key.agent_id ?? "support-bot";
 }
 
@@ -63,7 +63,7 @@ export async function sendTestRequest(key: string): Promise<Action> {
 }
 
 async function ensurePolicy(): Promise<void> {
-  // A list, because the browser would report the 404 of a missing policy as an error of the page.
+  // Read the list, because the browser would report the 404 of a missing policy as an error of the page.
   const { policies } = await request("GET /v1/policies", { query: { limit: 1000 } });
   if (policies.some(({ name }) => name === POLICY)) return;
   await call(url("/v1/policies", { activate: true }), { method: "POST", text: POLICY_YAML, type: "application/yaml" });

@@ -2,7 +2,7 @@
 import { now } from "../core/api.ts";
 import type { Action } from "../core/api-types.ts";
 import { may, me } from "../core/me.ts";
-import type { Item } from "./queue.ts";
+import type { Item } from "./queue-state.ts";
 
 export type VoteAvailability = "settled" | "expired" | "voted" | "not yours" | "open";
 

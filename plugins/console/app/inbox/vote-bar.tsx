@@ -12,9 +12,9 @@ export interface VoteBarHandle {
 interface Props {
   /** Identifies the draft of the reason. */
   subject: string;
-  /** Votes. Resolves to whether the vote is recorded: only then the reason is cleared. */
+  /** Casts the vote. Resolves to whether it was recorded. The reason is only cleared in that case. */
   cast(approve: boolean, reason: string): Promise<boolean>;
-  /** Number of requests. Ctrl+Enter votes only if it is one. */
+  /** Number of requests. Ctrl+Enter only votes on a single request. */
   count?: number;
   /** Label of the button that approves. */
   approve?: string;

@@ -16,7 +16,7 @@ import {
 export type VoteResult =
   /** The vote settled the request. */
   | { kind: "settled"; action: Action; outcome: Outcome }
-  /** The vote is recorded, and the request needs more. */
+  /** The vote is recorded, and the request still needs more votes. */
   | { kind: "recorded"; action: Action }
   /** The request was settled or expired before the vote arrived. */
   | { kind: "late"; action: Action | null; outcome: Outcome }
@@ -116,7 +116,7 @@ async function readAgain(shown: Shown, onResult: (id: string, result: VoteResult
   }
 }
 
-/** Whether a member has changed that the page read. */
+/** Whether a member that the page read has changed. */
 function differs(shown: string | null | undefined, current: string | null | undefined): boolean {
   return shown !== undefined && shown !== current;
 }
@@ -131,8 +131,9 @@ async function voteUnsigned(action: Action, ballot: Ballot): Promise<VoteResult>
 }
 
 /**
- * Signs all votes at once and reports the result of each. Returns false if the user has no passkey to sign with. Reads the
- * requests again after the service chose what is signed, so that the signature covers only what the page shows.
+ * Signs all votes at once and reports the result of each. Returns false if the user has no passkey to sign with. Reads
+ * the requests again after the service has returned what to sign, so that the signature covers only what the page
+ * shows.
  */
 async function voteSigned(
   given: readonly Open[],
@@ -187,7 +188,7 @@ function resultOf(action: Action, { approve, break_glass = false }: Ballot): Vot
   return { kind: "settled", action, outcome: { kind: approve ? "good" : "bad", text, isMine: true } };
 }
 
-/** Returns what a refused vote means: the request was settled or expired before, or the vote failed. */
+/** Returns the result of a refused vote: the request was settled or expired before, or the vote failed. */
 async function refusedResult(id: string, error: ApiError): Promise<VoteResult> {
   if (error.status !== 409 && error.status !== 410) return { kind: "failed", error };
   const current = await request("GET /v1/actions/{id}", { path: [id] }).catch(() => null);

@@ -1,4 +1,6 @@
-/** Where a policy is written: the text on the left, and what it would change on the right, before anything is stored. */
+/**
+ * The editor of a policy: its text on the left, and the effects of the text on the right, before anything is stored.
+ */
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Policy } from "../core/api-types.ts";
 import { ApiError, at, call, request, url } from "../core/api.ts";
@@ -75,7 +77,7 @@ interface Props {
   title: string;
   /** The text to begin with. */
   text: string;
-  /** Entity tag of the policy that the text was made from; empty for a new policy. */
+  /** Entity tag of the policy on which the text is based; empty for a new policy. */
   base: string;
   /** One sentence that says which version decides. */
   standing: string;
@@ -113,7 +115,7 @@ function PolicyEditor({ title, text, base, standing, shadowId, back, save }: Pro
       setBusy(false);
     }
   };
-  /** A text that the service refuses is checked again, so that its faults appear at their lines. */
+  /** Check a text again that the service refused, so that its faults appear at their lines. */
   const showFaults = (refusal: unknown): boolean => {
     if (!(refusal instanceof ApiError) || !refusal.errors.some(({ line }) => line !== undefined)) return false;
     setDialog(null);
@@ -124,28 +126,9 @@ function PolicyEditor({ title, text, base, standing, shadowId, back, save }: Pro
   return (
     <>
       <Page title={title}>
-        <p>
-          <a
-            href={back}
-            onClick={(event) => {
-              event.preventDefault();
-              if (draft.isChanged) setDialog("discard");
-              else leave();
-            }}
-          >
-            {EDITOR.back}
-          </a>
-        </p>
+        <BackLink href={back} onClick={() => (draft.isChanged ? setDialog("discard") : leave())} />
         <p>{standing}</p>
-        {draft.isFromBefore ? (
-          <Notice>
-            {EDITOR.draft}{" "}
-            <button type="button" class="small" onClick={draft.startOver}>
-              {EDITOR.startOver}
-            </button>
-          </Notice>
-        ) : null}
-        {draft.isTooLarge ? <Notice kind="bad">{EDITOR.draftTooLarge}</Notice> : null}
+        <DraftNotices draft={draft} />
         <div class="policy-editor">
           <div>
             <CodeEditor
@@ -197,10 +180,43 @@ function PolicyEditor({ title, text, base, standing, shadowId, back, save }: Pro
   );
 }
 
+function BackLink({ href, onClick }: { href: string; onClick: () => void }) {
+  return (
+    <p>
+      <a
+        href={href}
+        onClick={(event) => {
+          event.preventDefault();
+          onClick();
+        }}
+      >
+        {EDITOR.back}
+      </a>
+    </p>
+  );
+}
+
+/** Says that the text is an unsaved draft, or that the draft is too large to be stored. */
+function DraftNotices({ draft }: { draft: ReturnType<typeof useDraft> }) {
+  return (
+    <>
+      {draft.isFromBefore ? (
+        <Notice>
+          {EDITOR.draft}{" "}
+          <button type="button" class="small" onClick={draft.startOver}>
+            {EDITOR.startOver}
+          </button>
+        </Notice>
+      ) : null}
+      {draft.isTooLarge ? <Notice kind="bad">{EDITOR.draftTooLarge}</Notice> : null}
+    </>
+  );
+}
+
 /** Returns the words for completion; null while the vocabulary is loading. Without it, the editor works and suggests nothing. */
 function useWords(checked: Checked | null): Words | null {
   const { data: vocabulary } = useLoad((signal) => request("GET /v1/policy-vocabulary", { signal }), []);
-  // A text that is being typed often has a fault. Then the names of the last valid one are suggested.
+  // While the text has a fault, suggest the names of the last valid text.
   const declared = useRef<Pick<Words, "variables" | "tools">>({ variables: [], tools: [] });
   if (checked !== null && checked.faults.length === 0) declared.current = checked;
   return vocabulary === null ? null : { vocabulary, ...declared.current };

@@ -1,0 +1,103 @@
+/** Keeps the list of pending requests up to date with the ledger's events. */
+import { follow } from "../core/live.ts";
+import { type Outcome, reviewOutcome } from "./outcome.tsx";
+import { changeItem, type QueueState } from "./queue-state.ts";
+
+/** Events within this time cause one rendering. Milliseconds. */
+const COLLECT_MS = 150;
+/** Poll interval without events. Milliseconds. */
+const POLL_MS = 5000;
+/** Poll interval for waiting agents, which change without an event. Milliseconds. */
+const WAITING_EVERY_MS = 15_000;
+
+/** Returns how a request ended, from the ledger's entry; null if it is pending. */
+function outcomeOfEntry(entry: Record<string, unknown>): Outcome | null {
+  const { status, verdict, reviewer, by, comment } = entry as {
+    status?: string;
+    verdict?: string;
+    reviewer?: string;
+    by?: { principal?: string } | null;
+    comment?: string | null;
+  };
+  if (status === undefined || status === "pending_approval") return null;
+  if (status === "expired") return { kind: "busy", text: "It expired before it was settled." };
+  if (status === "cancelled") return { kind: "busy", text: "The agent cancelled it." };
+  if (reviewer !== undefined) return reviewOutcome(status === "denied" ? reviewer : null, comment);
+  if (verdict !== "approve" && verdict !== "deny") return { kind: "busy", text: "It is no longer pending." };
+  const vote = { by: by?.principal, reason: comment };
+  if (status === "denied") return { kind: "bad", text: "denied it", ...vote };
+  return { kind: "good", text: "approved it", ...vote };
+}
+
+interface Following {
+  load(signal?: AbortSignal, isQuiet?: boolean): Promise<void>;
+  reread(id: string, signal?: AbortSignal): Promise<void>;
+  setLive(live: { state: string; why: string }): void;
+  setState(change: (old: QueueState) => QueueState): void;
+  isOpen(id: string): boolean;
+  /** Returns the minimum time between two reads that events cause. Milliseconds. */
+  readEvery(): number;
+}
+
+/** Keeps the queue up to date. Returns a function that ends it. */
+export function followQueue({ load, reread, setLive, setState, isOpen, readEvery }: Following): () => void {
+  const over = new AbortController();
+  const { signal } = over;
+  const settled = new Map<string, Outcome>();
+  let poll: ReturnType<typeof setInterval> | undefined;
+  let soon: ReturnType<typeof setTimeout> | undefined;
+  let next: ReturnType<typeof setTimeout> | undefined;
+  let readAt = -Infinity;
+  /** Apply immediately what the entries contain. */
+  const applySettled = (): void => {
+    soon = undefined;
+    const outcomes = new Map(settled);
+    settled.clear();
+    setState((old) => {
+      let state = old;
+      for (const [id, outcome] of outcomes)
+        if (state.items.get(id)?.outcome === null) state = changeItem(state, id, { outcome });
+      return state;
+    });
+    for (const id of outcomes.keys()) if (isOpen(id)) void reread(id, signal);
+  };
+  const read = (): void => {
+    next ??= setTimeout(
+      () => {
+        next = undefined;
+        readAt = performance.now();
+        void load(signal, true);
+      },
+      Math.max(COLLECT_MS, readAt + readEvery() - performance.now()),
+    );
+  };
+  const waiting = setInterval(() => document.hidden || void load(signal, true), WAITING_EVERY_MS);
+  void load(signal);
+  follow({
+    filters: { type: "decision,approval,question,review" },
+    signal,
+    onEvent({ type, entry }) {
+      const id = entry["action_id"];
+      if (typeof id !== "string" || (type === "decision" && entry["status"] !== "pending_approval")) return;
+      const outcome = type === "approval" || type === "review" ? outcomeOfEntry(entry) : null;
+      if (outcome !== null) {
+        settled.set(id, outcome);
+        soon ??= setTimeout(applySettled, COLLECT_MS);
+      } else if (isOpen(id)) void reread(id, signal);
+      read();
+    },
+    onState(state, why) {
+      setLive({ state, why });
+      // Events before the start of the stream are only in the list, so read it.
+      if (state === "live") void load(signal);
+      if (state === "refused") poll ??= setInterval(() => void load(signal), POLL_MS);
+    },
+  });
+  return () => {
+    clearInterval(poll);
+    clearInterval(waiting);
+    clearTimeout(soon);
+    clearTimeout(next);
+    over.abort();
+  };
+}

@@ -1,0 +1,185 @@
+/** The state of the list of pending requests, and how reads and events change it. */
+import type { Action, Api } from "../core/api-types.ts";
+import { now } from "../core/api.ts";
+import { outcomeOf, type Outcome } from "./outcome.tsx";
+
+/** Maximum number of requests that are read individually after they left a filtered list, to find out why they left. */
+const MAX_REREADS = 20;
+
+/** How the list is filtered and sorted: parameters of `GET /v1/approvals`. */
+export type ListQuery = Omit<NonNullable<Api["GET /v1/approvals"]["query"]>, "limit" | "cursor">;
+
+/** Whether the list leaves pending requests out. */
+export function isNarrowed(query: ListQuery): boolean {
+  return Object.entries(query).some(([name, value]) => name !== "sort" && value !== undefined);
+}
+
+export interface Item {
+  action: Action;
+  outcome: Outcome | null;
+  /** Whether the request was read individually. Only then its votes and token are complete. */
+  isFull: boolean;
+  error: unknown;
+  /** Whether a link led to the request after it was settled. */
+  isPast?: boolean;
+}
+
+export interface QueueState {
+  /** The query that the rows answer. */
+  query: ListQuery;
+  items: ReadonlyMap<string, Item>;
+  order: readonly string[];
+  held: readonly string[];
+  cursor: string | null;
+  /** Null if it is not known yet, or if more are pending than the service counts for this query. */
+  total: number | null;
+  loading: boolean;
+  error: unknown;
+  /** Why the open request could not be read. */
+  missing: { id: string; error: unknown } | null;
+}
+
+export const EMPTY_QUEUE: QueueState = {
+  query: {},
+  items: new Map(),
+  order: [],
+  held: [],
+  cursor: null,
+  total: null,
+  loading: true,
+  error: null,
+  missing: null,
+};
+
+const deadlineOf = (action: Action): number => Date.parse(action.expires_at ?? "");
+const RISKS: readonly (string | null)[] = ["low", "medium", "high", "critical"];
+const byId = (a: Action, b: Action): number => (a.id < b.id ? -1 : 1);
+/** By deadline, then by id, which grows. */
+const byDeadline = (a: Action, b: Action): number => deadlineOf(a) - deadlineOf(b) || byId(a, b);
+/** The service's orders. */
+const ORDERS = {
+  deadline: byDeadline,
+  oldest: byId,
+  newest: (a: Action, b: Action): number => byId(b, a),
+  risk: (a: Action, b: Action): number => RISKS.indexOf(b.risk_level) - RISKS.indexOf(a.risk_level) || byDeadline(a, b),
+} as const;
+const orderOf = ({ query }: QueueState) => ORDERS[query.sort ?? "deadline"];
+
+export function putAction(state: QueueState, action: Action, more: Partial<Item> = {}): QueueState {
+  const old = state.items.get(action.id) ?? { action, outcome: null, isFull: false, error: null };
+  const items = new Map(state.items).set(action.id, { ...old, ...more, action: { ...old.action, ...action } });
+  return { ...state, items };
+}
+
+export function changeItem(state: QueueState, id: string, more: Partial<Item>): QueueState {
+  const old = state.items.get(id);
+  return old === undefined ? state : { ...state, items: new Map(state.items).set(id, { ...old, ...more }) };
+}
+
+/** Adds a pending request: after the listed ones, or to the held ones. */
+function place(state: QueueState, action: Action): QueueState {
+  if (state.order.includes(action.id) || state.held.includes(action.id)) return putAction(state, action);
+  const last = state.items.get(state.order.at(-1) ?? "")?.action;
+  if (last === undefined || orderOf(state)(action, last) > 0) {
+    // The request is on a page that was not loaded.
+    if (last !== undefined && state.cursor !== null) return state;
+    return { ...putAction(state, action), order: [...state.order, action.id] };
+  }
+  return { ...putAction(state, action), held: [...state.held, action.id] };
+}
+
+interface Page {
+  actions: readonly Action[];
+  total: number | null;
+  next_cursor: string | null;
+}
+
+export function putFirstPage(state: QueueState, query: ListQuery, { actions, total, next_cursor }: Page): QueueState {
+  let next: QueueState = { ...state, query, loading: false, error: null, total };
+  if (state.order.length === 0 || !isSameQuery(state.query, query)) {
+    for (const action of actions) next = putAction(next, action);
+    return { ...next, order: actions.map(({ id }) => id), held: [], cursor: next_cursor };
+  }
+  if (next_cursor === null) next = { ...next, cursor: null };
+  for (const action of actions) next = place(next, action);
+  return next;
+}
+
+export const isSameQuery = (a: ListQuery, b: ListQuery): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+export function putNextPage(state: QueueState, { actions, total, next_cursor }: Page): QueueState {
+  let next: QueueState = { ...state, error: null, total, cursor: next_cursor };
+  for (const action of actions) {
+    next = putAction(next, action);
+    if (!next.order.includes(action.id) && !next.held.includes(action.id))
+      next = { ...next, order: [...next.order, action.id] };
+  }
+  return next;
+}
+
+/** Whether the service has to read all pending requests to answer the query. */
+export const isSearched = (query: ListQuery): boolean => isNarrowed(query) || (query.sort ?? "deadline") !== "deadline";
+
+/** Stores a request that was read individually. */
+export function putRead(state: QueueState, action: Action, open: string | null): QueueState {
+  const { id } = action;
+  const outcome = outcomeOf(action);
+  const known = state.items.get(id);
+  const mine = known?.outcome?.isMine === true ? known.outcome : null;
+  // A filtered list contains only requests that the service found.
+  const next = outcome === null && !isNarrowed(state.query) ? place(state, action) : state;
+  if (!next.items.has(id) && open !== id) return next;
+  const isPast = known?.isPast ?? (known === undefined && outcome !== null);
+  return { ...putAction(next, action, { isFull: true, error: null, outcome: mine ?? outcome, isPast }), missing: null };
+}
+
+/**
+ * Marks requests as settled that were pending before `page` was read and are not on it. The stream missed their end.
+ */
+export function markSettled(state: QueueState, known: ReadonlySet<string>, page: Page): QueueState {
+  const remaining = new Set(page.actions.map(({ id }) => id));
+  const last = page.next_cursor === null ? undefined : page.actions.at(-1);
+  let next = state;
+  for (const [id, { action, outcome }] of state.items) {
+    if (outcome !== null || !known.has(id) || remaining.has(id)) continue;
+    if (last !== undefined && orderOf(state)(action, last) >= 0) continue;
+    next = changeItem(next, id, { outcome: { kind: "busy", text: "It is no longer pending." } });
+  }
+  return next;
+}
+
+/** Returns the listed requests that a filtered page lacks: they are settled, or no longer pass the filter. */
+export function listAbsent(page: Page, { order, items, query }: QueueState): string[] {
+  const remaining = new Set(page.actions.map(({ id }) => id));
+  const last = page.next_cursor === null ? undefined : page.actions.at(-1);
+  const isAbsent = (id: string): boolean => {
+    const item = items.get(id);
+    if (item === undefined || item.outcome !== null || item.isFull || remaining.has(id)) return false;
+    return last === undefined || ORDERS[query.sort ?? "deadline"](item.action, last) < 0;
+  };
+  return order.filter(isAbsent).slice(0, MAX_REREADS);
+}
+
+/** Adds the held requests to the rows, in the order of the query. */
+export function showHeldRows(state: QueueState): QueueState {
+  const compare = orderOf(state);
+  const order = [...state.order, ...state.held].sort((a, b) => {
+    const [first, second] = [state.items.get(a), state.items.get(b)];
+    return first === undefined || second === undefined ? 0 : compare(first.action, second.action);
+  });
+  return { ...state, order, held: [] };
+}
+
+/** Removes the rows of requests that are no longer pending. */
+export function clearSettledRows(state: QueueState): QueueState {
+  const isPending = (id: string): boolean => {
+    const item = state.items.get(id);
+    return item !== undefined && item.outcome === null && deadlineOf(item.action) > now();
+  };
+  return { ...state, order: state.order.filter(isPending) };
+}
+
+/** Returns the items with these ids. */
+export function itemsOf({ items }: QueueState, ids: readonly string[]): Item[] {
+  return ids.map((id) => items.get(id)).filter((item) => item !== undefined);
+}
