@@ -1,12 +1,12 @@
-/** Notifies other processes that the ledger has grown: at once after a pause, otherwise at most every 50 ms. */
+/** Notifies other processes that the ledger has grown: immediately after a pause, otherwise at most every 50 ms. */
 
 /** Shortest time between two announcements. Milliseconds. */
 const ANNOUNCE_EVERY = 50;
 
 interface Announcer {
-  /** Announces this size soon, unless a larger one follows. */
+  /** Announces this size soon, unless a larger size replaces it. */
   moved(size: number): void;
-  /** Sends the last announcement, and waits for it. */
+  /** Sends the last announcement, and waits for the send. */
   end(): Promise<void>;
 }
 

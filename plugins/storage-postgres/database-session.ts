@@ -11,7 +11,7 @@ import { openSocket, type Address } from "./dial.ts";
 import { isConnectionLoss, toStorageError } from "./postgres-errors.ts";
 
 export interface SessionOptions {
-  /** May name several hosts: see `parseAddresses`. */
+  /** Address, which may name several hosts: see `parseAddresses`. */
   url: string;
   /** Name in pg_stat_activity. */
   name: string;
@@ -21,7 +21,7 @@ export interface SessionOptions {
   /** Longest pause between two statements of a transaction, after which the server ends it. */
   silenceMs: number;
   tls: "disable" | "require" | "verify-full" | "from-url";
-  /** PEM of the certificate authority of the server, if the system does not trust it. */
+  /** PEM of the certificate authority of the server, if the operating system does not trust it. */
   ca?: string;
   /** Response timeout, after which the session is lost. Default: both timeouts plus five seconds. */
   answerTimeoutMs?: number;
@@ -111,7 +111,7 @@ class PostgresSession implements Session {
 
   constructor(options: SessionOptions, address: Address) {
     this.options = options;
-    // Longer than Postgres itself waits before it cancels.
+    // Longer than Postgres's own timeout, so that Postgres cancels a statement first.
     this.answerTimeoutMs = options.answerTimeoutMs ?? options.statementTimeoutMs + options.lockTimeoutMs + 5_000;
     this.gone = new Promise((resolve) => {
       this.resolveGone = resolve;
@@ -126,7 +126,7 @@ class PostgresSession implements Session {
       idle_timeout: 0,
       max_lifetime: null,
       connect_timeout: connectTimeoutMs / 1000,
-      // Otherwise postgres.js queries the types of arrays by itself, and its errors would be ignored.
+      // Postgres.js would otherwise query the types of arrays by itself, and ignore errors of that query.
       fetch_types: false,
       onnotice: ({ severity, message }: postgres.Notice) => {
         if (severity === "WARNING") this.warned = { count: this.warned.count + 1, newest: message ?? "" };
@@ -203,13 +203,17 @@ class PostgresSession implements Session {
     }
   }
 
-  /** Combines statements that are sent together into one write, because postgres.js writes each kilobyte separately. */
+  /**
+   * Combines statements that are sent together into one socket write, because postgres.js writes each kilobyte
+   * separately.
+   */
   private cork(): void {
     const { socket } = this;
     if (this.isCorked || socket === null) return;
     this.isCorked = true;
     socket.cork();
-    // Write after the immediate in which postgres.js writes its last bytes; it schedules that before the next tick.
+    // Uncork after the immediate in which postgres.js writes its last bytes. Postgres.js schedules that immediate
+    // before the next tick.
     process.nextTick(() =>
       setImmediate(() => {
         this.isCorked = false;
@@ -234,10 +238,10 @@ class PostgresSession implements Session {
     void this.destroy();
   }
 
-  /** Closes the session and discards queued statements. They may wait for a response that never arrives. */
+  /** Closes the session and discards queued statements, which may be waiting for a response that never arrives. */
   async destroy(): Promise<void> {
     await this.client.end({ timeout: 0 }).catch(() => undefined);
-    // Otherwise a half-closed socket would stay open until a hanging server responds.
+    // Without this, a half-closed socket would stay open until a hanging server responds.
     this.socket?.destroy();
   }
 

@@ -1,4 +1,4 @@
-/** Chooses among the hosts in one address. The usable one changes with every failover. */
+/** Chooses the usable one among the hosts in an address. It changes with every failover. */
 import { setTimeout as pause } from "node:timers/promises";
 import { StorageError, type StorageErrorKind } from "../../src/storage/index.ts";
 import type { Address } from "./dial.ts";
@@ -7,13 +7,13 @@ import type { Session } from "./database-session.ts";
 
 /** Pause before a rejected host is tried again while another host has not responded. Milliseconds. */
 const TRY_AGAIN = 250;
-/** If all hosts were rejected, the first of these kinds is reported. */
+/** Order in which the kinds of errors are reported if all hosts were rejected: the first kind that occurred. */
 const MOST_TELLING: readonly StorageErrorKind[] = ["corrupt", "readonly"];
 
 /**
  * Returns the session of the first usable host. Tries all hosts at once, because a paused or disconnected host does not
- * respond until the connection timeout. Until then the others are tried again, because one of them may be promoted.
- * Rejects with StorageError once every host was rejected.
+ * respond until the connection timeout. Meanwhile retries rejected hosts, because one of them may be promoted. Rejects
+ * with StorageError once every host was rejected.
  */
 export function connectFirstUsable(
   addresses: readonly Address[],

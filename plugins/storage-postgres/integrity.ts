@@ -29,15 +29,15 @@ const FROM_INDEX =
   "set local enable_seqscan = off; set local enable_indexscan = on; set local enable_indexonlyscan = on; set local enable_bitmapscan = off";
 
 /**
- * Uses the extension amcheck if this role may; otherwise reads the columns of each index once from the table and once from
- * the index. Works in a read-only transaction of its own.
+ * Finds differences between indexes and tables. Uses the extension amcheck if this role may; otherwise reads the
+ * columns of each index once from the table and once from the index. Works in a read-only transaction of its own.
  */
 export async function findIndexFaults(session: Session): Promise<string[]> {
   const [amcheck] = (await session.query(AMCHECK, [])).rows;
   const indexes = (await session.query(INDEXES, [])).rows as unknown as Index[];
   const faults: string[] = [];
   for (const index of indexes) {
-    // One index after the other: a failed statement ends its transaction.
+    // Check each index in a transaction of its own, because a failed statement ends its transaction.
     await session.script("begin isolation level repeatable read read only; set local statement_timeout = 0");
     try {
       const fault =
@@ -73,7 +73,7 @@ async function compareWithTable(
   const content = `select count(*)::text as rows, coalesce(sum(hashtextextended(row(${columns})::text, 0)::numeric), 0)::text as hash
     from ${table}${predicate === null ? "" : ` where ${predicate}`}`;
   const read = async (settings: string): Promise<{ rows: string; hash: string }> => {
-    // Not a prepared statement, because that would keep the plan of the first scan.
+    // Do not prepare the statement, because that would keep the plan of the first scan.
     const row = (await session.script(`${settings}; ${content}`)).at(-1)?.rows[0];
     if (row === undefined) throw new StorageError("unavailable", "Postgres answered without a row");
     return { rows: String(row["rows"]), hash: String(row["hash"]) };

@@ -1,10 +1,9 @@
 /**
  * Postgres as the engine of the shared SQL storage. All writes of a process go through one session, one transaction at
  * a time. Each acquires the row lock of the ledger's head first, so processes take turns. Reads outside a transaction
- * go through a pool of other sessions.
- * A transaction never continues on another connection: a session has one connection and is lost with it
- * (database-session.ts). In addition, every transaction sets a name that only it knows: triggers reject changes of
- * tables without such a name, and the commit is only accepted together with the name, in one message.
+ * go through a pool of other sessions. A transaction never continues on another connection: a session has one
+ * connection and is lost with it (database-session.ts). In addition, every transaction sets a random name. Triggers
+ * reject changes of tables without this name, and the message with the COMMIT checks the name again.
  */
 import { randomUUID } from "node:crypto";
 import { StorageError, type StorageReader } from "../../src/storage/index.ts";
@@ -34,7 +33,7 @@ import { createProcessTable } from "./process-table.ts";
 import { assertSessionPooling, checkServer } from "./server.ts";
 import { parseAddresses, openSession, type Result, type Session, type SessionOptions } from "./database-session.ts";
 
-export interface EngineOptions extends Omit<SessionOptions, "name" | "onNotify"> {
+interface EngineOptions extends Omit<SessionOptions, "name" | "onNotify"> {
   poolSize: number;
   acceptUnsafeServer: boolean;
   /** False if the server does not support NOTIFY. */
@@ -52,12 +51,12 @@ const LISTEN_AGAIN = 200;
 const reads = prepareReads(db, postgresDialect);
 /** Reads the same row as `reads.head`, and locks it. */
 const LOCK_HEAD = `${reads.head.sql} for update`;
-/** Makes a commit wait for the disk, whatever the settings of the server, database or role are. */
+/** Makes a commit wait for the disk, whatever the settings of the server, database or role. */
 const DURABLE =
   "set_config('synchronous_commit', case when current_setting('synchronous_commit') = 'remote_apply' then 'remote_apply' else 'on' end, true)";
 /**
- * Disables the statement timeout for the commit. It would cancel the wait for a synchronous standby: other processes would
- * then see entries that a failover may lose, and reject the server that lacks them.
+ * Disables the statement timeout for the commit. The timeout would cancel the wait for a synchronous standby. Other
+ * processes would then see entries that a failover may lose, and would reject the new primary without these entries.
  */
 const PATIENT = "set local statement_timeout = 0";
 
@@ -108,7 +107,7 @@ export class PostgresEngine implements SqlEngine {
 
   async open({ readOnly }: { readOnly: boolean }): Promise<void> {
     this.isReadOnly = readOnly;
-    // Transactions of readers block no other process, so they can be idle for as long as a statement may take.
+    // Transactions of readers block no other process, so they can be idle for as long as the statement timeout.
     this.pool = createPool(this.options.poolSize, () =>
       this.session(readOnly ? "assent audit" : "assent reader", { silenceMs: this.options.statementTimeoutMs }),
     );
@@ -169,7 +168,7 @@ export class PostgresEngine implements SqlEngine {
     const start = own.script(`begin isolation level read committed read write; select ${settings.join(", ")}`);
     const locks = purpose === "migrate" || purpose === "aside" ? [] : [{ sql: LOCK_HEAD, values: [] }];
     try {
-      // Use one round trip: the statements are sent together, in this order. Each statement sees what was committed
+      // Send the statements together, in this order, to need one round trip. Each statement sees what was committed
       // before it began, so the reads see everything that earlier holders of the lock committed.
       const queries = [...locks, ...reads].map((one) => own.query(one.sql, one.values));
       const [head, ...rows] = await answersOf(start, queries);
@@ -191,7 +190,7 @@ export class PostgresEngine implements SqlEngine {
       connectFirstUsable(addresses, (address) =>
         this.sessionAt({ ...this.options, ...more, name }, address, mayBeStandby),
       );
-    // A standby may lag behind, so that an audit would miss the newest entries.
+    // Read from the primary, because a standby may lag behind, and an audit would miss the newest entries.
     if (!this.isReadOnly || addresses.length === 1) return open(this.isReadOnly);
     return open(false).catch(() => open(true));
   }
@@ -250,7 +249,7 @@ export class PostgresEngine implements SqlEngine {
           createBundles(reads),
         ),
       );
-      // A rejected server does not count as used.
+      // Update this only after the checks, because a rejected server does not count as used.
       this.newestTimeline = Math.max(this.newestTimeline, timeline);
     });
   }
@@ -279,7 +278,9 @@ export class PostgresEngine implements SqlEngine {
   }
 }
 
-/** Waits for all responses. If several statements failed, rejects with the first error, which caused the others. */
+/**
+ * Waits for all responses. If several statements failed, rejects with the first error, because it caused the others.
+ */
 async function answersOf(start: Promise<unknown>, queries: readonly Promise<Result>[]): Promise<SqlRow[][]> {
   await Promise.allSettled([start, ...queries]);
   await start;
@@ -301,8 +302,8 @@ function transactionOf(
       return { rows, changes: count };
     },
     async commit(moved) {
-      // The first division fails, and with it the rest of the message, if another transaction is running. The second fails if
-      // the stored head is not the one that was written, because its update was not awaited.
+      // The first division fails if another transaction is running. The second one fails if the stored head is not the
+      // written one, because the update of the head was not awaited. A failure rejects the whole message.
       const proof = [
         `select 1 / (coalesce(current_setting('assent.transaction', true), '') = '${name}')::integer`,
         ...(moved === null ? [] : [`select 1 / (${holds(moved)})::integer`]),
@@ -346,7 +347,7 @@ async function listen(options: EngineOptions, changed: (size?: number) => void):
   let wake: () => void = () => {};
   const stop = new Promise<void>((resolve) => (wake = resolve));
 
-  // Any client can notify, so a payload that is not a size is treated as a hint.
+  // Treat a payload that is not a size as a hint, because any client can notify.
   const onNotify = (payload: string): void => changed(/^\d{1,15}$/.test(payload) ? Number(payload) : undefined);
 
   async function connect(): Promise<Session> {

@@ -1,7 +1,7 @@
 /** Converts errors of Postgres and the network to `StorageError`. */
 import { StorageError, type StorageErrorKind } from "../../src/storage/index.ts";
 
-/** https://www.postgresql.org/docs/current/errcodes-appendix.html: a whole code, or its class. */
+/** SQLSTATE codes, or their classes (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
 const KINDS: Readonly<Record<string, StorageErrorKind>> = {
   "25006": "readonly", // read_only_sql_transaction: a standby
   "42501": "readonly", // insufficient_privilege
@@ -22,7 +22,7 @@ export function isConnectionLoss(error: unknown): boolean {
   return typeof code === "string" && (/^(08|57P)/.test(code) || !/^[0-9A-Z]{5}$/.test(code));
 }
 
-/** Returns the SQLSTATE of an error from Postgres. */
+/** Returns the SQLSTATE of an error from Postgres; undefined for other errors. */
 export function readSqlState(error: unknown): string | null {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
   if (typeof code === "string") return code;

@@ -11,8 +11,8 @@ export interface PostgresStorageOptions {
   /** Statement timeout. Milliseconds. Default 30,000. */
   statementTimeoutMs?: number;
   /**
-   * Longest pause between two statements of a transaction, so that a frozen process does not block others for longer.
-   * Milliseconds. Default 2,500.
+   * Longest pause between two statements of a transaction, so that a frozen process cannot block other processes for
+   * longer. Milliseconds. Default 2,500.
    */
   silenceTimeoutMs?: number;
   /** Timeout for the ledger's lock. Milliseconds. Default 10,000. */

@@ -1,6 +1,6 @@
 /**
- * Reads and writes the table of processes through a session of its own. The checks of the other sessions reject a database
- * that lacks what this process has seen, and this process must still report that to the others.
+ * Reads and writes the table of processes through a session of its own. The other sessions reject a database that lacks
+ * entries that this process has seen. This session does not, because the process must still report this to the others.
  */
 import { type ProcessRow, type ProcessTable, StorageError } from "../../src/storage/index.ts";
 import { db, decodeHead, postgresDialect, type Reads } from "../../src/storage/sql/index.ts";

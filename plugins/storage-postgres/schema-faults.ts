@@ -4,8 +4,8 @@ import { readSqlState } from "./postgres-errors.ts";
 import type { Session } from "./database-session.ts";
 
 /**
- * Tables, columns, indexes, constraints and triggers of the tables with these names in the current schema, and the functions
- * that the triggers call. Names in definitions are unqualified, because the schema is on the search path.
+ * Lists the tables with these names, their columns, indexes, constraints and triggers, and the functions that the
+ * triggers call. Names in definitions are unqualified, because the schema is on the search path.
  */
 const OBJECTS = `
   with tables as (
@@ -39,9 +39,9 @@ const INSUFFICIENT_PRIVILEGE = "42501";
 const READ_ONLY = "25006";
 
 /**
- * Returns how the store's schema differs from the one that these statements create. Creates that schema in a separate
- * namespace, in a transaction that is rolled back, because Postgres prints definitions in another form than they were
- * written in.
+ * Returns how the store's schema differs from the one that these statements create. Creates the expected schema in a
+ * separate namespace, in a transaction that is rolled back, because Postgres prints definitions in another form than
+ * the statements.
  */
 export async function findSchemaFaults(session: Session, statements: readonly string[]): Promise<string[]> {
   const tables = statements.flatMap((statement) => /^create table "(\w+)"/.exec(statement)?.[1] ?? []).join(",");

@@ -3,19 +3,22 @@ import { randomUUID } from "node:crypto";
 import { StorageError } from "../../src/storage/index.ts";
 import type { Session } from "./database-session.ts";
 
-export interface ServerChecks {
+interface ServerChecks {
   /** The caller only reads, so the server's durability does not matter. */
   readOnly: boolean;
   mayBeStandby: boolean;
   /** Accepts a server that may lose what it has acknowledged. */
   acceptUnsafe: boolean;
-  /** Returns the largest timeline of the servers that this process has used. */
+  /** Returns the largest timeline among the servers that this process has used. */
   newestTimeline(): number;
 }
 
 const SETTINGS = `select pg_is_in_recovery()::integer as standby, current_setting('fsync') as fsync,
   current_setting('full_page_writes') as full_page_writes, current_setting('server_encoding') as encoding`;
-/** Reads the timeline that the server writes to, which grows with every promotion. That of a checkpoint may be older. */
+/**
+ * Reads the timeline that the server writes to, which grows with every promotion. The timeline of the last checkpoint
+ * may be older.
+ */
 const TIMELINE =
   "select ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint as timeline";
 
@@ -35,7 +38,7 @@ export async function checkServer(
       `the Postgres server runs with ${unsafe.map((name) => `${name} = off`).join(" and ")}, and may lose decisions that were answered: turn it on, or set accept_unsafe_server where the storage below makes up for it`,
     );
   }
-  // SQL_ASCII stores bytes without conversion.
+  // The encoding SQL_ASCII stores bytes without conversion, so reject it.
   const encoding = String(settings["encoding"]);
   if (encoding !== "UTF8" && encoding !== "SQL_ASCII")
     throw new StorageError(

@@ -39,22 +39,25 @@ export function createPrivateFile(path: string): void {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw toStorageError(error, `create ${path}`);
   }
   try {
-    // SQLite would silently open it read-only, and create files next to it that no one can write.
+    // SQLite would silently open the file read-only, and create files next to it that no one can write.
     accessSync(path, constants.R_OK | constants.W_OK);
   } catch (error) {
     throw toStorageError(error, `write ${path}`);
   }
 }
 
-/** Returns an identifier that distinguishes the file from any other file at the same path; null if there is none. */
+/**
+ * Returns an identifier that distinguishes the file from any other file at the same path; null if the file does not
+ * exist.
+ */
 export function fileIdentity(path: string): string | null {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats === undefined ? null : `${stats.dev} ${stats.ino}`;
 }
 
 /**
- * Syncs the parent folder. SQLite syncs the folder that contains its files, but the name of that folder is in its
- * parent.
+ * Syncs the parent folder. SQLite syncs the folder of its files, but not the parent, which contains the entry of a new
+ * folder.
  */
 function syncFolder(folder: string): void {
   let fd: number | undefined;
@@ -62,7 +65,7 @@ function syncFolder(folder: string): void {
     fd = openSync(folder, "r");
     fsyncSync(fd);
   } catch {
-    // Some systems cannot open or sync a folder.
+    // Ignore this, because some systems cannot open or sync a folder.
   } finally {
     if (fd !== undefined) closeSync(fd);
   }

@@ -24,7 +24,7 @@ export async function loadSqlite(): Promise<SqliteLibrary> {
     return (await import("@photostructure/sqlite")) as unknown as SqliteLibrary;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
-    // `bunx` runs the program with the installed Node, because its first line names Node.
+    // `bunx` runs the program with Node if it is installed, because the first line of the program names Node.
     const bun = (process.env["npm_config_user_agent"] ?? "").startsWith("bun/")
       ? 'run it on Bun with "bunx --bun assent serve", or '
       : "";
@@ -39,7 +39,7 @@ export async function loadSqlite(): Promise<SqliteLibrary> {
 function ownSqlite(): SqliteLibrary | undefined {
   const { getBuiltinModule } = process as { getBuiltinModule?: (name: string) => unknown };
   const { emitWarning } = process;
-  // Node 22 and 24 warn that their SQLite is experimental. The functions used here are tested on each of them.
+  // Node 22 and 24 warn that `node:sqlite` is experimental. The functions used here are tested on both versions.
   process.emitWarning = () => undefined;
   try {
     const library = getBuiltinModule?.("node:sqlite") as SqliteLibrary | undefined;

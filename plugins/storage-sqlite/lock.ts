@@ -1,7 +1,7 @@
 /**
- * Lets only one process write to a store. The lock is an open write transaction on a small database next to the store. The
- * operating system releases it when the process ends in any way, so there are no stale locks. It does not touch the store's
- * own file, which other programs can read.
+ * Lets only one process write to a store. The lock is an open write transaction on a small database next to the store.
+ * The operating system releases it when the process ends in any way, so there are no stale locks. It does not touch the
+ * store's own file, which other programs can read.
  *
  * POSIX locks belong to the process. If code in this process opens and closes the file of the store or of the lock without
  * SQLite, the locks are lost. Back up from another process.
@@ -72,7 +72,7 @@ function heldByOther(connection: Connection, storePath: string): StorageError {
   } catch {
     // Another process is writing the pid.
   }
-  // If the pid is ours, the holder is another process with the same pid, in another container, or another thread.
+  // If the stored pid is this process's own, the holder is another thread, or a process in another container.
   return refusal(
     storePath,
     typeof pid === "number" && pid !== process.pid ? `is in use by process ${pid}` : "is in use already",

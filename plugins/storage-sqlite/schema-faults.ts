@@ -3,7 +3,7 @@ import { type SchemaObject, schemaDifferences } from "../../src/storage/sql/inde
 import { connect, type Connection } from "./sqlite-connection.ts";
 import type { SqliteLibrary } from "./load-library.ts";
 
-/** SQLite adds only one kind of table by itself: the statistics of ANALYZE. */
+/** Exclude the statistics tables of ANALYZE, the only tables that SQLite adds by itself. */
 const OBJECTS = `select type || ' ' || name as name, tbl_name || ': ' || coalesce(sql, '') as definition
   from sqlite_schema where name not like 'sqlite\\_stat%' escape '\\'`;
 

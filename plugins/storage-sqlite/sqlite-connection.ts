@@ -7,7 +7,7 @@ export interface Connection {
   all(sql: string, values: SqlValue[]): SqlRow[];
   /** Returns the number of rows changed. */
   run(sql: string, values: SqlValue[]): number;
-  /** Returns rows if the statement does; otherwise the number of changed rows. */
+  /** Runs a statement. Returns its rows, or the number of changed rows if it returns none. */
   query(sql: string, values: SqlValue[]): { rows: SqlRow[]; changes: number };
   /** Runs SQL without parameters, without caching the statement. */
   exec(sql: string): void;
@@ -56,8 +56,8 @@ export function connect(library: SqliteLibrary, path: string, options: Connectio
     close() {
       statements.clear();
       try {
-        // The package for Node 20 finalizes statements only when they are collected as garbage. Until
-        // then SQLite keeps the connection, with its locks if a transaction were open.
+        // The package for Node 20 finalizes statements only when they are collected as garbage. Until then SQLite keeps
+        // the connection open, including the locks of an open transaction.
         db.exec("rollback");
       } catch {
         // No transaction was open.
@@ -65,7 +65,8 @@ export function connect(library: SqliteLibrary, path: string, options: Connectio
       try {
         db.close();
       } catch {
-        // The connection is already closed, or the disk is unavailable. All acknowledged data was synced.
+        // The connection is already closed, or the disk is unavailable. No acknowledged data is lost, because it was
+        // synced.
       }
     },
   };
@@ -85,10 +86,11 @@ export function connectStore(library: SqliteLibrary, path: string, options: Conn
     if (options.readOnly === true) {
       connection.exec("pragma query_only = on");
     } else {
-      // Page size of a new store: five rows of actions would leave an eighth of a smaller page empty.
+      // Page size of a new store. An eighth of a smaller page would stay empty after five rows of actions.
       connection.exec("pragma page_size = 8192");
       connection.exec("pragma journal_mode = wal");
-      // fullfsync: on macOS a plain fsync leaves data in the drive's cache. Elsewhere it does nothing.
+      // Use fullfsync, because on macOS a plain fsync leaves data in the drive's cache. Elsewhere the setting does
+      // nothing.
       connection.exec("pragma synchronous = full; pragma fullfsync = on; pragma checkpoint_fullfsync = on");
       // Overwrites deleted content with zeros, also in free pages, so that erased data is not in the file.
       connection.exec("pragma secure_delete = on");

@@ -1,16 +1,15 @@
 /**
  * SQLite as the engine of the shared SQL storage. Writes go through one connection, one transaction at a time. Reads
  * outside a transaction use another connection, so that they see only committed state even while a transaction is open.
- * WAL allows both at once.
- * Crashes: a transaction is durable once its COMMIT returned, because `synchronous = full` syncs the WAL first. After a
- * failed COMMIT the transaction may or may not be stored. The connection is then closed and not used again, because a
- * second fsync would not report the lost data.
+ * WAL allows both at once. A transaction is durable once its COMMIT has returned, because `synchronous = full` syncs
+ * the WAL first. After a failed COMMIT the transaction may or may not be stored. The connection is then closed and not
+ * used again, because a second fsync would not report the lost data.
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Logger } from "../../src/plugin.ts";
 import { StorageError } from "../../src/storage/index.ts";
-import { APPLICATION_ID, type SqlEngine, type SqlQuery, type SqlTransaction } from "../../src/storage/sql/index.ts";
+import type { SqlEngine, SqlPurpose, SqlQuery, SqlTransaction } from "../../src/storage/sql/index.ts";
 import { connectStore, type Connection } from "./sqlite-connection.ts";
 import { sqlitePrimaryCode, invalidatesConnection, toStorageError } from "./sqlite-errors.ts";
 import { createPrivateFile, fileIdentity, prepareFolder } from "./files.ts";
@@ -24,7 +23,7 @@ interface OpenStore {
   /** Null if the store was opened read-only. */
   lock: StoreLock | null;
   reader: Connection;
-  /** Null after a failure that made the connection unusable; the next write opens another. */
+  /** Null after a failure that made the connection unusable. The next write opens another connection. */
   writer: Connection | null;
   /** Identifies the files of the store and its WAL when they were opened. The WAL exists from the first transaction on. */
   file: string | null;
@@ -32,20 +31,25 @@ interface OpenStore {
   /** True if the WAL might still contain erased data. */
   stale: boolean;
   watch: ReturnType<typeof setInterval> | null;
-  /** Why writes fail until the files are back in place. */
+  /** Error of every write until the files are back in place; null if they are. */
   away: StorageError | null;
-  /** Why reads and writes fail until the next start. */
+  /** Error of every read and write until the next start; null if there is none. */
   lost: StorageError | null;
 }
 
-/** Interval at which the files of an idle store are checked, so that their loss is logged. Each write checks them too. */
+/**
+ * Interval at which the files of an idle store are checked, so that their loss is logged. Each write also checks them.
+ */
 const LOOK_MS = 500;
 /** Interval between attempts to empty a WAL that another program reads. Milliseconds. */
 const SCRUB_AGAIN = 1000;
 /** Timeout of one integrity check. */
+/** "Asnt" in the file's header. It prevents migrating the database of another program. */
+const APPLICATION_ID = 0x41736e74;
 const MAX_FAULTS = 20;
 /**
- * SQLITE_PROTOCOL: a lock that was not released locks this process out of its own store, with ten seconds for each attempt.
+ * SQLITE_PROTOCOL. A lock that was not released locks the process out of its own store, and each attempt takes ten
+ * seconds.
  */
 const PROTOCOL = 15;
 
@@ -111,11 +115,12 @@ export class SqliteEngine implements SqlEngine {
     return findSchemaFaults(library, reader, statements);
   }
 
-  async begin(): Promise<SqlTransaction> {
+  async begin(purpose: SqlPurpose): Promise<SqlTransaction> {
     const open = this.inPlace();
     const writer = (open.writer ??= connectStore(open.library, open.path, { busyTimeout: this.busyTimeout }));
     try {
       this.tried(() => writer.run("begin immediate", []));
+      if (purpose === "migrate") writer.exec(`pragma application_id = ${APPLICATION_ID}`);
       open.wal ??= fileIdentity(walOf(open.path));
     } catch (error) {
       this.rollBack(open, writer, error);
@@ -161,7 +166,7 @@ export class SqliteEngine implements SqlEngine {
     const open = this.inPlace();
     const writer = (open.writer ??= connectStore(open.library, open.path, { busyTimeout: this.busyTimeout }));
     this.tried(() => writer.exec("vacuum"));
-    // The log has the new pages, and the file still the old ones.
+    // Before this, only the WAL contains the new pages, and the file still contains the old ones.
     await this.scrub();
     if (open.stale)
       throw new StorageError(
@@ -176,7 +181,7 @@ export class SqliteEngine implements SqlEngine {
     return this.store;
   }
 
-  /** Returns the store for a write. Reads continue even if the files are not in place. */
+  /** Returns the store for a write. Throws if the files are not in place. Reads do not check this. */
   private inPlace(): OpenStore {
     this.look();
     const open = this.opened();
@@ -235,7 +240,7 @@ export class SqliteEngine implements SqlEngine {
     if (this.store !== null) this.store.writer = null;
   }
 
-  /** Does not wait for other programs, because decisions would have to wait too. */
+  /** Does not wait for other programs, because decisions would have to wait, too. */
   private scrubFile(open: OpenStore): void {
     const now = performance.now();
     if (!open.stale || open.writer === null || now - this.scrubbed < SCRUB_AGAIN) return;
@@ -265,7 +270,7 @@ async function openStore(given: string, busyTimeout: number): Promise<OpenStore>
     writer = connectStore(library, path, { busyTimeout });
     assertOurs(writer, path);
     const reader = connectStore(library, path, { busyTimeout, readOnly: true });
-    // A process that was killed after an erasure may have left erased data in the WAL.
+    // A process that was killed directly after an erasure may have left erased data in the WAL.
     foldWal(writer);
     const file = fileIdentity(path);
     return { path, library, lock, reader, writer, file, wal: null, stale: false, watch: null, away: null, lost: null };

@@ -63,7 +63,7 @@ export function toStorageError(error: unknown, doing: string): StorageError {
 function kindOf(error: Failure | null | undefined): StorageErrorKind {
   const { code, systemErrno } = error ?? {};
   const errcode = codeOf(error);
-  // An integer beyond 2^53, in a column that never gets one.
+  // The column contains an integer above 2^53, which the service never writes.
   if (code === "ERR_OUT_OF_RANGE") return "corrupt";
   if (errcode === undefined) return ERRNO[code ?? ""] ?? "unavailable";
   return (
@@ -73,8 +73,8 @@ function kindOf(error: Failure | null | undefined): StorageErrorKind {
 
 /**
  * Returns true if the state of the connection is uncertain, so that it is closed and not used again: SQLite may have
- * rolled back by itself, and data after a failed fsync must not be trusted. False for a constraint, which fails only
- * one statement.
+ * rolled back on its own, and data after a failed fsync cannot be trusted. False for a constraint, which fails only one
+ * statement.
  */
 export function invalidatesConnection(error: unknown): boolean {
   return [7, 8, 9, 10, 11, 13, 14, 26].includes(sqlitePrimaryCode(error) ?? 0);

@@ -14,8 +14,8 @@ test("what was begun together with the statement that found no room does not sta
   let isFull = false;
   const storage = createSqlStorage(
     override<SqlEngine>(engine, {
-      async begin() {
-        const tx = await engine.begin();
+      async begin(purpose) {
+        const tx = await engine.begin(purpose);
         // No page more than the file has.
         if (isFull) await tx.query("pragma max_page_count = 1", []);
         return tx;

@@ -1,4 +1,4 @@
-/** Runs the transactions of a store one after the other, and reads outside of them. */
+/** Runs the transactions of a store one at a time, and reads outside of them. */
 import { StorageError } from "../../contract/storage.ts";
 import { retryConflicts } from "./conflicts.ts";
 import type { SqlDialect } from "./dialect.ts";
@@ -28,7 +28,7 @@ export class StoreAccess {
   }
 
   readerOver(query: SqlQuery): Reader {
-    const isPacked = this.dialect.packed !== null;
+    const isPacked = this.dialect.types.packed !== null;
     return {
       all: (statement: Statement, values: object) => query(statement.sql, bindValues(statement, values, isPacked)),
     };
@@ -43,7 +43,7 @@ export class StoreAccess {
     if (this.state === "read only") throw new StorageError("readonly", "the store was opened to be read only");
   }
 
-  /** Runs the job after all earlier ones. Serialises opening, transactions and closing. */
+  /** Runs the job after all earlier ones. Serializes opening, transactions and closing. */
   enqueue<T>(job: () => Promise<T>): Promise<T> {
     const result = this.last.then(job);
     this.last = result.catch(() => undefined);
@@ -66,7 +66,8 @@ export class StoreAccess {
   /**
    * Runs the work in one transaction, and resolves when it is durable.
    *
-   * @param readFrom sequence number from which on the work probably reads the ledger: these reads are sent with the lock
+   * @param readFrom sequence number from which on the work probably reads the ledger. These reads are sent with the
+   * lock
    */
   async transact<T>(purpose: SqlPurpose, work: (db: SqlExecutor) => Promise<T>, readFrom?: number): Promise<T> {
     const { engine, dialect } = this;
@@ -84,7 +85,7 @@ export class StoreAccess {
       const failure = scope.abandon();
       await scope.answered().catch(() => undefined);
       await tx.rollback(failure ?? thrown);
-      // Nothing was committed. Rethrow the caller's own error.
+      // Nothing was committed, so rethrow the caller's own error.
       throw thrown;
     }
     let failure: Error;

@@ -88,7 +88,7 @@ export function createActionWriter(
   };
 }
 
-/** Columns that may change after the decision. */
+/** Columns that can change after the decision. */
 export const CHANGEABLE_COLUMNS = [
   "status",
   "updated_at",

@@ -7,12 +7,12 @@ import { joinGivenRows } from "./join-each.ts";
 import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
 import { bindRows, param, toPlainRow, prepare, type SqlExecutor } from "./statement.ts";
 
-/** The name must not be a column of any table. */
+/** No table has a column with this name. */
 const ID = { wanted: "text" } as const;
 
-export function prepareActionsById(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "packed" | "expectsRows">) {
+export function prepareActionsById(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "types" | "expectsRows">) {
   const given = dialect.given(param("ids"), ID) as never;
-  const isWanted = sql<boolean>`actions.id = ${toStoredActionId(dialect.packed, "given.wanted")}`;
+  const isWanted = sql<boolean>`actions.id = ${toStoredActionId(dialect.types, "given.wanted")}`;
   return {
     actionsById: prepare(
       joinGivenRows(db.selectFrom(given), "inner", "actions", isWanted, dialect).select(ACTION_COLUMNS as never),

@@ -1,7 +1,7 @@
 /**
- * Stores the bytes of old entries in bundles of 256. If an entry's row has no bytes, they are in the bundle of its tile (C2SP
- * tlog-tiles layout, gzip). Every read compares the bytes with the entry's leaf hash, so a bundle can be lost or damaged but
- * cannot change an entry.
+ * Stores the bytes of old entries in bundles of 256. If an entry's row has no bytes, they are in the bundle of its tile
+ * (C2SP tlog-tiles layout, gzip). Every read compares the bytes with the entry's leaf hash. So losing or damaging a
+ * bundle cannot change an entry unnoticed.
  *
  * Measured with 100,003 decisions on SQLite: an entry's row and its part of a bundle take 272 instead of 1,172 bytes.
  */
@@ -25,13 +25,13 @@ const CACHE_BYTES = 4_000_000;
 const MAX_BUNDLE_BYTES = TILE_WIDTH * (MAX_ENTRY_BYTES + 2);
 const GZIP_LEVEL = 6;
 /**
- * Entries of these types keep their bytes in their rows: each start reads all of them, and they are spread over many
- * bundles.
+ * Entries of these types keep their bytes in their rows: because each start reads all of them, and they would be spread
+ * over many bundles.
  */
 const UNBUNDLED_TYPES = FOLLOWED_TYPES.map((type) => sql.lit(type));
 const EMPTY_LEAF = hashLeaf(new Uint8Array(0));
 
-/** The columns of an entry's row that this file needs. */
+/** The columns of an entry's row that this file reads. */
 export interface EntryBytes {
   seq: number;
   leaf_hash: Uint8Array;
@@ -41,8 +41,8 @@ export interface EntryBytes {
 
 export interface Bundles {
   /**
-   * Returns the same rows with their bytes. Throws `StorageError` of kind "corrupt" if bytes do not match their leaf hash. The
-   * transaction stays usable, because no statement has failed.
+   * Returns the rows, with bytes from bundles where a row has none. Throws `StorageError` of kind "corrupt" if bytes do
+   * not match their leaf hash. The transaction stays usable, because no statement has failed.
    */
   withBytes<Row extends EntryBytes>(db: EntryReads, rows: Row[]): Promise<Row[]>;
 }
@@ -53,7 +53,9 @@ export function prepareBundleReads(db: Kysely<Tables>) {
   return {
     bundle: prepare(db.selectFrom("entry_bundles").select("bytes").where("start", "=", param("start"))),
     lastBundle: prepare(db.selectFrom("entry_bundles").select((eb) => eb.fn.max("start").as("start"))),
-    /** Finds bundles, and counts those of their 256 entries that have bytes exactly if their type keeps them. */
+    /**
+     * Reads bundles, each with the number of its 256 entries that have bytes if and only if their type requires that.
+     */
     bundledEntries: prepare(
       db
         .selectFrom(
@@ -84,7 +86,7 @@ export function prepareBundleWrites(db: Kysely<Tables>) {
     emptyEntries: prepare(
       db
         .updateTable("entries")
-        // Set `seq` too: otherwise SQLite shortens each row in place and does not free pages.
+        // Also set `seq`. Otherwise SQLite shortens each row in place and does not free pages.
         .set({ seq: sql<number>`seq`, bytes: param<Uint8Array>("none") })
         .where("seq", ">=", param("from"))
         .where("seq", "<", param("to"))
@@ -100,7 +102,7 @@ const compress = (bytes: Uint8Array): Promise<Uint8Array> =>
 
 const tileStart = (seq: number): number => seq - (seq % TILE_WIDTH);
 
-/** Throws unless the bundle has as many entries as a tile. */
+/** Decodes a bundle. Throws unless it has as many entries as a tile. */
 function decodeBundle(packed: Uint8Array): Uint8Array[] {
   const entries = decodeEntryBundle(gunzipSync(packed, { maxOutputLength: MAX_BUNDLE_BYTES }));
   if (entries.length !== TILE_WIDTH) throw new RangeError(`it holds ${entries.length} entries`);
@@ -113,6 +115,11 @@ const corrupt = (message: string, cause?: unknown): StorageError =>
 const hasHash = (bytes: Uint8Array | undefined, leafHash: Uint8Array): bytes is Uint8Array =>
   bytes !== undefined && equalBytes(hashLeaf(bytes), leafHash);
 
+/**
+ * Creates the reader of the bytes of entries, which checks them and caches bundles.
+ * @example
+ * const reader = createReader(reads, executor, createBundles(reads));
+ */
 export function createBundles(reads: Pick<ReturnType<typeof prepareBundleReads>, "bundle">): Bundles {
   const cache = createBundleCache();
 

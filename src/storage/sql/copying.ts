@@ -18,7 +18,7 @@ import { joinHashes } from "./writes.ts";
 interface Shape {
   key: readonly string[];
   columns: readonly string[];
-  /** True if rows of the table may change; false if it is append-only. */
+  /** Whether rows of the table can change. False if it is append-only. */
   changes: boolean;
   /** A column that is computed when a row is written, so it is not copied. */
   computed?: "agent_fold";
@@ -92,7 +92,7 @@ function statementsOf(
   const forms = FORMS[table] ?? {};
   const rows = db.selectFrom(table as "meta").select(columns as never) as ReturnType<typeof selected>;
   const ordered = key.reduce((query, column) => query.orderBy(column as never), rows);
-  // Compare column by column, in the order of the primary key.
+  // Compare the columns individually, in the order of the primary key.
   const left = sql.join(key.map((column) => sql.ref(column)));
   const right = sql.join(key.map((column) => sql`${param(`after_${column}`, forms[column])}`));
   const behind = sql<boolean>`(${left}) > (${right})`;

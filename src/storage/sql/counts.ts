@@ -1,4 +1,7 @@
-/** Answers analytics queries: sums of whole buckets, plus rows that no bucket covers or that are not folded yet. */
+/**
+ * Answers analytics queries: adds up the sums of whole buckets, and the rows that are in no bucket or are not folded
+ * yet.
+ */
 import type { ActionCounts, AnalyticsQuery, SeriesCounts } from "../../contract/storage.ts";
 import type { StoredVisibility } from "../../domain/visibility.ts";
 import { toPlainRow, type SqlExecutor, type Statement } from "./statement.ts";
@@ -14,8 +17,8 @@ import {
 import { dimensionValues, parseCounts } from "./sums.ts";
 
 /**
- * Starts all statements in one turn of the event loop. If reads are synchronous, they then see the same moment;
- * otherwise `db` is a snapshot.
+ * Starts all statements in one turn of the event loop. Synchronous reads then all see the same moment; otherwise `db`
+ * is a snapshot.
  */
 export async function readCounts(
   statements: SumStatements,
@@ -122,7 +125,7 @@ function visibilityKind(visibility: StoredVisibility): "all" | "agent_id" | "key
   return "all" in visibility ? "all" : "agent_id" in visibility ? "agent_id" : "key_id";
 }
 
-/** Removes zeros, which remain after all actions of a bucket have changed their status. */
+/** Removes zeros, which remain when all actions of a bucket have changed their status. */
 function dropZeros(counts: Record<string, number>): void {
   for (const [value, count] of Object.entries(counts)) if (count === 0) delete counts[value];
 }
@@ -145,8 +148,8 @@ interface Span {
 }
 
 /**
- * Covers each segment with whole buckets, coarsest first, and returns the uncovered remainders. Joins adjacent buckets
- * of the same grain.
+ * Covers each segment with whole buckets, coarsest grain first, and returns the uncovered remainders. Joins adjacent
+ * buckets of the same grain.
  */
 export function coverWithBuckets(
   boundaries: readonly number[],

@@ -102,7 +102,7 @@ export async function cutBack(
   const entries = await take("entries", statements.entries, { at: size });
   if (entries.length === 0) return 0;
   const bodies = entries.map((row) => decodeEntry<EntryBody>(row["bytes"] as Uint8Array));
-  // Delete rows that refer to an action before the action.
+  // Delete the rows that refer to an action before the action itself.
   await take("approvals", statements.approvals, { at: size });
   await take("deliveries", statements.deliveries, { at: size });
   const added = (await take("agents", statements.agents, { at: size })).map(({ id }) => String(id));
@@ -116,7 +116,7 @@ export async function cutBack(
   const actions = new Set(
     (await db.all(statements.actions.find, { at: size })).map((row) => String(toPlainRow<CopiedRow>(row)["id"])),
   );
-  // Delete the idempotency keys, so that a repeated request does not find a deleted action.
+  // Delete the idempotency keys, so that a repeated request does not refer to a deleted action.
   for (const at of [...added, ...actions]) await take("idempotency", statements.idempotency, { at });
   for (const at of actions) await take("limit_uses", statements.limitUses, { at });
   for (const at of actions) await take("past_actions", statements.pastActions, { at });

@@ -25,7 +25,7 @@ type WriteMethods = Pick<
   "insertDelivery" | "updateDelivery" | "deferDeliveries" | "hastenDeliveries" | "releaseDeliveries" | "pruneDeliveries"
 >;
 
-// A literal, so that the planner can use the partial indexes over these states.
+// Use a literal, so that the planner can use the partial indexes over these states.
 const WAITING = sql<boolean>`state = 'waiting'`;
 const SCHEDULED = sql<boolean>`state = 'scheduled'`;
 const OVER = sql<boolean>`state in ('delivered', 'dead', 'obsolete')`;
@@ -36,7 +36,7 @@ const urgent = (attempts: string) => sql`(
       and (kind <> 'event' or position = (select first.position from deliveries as first where first.state = 'waiting' and first.kind = 'event' and first.destination = waiting.destination order by first.give_up_at, first.position limit 1))
     order by give_up_at, position limit 1
   )`;
-// Finds each destination by an index, then its most urgent delivery by another.
+// Finds the destinations with one index, and then the most urgent delivery of each with another.
 const DUE = sql<boolean>`position in (
   with recursive waiting (destination) as (
     select min(destination) from deliveries where ${WAITING}
@@ -44,8 +44,8 @@ const DUE = sql<boolean>`position in (
     select (select min(destination) from deliveries where ${WAITING} and deliveries.destination > waiting.destination) from waiting where waiting.destination is not null
   )
   select coalesce(${urgent("= 0")}, ${urgent("> 0")}) from waiting where waiting.destination is not null)`;
-const decided = ({ packed }: Pick<SqlDialect, "packed">) =>
-  sql<boolean>`not exists (select 1 from actions where actions.id = ${toStoredActionId(packed, "deliveries.action_id")} and actions.status = 'pending_approval')`;
+const decided = ({ types }: Pick<SqlDialect, "types">) =>
+  sql<boolean>`not exists (select 1 from actions where actions.id = ${toStoredActionId(types, "deliveries.action_id")} and actions.status = 'pending_approval')`;
 export function prepareDeliveryReads(db: Kysely<Tables>) {
   const rows = db.selectFrom("deliveries").select(schema.DELIVERY_COLUMNS);
   return {
@@ -129,7 +129,7 @@ const CHANGES = [
   "delivered_at",
 ] as const;
 
-export function prepareDeliveryWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "packed">) {
+export function prepareDeliveryWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "types">) {
   const old = db
     .selectFrom("deliveries")
     .select("position")

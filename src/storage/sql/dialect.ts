@@ -8,7 +8,7 @@ export type Insert = Statement & { readonly into: string };
 /** Error message for a bundle that a trigger refuses. */
 export const INVALID_BUNDLE_MESSAGE = "a bundle follows the last one, is covered by the head, and is not empty";
 
-/** Columns of an entry that stay as they are when its bytes are moved into a bundle. */
+/** Columns of an entry that do not change when its bytes are moved into a bundle. */
 export const COLUMNS_UNCHANGED_BY_BUNDLING = [
   "seq",
   "leaf_hash",
@@ -19,63 +19,73 @@ export const COLUMNS_UNCHANGED_BY_BUNDLING = [
   "created_at",
 ] as const;
 
+/** How a database stores the values of columns. */
+export interface SqlTypes {
+  readonly bytes: string;
+  /** Holds every integer up to 2^53. */
+  readonly integer: string;
+  /** Compares by code unit, so that the order does not depend on the machine's locale. */
+  readonly text: string;
+  /** SQL that stores columns of type `uuid` and `hash` as bytes (forms.ts). If null, they are stored as text. */
+  readonly packed: PackedSql | null;
+  /** Returns a literal of bytes. */
+  bytesLiteral(hex: string): string;
+}
+
+/**
+ * What a table permits.
+ * - `append-only`: no UPDATE and no DELETE. A second row with the same key is an error (`refuse`) or ignored (`keep`).
+ * - `one-row`: no DELETE, no second row, and no UPDATE that lowers the column.
+ */
+export type TableRule =
+  | { kind: "append-only"; key: readonly string[]; onDuplicate: "refuse" | "keep" }
+  | { kind: "one-row"; column: string };
+
 /** The differences between databases. */
 export interface SqlDialect {
+  /** Kysely for this database. It only builds SQL. */
   readonly db: Kysely<never>;
+  /** How columns store values. */
+  readonly types: SqlTypes;
   /**
-   * Column types. `integer` holds every integer up to 2^53; `text` compares by code unit, so that the order does not depend
-   * on the machine's locale.
+   * Columns of a read of `ledger_head` that identify the running database. Null if one process has the store to itself.
    */
-  readonly types: { readonly bytes: string; readonly integer: string; readonly text: string };
-  /** Columns of a read of `ledger_head` that name the running database. Null if one process has the store to itself. */
   readonly server: { incarnation: RawBuilder<string>; settled: RawBuilder<string | null> } | null;
   /** The database's own clock at the moment it is read. Milliseconds since the epoch. */
   readonly now: RawBuilder<number>;
-  /** Returns a query that has a row if the store has the table. */
-  hasTable(name: string): string;
-  /** Statements that run before the first table of a new store is created. */
-  readonly beginnings?: readonly string[];
   /**
-   * Returns triggers that refuse every change to these tables outside of a transaction that `SqlEngine.begin` began, an entry
-   * that the head does not cover, and a head without its entries. For databases where a statement can run by itself after
-   * the connection of its transaction was lost.
-   */
-  guards?(tables: readonly string[]): string[];
-  /**
-   * Statements that let a repair delete rows of append-only tables in its transaction. If absent, the database cannot
-   * be repaired.
-   */
-  suspendAppendOnly?(tables: readonly string[]): { begin: string[]; end: string[] };
-  /**
-   * Whether the planner estimates row counts before it knows the values. It then needs statements for which it can only
-   * use the right index.
+   * Whether the planner estimates row counts before it knows the values. If so, statements are written so that the
+   * planner can only use the right index.
    */
   readonly expectsRows: boolean;
-  /** How columns of type `uuid` and `hash` are stored (forms.ts). If null, as text. */
-  readonly packed: PackedSql | null;
-  /** Returns a column of `actions` as an expression that no index matches. */
-  unindexed(column: string): RawBuilder<never>;
-  /** A literal of bytes. */
-  bytesOf(hex: string): string;
-  /** A JSON array of objects, as a table named "given" that has these members as columns. */
+  /** Returns a query that has a row if the store has the table. */
+  hasTable(name: string): string;
+  /**
+   * Returns the clause after the columns of `create table`. `clustered`: rows are small and only found by primary key.
+   */
+  tableOptions(clustered: boolean): string;
+  /** Returns triggers that refuse every change that breaks the rule, whichever program makes it. */
+  protect(table: string, rule: TableRule): string[];
+  /**
+   * Returns the statements that follow the creation of all tables.
+   * - They permit setting the bytes of an entry to null only if processes do not follow entries of its type, a bundle
+   *   exists for its tile, the head covers the tile, and all other columns are unchanged.
+   * - They permit inserting a bundle only directly after the last bundle, and only if the head covers its tile.
+   * - If a statement can run outside of its transaction after the connection was lost: they refuse every change to the
+   *   `guarded` tables outside of a transaction that `SqlEngine.begin` began, an entry that the head does not cover,
+   *   and a head without its entries.
+   */
+  finishSchema(guarded: readonly string[]): string[];
+  /**
+   * Statements that let a repair delete rows of append-only tables in its transaction. If absent, `assent audit
+   * --repair` is not supported.
+   */
+  suspendAppendOnly?(tables: readonly string[]): { begin: string[]; end: string[] };
+  /** Returns a JSON array of objects as a table named "given", with these members as columns. */
   given(json: RawBuilder<unknown>, columns: Readonly<Record<string, "text" | "integer">>): RawBuilder<unknown>;
   /**
    * Prepares one statement that inserts several rows, whose values are in the order of its names. If absent, rows are
    * inserted one by one.
    */
   insertRows?(insert: Insert, rows: readonly (readonly SqlValue[])[]): { sql: string; values: SqlValue[] };
-  /**
-   * Returns the clause after the columns of `create table`. `clustered`: rows are small and found by primary key only.
-   */
-  tableOptions(clustered: boolean): string;
-  /** Returns triggers that refuse UPDATE and DELETE, and an INSERT with a key that exists: with an error, or without effect. */
-  appendOnly(table: string, key: readonly string[], onDuplicate: "refuse" | "keep"): string[];
-  /**
-   * Returns statements that follow `appendOnly` of "entries" and "entry_bundles". They let the bytes of an entry be replaced
-   * by none if no process follows entries of its type, a bundle exists for its tile, the head covers the tile, and all other columns stay
-   * as they are. They let a bundle be inserted only after the last one, if the head covers its tile.
-   */
-  bundleRules(): string[];
-  /** Returns triggers for a table of one row: they refuse DELETE, a second row, and an UPDATE that lowers the column. */
-  neverShrinks(table: string, column: string): string[];
 }

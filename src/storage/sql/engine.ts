@@ -21,12 +21,12 @@ export interface SqlEngine extends Pick<
   "name" | "exclusive" | "watch" | "backup" | "compact" | "onConnection" | "processes"
 > {
   /**
-   * Connects, and acquires the lock if only one process may write. With `readOnly` nothing is locked or changed, and a
-   * missing store is an error. After a rejection no connection is open.
+   * Connects, and acquires the lock if only one process may write. With `readOnly`, locks and changes nothing, and
+   * rejects if there is no store. After a rejection no connection is open.
    */
   open(options: { readOnly: boolean }): Promise<void>;
   close(): Promise<void>;
-  /** Runs one statement outside transactions. It sees what is committed, even while a transaction is open. */
+  /** Runs one statement outside of transactions. It sees only committed data, even while a transaction is open. */
   query: SqlQuery;
   /**
    * Begins a transaction; only one can be open. If `exclusive` is false, `write` and `copy` lock the row of
@@ -40,13 +40,13 @@ export interface SqlEngine extends Pick<
    */
   scrub?(): Promise<void>;
   /**
-   * Compares every index with its table, and reports other faults that the database finds in its files. For the audit.
+   * Compares every index with its table, and returns other faults that the database finds in its files. For the audit.
    */
   integrityFaults?(): Promise<string[]>;
   /** Compares the store's schema with the schema that these statements create in an empty database. For the audit. */
   schemaFaults?(statements: readonly string[]): Promise<string[]>;
   toStorageError(error: unknown, doing: string): StorageError;
-  /** True if statements may be sent without waiting for earlier responses, and run in order. */
+  /** Whether statements can be sent without waiting for earlier responses, and run in order. */
   readonly pipelined?: boolean;
   /**
    * Runs reads on one snapshot. Absent if statements that start in the same turn of the event loop see the same
@@ -63,15 +63,15 @@ export interface SqlTransaction {
   /** `changes`: the number of rows that were inserted, updated or deleted. */
   query(sql: string, values: SqlValue[]): Promise<{ rows: SqlRow[]; changes: number }>;
   /**
-   * Commits, and resolves when the transaction is durable. `moved`: the head that the transaction has written; null if it has
-   * written none. If statements are `pipelined`, the update of the head has no response yet, so the database itself must
-   * refuse the commit unless it has this head.
+   * Commits, and resolves when the transaction is durable. `moved`: the head that the transaction has written; null if
+   * it has written none. If statements are `pipelined`, the update of the head has no response yet. The database must
+   * therefore refuse the commit unless the stored head is this one.
    */
   commit(moved: MovedHead | null): Promise<void>;
   /** Rolls back. Also called after a failed commit. Never rejects. */
   rollback(because: unknown): Promise<void>;
   /** The row of `ledger_head`, if the lock statement returned it. */
   readonly head?: SqlRow[];
-  /** The rows of each of `begin`'s reads. Absent if the engine ignored them. */
+  /** The rows of each of the `reads` that `begin` got. Absent if the engine ignored them. */
   readonly reads?: readonly SqlRow[][];
 }

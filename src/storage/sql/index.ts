@@ -1,8 +1,8 @@
 /** `assent/storage-sql`: the storage contract over an SQL database of your own. */
-export type { SqlDialect } from "./dialect.ts";
+export type { SqlDialect, SqlTypes, TableRule } from "./dialect.ts";
 export { createBundles } from "./bundles.ts";
 export { db, postgresDialect, rowTriggersDialect } from "./dialects/postgres.ts";
-export { APPLICATION_ID, sqliteDialect } from "./dialects/sqlite.ts";
+export { sqliteDialect } from "./dialects/sqlite.ts";
 export type { SqlEngine, SqlPurpose, SqlQuery, SqlRead, SqlTransaction } from "./engine.ts";
 export type { Migration } from "./migrations.ts";
 export { createReader, decodeHead, prepareReads, type Reads } from "./queries.ts";

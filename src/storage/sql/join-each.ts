@@ -1,4 +1,4 @@
-/** Joins a list of requested values with the rows that have them. */
+/** Joins a list of requested values with the rows that contain them. */
 import { sql, type RawBuilder } from "kysely";
 import type { SqlDialect } from "./dialect.ts";
 import type { Tables } from "./table-schema.ts";
@@ -23,8 +23,9 @@ export const sameColumnsAsGiven = (table: keyof Tables, columns: readonly string
 
 /**
  * Joins each row of "given" (`SqlDialect.given`), which `query` selects from, with its rows of a table. If the planner
- * estimates row counts, the statement has a form that only allows one lookup for each row. Otherwise a plan made while
- * the table was small would read the whole table for each batch, under the ledger's lock, until the table is analyzed.
+ * estimates row counts, the form of the statement permits only one lookup for each row. Otherwise a plan from a time
+ * when the table was small would read the whole table for each batch, under the ledger's lock, until the table is
+ * analyzed.
  */
 export function joinGivenRows<Query>(
   query: Query,

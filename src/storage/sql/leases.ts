@@ -1,12 +1,12 @@
 /**
- * Leases of background jobs, and the list of running processes. Only the database's clock is used, because the clocks of the
- * processes differ.
+ * Leases of background jobs, and the list of running processes. They use only the database's clock, because the clocks
+ * of processes differ.
  */
 import { sql, type Kysely, type RawBuilder } from "kysely";
 import type { Tables } from "./table-schema.ts";
 import { param, toPlainRow, prepare, type SqlExecutor } from "./statement.ts";
 
-/** Leases of ended processes are deleted after this time. Milliseconds. */
+/** Time after which leases of ended processes are deleted. Milliseconds. */
 const DAY = 86_400_000;
 
 type LeaseStatements = ReturnType<typeof prepareLeases>;
@@ -14,8 +14,8 @@ type LeaseStatements = ReturnType<typeof prepareLeases>;
 export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
   const term = sql<number>`cast(${param("ms")} as bigint)`;
   const end = sql<number>`${now} + ${term}`;
-  // An expiry this far ahead was written before the database's clock was set back. Two terms, because another process may
-  // have acquired the lease since `now` was read.
+  // Expiry above which the database's clock must have been set back since the lease was written. Two terms, because
+  // another process may have acquired the lease after `now` was read.
   const beyond = sql<number>`${now} + 2 * ${term}`;
   return {
     take: prepare(
@@ -44,7 +44,7 @@ export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
         .where("until", "<=", beyond)
         .orderBy("name"),
     ),
-    // Every process has its own lease, so those of ended processes must be deleted.
+    // Every process has its own lease, so leases of ended processes must be deleted.
     forget: prepare(
       db
         .deleteFrom("leases")

@@ -1,4 +1,4 @@
-/** SQL statements for the contract's reads of the ledger. */
+/** SQL statements for the ledger reads of the contract. */
 import { sql, type Kysely } from "kysely";
 import type { EntryRow, LedgerReads, TileRow } from "../../contract/storage.ts";
 import { type EntryType, type FollowedType, FOLLOWED_TYPES } from "../../domain/entries.ts";
@@ -8,14 +8,15 @@ import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
 import { param, toPlainRow, prepare, type Statement } from "./statement.ts";
 
-/** A literal, so that the planner can use the partial index. */
+/** Use a literal, so that the planner can use the partial index. */
 const DECISION = sql.lit<EntryType>("decision");
 
 export function prepareLedgerReads(db: Kysely<Tables>) {
   const entries = db.selectFrom("entries").select(schema.ENTRY_COLUMNS);
   return {
     entries: prepare(entries.where("seq", ">=", param("from")).where("seq", "<", param("to")).orderBy("seq")),
-    // The decision is found by the action's `decision_seq`, so that decisions need no index over `action_id`.
+    // The decision is found through the action's `decision_seq`, so the index over `action_id` need not contain
+    // decisions.
     entriesOfAction: prepare(
       entries
         .where("action_id", "=", param("action_id"))

@@ -1,8 +1,8 @@
 /**
- * Uses of limits as SQL. Where a limit and subject have many uses, running totals sum up all but the newest uses. Each total
- * covers one interval of time, and the intervals have no gaps between them. The amount used since a moment is the sum of the
- * totals after it, of the uses before the first of these totals, and of the uses after the last. Totals change in the
- * transaction that changes their uses, so every process always reads the exact number.
+ * Uses of limits as SQL. If a limit and subject have many uses, running totals sum up all but the newest uses. Each
+ * total covers an interval of time, and the intervals have no gaps. The amount since a moment is the sum of the totals
+ * after this moment, of the uses before the first of these totals, and of the uses after the last one. Totals change in
+ * the transaction that changes their uses, so every process reads the exact amount.
  */
 import { sql, type Kysely } from "kysely";
 import type { LimitReads, LimitSpan, LimitUseRow, LimitWrites } from "../../contract/storage.ts";
@@ -22,12 +22,12 @@ import {
 
 /** Maximum number of uses in one total. */
 export const MAX_USES_PER_TOTAL = 512;
-/** If a read goes through more single uses than this, its transaction sums them up in totals. */
+/** Number of single uses above which a read makes its transaction sum them up in totals. */
 const LOOSE = 3 * MAX_USES_PER_TOTAL;
 /** Maximum number of uses that one transaction sums up. */
 const AT_ONCE = 16 * MAX_USES_PER_TOTAL;
 
-// Sum as doubles, which are exact up to 2^53 and do not overflow: in SQLite an integer sum above 2^63 is an error.
+// Sum as doubles, which are exact up to 2^53 and do not overflow. In SQLite an integer sum above 2^63 is an error.
 const SUM = sql`coalesce(sum(cast(amount as double precision)), 0)`;
 const USED = sql<number>`cast(case when ${SUM} > 9007199254740991 then 9007199254740991 else ${SUM} end as bigint)`;
 const FOREVER = sql.lit("9223372036854775807");
@@ -40,7 +40,7 @@ const CHANGE = { ...KEY_COLUMNS, at: "integer", uses: "integer", amount: "intege
 const columnsOf = (given: object): string[] => Object.keys(given);
 
 const isOf = (table: "limit_uses" | "limit_totals") => sameColumnsAsGiven(table, KEY);
-/** Selects an aggregate of the totals that begin in the span. */
+/** Selects an aggregate over the totals that begin in the span. */
 const ofTotals = (what: string) =>
   sql.raw<number>(
     `(select ${what} from limit_totals as t where ${KEY.map((name) => `t.${name} = given.${name}`).join(" and ")} and t.from_at >= given.since)`,
@@ -209,7 +209,7 @@ export function prepareLimitWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect,
         .limit(param<number>("limit")),
     ),
     insertTotal: prepareInsert(db, "limit_totals", [...KEY, "from_at", "to_at", "uses", "amount"]),
-    // Delete only the oldest total: deleting another one would leave a gap.
+    // Delete only the oldest total, because deleting another one would leave a gap.
     dropEmptyTotal: prepare(
       ofKey(db.deleteFrom("limit_totals"))
         .where("uses", "=", sql.lit(0))
@@ -307,7 +307,7 @@ export function createTransactionLimits(
 }
 
 /**
- * Sums up the oldest of these uses in totals; the newest `TOTAL_OF` stay single. Uses of the same millisecond belong to
+ * Sums up the oldest of these uses in totals, and leaves the newest ones single. Uses of the same millisecond belong to
  * one total. No total exceeds 2^53 - 1.
  * @param uses ordered by time
  * @param from start of the first total; null for the time of the first use
@@ -331,7 +331,7 @@ export function computeLimitTotals(
       totals.push({ from_at, to_at: at, uses: end - start, amount });
       [from_at, start, amount] = [at, end, 0];
     }
-    // This use exceeds the maximum of a total, so it and all later ones are read one by one.
+    // This use exceeds the maximum of a total, so this use and all later ones remain single.
     if (sum > Number.MAX_SAFE_INTEGER) break;
     amount += sum;
     end = next;

@@ -4,21 +4,19 @@ import type { ActionFilter, AgentFilter, DecisionInput, FollowedType } from "../
 import type { SqlDialect } from "./dialect.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
-import { param, prepare, type Statement } from "./statement.ts";
+import { param, prepare, type Statement, unindexed } from "./statement.ts";
 
-/** A literal, so that the planner can use the partial index over pending actions. */
+/** Use a literal, so that the planner can use the partial index over pending actions. */
 export const isPendingCondition = sql<boolean>`status = 'pending_approval'`;
 
-/** A literal, so that the planner can use the partial index over the first actions of plans. */
+/** Use a literal, so that the planner can use the partial index over the first actions of plans. */
 const isFirstOfPlan = sql<boolean>`plan_position = 1`;
 
-/** A literal, so that the planner can use the partial index over startable actions. */
+/** Use a literal, so that the planner can use the partial index over startable actions. */
 const startable = sql<boolean>`status in ('allowed', 'approved')`;
 
-type Dialect = Pick<SqlDialect, "expectsRows" | "unindexed">;
-
 /** Prepares one statement for each combination of filters, at its first use. */
-export function prepareActionLists(db: Kysely<Tables>, dialect: Dialect): (filter: ActionFilter) => Statement {
+export function prepareActionLists(db: Kysely<Tables>): (filter: ActionFilter) => Statement {
   const statements = new Map<string, Statement>();
   const optional = [
     "status",
@@ -41,16 +39,16 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: Dialect): (filte
     let statement = statements.get(shape);
     if (statement === undefined) {
       const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
-      // Few actions have the same hash, grant or plan, or are the first of one, so exclude other indexes.
+      // Few actions have the same hash, grant or plan, or are the first of a plan, so prevent the use of other indexes.
       const hashed = (["request_hash", "grant_id", "plan_id", "first_of_plan"] as const).some(
         (name) => filter[name] !== undefined,
       );
-      // Find actions of a time range by time, sort them by sequence number, and read rows only for one page.
+      // Find the actions of a time range by time, sort them by sequence number, and read only the rows of one page.
       const span = filter.since !== undefined && filter.until !== undefined && !hashed;
       const numbered = span || timed === "expired";
       let query = db.selectFrom("actions").select("decision_seq");
       const text = (column: "agent_id" | "submitted_by" | "tool" | "operation" | "status") =>
-        hashed ? dialect.unindexed(column) : sql<string>`${sql.ref(column)}`;
+        hashed ? unindexed(column) : sql<string>`${sql.ref(column)}`;
       const created = hashed ? sql<number>`created_at + 0` : sql<number>`created_at`;
       if (filter.request_hash !== undefined) query = query.where("request_hash", "=", param("request_hash", "hash"));
       if (filter.grant_id !== undefined) query = query.where("grant_id", "=", param("grant_id"));
@@ -69,7 +67,7 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: Dialect): (filte
         .where("expires_at", "<=", param("as_of"));
       if (status !== undefined) query = query.where(text("status"), "=", param<never>("status"));
       if (timed === "pending_approval") query = query.where("expires_at", ">", param("as_of"));
-      // Merge two ordered lists: an `or` would sort all actions that ever expired.
+      // Merge two ordered lists, because an `or` would sort all actions that ever expired.
       const numbers = timed === "expired" ? query.unionAll(overdue) : query;
       const page = numbers
         .orderBy("decision_seq", "desc")
@@ -92,11 +90,7 @@ export type StoredDecision = DecisionInput & { leaf_hash: Uint8Array };
 /**
  * Reads decisions by sequence number, with their actions. `+ 0` stops the planner from using the index over the time.
  */
-export function prepareDecisionLists(
-  db: Kysely<Tables>,
-  visible: "all" | "agent_id" | "key_id",
-  dialect: Dialect,
-): Statement {
+export function prepareDecisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | "key_id"): Statement {
   const rows = db
     .selectFrom("actions")
     .innerJoin("entries", "entries.seq", "actions.decision_seq")
@@ -116,11 +110,9 @@ export function prepareDecisionLists(
     .orderBy("actions.decision_seq", "desc")
     .limit(param<number>("limit"));
   if (visible === "agent_id")
-    return prepare(rows.where(sql<boolean>`${dialect.unindexed("actions.agent_id")} = ${param("visible_agent")}`));
+    return prepare(rows.where(sql<boolean>`${unindexed("actions.agent_id")} = ${param("visible_agent")}`));
   if (visible === "key_id")
-    return prepare(
-      rows.where(sql<boolean>`${dialect.unindexed("actions.submitted_by")} = ${param("visible_key", "uuid")}`),
-    );
+    return prepare(rows.where(sql<boolean>`${unindexed("actions.submitted_by")} = ${param("visible_key", "uuid")}`));
   return prepare(rows);
 }
 
@@ -128,14 +120,12 @@ export function prepareDecisionLists(
 export function preparePendingLists(
   db: Kysely<Tables>,
   visible: "all" | "agent_id" | "key_id",
-  dialect: Dialect,
 ): { page: Statement; count: Statement } {
   let rows = db.selectFrom("actions").where(isPendingCondition);
   const counted = (query: typeof rows) => query.select((eb) => eb.fn.countAll<number>().as("count"));
-  if (visible === "agent_id")
-    rows = rows.where(sql<boolean>`${dialect.unindexed("agent_id")} = ${param("visible_agent")}`);
+  if (visible === "agent_id") rows = rows.where(sql<boolean>`${unindexed("agent_id")} = ${param("visible_agent")}`);
   if (visible === "key_id")
-    rows = rows.where(sql<boolean>`${dialect.unindexed("submitted_by")} = ${param("visible_key", "uuid")}`);
+    rows = rows.where(sql<boolean>`${unindexed("submitted_by")} = ${param("visible_key", "uuid")}`);
   return {
     page: prepare(
       rows
@@ -145,7 +135,7 @@ export function preparePendingLists(
         .orderBy("decision_seq")
         .limit(param<number>("limit")),
     ),
-    // Runs for every request of a key, under the ledger's lock, so an index contains all its columns and no rows are read.
+    // This runs for every request of a key under the ledger's lock, so an index contains all of its columns.
     count: prepare(
       visible === "key_id"
         ? counted(db.selectFrom("actions").where(isPendingCondition))
@@ -161,7 +151,7 @@ export function entriesOfType(db: Kysely<Tables>, type: FollowedType): Statement
     db
       .selectFrom("entries")
       .select(schema.ENTRY_COLUMNS)
-      // A literal, so that the planner can use the partial index.
+      // Use a literal, so that the planner can use the partial index.
       .where("type", "=", sql.lit(type))
       .where("seq", ">=", param("from"))
       .orderBy("seq")
@@ -169,13 +159,13 @@ export function entriesOfType(db: Kysely<Tables>, type: FollowedType): Statement
   );
 }
 
-/** Approved actions, earliest deadline first. */
+/** Prepares the list of approved actions, earliest deadline first. */
 export function prepareApprovedList(db: Kysely<Tables>): Statement {
   return prepare(
     db
       .selectFrom("actions")
       .select(schema.ACTION_COLUMNS)
-      // A literal, so that the planner can use the partial index.
+      // Use a literal, so that the planner can use the partial index.
       .where("status", "=", sql.lit("approved"))
       .where(sql<boolean>`(approved_until, decision_seq) > (${param("approved_until")}, ${param("decision_seq")})`)
       .orderBy("approved_until")
@@ -185,12 +175,12 @@ export function prepareApprovedList(db: Kysely<Tables>): Statement {
 }
 
 /**
- * Finds the startable action, and the pending action, of one key with one request. If there are several, the one that
- * ends last.
+ * Prepares the statements that find the startable and the pending action of one key with one request. If there are
+ * several, they return the one that ends last.
  */
 export function prepareOpenLists(
   db: Kysely<Tables>,
-  { expectsRows }: Dialect,
+  { expectsRows }: Pick<SqlDialect, "expectsRows">,
 ): { startable: Statement; waiting: Statement } {
   const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
   const list = expectsRows ? lastOfRange : lastOfRequest;
@@ -252,9 +242,10 @@ export function prepareAgentListQueries(db: Kysely<Tables>): (filter: AgentFilte
 }
 
 /**
- * Finds the rejection of a request that is in effect longest, as a range of the one index in this order. With one
- * comparison for each column, a planner can choose an index over all actions of the request, which can be many.
- * @param column the submitted request, or the one that an approver changed
+ * Prepares the statement that finds the rejection of a request with the latest end, written as a range of the one index
+ * in this order. With one comparison for each column, a planner can choose an index over all actions of the request,
+ * which can be many.
+ * @param column the column of the submitted request, or of the request as an approver changed it
  */
 export function prepareRejectedAction(db: Kysely<Tables>, column: "request_hash" | "effective_hash"): Statement {
   const hash = sql`${param("hash", "hash")}`;
@@ -272,7 +263,7 @@ export function prepareRejectedAction(db: Kysely<Tables>, column: "request_hash"
   );
 }
 
-/** Prepares the count of the newest requests for approval of a key. The index holds everything that it reads. */
+/** Prepares the count of the newest requests for approval of a key. The index contains all columns that it reads. */
 export function prepareApprovalRequests(db: Kysely<schema.Tables>): Statement {
   const newest = db
     .selectFrom("actions")

@@ -1,7 +1,7 @@
 /**
  * Reads that are sent directly after the statement that locks the ledger's head, before its response arrives. They
- * return what other processes appended since this process's last batch. The transaction then answers these reads from
- * memory.
+ * return the entries that other processes appended since this process's last batch. The transaction then answers these
+ * reads from memory.
  */
 import { sql, type Kysely } from "kysely";
 import type { SqlRead, SqlTransaction } from "./engine.ts";
@@ -52,7 +52,7 @@ export function listLockReads({ hashes, newest }: LockReadStatements, from: numb
 export type KnownRows = (statement: Statement, values: object) => SqlRow[] | null;
 
 /**
- * Stores the results of the lock and the reads after it. They are valid until the transaction itself appends.
+ * Stores the results of the lock and the reads after it. These are valid until the transaction appends.
  * @param from as passed to `listLockReads`; null if nothing was prefetched
  */
 export function createPrefetchedRows(

@@ -1,7 +1,7 @@
 /**
- * The schema as ordered migrations. From 0.1.0 on a released migration is never edited: a change of the schema is a new
- * migration, with a store of the previous release as a fixture. Each runs in its own transaction, together with the row that
- * records it.
+ * The schema as ordered migrations. From 0.1.0 on, a released migration is never edited. A change of the schema is a
+ * new migration, with a store of the previous release as a fixture. Each runs in its own transaction, together with the
+ * row that records it.
  */
 import type { SqlDialect } from "./dialect.ts";
 import { initial } from "./migrations/initial.ts";

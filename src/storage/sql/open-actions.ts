@@ -18,7 +18,7 @@ export function prepareOpenActions(db: Kysely<Tables>): Record<"agent_id" | "key
   };
 }
 
-/** Returns the folded name; null if the name equals its folded form. */
+/** Returns the case-folded name; null if the name equals its folded form. */
 export function foldAgentName(agentId: string): string | null {
   const fold = foldName(agentId);
   return fold === agentId ? null : fold;
@@ -28,7 +28,7 @@ export function prepareAgentNames(db: Kysely<Tables>): Statement {
   return prepare(db.selectFrom("actions").select(["agent_id", "agent_fold"]).distinct());
 }
 
-/** Finds stored names under which a suspension would miss the open actions of an agent. For the audit. */
+/** Finds stored names because of which a suspension would miss open actions of an agent. For the audit. */
 export async function findAgentNameFaults(names: Statement, db: Pick<SqlExecutor, "all">): Promise<string[]> {
   return (await db.all(names, {}))
     .map((row) => toPlainRow<{ agent_id: string; agent_fold: string | null }>(row))

@@ -28,11 +28,11 @@ const COLUMNS = [
 
 const LONGEST = sql.lit(MAX_PAST_REQUEST);
 
-/** Change of a row to the time `at`, and of `until` by as much. */
+/** Sets the time of a row to `at`, and moves `until` by the same difference. */
 export const AT_OTHER_TIME = { at: param<number>("at"), until: sql<number>`until + ${param("at")} - at` };
 
-export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "packed" | "expectsRows">) {
-  // The names must not be columns of any table.
+export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "types" | "expectsRows">) {
+  // No table has columns with these names.
   const found = db
     .selectFrom("past_actions")
     .select(["action_id as wanted", "at as wanted_at"])
@@ -43,7 +43,7 @@ export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDial
     .orderBy("at", "desc")
     .orderBy("action_id", "desc")
     .limit(param<number>("limit"));
-  const isWanted = sql<boolean>`actions.id = ${toStoredActionId(dialect.packed, "given.wanted")}`;
+  const isWanted = sql<boolean>`actions.id = ${toStoredActionId(dialect.types, "given.wanted")}`;
   return {
     pastActions: prepare(
       joinGivenRows(db.selectFrom(found.as("given") as never), "inner", "actions", isWanted, dialect)

@@ -1,4 +1,4 @@
-/** SQL statements for the contract's reads, for any executor. */
+/** SQL statements for the reads of the contract, for any executor. */
 import { sql, type Kysely } from "kysely";
 import {
   StorageError,
@@ -50,6 +50,11 @@ export const HASH_BYTES = 32;
 /** All compiled reads of a dialect. */
 export type Reads = ReturnType<typeof prepareReads>;
 
+/**
+ * Compiles every read of the contract for a dialect. Do this once.
+ * @example
+ * const reads = prepareReads(db, postgresDialect);
+ */
 export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
   const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
   return {
@@ -75,7 +80,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
       submitted: prepareRejectedAction(db, "request_hash"),
       edited: prepareRejectedAction(db, "effective_hash"),
     },
-    actions: prepareActionLists(db, dialect),
+    actions: prepareActionLists(db),
     decisionSpan: prepare(
       db
         .selectFrom("actions")
@@ -84,9 +89,9 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
         .where("created_at", "<", param("until")),
     ),
     decisions: {
-      all: prepareDecisionLists(db, "all", dialect),
-      agent_id: prepareDecisionLists(db, "agent_id", dialect),
-      key_id: prepareDecisionLists(db, "key_id", dialect),
+      all: prepareDecisionLists(db, "all"),
+      agent_id: prepareDecisionLists(db, "agent_id"),
+      key_id: prepareDecisionLists(db, "key_id"),
     },
     overdueActions: prepare(
       actions
@@ -97,9 +102,9 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
         .limit(param<number>("limit")),
     ),
     pendingActions: {
-      all: preparePendingLists(db, "all", dialect),
-      agent_id: preparePendingLists(db, "agent_id", dialect),
-      key_id: preparePendingLists(db, "key_id", dialect),
+      all: preparePendingLists(db, "all"),
+      agent_id: preparePendingLists(db, "agent_id"),
+      key_id: preparePendingLists(db, "key_id"),
     },
     approvedActions: prepareApprovedList(db),
     openActionsOf: prepareOpenActions(db),
@@ -176,7 +181,7 @@ function preparePolicyReads(db: Kysely<Tables>) {
   };
 }
 
-/** `snapshot` runs reads on one snapshot; absent if statements that start in the same turn see the same moment. */
+/** `snapshot` runs reads on one snapshot. Absent if statements that start in the same turn see the same moment. */
 interface Readable extends EntryReads {
   snapshot?<T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T>;
 }
@@ -184,6 +189,8 @@ interface Readable extends EntryReads {
 /**
  * Creates the reads of the contract.
  * @param bundles reads the bytes of entries
+ * @example
+ * const head = await createReader(reads, executor, createBundles(reads)).head();
  */
 export function createReader(reads: Reads, db: Readable, bundles: Bundles): StorageReader {
   async function one<T>(
@@ -297,6 +304,12 @@ function pendingOf(reads: Reads, visibility: StoredVisibility): { page: Statemen
   return "agent_id" in visibility ? reads.pendingActions.agent_id : reads.pendingActions.key_id;
 }
 
+/**
+ * Decodes the row of the ledger's head.
+ * @example
+ * const [row] = await query("select * from ledger_head", []);
+ * const { size } = decodeHead(row);
+ */
 export function decodeHead(row: SqlRow): StoredHead {
   const { edge, incarnation, settled, ...head } = toPlainRow<
     Omit<LedgerHead, "edge"> & { edge: Uint8Array; incarnation?: string; settled?: string | null }

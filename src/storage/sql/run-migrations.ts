@@ -1,10 +1,10 @@
-/** Brings a store's schema up to date, each migration in a transaction of its own together with the row that records it. */
+/** Migrates a store's schema, each migration in its own transaction together with the row that records it. */
 import { StorageError } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
 import type { SqlEngine, SqlQuery, SqlTransaction } from "./engine.ts";
 import type { Migration } from "./migrations.ts";
 
-/** The last commit that opens stores made before 0.1.0. */
+/** The last commit that can open stores made before 0.1.0. */
 const LAST_UNRELEASED = "223ce56535ecf03210bb9fb856ac131024365560";
 const RECORDED = "select version, name from schema_migrations order by version";
 
@@ -37,14 +37,14 @@ export async function migrate(engine: SqlEngine, dialect: SqlDialect, migrations
   while (await migrateOnce(engine, dialect, migrations, newest));
 }
 
-/** Returns true if there may be more migrations to run. */
+/** Runs one migration. Returns true if there may be more. */
 async function migrateOnce(
   engine: SqlEngine,
   dialect: SqlDialect,
   migrations: readonly Migration[],
   newest: number,
 ): Promise<boolean> {
-  // Most starts have no migrations to run, and acquire no lock.
+  // Read first, because most starts have no migrations to run and need no lock.
   if ((await readStoredVersion(engine.query, dialect, migrations)) === newest) return false;
   const tx = await engine.begin("migrate");
   let next: Migration | undefined;
@@ -67,8 +67,7 @@ async function migrateOnce(
       await tx.rollback(null);
       return false;
     }
-    if (applied === 0)
-      for (const text of [...(dialect.beginnings ?? []), schemaTable(dialect)]) await tx.query(text, []);
+    if (applied === 0) await tx.query(schemaTable(dialect), []);
     await apply(tx, dialect, next);
     await tx.commit(null);
     return true;
@@ -87,13 +86,13 @@ async function migrateOnce(
   }
 }
 
-/** Returns all statements that make a new store. */
+/** Returns all statements that create a new store. */
 export function listSchemaStatements(dialect: SqlDialect, migrations: readonly Migration[]): string[] {
   return [schemaTable(dialect), ...migrations.flatMap(({ statements }) => statements(dialect))];
 }
 
 async function apply(tx: SqlTransaction, dialect: SqlDialect, { name, version, statements }: Migration): Promise<void> {
-  // The first statement acquires a lock: another process that runs the same migration waits here, and then finds it
+  // The first statement acquires a lock. Another process that runs the same migration waits here, and then finds it
   // applied.
   await tx.query(
     `insert into schema_migrations (version, name, applied_at) values (${version}, '${name.replaceAll("'", "''")}', ${Date.now()})`,

@@ -1,4 +1,4 @@
-/** Compares the schema of a store with the one that its migrations make. */
+/** Compares the schema of a store with the schema that its migrations create. */
 
 /** A table, column, index, constraint, trigger or function, and its definition as the database prints it. */
 export interface SchemaObject {
@@ -7,7 +7,11 @@ export interface SchemaObject {
   readonly definition: string;
 }
 
-/** Returns one sentence for each object that is missing, altered or extra. */
+/**
+ * Returns one sentence for each object that is missing, altered or extra.
+ * @example
+ * const faults = schemaDifferences(readSchema(emptyStore), readSchema(store));
+ */
 export function schemaDifferences(expected: readonly SchemaObject[], stored: readonly SchemaObject[]): string[] {
   const [wanted, found] = [expected, stored].map(
     (objects) => new Map(objects.map(({ name, definition }) => [name, definition])),

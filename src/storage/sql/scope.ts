@@ -6,19 +6,19 @@ import type { MovedHead } from "./statement.ts";
 import type { KnownRows } from "./lock-reads.ts";
 import { bindValues as bindTo, type SqlExecutor, type SqlRow, type SqlValue, type Statement } from "./statement.ts";
 
-/** Maximum characters and bytes of rows in one statement. A larger row gets a statement of its own. */
+/** Maximum characters and bytes of the rows in one statement. A larger row gets a separate statement. */
 const MOST_AT_ONCE = 4_000_000;
 
 const OVER = "the transaction is over: await everything inside the work of `write`";
 
 /**
  * Creates the executor of a transaction.
- * @param own the statements that move the head and that erase
+ * @param own the statements that move the head, and those that erase
  * @param known rows that were read together with the lock
  */
 export class TransactionScope implements SqlExecutor {
   private readonly engine: Pick<SqlEngine, "pipelined" | "toStorageError">;
-  private readonly dialect: Pick<SqlDialect, "insertRows" | "packed">;
+  private readonly dialect: Pick<SqlDialect, "insertRows" | "types">;
   private readonly tx: SqlTransaction;
   private readonly own: { moveHead: Statement; eraseAction: Statement; erasePart: Record<string, Statement> };
   private readonly known: KnownRows;
@@ -26,17 +26,17 @@ export class TransactionScope implements SqlExecutor {
   private over = false;
   private movedHead: MovedHead | null = null;
   private hasErased = false;
-  /** False once the transaction has appended: `known` is then outdated. */
+  /** False once the transaction has appended, because `known` is then outdated. */
   private isAsLocked = true;
   private readonly pending: Promise<void>[] = [];
   /** The most recently accepted statement; null if there is none. */
   private last: Promise<void> | null = null;
-  /** Accepted rows. They are inserted together with others of their table ahead of the next statement. */
+  /** Accepted rows, which are inserted with others of their table before the next statement. */
   private held = new Map<Insert, SqlValue[][]>();
 
   constructor(
     engine: Pick<SqlEngine, "pipelined" | "toStorageError">,
-    dialect: Pick<SqlDialect, "insertRows" | "packed">,
+    dialect: Pick<SqlDialect, "insertRows" | "types">,
     tx: SqlTransaction,
     own: { moveHead: Statement; eraseAction: Statement; erasePart: Record<string, Statement> },
     known: KnownRows,
@@ -96,14 +96,18 @@ export class TransactionScope implements SqlExecutor {
     throw error;
   }
 
-  /** Accepts no more statements; accepted ones still run. Returns the error that doomed the transaction, or null. */
+  /**
+   * Accepts no more statements, but still runs accepted ones. Returns the error that doomed the transaction, or null.
+   */
   end(): Error | null {
     this.release();
     this.over = true;
     return this.failure;
   }
 
-  /** Runs no more statements, not even accepted ones. Returns the earlier error that doomed the transaction, or null. */
+  /**
+   * Runs no more statements, not even accepted ones. Returns the earlier error that doomed the transaction, or null.
+   */
   abandon(): Error | null {
     this.over = true;
     const lost = this.failure;
@@ -129,7 +133,7 @@ export class TransactionScope implements SqlExecutor {
   }
 
   private bind(statement: Statement, values: object, last?: SqlValue): SqlValue[] {
-    const bound = bindTo(statement, values, this.dialect.packed !== null, last);
+    const bound = bindTo(statement, values, this.dialect.types.packed !== null, last);
     // A pipelined statement may be sent after the caller continues, so later changes to the caller's bytes must not affect
     // it.
     return this.engine.pipelined === true ? bound.map(copyOfBytes) : bound;
@@ -139,7 +143,7 @@ export class TransactionScope implements SqlExecutor {
     return (this.failure ??= this.engine.toStorageError(error, "write to the store"));
   }
 
-  /** Runs the statement. If several pipelined statements fail together, only the first has the cause. */
+  /** Runs the statement. If several pipelined statements fail, only the first one reports the cause. */
   private query(sql: string, values: SqlValue[]): Promise<{ rows: SqlRow[]; changes: number }> {
     return this.tx.query(sql, values).catch((error: unknown) => {
       throw this.failed(error);
@@ -163,8 +167,8 @@ export class TransactionScope implements SqlExecutor {
   }
 
   /**
-   * Runs statements one at a time. A failed statement may have rolled everything back, and a concurrent one would then commit
-   * by itself.
+   * Runs statements one at a time. A failed statement may have rolled everything back, and a concurrent statement would
+   * then commit outside of the transaction.
    */
   private inTurn<T>(run: () => Promise<T>): Promise<T> {
     const mine = this.last === null ? this.begin(run) : this.last.then(() => this.begin(run));
@@ -195,7 +199,7 @@ export class TransactionScope implements SqlExecutor {
     return (await this.query(statement.sql, bound)).changes;
   }
 
-  /** Waits for the response unless statements are pipelined: then `answered` reports a failure. */
+  /** Waits for the response unless statements are pipelined, in which case `answered` reports a failure. */
   private async unlessPipelined(answer: Promise<unknown>): Promise<void> {
     if (this.engine.pipelined !== true) await answer;
     else
@@ -207,7 +211,7 @@ export class TransactionScope implements SqlExecutor {
       );
   }
 
-  /** A value that cannot be stored dooms the transaction. */
+  /** Binds the values. A value that cannot be stored dooms the transaction. */
   private bound(statement: Statement, values: object, last?: SqlValue): SqlValue[] {
     try {
       return this.bind(statement, values, last);
@@ -244,7 +248,7 @@ export class TransactionScope implements SqlExecutor {
     });
   }
 
-  /** Runs the work for all items: at once if statements are pipelined, else one after another. */
+  /** Runs the work for all items: concurrently if statements are pipelined, otherwise one after the other. */
   private async everyOne<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<void> {
     if (this.engine.pipelined === true) await Promise.all(all.map(work));
     else

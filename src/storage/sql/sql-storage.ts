@@ -1,6 +1,6 @@
 /**
- * The storage contract over any SQL database. An engine provides the connection and transactions; the order of transactions,
- * the schema, the statements and the meaning of failures are the same for all databases and are here.
+ * The storage contract over any SQL database. An engine provides connections and transactions. The order of
+ * transactions, the schema, the statements and the handling of failures are here, and are the same for all databases.
  */
 import {
   StorageError,
@@ -34,6 +34,11 @@ export interface SqlStorageOptions {
   unbundledEntries?: number;
 }
 
+/**
+ * Creates a storage over an SQL database: `engine` runs statements, `dialect` writes them.
+ * @example
+ * const storage = createSqlStorage(libsqlEngine({ url: "file:assent.db" }), sqliteDialect);
+ */
 export function createSqlStorage(
   engine: SqlEngine,
   dialect: SqlDialect,
@@ -59,7 +64,7 @@ export function createSqlStorage(
   };
 }
 
-/** Returns the methods that only some databases support. */
+/** Returns the optional methods that this database supports. */
 function optionalMethods(store: SqlStore): Partial<Storage> {
   const { engine, dialect } = store.access;
   const { backup, compact, watch, processes, onConnection } = engine;
@@ -86,7 +91,7 @@ class SqlStore {
   private readonly migrations: readonly Migration[];
   private readonly bundles: Bundles;
   private readonly makeBundle: () => Promise<boolean>;
-  /** The write that answers all waiting probes. */
+  /** The pending write that answers all waiting probes. */
   private pinging: Promise<void> | null = null;
 
   constructor(access: StoreAccess, migrations: readonly Migration[], unbundledEntries: number) {
@@ -124,7 +129,7 @@ class SqlStore {
       }
       await migrate(engine, dialect, this.migrations);
       access.state = "open";
-      // Fail now if the database cannot be written, and not at the first decision.
+      // Fail now if the database cannot be written, and not only at the first decision.
       await access.transact("aside", async (db) => {
         await db.run(statements.countPing, {});
         await db.run(statements.leases.forget, {});
@@ -157,7 +162,7 @@ class SqlStore {
 
   ping(): Promise<void> {
     const { access } = this;
-    // One commit answers all waiting probes, because unauthenticated callers can send any number.
+    // Use one commit for all waiting probes, because unauthenticated callers can send any number of them.
     this.pinging ??= access
       .aside(async (db) => void (await db.run(access.statements.countPing, {})))
       .finally(() => {
@@ -202,7 +207,7 @@ class SqlStore {
     try {
       return (await this.makeBundle()) ? max : folded;
     } catch (error) {
-      // An altered entry can never be moved into a bundle. Continue with the sums anyway.
+      // Continue with the sums, because an altered entry can never be moved into a bundle.
       if (folded === max) return folded;
       throw error;
     }

@@ -1,13 +1,13 @@
 /**
- * Statements that are compiled once and run many times, because Kysely is too slow to run for each decision. Each parameter
+ * Statements that are compiled once and run many times, because Kysely is too slow for each decision. Each parameter
  * has the name of the value that is bound to it.
  */
-import type { Compilable, Kysely } from "kysely";
+import { type Compilable, type Kysely, type RawBuilder, sql } from "kysely";
 import { StorageError, type LedgerHead } from "../../contract/storage.ts";
 import { FORMS, pack, unpack, type PackedForm } from "./forms.ts";
 import type { Tables } from "./table-schema.ts";
 
-/** Identifies the head that a transaction wrote. */
+/** The members of a written head that identify it. */
 export type MovedHead = Pick<LedgerHead, "size" | "root" | "epoch">;
 
 export type SqlValue = string | number | Uint8Array | null;
@@ -17,15 +17,16 @@ export interface Statement {
   readonly sql: string;
   /** One name for each placeholder, in order. */
   readonly names: readonly string[];
-  /** The stored form of each named column that has one. */
+  /** The stored form of each named column that is packed. */
   readonly forms?: readonly (PackedForm | undefined)[];
   /** The table, if the statement inserts a whole row; `names` are then its columns. */
   readonly into?: string;
 }
 
 /**
- * Runs statements. Inside a transaction a rejection dooms it: every later call rejects, and the transaction is rolled back
- * even if the caller ignores the error. Integers are returned as numbers, text as strings, bytes as Uint8Arrays.
+ * Runs statements. Inside a transaction, a rejection dooms the transaction: every later call rejects, and the
+ * transaction is rolled back even if the caller ignores the error. Integers are returned as numbers, text as strings,
+ * bytes as Uint8Arrays.
  */
 export interface SqlExecutor {
   all(statement: Statement, values: object): Promise<SqlRow[]>;
@@ -42,9 +43,9 @@ export interface SqlExecutor {
    */
   moveHead(values: MovedHead, refusal: Error): Promise<void>;
   /**
-   * Like `run`, for an insert that is expected to succeed. May return before the database responds, and may combine rows of
-   * one table into one statement. A failure dooms the transaction, and the next call or the commit rejects. A value that
-   * cannot be stored rejects at once. `last`: the value of the last name, which `values` lacks.
+   * Like `run`, for an insert that is expected to succeed. May return before the database responds, and may combine
+   * rows of one table into one statement. A failure dooms the transaction, and the next call or the commit rejects.
+   * Rejects immediately for a value that cannot be stored. `last`: the value of the last name, which `values` lacks.
    */
   send(statement: Statement, values: object, last?: SqlValue): Promise<void>;
   /** Dooms the transaction because of an error that the database cannot detect, and throws it. */
@@ -60,10 +61,13 @@ class Param {
   }
 }
 
-/** Returns a named placeholder. `form`: the form of the column that it is compared with, if it has one. */
+/** Returns a named placeholder. `form`: the form of the column with which it is compared, if the column is packed. */
 export function param<T = never>(name: string, form?: PackedForm): T {
   return new Param(name, form) as T;
 }
+
+/** Returns a column as an expression that no index matches, so that the planner uses another index. */
+export const unindexed = (column: string): RawBuilder<never> => sql`coalesce(${sql.ref(column)}, ${sql.ref(column)})`;
 
 /** Returns one placeholder for each column, with the column's name, and its form if the column has one. */
 export function params<T>(columns: readonly string[], table?: string): T {
@@ -72,15 +76,15 @@ export function params<T>(columns: readonly string[], table?: string): T {
 }
 
 export function prepare(query: Compilable): Statement {
-  const { sql, parameters } = query.compile();
+  const { sql: text, parameters } = query.compile();
   const all = parameters.map((parameter) => {
     if (!(parameter instanceof Param))
-      throw new TypeError(`write the constant ${String(parameter)} with sql.lit: ${sql}`);
+      throw new TypeError(`write the constant ${String(parameter)} with sql.lit: ${text}`);
     return parameter;
   });
   const forms = all.map(({ form }) => form);
   return {
-    sql,
+    sql: text,
     names: all.map(({ name }) => name),
     ...(forms.some((form) => form !== undefined) ? { forms } : {}),
   };
@@ -101,9 +105,11 @@ export function bindRows(columns: readonly string[], rows: readonly object[]): s
 }
 
 /**
- * Returns the values in the order of the names. Throws StorageError for a value that the database could not return unchanged.
- * `packed`: columns store texts in their forms. `last`: the value of the last name, which `values` lacks; adding it to a copy
- * of the row would cost as much as binding the row.
+ * Returns the values in the order of the names. Throws StorageError for a value that the database could not return
+ * unchanged. `packed`: columns store texts in their forms. `last`: the value of the last name, which `values` lacks;
+ * adding it to a copy of the row would take as long as binding the row.
+ * @example
+ * const { rows } = await client.query(statement.sql, bindValues(statement, values, false));
  */
 export function bindValues({ names, forms }: Statement, values: object, packed: boolean, last?: SqlValue): SqlValue[] {
   const end = last === undefined ? -1 : names.length - 1;
@@ -148,7 +154,7 @@ function escapeText(value: string, name: string): string {
   return value.replaceAll("\u0001", "\u00012").replaceAll("\u0000", "\u00011");
 }
 
-/** Converts a row to a plain object with the values as they were before `bind`. */
+/** Converts a row to a plain object with the values as they were before `bindValues`. */
 export function toPlainRow<T>(row: SqlRow): T {
   const out: SqlRow = {};
   for (const name in row) {

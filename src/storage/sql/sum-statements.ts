@@ -4,11 +4,13 @@ import type { SqlDialect } from "./dialect.ts";
 import { joinGivenRows, sameColumnsAsGiven } from "./join-each.ts";
 import { toStoredActionId } from "./forms.ts";
 import type { Tables } from "./table-schema.ts";
-import { param, prepare } from "./statement.ts";
+import { param, prepare, unindexed } from "./statement.ts";
 
 export const HOUR = 3_600_000;
 export const DAY = 86_400_000;
-/** Hours of every time zone start at a multiple of this interval. Used only for the time series. Milliseconds. */
+/**
+ * Interval of which the start of an hour in every time zone is a multiple. Only used for the time series. Milliseconds.
+ */
 export const QUARTER_HOUR = 900_000;
 export const DIMENSIONS = ["status", "decision", "tool", "agent", "rule"] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
@@ -31,7 +33,7 @@ const FOLDED = sql<number>`(select folded from sums_state where id = 1)`;
 export type SumStatements = ReturnType<typeof prepareSums>;
 
 export function prepareSums(db: Kysely<Tables>, dialect: SqlDialect) {
-  return { ...prepareBuckets(db, dialect), ...prepareRowCounts(db, dialect), ...prepareFolding(db, dialect) };
+  return { ...prepareBuckets(db, dialect), ...prepareRowCounts(db), ...prepareFolding(db, dialect) };
 }
 
 /** Statements that read and write the buckets of sums. */
@@ -78,10 +80,10 @@ function prepareBuckets(db: Kysely<Tables>, dialect: SqlDialect) {
 }
 
 /** Statements that count rows of actions for one visibility. */
-function prepareRowCounts(db: Kysely<Tables>, { unindexed }: SqlDialect) {
+function prepareRowCounts(db: Kysely<Tables>) {
   const seen = {
     all: sql<boolean>`1 = 1`,
-    // Stops the planner from using the agent or key index; the time range needs its own index.
+    // Prevents the planner from using the index over agents or keys, because the time range needs its own index.
     agent_id: sql<boolean>`${unindexed("agent_id")} = ${param("visible_agent")}`,
     key_id: sql<boolean>`${unindexed("submitted_by")} = ${param("visible_key", "uuid")}`,
   };
@@ -103,7 +105,7 @@ function prepareRowCounts(db: Kysely<Tables>, { unindexed }: SqlDialect) {
           .where(seen[visible]),
       ),
     ),
-    /** Selects rows that are not folded yet. `+ 0` makes the planner use the sequence number and not the time. */
+    /** Selects rows that are not folded yet. `+ 0` makes the planner use the sequence number instead of the time. */
     tail: byVisibility((visible) =>
       prepare(
         actions
@@ -142,7 +144,7 @@ function prepareRowCounts(db: Kysely<Tables>, { unindexed }: SqlDialect) {
 
 /** Statements that fold actions into sums. */
 function prepareFolding(db: Kysely<Tables>, dialect: SqlDialect) {
-  const { given, packed } = dialect;
+  const { given, types } = dialect;
   return {
     state: prepare(db.selectFrom("sums_state").select("folded").where("id", "=", sql.lit(1))),
     next: prepare(
@@ -177,7 +179,7 @@ function prepareFolding(db: Kysely<Tables>, dialect: SqlDialect) {
         db.selectFrom(given(param("ids"), { id: "text" }) as never),
         "inner",
         "actions",
-        sql<boolean>`actions.id = ${toStoredActionId(packed, "given.id")}`,
+        sql<boolean>`actions.id = ${toStoredActionId(types, "given.id")}`,
         dialect,
       )
         .select(["actions.id", "created_at", "agent_id", "submitted_by"] as never)

@@ -1,8 +1,8 @@
 /**
- * Maintains sums over actions, so that analytics do not read every row. Actions are folded in ascending order of
- * decision_seq, and `folded` is the last folded one. Actions that are not folded yet, and parts that do not align with a
- * bucket, are counted from rows, so the answer is always exact. Sums are additive over decision_seq, so clock changes do not
- * matter.
+ * Maintains sums over actions, so that analytics need not read every row. Actions are folded (added to the sums) in
+ * ascending order of decision_seq, and `folded` is the last one. Actions that are not folded yet, and parts that do not
+ * fill a bucket, are counted from rows, so the result is always exact. Sums are additive over decision_seq, so clock
+ * changes do not matter.
  */
 import { bindRows, toPlainRow, type SqlExecutor, type SqlRow } from "./statement.ts";
 import {
@@ -29,7 +29,7 @@ export const dimensionValues = (row: Omit<Group, "n">): Record<Dimension, string
   rule: row.policy === null ? "" : JSON.stringify([row.policy, row.rule]),
 });
 
-/** The visibilities whose sums include an action. */
+/** Returns the visibilities whose sums include an action. */
 const visibles = (row: { agent_id: string; submitted_by: string }): string[] => [
   "*",
   `a:${row.agent_id}`,
@@ -83,7 +83,7 @@ const keyOf = ({ grain, visible, dimension, start }: Omit<Bucket, "counts">): st
 function bucketChanges() {
   const changes = new Map<string, Bucket>();
   return {
-    /** @param at the bucket; `start` can be any time inside it */
+    /** @param at the bucket, in which `start` can be any time */
     add(at: Omit<Bucket, "counts">, value: string, n: number): void {
       const place = { ...at, start: at.start - (at.start % at.grain) };
       const key = keyOf(place);
@@ -110,7 +110,7 @@ function bucketChanges() {
   };
 }
 
-/** Collects the status changes of one transaction, and updates the sums of folded actions once at its end. */
+/** Collects the status changes of one transaction, and updates the sums of folded actions once, at its end. */
 export interface StatusChangeCollector {
   add(id: string, from: string, to: string): void;
   apply(): Promise<void>;

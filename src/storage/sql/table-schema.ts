@@ -25,7 +25,7 @@ export interface Tables {
   /** The bytes of the 256 entries that start at `start`: see bundles.ts. */
   entry_bundles: { start: number; bytes: Uint8Array };
   tiles: TileRow;
-  /** One row, id 1. `edge` is the concatenated hashes. */
+  /** One row with the id 1. `edge` contains the concatenated hashes. */
   ledger_head: {
     id: number;
     size: number;
@@ -34,9 +34,9 @@ export interface Tables {
     policy_set: string | null;
     epoch: number;
   };
-  /** One row, id 1. The note is null until a checkpoint is stored. */
+  /** One row with the id 1. The note is null until a checkpoint is stored. */
   checkpoint: { id: number; size: number; note: string | null };
-  /** `agent_fold`: the folded name of the agent; null if it equals `agent_id`. */
+  /** `agent_fold`: the case-folded name of the agent; null if it equals `agent_id`. */
   actions: ActionRow & { agent_fold: string | null };
   approvals: Stored<ApprovalRow, { approve: number; self_approval: number; break_glass: number }>;
   idempotency: IdempotencyRow;
@@ -52,7 +52,7 @@ export interface Tables {
    * object.
    */
   action_sums: { grain: number; visible: string; dimension: string; start: number; counts: string };
-  /** One row, id 1: the sums include every action up to this decision_seq. */
+  /** One row with the id 1. The sums include every action up to this decision_seq. */
   sums_state: { id: number; folded: number };
   meta: { name: string; value: string };
   deliveries: DeliveryRow;
@@ -66,7 +66,7 @@ export interface Tables {
   };
   past_actions: PastActionRef;
   documents: DocumentRow;
-  /** At most one row, id 1: the highest version of any document. */
+  /** At most one row, with the id 1: the highest version of any document. */
   document_counter: { id: number; last: number };
   leases: { name: string; holder: string; until: number };
   /** Used only if several processes share the store. */
@@ -82,7 +82,7 @@ export interface Tables {
   liveness: { id: number; pings: number };
 }
 
-/** Creates a Kysely instance that only builds SQL: the storage manages connections and transactions. */
+/** Creates a Kysely instance that only builds SQL, because the storage manages connections and transactions. */
 export function createSqlBuilder(adapter: DialectAdapter, compiler: QueryCompiler): Kysely<Tables> {
   return new Kysely<Tables>({
     dialect: {

@@ -22,7 +22,7 @@ interface BundlerOptions {
   unbundledEntries: number;
 }
 
-/** Returns a function that creates the next bundle if one is due. It resolves to true if more are due. */
+/** Returns a function that creates the next bundle if one is due, and resolves to whether more are due. */
 export function createBundler({
   reads,
   writes,
@@ -42,7 +42,7 @@ export function createBundler({
     const bytes = await encodeBundle(from, rows);
     const unbundled = rows.filter(({ type }) => (FOLLOWED_TYPES as readonly string[]).includes(type)).length;
     await aside(async (db) => {
-      // The rows were read outside of this transaction, so check them again.
+      // The rows were read outside of this transaction, so compare them again.
       const hashes = (await db.all(reads.leafHashes, { from, to })).map((row) => row["leaf_hash"] as Uint8Array);
       if (hashes.length !== TILE_WIDTH || !rows.every((row, i) => equalBytes(row.leaf_hash, hashes[i] as Uint8Array)))
         db.fail(changed(from, to));
@@ -60,7 +60,7 @@ export function createBundler({
     try {
       await makeBundle(start);
     } catch (error) {
-      // Another process can have created the same bundle meanwhile.
+      // Another process may have created the same bundle meanwhile.
       if ((await bundledEntries().catch(() => start)) === start) throw error;
     }
     return waiting >= 2 * TILE_WIDTH;
@@ -74,9 +74,7 @@ function changed(from: number, to: number): StorageError {
   );
 }
 
-/**
- * Returns the faults of bundles that reads of entries do not detect: bundles that no complete tile of entries needs.
- */
+/** Returns faults of bundles that reads of entries do not detect: bundles without a complete tile of entries. */
 export async function findBundleFaults(reads: Reads, db: Pick<SqlExecutor, "all">): Promise<string[]> {
   const faults: string[] = [];
   for (let after = -1; ;) {

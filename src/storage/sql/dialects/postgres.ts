@@ -31,30 +31,95 @@ function guardOf(table: string, each: "statement" | "row"): string {
   return `create trigger "${table}_in_transaction" before insert or update or delete on "${table}" for each ${each} when (coalesce(current_setting('assent.transaction', true), '') = '') execute function assent_no_transaction()`;
 }
 
+/**
+ * Returns the rules of `SqlDialect.finishSchema` about bundles. They name tables with their schema, because a temporary
+ * table of the same name takes precedence.
+ */
+const bundleRules = (): string[] => [
+  `create or replace function "entries_no_update"() returns trigger language plpgsql as $$ declare may boolean; begin
+    if length(new.bytes) = 0 and length(old.bytes) > 0 and ${[
+      ...COLUMNS_UNCHANGED_BY_BUNDLING.map((column) => `new."${column}" is not distinct from old."${column}"`),
+      `old.type not in (${FOLLOWED_TYPES.map(quoted).join(", ")})`,
+    ].join(" and ")} then
+      execute format('select exists (select 1 from %1$I.entry_bundles where start = $1) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
+        into may using old.seq - old.seq % 256;
+      if may then return new; end if;
+    end if;
+    raise exception using errcode = 'integrity_constraint_violation', message = 'entries is append-only: a row cannot be changed'; end $$`,
+  `create function "entry_bundles_in_line"() returns trigger language plpgsql as $$ declare may boolean; begin
+    execute format('select $1 = coalesce((select max(start) + 256 from %1$I.entry_bundles), 0) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
+      into may using new.start;
+    if may and length(new.bytes) > 0 then return new; end if;
+    raise exception using errcode = 'integrity_constraint_violation', message = ${quoted(`entry_bundles is append-only: ${INVALID_BUNDLE_MESSAGE}`)}; end $$`,
+  `create trigger "entry_bundles_in_line" before insert on "entry_bundles" for each row execute function "entry_bundles_in_line"()`,
+];
+
+/** Returns the rules of `SqlDialect.finishSchema` about changes outside of a transaction. */
+const guardRules = (tables: readonly string[], each: "statement" | "row"): string[] => [
+  raising("assent_no_transaction", "25P01", "a change came outside of a transaction of the service: it is refused"),
+  ...tables.map((table) => guardOf(table, each)),
+  `create function assent_entry_covered() returns trigger language plpgsql as $$ begin
+    if coalesce(current_setting('assent.copying', true), '') <> 'on' and not exists (select 1 from ledger_head where id = 1 and size > new.seq) then
+      raise exception using errcode = 'integrity_constraint_violation', message = format('entry %s is not covered by the head', new.seq);
+    end if;
+    return new; end $$`,
+  `create trigger entries_covered before insert on entries for each row execute function assent_entry_covered()`,
+  `create function assent_head_covers() returns trigger language plpgsql as $$ begin
+    if (select count(*) from entries where seq >= old.size and seq < new.size) <> new.size - old.size then
+      raise exception using errcode = 'integrity_constraint_violation', message = format('the head moved to %s without its entries', new.size);
+    end if;
+    return null; end $$`,
+  `create constraint trigger ledger_head_covers after update on ledger_head deferrable initially deferred for each row when (new.size > old.size) execute function assent_head_covers()`,
+];
+
+// The primary key rejects a second row with the same key, unless the insert statement ignores it.
+const appendOnly = (table: string, each: "statement" | "row"): string[] => [
+  ...refusal(table, "no_update", "before update", `${table} is append-only: a row cannot be changed`),
+  ...refusal(table, "no_delete", "before delete", `${table} is append-only: a row cannot be deleted`),
+  ...(each === "row"
+    ? []
+    : refusal(table, "no_truncate", "before truncate", `${table} is append-only: it cannot be emptied`)),
+];
+
+const oneRow = (table: string, column: string, each: "statement" | "row"): string[] => [
+  ...refusal(
+    table,
+    "no_shrink",
+    "before update",
+    `${table} cannot go back: ${column} only grows`,
+    `when (new."${column}" < old."${column}")`,
+  ),
+  ...refusal(table, "no_delete", "before delete", `${table} cannot be deleted`),
+  ...(each === "row" ? [] : refusal(table, "no_truncate", "before truncate", `${table} cannot be emptied`)),
+];
+
 const dialectWith = (each: "statement" | "row"): SqlDialect => ({
   db: db as unknown as Kysely<never>,
-  types: { bytes: "bytea", integer: "bigint", text: 'text collate "C"' },
-  // A restart and a failover change the start time; a restore into the running server changes the ids of the database
+  types: {
+    bytes: "bytea",
+    integer: "bigint",
+    text: 'text collate "C"',
+    packed: null,
+    bytesLiteral: (hex) => `'\\x${hex}'::bytea`,
+  },
+  // A restart and a failover change the start time. A restore into the running server changes the ids of the database
   // or of the table.
   server: {
     incarnation: sql<string>`concat_ws('/', (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint, (select oid from pg_database where datname = current_database()), ledger_head.tableoid)`,
     settled: sql<string | null>`(select value from meta where name = ${sql.lit(SETTLED_INCARNATION)})`,
   },
-  // Not now(), which is the start of the transaction and does not include its wait for locks.
+  // Do not use now(), which is the start of the transaction, before the wait for locks.
   now: sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
-  hasTable: (name) => `select 1 as there where to_regclass('${name}') is not null`,
   expectsRows: true,
-  packed: null,
-  unindexed: (column) => sql`${sql.ref(column)} || ''`,
-  bytesOf: (hex) => `'\\x${hex}'::bytea`,
+  hasTable: (name) => `select 1 as there where to_regclass('${name}') is not null`,
   given: (json, columns) =>
     sql`json_to_recordset(cast(${json} as text)::json) as given(${sql.raw(
       Object.entries(columns)
         .map(([name, type]) => `"${name}" ${type === "text" ? "text" : "bigint"}`)
         .join(", "),
     )})`,
-  // Pass the rows as JSON: an array for each column is far slower on the client, and a statement for each row is slower on
-  // both sides.
+  // Pass the rows as JSON. An array for each column is far slower on the client, and a statement for each row is slower
+  // on both sides.
   insertRows({ into, names }, rows) {
     const columns = names.map((name) => `"${name}"`).join(", ");
     const objects = rows.map((row) => {
@@ -70,66 +135,14 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
     };
   },
   tableOptions: () => "",
-  guards: (tables) => [
-    raising("assent_no_transaction", "25P01", "a change came outside of a transaction of the service: it is refused"),
-    ...tables.map((table) => guardOf(table, each)),
-    `create function assent_entry_covered() returns trigger language plpgsql as $$ begin
-      if coalesce(current_setting('assent.copying', true), '') <> 'on' and not exists (select 1 from ledger_head where id = 1 and size > new.seq) then
-        raise exception using errcode = 'integrity_constraint_violation', message = format('entry %s is not covered by the head', new.seq);
-      end if;
-      return new; end $$`,
-    `create trigger entries_covered before insert on entries for each row execute function assent_entry_covered()`,
-    `create function assent_head_covers() returns trigger language plpgsql as $$ begin
-      if (select count(*) from entries where seq >= old.size and seq < new.size) <> new.size - old.size then
-        raise exception using errcode = 'integrity_constraint_violation', message = format('the head moved to %s without its entries', new.size);
-      end if;
-      return null; end $$`,
-    `create constraint trigger ledger_head_covers after update on ledger_head deferrable initially deferred for each row when (new.size > old.size) execute function assent_head_covers()`,
-  ],
   suspendAppendOnly: (tables) => ({
     begin: tables.map((table) => `alter table "${table}" disable trigger "${table}_no_delete"`),
     end: tables.map((table) => `alter table "${table}" enable trigger "${table}_no_delete"`),
   }),
-  // The primary key rejects a second row with the same key, unless the insert statement ignores it.
-  appendOnly: (table) => [
-    ...refusal(table, "no_update", "before update", `${table} is append-only: a row cannot be changed`),
-    ...refusal(table, "no_delete", "before delete", `${table} is append-only: a row cannot be deleted`),
-    ...(each === "row"
-      ? []
-      : refusal(table, "no_truncate", "before truncate", `${table} is append-only: it cannot be emptied`)),
-  ],
-  // Tables are named with their schema, because a temporary table of the same name takes precedence.
-  bundleRules: () => [
-    `create or replace function "entries_no_update"() returns trigger language plpgsql as $$ declare may boolean; begin
-      if length(new.bytes) = 0 and length(old.bytes) > 0 and ${[
-        ...COLUMNS_UNCHANGED_BY_BUNDLING.map((column) => `new."${column}" is not distinct from old."${column}"`),
-        `old.type not in (${FOLLOWED_TYPES.map(quoted).join(", ")})`,
-      ].join(" and ")} then
-        execute format('select exists (select 1 from %1$I.entry_bundles where start = $1) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
-          into may using old.seq - old.seq % 256;
-        if may then return new; end if;
-      end if;
-      raise exception using errcode = 'integrity_constraint_violation', message = 'entries is append-only: a row cannot be changed'; end $$`,
-    `create function "entry_bundles_in_line"() returns trigger language plpgsql as $$ declare may boolean; begin
-      execute format('select $1 = coalesce((select max(start) + 256 from %1$I.entry_bundles), 0) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
-        into may using new.start;
-      if may and length(new.bytes) > 0 then return new; end if;
-      raise exception using errcode = 'integrity_constraint_violation', message = ${quoted(`entry_bundles is append-only: ${INVALID_BUNDLE_MESSAGE}`)}; end $$`,
-    `create trigger "entry_bundles_in_line" before insert on "entry_bundles" for each row execute function "entry_bundles_in_line"()`,
-  ],
-  neverShrinks: (table, column) => [
-    ...refusal(
-      table,
-      "no_shrink",
-      "before update",
-      `${table} cannot go back: ${column} only grows`,
-      `when (new."${column}" < old."${column}")`,
-    ),
-    ...refusal(table, "no_delete", "before delete", `${table} cannot be deleted`),
-    ...(each === "row" ? [] : refusal(table, "no_truncate", "before truncate", `${table} cannot be emptied`)),
-  ],
+  protect: (table, rule) => (rule.kind === "append-only" ? appendOnly(table, each) : oneRow(table, rule.column, each)),
+  finishSchema: (guarded) => [...bundleRules(), ...guardRules(guarded, each)],
 });
 
 export const postgresDialect = dialectWith("statement");
-/** For servers that only have row triggers, so that they cannot refuse TRUNCATE. */
+/** For servers that only have row triggers, which cannot refuse TRUNCATE. */
 export const rowTriggersDialect = dialectWith("row");

@@ -8,32 +8,49 @@ import { createSqlBuilder } from "../table-schema.ts";
 
 export const db = createSqlBuilder(new SqliteAdapter(), new SqliteQueryCompiler());
 
-/** "Asnt" in the file's header, so that the database of another program is never migrated. */
-export const APPLICATION_ID = 0x41736e74;
-
-/** Returns an SQL condition that the text has exactly this form. */
+/** Returns an SQL condition that is true if the text has exactly this form. */
 function isOf(form: PackedForm, text: string): string {
   if (form === "hash") return `length(${text}) = 64 and ${text} not glob '*[^0-9a-f]*'`;
   const digits = (count: number): string => "[0-9a-f]".repeat(count);
   return `${text} glob '${[8, 4, 4, 4, 12].map(digits).join("-")}'`;
 }
 
+function appendOnly(table: string, key: readonly string[], onDuplicate: "refuse" | "keep"): string[] {
+  const same = key.map((column) => `"${column}" = new."${column}"`).join(" and ");
+  const answer =
+    onDuplicate === "keep" ? "raise(ignore)" : `raise(abort, '${table} is append-only: this row is there already')`;
+  return [
+    `create trigger "${table}_no_update" before update on "${table}" begin select raise(abort, '${table} is append-only: a row cannot be changed'); end`,
+    `create trigger "${table}_no_delete" before delete on "${table}" begin select raise(abort, '${table} is append-only: a row cannot be deleted'); end`,
+    // INSERT OR REPLACE deletes rows without firing a delete trigger (https://sqlite.org/lang_conflict.html).
+    `create trigger "${table}_no_replace" before insert on "${table}" when exists (select 1 from "${table}" where ${same}) begin select ${answer}; end`,
+  ];
+}
+
+const oneRow = (table: string, column: string): string[] => [
+  `create trigger "${table}_no_shrink" before update on "${table}" when new."${column}" < old."${column}" begin select raise(abort, '${table} cannot go back: ${column} only grows'); end`,
+  `create trigger "${table}_no_delete" before delete on "${table}" begin select raise(abort, '${table} cannot be deleted'); end`,
+  `create trigger "${table}_no_replace" before insert on "${table}" when exists (select 1 from "${table}") begin select raise(abort, '${table} has one row, which is updated'); end`,
+];
+
 export const sqliteDialect: SqlDialect = {
   db: db as unknown as Kysely<never>,
-  types: { bytes: "blob", integer: "integer", text: "text" },
+  types: {
+    bytes: "blob",
+    integer: "integer",
+    text: "text",
+    bytesLiteral: (hex) => `x'${hex}'`,
+    packed: {
+      type: "any",
+      pack: (form, text) => `case when ${isOf(form, text)} then unhex(${text}, '-') else ${text} end`,
+      check: (form, column) =>
+        `case typeof("${column}") when 'blob' then length("${column}") = ${form === "uuid" ? 16 : 32} when 'text' then not (${isOf(form, `"${column}"`)}) else "${column}" is null end`,
+    },
+  },
   now: sql<number>`cast((julianday('now') - 2440587.5) * 86400000 as integer)`,
   server: null,
-  hasTable: (name) => `select 1 as there from sqlite_schema where type = 'table' and name = '${name}'`,
-  beginnings: [`pragma application_id = ${APPLICATION_ID}`],
   expectsRows: false,
-  packed: {
-    type: "any",
-    pack: (form, text) => `case when ${isOf(form, text)} then unhex(${text}, '-') else ${text} end`,
-    check: (form, column) =>
-      `case typeof("${column}") when 'blob' then length("${column}") = ${form === "uuid" ? 16 : 32} when 'text' then not (${isOf(form, `"${column}"`)}) else "${column}" is null end`,
-  },
-  unindexed: (column) => sql`+${sql.ref(column)}`,
-  bytesOf: (hex) => `x'${hex}'`,
+  hasTable: (name) => `select 1 as there from sqlite_schema where type = 'table' and name = '${name}'`,
   given: (json, columns) =>
     sql`(select ${sql.raw(
       Object.keys(columns)
@@ -41,18 +58,9 @@ export const sqliteDialect: SqlDialect = {
         .join(", "),
     )} from json_each(${json})) as given`,
   tableOptions: (clustered) => (clustered ? " strict, without rowid" : " strict"),
-  appendOnly(table, key, onDuplicate) {
-    const same = key.map((column) => `"${column}" = new."${column}"`).join(" and ");
-    const answer =
-      onDuplicate === "keep" ? "raise(ignore)" : `raise(abort, '${table} is append-only: this row is there already')`;
-    return [
-      `create trigger "${table}_no_update" before update on "${table}" begin select raise(abort, '${table} is append-only: a row cannot be changed'); end`,
-      `create trigger "${table}_no_delete" before delete on "${table}" begin select raise(abort, '${table} is append-only: a row cannot be deleted'); end`,
-      // INSERT OR REPLACE deletes without firing a delete trigger (https://sqlite.org/lang_conflict.html).
-      `create trigger "${table}_no_replace" before insert on "${table}" when exists (select 1 from "${table}" where ${same}) begin select ${answer}; end`,
-    ];
-  },
-  bundleRules: () => [
+  protect: (table, rule) =>
+    rule.kind === "append-only" ? appendOnly(table, rule.key, rule.onDuplicate) : oneRow(table, rule.column),
+  finishSchema: () => [
     `drop trigger "entries_no_update"`,
     `create trigger "entries_no_update" before update on "entries" when not (${[
       "length(new.bytes) = 0 and length(old.bytes) > 0",
@@ -66,10 +74,5 @@ export const sqliteDialect: SqlDialect = {
       "new.start = coalesce((select max(start) + 256 from entry_bundles), 0)",
       "exists (select 1 from ledger_head where size >= new.start + 256)",
     ].join(" and ")}) begin select raise(abort, 'entry_bundles is append-only: ${INVALID_BUNDLE_MESSAGE}'); end`,
-  ],
-  neverShrinks: (table, column) => [
-    `create trigger "${table}_no_shrink" before update on "${table}" when new."${column}" < old."${column}" begin select raise(abort, '${table} cannot go back: ${column} only grows'); end`,
-    `create trigger "${table}_no_delete" before delete on "${table}" begin select raise(abort, '${table} cannot be deleted'); end`,
-    `create trigger "${table}_no_replace" before insert on "${table}" when exists (select 1 from "${table}") begin select raise(abort, '${table} has one row, which is updated'); end`,
   ],
 };

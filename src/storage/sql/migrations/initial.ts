@@ -2,10 +2,10 @@
 import type { SqlDialect } from "../dialect.ts";
 import { createTable, type Table } from "./table.ts";
 
-/** The root of an empty tree (RFC 6962, section 2.1): the SHA-256 of nothing. */
+/** The root of an empty tree (RFC 6962, section 2.1), which is the SHA-256 of no bytes. */
 const EMPTY_ROOT = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-// Statements repeat these expressions exactly: a planner matches an index by its expressions.
+// Statements repeat these expressions exactly, because planners match partial indexes by their expressions.
 export const IS_OPEN = "status in ('pending_approval', 'allowed', 'approved')";
 export const OPEN_UNTIL = "(case status when 'pending_approval' then expires_at else approved_until end)";
 /** The form in which names of agents are compared. */
@@ -13,7 +13,7 @@ export const NAME_OF_AGENT = "(coalesce(agent_fold, agent_id))";
 
 const LEDGER: Readonly<Record<string, Table>> = {
   entries: {
-    // Hashes precede the bytes, so that reading a range of hashes does not touch overflow pages.
+    // Hashes precede the bytes, so that reading a range of hashes does not read overflow pages.
     columns: {
       seq: "integer",
       leaf_hash: "bytes",
@@ -27,9 +27,9 @@ const LEDGER: Readonly<Record<string, Table>> = {
     primaryKey: ["seq"],
     indexes: {
       entries_by_leaf_hash: "leaf_hash",
-      // The decision of an action is found by `decision_seq`.
+      // Excludes decisions, which are found through `decision_seq`.
       entries_of_action: ["action_id, seq", "type <> 'decision' and action_id is not null"],
-      // The type comes first: otherwise the planner scans all entries by sequence number.
+      // The type comes first. Otherwise the planner would scan all entries by sequence number.
       entries_api_key: ["type, seq", "type = 'api_key'"],
       entries_agent: ["type, seq", "type = 'agent'"],
       entries_user: ["type, seq", "type = 'user'"],
@@ -130,8 +130,8 @@ const ACTIONS: Readonly<Record<string, Table>> = {
       actions_by_operation: "operation, decision_seq",
       actions_by_request: "request_hash, decision_seq",
       actions_by_time: "created_at",
-      // Partial indexes cost an action nothing that is decided at once. The status comes first: otherwise the planner uses
-      // the index over all statuses and sorts.
+      // Partial indexes contain no actions that are decided immediately, so those need no index writes. The status
+      // comes first. Otherwise the planner would use the index over all statuses and sort.
       actions_pending: ["status, expires_at, decision_seq", "status = 'pending_approval'"],
       actions_open_waiting: [
         "status, submitted_by, request_hash, expires_at, decision_seq",
@@ -214,7 +214,7 @@ const ACTIONS: Readonly<Record<string, Table>> = {
     primaryKey: ["policy", "limit_name", "subject", "from_at"],
     clustered: true,
   },
-  // The actions that histories of policies consist of: see ../past-actions.ts.
+  // The past actions that histories of policies contain: see ../past-actions.ts.
   past_actions: {
     columns: {
       policy: "text",
@@ -339,7 +339,7 @@ const DELIVERIES: Readonly<Record<string, Table>> = {
     unique: { deliveries_id: ["id"] },
     indexes: {
       deliveries_waiting: ["destination, position", "state = 'waiting'"],
-      // The most urgent delivery of a destination is found by this index alone.
+      // The most urgent delivery of a destination is found with this index alone.
       deliveries_urgent: ["destination, give_up_at, position, next_at, attempts, kind", "state = 'waiting'"],
       deliveries_next: ["destination, next_at", "state = 'waiting'"],
       deliveries_scheduled: ["next_at", "state = 'scheduled'"],
@@ -352,7 +352,7 @@ const DELIVERIES: Readonly<Record<string, Table>> = {
 };
 
 const HOUSEKEEPING: Readonly<Record<string, Table>> = {
-  // What plugins store, and the counter of the versions.
+  // Documents of plugins, and the counter of their versions.
   documents: {
     columns: { plugin: "text", key: "text", version: "integer", value: "text" },
     primaryKey: ["plugin", "key"],
@@ -395,11 +395,10 @@ export function initial(dialect: SqlDialect): string[] {
   const guarded = Object.keys(TABLES).filter((name) => TABLES[name]?.unguarded !== true);
   return [
     ...Object.entries(TABLES).flatMap(([name, table]) => createTable(name, table, dialect)),
-    `insert into ledger_head (id, size, root, edge, epoch) values (1, 0, ${dialect.bytesOf(EMPTY_ROOT)}, ${dialect.bytesOf("")}, 0)`,
+    `insert into ledger_head (id, size, root, edge, epoch) values (1, 0, ${dialect.types.bytesLiteral(EMPTY_ROOT)}, ${dialect.types.bytesLiteral("")}, 0)`,
     "insert into checkpoint (id, size) values (1, 0)",
     "insert into sums_state (id, folded) values (1, -1)",
     "insert into liveness (id, pings) values (1, 0)",
-    ...dialect.bundleRules(),
-    ...(dialect.guards?.(guarded) ?? []),
+    ...dialect.finishSchema(guarded),
   ];
 }

@@ -1,4 +1,4 @@
-/** How a migration describes a table, and the statements that create it in a dialect. */
+/** The description of a table in a migration, and the statements that create the table in a dialect. */
 import type { SqlDialect } from "../dialect.ts";
 
 /**
@@ -18,17 +18,20 @@ export interface Table {
   readonly indexes?: Readonly<Record<string, string | readonly [columns: string, where: string]>>;
   /** The table has one row, with id 1. */
   readonly singleRow?: boolean;
-  /** Rows are small and found by primary key only, so SQLite stores them in the tree of the key. */
+  /** Whether rows are small and only found by primary key, so that SQLite stores them in the tree of the key. */
   readonly clustered?: boolean;
-  /** Refuses UPDATE and DELETE. A second row with the same key is an error (`refuse`) or has no effect (`keep`). */
+  /**
+   * If set, UPDATE and DELETE are refused. A second row with the same key is an error (`refuse`) or is ignored
+   * (`keep`).
+   */
   readonly appendOnly?: "refuse" | "keep";
   /** Column of a single row that must not decrease. The row cannot be deleted. */
   readonly neverShrinks?: string;
-  /** Statements outside of a transaction can change the table. */
+  /** Whether statements outside of a transaction can change the table. */
   readonly unguarded?: boolean;
 }
 
-/** Returns the statements that create the table with its indexes and triggers, without `SqlDialect.guards`. */
+/** Returns the statements that create the table with its indexes and triggers, without `SqlDialect.finishSchema`. */
 export function createTable(name: string, table: Table, dialect: SqlDialect): string[] {
   const parts = [
     ...Object.entries(table.columns).map(([column, type]) => columnDefinition(column, type, dialect)),
@@ -48,17 +51,19 @@ export function createTable(name: string, table: Table, dialect: SqlDialect): st
       const [columns, where] = typeof definition === "string" ? [definition] : definition;
       return `create index "${index}" on "${name}" (${columns})${where === undefined ? "" : ` where ${where}`}`;
     }),
-    ...(table.appendOnly === undefined ? [] : dialect.appendOnly(name, table.primaryKey, table.appendOnly)),
-    ...(table.neverShrinks === undefined ? [] : dialect.neverShrinks(name, table.neverShrinks)),
+    ...(table.appendOnly === undefined
+      ? []
+      : dialect.protect(name, { kind: "append-only", key: table.primaryKey, onDuplicate: table.appendOnly })),
+    ...(table.neverShrinks === undefined ? [] : dialect.protect(name, { kind: "one-row", column: table.neverShrinks })),
   ];
 }
 
 const list = (columns: readonly string[]): string => columns.map((column) => `"${column}"`).join(", ");
 
-function columnDefinition(column: string, type: ColumnType, { types, packed }: SqlDialect): string {
+function columnDefinition(column: string, type: ColumnType, { types }: SqlDialect): string {
   const base = type.replace("?", "") as "integer" | "text" | "bytes" | "uuid" | "hash";
   const isPacked = base === "uuid" || base === "hash";
-  const stored = isPacked ? (packed === null ? types.text : packed.type) : types[base];
-  const check = isPacked && packed !== null ? ` check (${packed.check(base, column)})` : "";
+  const stored = isPacked ? (types.packed === null ? types.text : types.packed.type) : types[base];
+  const check = isPacked && types.packed !== null ? ` check (${types.packed.check(base, column)})` : "";
   return `"${column}" ${stored}${type.endsWith("?") ? "" : " not null"}${check}`;
 }
