@@ -1,5 +1,5 @@
 import type { Static, TObject } from "@sinclair/typebox";
-/** For options: a plugin's schemas must be of the TypeBox that checks them. */
+/** For options: a plugin must define its schemas with the TypeBox that checks them. */
 export { Type, type Static } from "@sinclair/typebox";
 import type { Authenticator } from "./contract/authenticator.ts";
 import type { PluginCommand } from "./contract/command.ts";
@@ -20,10 +20,10 @@ import type { PluginEntryType } from "./domain/entries.ts";
 import type { PluginScope } from "./domain/scopes.ts";
 
 /**
- * Everything that a plugin can contribute. New kinds require a change to the core.
- * `start` and `stop` are here and not on the plugin, so that two runtimes in one process share no state. `start` runs
- * in the order of the configuration once the store is open. `stop` runs in reverse order, also after a later plugin
- * failed to start, and must be idempotent.
+ * Everything that a plugin can contribute. New kinds require a change to the core. `start` and `stop` are not members
+ * of the plugin itself, so that two runtimes in one process share no state. `start` runs in the order of the
+ * configuration once the store is open. `stop` runs in reverse order, even if a later plugin failed to start, and must
+ * be idempotent.
  */
 export interface Contributions {
   routes?: Route[];
@@ -50,7 +50,9 @@ export interface Plugin<Options extends TObject = TObject> {
    * the operator writes `core: true` for it in `assent.yaml`.
    */
   core?: true;
-  /** Schema of the options, validated before `setup`. Unknown keys are refused. Absent: the plugin has no options. */
+  /**
+   * Schema of the options, validated before `setup`. Unknown keys are refused. If absent, the plugin has no options.
+   */
   options?: Options;
   /** Additional scopes, from `defineScopes`. */
   scopes?: Readonly<Record<string, PluginScope>>;
@@ -61,8 +63,8 @@ export interface Plugin<Options extends TObject = TObject> {
   /** A command, run as `assent <name>`. It runs outside the service and calls its API. */
   command?: PluginCommand;
   /**
-   * Returns the storage, not yet open. Exactly one plugin must have this. It is separate from `setup` so that commands
-   * that need only the store run no other plugin code.
+   * Creates the storage without opening it. Exactly one plugin must have this method. It is separate from `setup`, so
+   * that commands that need only the store run no other plugin code.
    */
   storage?(host: StorageHost, options: Static<Options>): Storage | Promise<Storage>;
   /**
@@ -168,6 +170,7 @@ export type { Gauge } from "./contract/gauge.ts";
 
 // Credential issuers
 export type { CredentialAction, CredentialIssuer, IssuedCredential } from "./contract/credentials.ts";
+export { credentialIssuerOptions } from "./domain/credential-options.ts";
 
 // Traces
 export type { RequestTrace, TracedAction, TracedExecution, Tracer, TraceStage } from "./contract/tracer.ts";

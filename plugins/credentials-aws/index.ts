@@ -2,45 +2,33 @@
  * Issues AWS credentials with STS `AssumeRole`: the action's id is the session name, which CloudTrail records, and a session
  * policy limits the role to what the action needs. AWS cannot revoke one session, so its expiry ends it.
  */
-import type { Static } from "@sinclair/typebox";
 import { AwsClient } from "aws4fetch";
 import {
   type CredentialAction,
   type CredentialIssuer,
+  credentialIssuerOptions,
   definePlugin,
   type IssuedCredential,
+  type Static,
   Type,
 } from "../../src/plugin.ts";
 import { fillSessionPolicy, findPolicyFault } from "./session-policy.ts";
 
-const Patterns = (description: string) =>
-  Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { minItems: 1, maxItems: 100, description });
-
-const Issuer = Type.Object(
-  {
-    tools: Patterns("Patterns of the tools whose actions get a session."),
-    operations: Patterns("Patterns of the operations whose actions get a session."),
-    role_arn: Type.String({ pattern: "^arn:aws[a-z-]*:iam::[0-9]{12}:role/.+$", maxLength: 2048 }),
-    region: Type.String({ pattern: "^[a-z0-9-]{1,40}$" }),
-    access_key_id: Type.String({ minLength: 1, maxLength: 128 }),
-    secret_access_key: Type.String({ minLength: 1, maxLength: 256 }),
-    session_token: Type.Optional(Type.String({ minLength: 1, maxLength: 8192 })),
-    policy: Type.Record(Type.String(), Type.Unknown(), {
-      description: "Session policy. `{params.name}` in a text is replaced by that parameter of the action.",
-    }),
-    valid_seconds: Type.Integer({ default: 900, minimum: 900, maximum: 43_200, description: "Lifetime." }),
-    endpoint: Type.Optional(
-      Type.String({ pattern: "^https?://", description: "Address of STS, such as a VPC endpoint." }),
-    ),
-  },
-  { additionalProperties: false },
-);
-export type AwsIssuerOptions = Static<typeof Issuer>;
-
-const Options = Type.Object(
-  { issuers: Type.Record(Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,62}$" }), Issuer, { default: {} }) },
-  { additionalProperties: false },
-);
+const Options = credentialIssuerOptions({
+  role_arn: Type.String({ pattern: "^arn:aws[a-z-]*:iam::[0-9]{12}:role/.+$", maxLength: 2048 }),
+  region: Type.String({ pattern: "^[a-z0-9-]{1,40}$" }),
+  access_key_id: Type.String({ minLength: 1, maxLength: 128 }),
+  secret_access_key: Type.String({ minLength: 1, maxLength: 256 }),
+  session_token: Type.Optional(Type.String({ minLength: 1, maxLength: 8192 })),
+  policy: Type.Record(Type.String(), Type.Unknown(), {
+    description: "Session policy. `{params.name}` in a text is replaced by that parameter of the action.",
+  }),
+  valid_seconds: Type.Integer({ default: 900, minimum: 900, maximum: 43_200, description: "Lifetime." }),
+  endpoint: Type.Optional(
+    Type.String({ pattern: "^https?://", description: "Address of STS, such as a VPC endpoint." }),
+  ),
+});
+type AwsIssuerOptions = Static<typeof Options>["issuers"][string];
 
 export default definePlugin({
   name: "credentials-aws",
@@ -65,7 +53,7 @@ function createAwsIssuer(name: string, options: AwsIssuerOptions): CredentialIss
     ...(sessionToken === undefined ? {} : { sessionToken }),
     service: "sts",
     region,
-    // A repeated call would create a second session.
+    // Do not repeat the call, because that would create a second session.
     retries: 0,
   });
   const endpoint = options.endpoint ?? `https://sts.${region}.amazonaws.com/`;
@@ -110,7 +98,7 @@ function toCredential(answer: string, region: string): IssuedCredential {
   return { secret, expires_at: Date.parse(member("Expiration")), revocation: null };
 }
 
-/** Returns the text of the first element with this name. These values contain no markup. */
+/** Returns the text of the first element with this name. The values of this response contain no markup. */
 function memberOf(xml: string, name: string): string | null {
   return new RegExp(`<${name}>([^<>]*)</${name}>`).exec(xml)?.[1]?.trim() ?? null;
 }

@@ -1,10 +1,13 @@
-/** Fills the parameters of an action into a session policy, so that the session reaches only what the action names. */
+/**
+ * Fills the parameters of an action into a session policy, so that the session can only reach resources that the action
+ * names.
+ */
 import type { JsonObject, JsonValue } from "../../src/core.ts";
 
 const PLACEHOLDER = /\{params\.([A-Za-z0-9_]+)\}/g;
 /**
- * Characters of a parameter value. Wildcards, policy variables and quotes would let the value select more than it names, and
- * `/` and `..` another folder.
+ * Allowed characters of a parameter value. Wildcards, policy variables and quotes would let the value select other
+ * resources, and `/` and `..` another folder.
  */
 const PLAIN_VALUE = /^[A-Za-z0-9][A-Za-z0-9._@=-]{0,255}$/;
 /** Maximum length of a session policy in STS, in characters. */

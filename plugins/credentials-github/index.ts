@@ -3,52 +3,41 @@
  * access token for an app"). A token lives for an hour; the service revokes it when the action ends.
  */
 import { createPrivateKey, type KeyObject, sign } from "node:crypto";
-import type { Static } from "@sinclair/typebox";
 import {
   type CredentialAction,
   type CredentialIssuer,
+  credentialIssuerOptions,
   definePlugin,
   type IssuedCredential,
+  type Static,
   Type,
 } from "../../src/plugin.ts";
 
-const Patterns = (description: string) =>
-  Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { minItems: 1, maxItems: 100, description });
 const RepositoryName = Type.String({ pattern: "^[A-Za-z0-9._-]{1,100}$" });
 
-const Issuer = Type.Object(
-  {
-    tools: Patterns("Patterns of the tools whose actions get a token."),
-    operations: Patterns("Patterns of the operations whose actions get a token."),
-    app_id: Type.String({ pattern: "^[A-Za-z0-9.]{1,64}$", description: "App id or client id." }),
-    private_key: Type.String({ minLength: 1, description: "The app's RSA key, PEM." }),
-    installation_id: Type.Integer({ minimum: 1 }),
-    repositories: Type.Array(RepositoryName, {
-      minItems: 1,
-      maxItems: 100,
-      description: "Repositories that tokens can reach, without their owner.",
+const Options = credentialIssuerOptions({
+  app_id: Type.String({ pattern: "^[A-Za-z0-9.]{1,64}$", description: "App id or client id." }),
+  private_key: Type.String({ minLength: 1, description: "The app's RSA key, PEM." }),
+  installation_id: Type.Integer({ minimum: 1 }),
+  repositories: Type.Array(RepositoryName, {
+    minItems: 1,
+    maxItems: 100,
+    description: "Repositories that tokens can reach, without their owner.",
+  }),
+  repository_param: Type.Optional(
+    Type.String({
+      pattern: "^[A-Za-z0-9_]{1,64}$",
+      description: "Parameter of the action that names one of `repositories`: the token reaches only this one.",
     }),
-    repository_param: Type.Optional(
-      Type.String({
-        pattern: "^[A-Za-z0-9_]{1,64}$",
-        description: "Parameter of the action that names one of `repositories`: the token reaches only this one.",
-      }),
-    ),
-    permissions: Type.Record(
-      Type.String({ pattern: "^[a-z_]{1,64}$" }),
-      Type.Union([Type.Literal("read"), Type.Literal("write"), Type.Literal("admin")]),
-      { minProperties: 1, description: "Permissions of tokens." },
-    ),
-    api_url: Type.String({ default: "https://api.github.com", pattern: "^https?://", maxLength: 500 }),
-  },
-  { additionalProperties: false },
-);
-export type GitHubIssuerOptions = Static<typeof Issuer>;
-
-const Options = Type.Object(
-  { issuers: Type.Record(Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,62}$" }), Issuer, { default: {} }) },
-  { additionalProperties: false },
-);
+  ),
+  permissions: Type.Record(
+    Type.String({ pattern: "^[a-z_]{1,64}$" }),
+    Type.Union([Type.Literal("read"), Type.Literal("write"), Type.Literal("admin")]),
+    { minProperties: 1, description: "Permissions of tokens." },
+  ),
+  api_url: Type.String({ default: "https://api.github.com", pattern: "^https?://", maxLength: 500 }),
+});
+type GitHubIssuerOptions = Static<typeof Options>["issuers"][string];
 
 export default definePlugin({
   name: "credentials-github",
@@ -95,7 +84,7 @@ function createGitHubIssuer(name: string, options: GitHubIssuerOptions): Credent
 
   async function revoke(token: string, signal: AbortSignal): Promise<void> {
     const response = await call("/installation/token", "DELETE", token, null, signal);
-    // 401: the token has expired or was revoked before.
+    // 401 means that the token has expired or was already revoked.
     if (response.status !== 204 && response.status !== 401)
       throw new Error(`GitHub answered ${response.status} to the revocation`);
   }
@@ -114,7 +103,7 @@ function repositoriesFor({ repositories, repository_param }: GitHubIssuerOptions
   return [repository];
 }
 
-/** The response to the creation of a token, as far as it is read. */
+/** The members of the response to the creation of a token that are read. */
 interface InstallationToken {
   token?: unknown;
   expires_at?: unknown;
@@ -122,7 +111,7 @@ interface InstallationToken {
   repositories?: { name?: unknown }[];
 }
 
-/** Whether the token reaches these repositories and no others, with no other permissions. */
+/** Whether the token is limited to exactly these repositories, and has no other permissions. */
 function isLimited(
   { permissions: granted, repositories: reached = [] }: InstallationToken,
   repositories: readonly string[],
@@ -133,7 +122,7 @@ function isLimited(
     names.length === repositories.length &&
     repositories.every((name) => names.includes(name.toLowerCase())) &&
     granted !== undefined &&
-    // `metadata: read` comes with every other permission.
+    // GitHub adds `metadata: read` to every other permission.
     Object.entries(granted).every(
       ([name, level]) => permissions[name] === level || (name === "metadata" && level === "read"),
     )
@@ -145,7 +134,7 @@ function readPrivateKey(name: string, pem: string): KeyObject {
     const key = createPrivateKey(pem);
     if (key.asymmetricKeyType === "rsa") return key;
   } catch {
-    // The check below reports it, without the text of the key.
+    // The check below reports the error, without the text of the key.
   }
   throw new Error(`the private_key of the issuer "${name}" is not an RSA key in PEM`);
 }

@@ -1,12 +1,7 @@
 /** Issues Postgres login roles that expire: one role per started action, dropped when the action ends. */
-import { definePlugin, Type } from "../../src/plugin.ts";
-import { RoleIssuerOptions } from "./issuer-options.ts";
+import { definePlugin } from "../../src/plugin.ts";
+import { Options } from "./issuer-options.ts";
 import { createRoleIssuer, type RoleIssuer } from "./role-issuer.ts";
-
-const Options = Type.Object(
-  { issuers: Type.Record(Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,62}$" }), RoleIssuerOptions, { default: {} }) },
-  { additionalProperties: false },
-);
 
 export default definePlugin({
   name: "credentials-postgres",

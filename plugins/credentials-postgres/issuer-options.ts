@@ -1,24 +1,17 @@
-/** Options of one issuer of login roles. */
-import type { Static } from "@sinclair/typebox";
-import { Type } from "../../src/plugin.ts";
+/** Options of the issuers of login roles. */
+import { credentialIssuerOptions, type Static, Type } from "../../src/plugin.ts";
 
-const Patterns = (description: string) =>
-  Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { minItems: 1, maxItems: 100, description });
+export const Options = credentialIssuerOptions({
+  url: Type.String({
+    pattern: "^postgres(ql)?://",
+    description: "Database and a role with CREATEROLE that may grant `role`.",
+  }),
+  role: Type.String({ minLength: 1, maxLength: 63, description: "Role whose rights the login role has." }),
+  valid_seconds: Type.Integer({ default: 300, minimum: 10, maximum: 86_400, description: "Longest lifetime." }),
+  connections: Type.Integer({ default: 2, minimum: 1, maximum: 100, description: "Connections at a time." }),
+  host: Type.Optional(Type.String({ minLength: 1, description: "Host for the tool, if it differs from the URL's." })),
+  port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535, description: "Port for the tool." })),
+});
 
-export const RoleIssuerOptions = Type.Object(
-  {
-    url: Type.String({
-      pattern: "^postgres(ql)?://",
-      description: "Database and a role with CREATEROLE that may grant `role`.",
-    }),
-    tools: Patterns("Patterns of the tools whose actions get a login role."),
-    operations: Patterns("Patterns of the operations whose actions get a login role."),
-    role: Type.String({ minLength: 1, maxLength: 63, description: "Role whose rights the login role has." }),
-    valid_seconds: Type.Integer({ default: 300, minimum: 10, maximum: 86_400, description: "Longest lifetime." }),
-    connections: Type.Integer({ default: 2, minimum: 1, maximum: 100, description: "Connections at a time." }),
-    host: Type.Optional(Type.String({ minLength: 1, description: "Host for the tool, if it differs from the URL's." })),
-    port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535, description: "Port for the tool." })),
-  },
-  { additionalProperties: false },
-);
-export type RoleIssuerOptions = Static<typeof RoleIssuerOptions>;
+/** Options of one issuer. */
+export type RoleIssuerOptions = Static<typeof Options>["issuers"][string];

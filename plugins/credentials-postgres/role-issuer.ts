@@ -1,7 +1,7 @@
 /**
- * Creates and drops login roles. A login role has the rights of one declared role and sets it at each login, so that what
- * the action creates belongs to the declared role. Postgres checks `VALID UNTIL` only at login, so a role that ends also
- * loses its open connections.
+ * Creates and drops login roles. A login role has the rights of one declared role and sets it at each login, so that
+ * what the action creates belongs to the declared role. Postgres checks `VALID UNTIL` only at login, so ending a role
+ * also closes its open connections.
  */
 import { randomBytes } from "node:crypto";
 import postgres from "postgres";
@@ -11,19 +11,22 @@ import { scramVerifier } from "./scram-verifier.ts";
 
 /** Statement timeout, below the time that the service waits for an issuer. Milliseconds. */
 const STATEMENT_TIMEOUT = 5_000;
-/** How long to wait until a connection of an ended role has closed. Milliseconds. */
+/** Timeout for the connections of an ended role to close. Milliseconds. */
 const CLOSE_TIMEOUT = 2_000;
 const MAX_ROUNDS = 3;
 const CLEANUP_INTERVAL = 3_600_000;
 const CLEANUP_LIMIT = 50;
-/** Login roles of this plugin: the action's id and a random suffix. */
+/** Pattern of the names of this plugin's login roles: the action's id and a random suffix. */
 const LOGIN_ROLE = "^assent_[0-9a-f]{32}_[0-9a-f]{12}$";
 /** SQLSTATE of `DROP ROLE` for a role that owns objects or has rights. */
 const DEPENDENT_OBJECTS = "2BP01";
 
 export interface RoleIssuer extends CredentialIssuer {
   revoke(loginRole: string): Promise<void>;
-  /** Drops expired login roles now and every hour: those whose start was never recorded, because a process crashed. */
+  /**
+   * Drops expired login roles now and every hour. These are roles whose start was never recorded because a process
+   * crashed.
+   */
   startCleanup(): void;
   close(): Promise<void>;
 }
@@ -65,7 +68,7 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
   }
 
   async function dropExpired(): Promise<void> {
-    // The service ends live credentials, so only roles well past their expiry remain.
+    // The service ends live credentials itself, so drop only roles that expired long ago.
     const expired = await sql<{ rolname: string }[]>`
       select rolname from pg_roles
       where rolname ~ ${LOGIN_ROLE} and rolvaliduntil < now() - interval '1 hour'
@@ -109,7 +112,7 @@ async function dropLoginRole(sql: postgres.Sql, user: string, role: string): Pro
     await sql.unsafe(`DROP ROLE ${login}`);
   } catch (error) {
     if ((error as { code?: string }).code !== DEPENDENT_OBJECTS) throw error;
-    // The action left its declared role with RESET ROLE and created objects.
+    // The action can create objects outside its declared role after RESET ROLE.
     await sql.begin(async (tx) => {
       await tx.unsafe(`REASSIGN OWNED BY ${login} TO ${quoteIdentifier(role)}`);
       await tx.unsafe(`DROP OWNED BY ${login}`);
@@ -137,7 +140,7 @@ function targetOf({ url, host, port }: RoleIssuerOptions): {
   const parsed = new URL(url);
   const sslmode = parsed.searchParams.get("sslmode");
   return {
-    // The tool must not connect with less protection than the service.
+    // The tool must not connect with less TLS protection than the service.
     search: sslmode === null ? "" : `?sslmode=${encodeURIComponent(sslmode)}`,
     host: host ?? decodeURIComponent(parsed.hostname),
     port: port ?? Number(parsed.port === "" ? 5432 : parsed.port),
