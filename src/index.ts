@@ -1,4 +1,4 @@
-/** What the package exports: the runtime, its configuration, and how to write a plugin. */
+/** The exports of the package: the runtime, its configuration, and the API for plugins. */
 export { createRuntime, type Runtime, type RuntimeOptions } from "./runtime/runtime.ts";
 export { ConfigError, defaultConfig, loadConfig, type Config } from "./config/index.ts";
 export { definePlugin, type Contributions, type Plugin } from "./plugin.ts";

@@ -12,7 +12,7 @@ interface ExecutionOptions {
 
 /** The members of the SDK's `Tool` that the adapter wraps. */
 interface SdkTool {
-  // The SDK's own types say what goes in and out; they are passed through as they are.
+  // The SDK's own types describe input and output; both are passed through unchanged.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   execute?: ((input: any, options: any) => any) | undefined;
   needsApproval?: unknown;
@@ -23,6 +23,9 @@ interface SdkTool {
  * tool-approval-request. To resume, append a tool-approval-response and generate again: the tool is decided again,
  * whatever the response says. The SDK's own `toolApproval` is not sufficient, because it accepts an approval in the
  * message history, which a client can write. Throws TypeError for tools without `execute`, because they run elsewhere.
+ * @example
+ * const tools = governTools({ refund, search }, { tool: "stripe" });
+ * const result = await generateText({ model, tools, messages });
  */
 export function governTools<Tools extends Record<string, SdkTool>>(tools: Tools, options: GateOptions): Tools {
   const gate = createGate(options);
@@ -53,7 +56,7 @@ export function governTools<Tools extends Record<string, SdkTool>>(tools: Tools,
   return Object.fromEntries(governed) as Tools;
 }
 
-/** SDK 6 checks again when a run resumes, and denies a call that no longer needs approval. */
+/** SDK 6 checks again when a run resumes, and would deny a call that no longer needs approval. */
 function wasRequested({ toolCallId, messages = [] }: ExecutionOptions): boolean {
   return messages.some(
     ({ content }) =>
@@ -65,7 +68,7 @@ function wasRequested({ toolCallId, messages = [] }: ExecutionOptions): boolean 
   );
 }
 
-/** A streaming tool has finished when its last part arrives; that part is its result. */
+/** Returns the result of a streaming tool: its last part. */
 async function finished(output: unknown): Promise<unknown> {
   const value: unknown = await output;
   if (typeof value !== "object" || value === null || !(Symbol.asyncIterator in value)) return value;

@@ -24,10 +24,13 @@ const APPROVAL_TIMEOUT = 30;
 const TIMEOUT = 300;
 
 /**
+ * Returns hooks that govern every tool call of an agent.
  * Use as `query({ options: { hooks: assentHooks({ … }) } })`. Denies calls that must not run, with a reason for the
  * model, and leaves other calls to the host's own rules. Sets `onFailure: "block"`, so that a Claude Code version that
  * does not know this option refuses to start. Let no other hook change a tool's input, because the changed input would
  * not be the one that was decided.
+ * @example
+ * query({ prompt, options: { hooks: assentHooks({ tool: "claude" }) } });
  */
 export function assentHooks(options: GateOptions) {
   const gate = createGate(options);

@@ -1,6 +1,6 @@
 /**
- * The versions of agent frameworks that the adapters work with. They are checked when an adapter is imported, and not
- * declared as peer dependencies: npm would change or refuse the frameworks of projects that use no adapter.
+ * The versions of agent frameworks that the adapters work with. Adapters check them at import. They are not peer
+ * dependencies, because npm would then change or reject the frameworks of projects that use no adapter.
  */
 export interface SupportedVersions {
   /** Oldest version that the adapter works with. */
@@ -20,7 +20,7 @@ export const FRAMEWORKS = {
 
 export type Framework = keyof typeof FRAMEWORKS;
 
-/** The parts of Node that find an installed package. Absent in browsers, in edge runtimes and before Node 20.16. */
+/** The Node functions that find an installed package. Absent in browsers, in edge runtimes and before Node 20.16. */
 interface Builtins {
   "node:fs": typeof import("node:fs");
   "node:path": typeof import("node:path");
@@ -28,7 +28,9 @@ interface Builtins {
 }
 type GetBuiltin = <Name extends keyof Builtins>(name: Name) => Builtins[Name] | undefined;
 
-/** Throws an error that says what to install if the project has a version of the framework that the adapter does not support. */
+/**
+ * Throws an Error that says what to install, if the adapter does not support the project's version of the framework.
+ */
 export function checkFramework(name: Framework, startFolders: readonly string[] = applicationFolders()): void {
   const installed = findPackage(name, startFolders);
   if (installed === null) return;
@@ -51,7 +53,10 @@ function compareVersions(left: string, right: string): number {
 const getBuiltin: GetBuiltin = (name) =>
   (globalThis as { process?: { getBuiltinModule?: GetBuiltin } }).process?.getBuiltinModule?.(name);
 
-/** The main script's folder first: in a monorepo the working folder can hold another project's version. */
+/**
+ * Search from the main script's folder first, because in a monorepo the working folder can contain another project's
+ * version.
+ */
 function applicationFolders(): string[] {
   const [path, url] = [getBuiltin("node:path"), getBuiltin("node:url")];
   if (path === undefined || url === undefined) return [];
@@ -61,7 +66,7 @@ function applicationFolders(): string[] {
   return [...main, cwd(), ...own];
 }
 
-/** The package as Node resolves it from the first folder that finds it; null if none does. */
+/** Returns the package as Node resolves it from the first folder in which it is found; null if there is none. */
 function findPackage(name: string, startFolders: readonly string[]): { folder: string; version: string } | null {
   const [fs, path] = [getBuiltin("node:fs"), getBuiltin("node:path")];
   if (fs === undefined || path === undefined) return null;
@@ -74,7 +79,7 @@ function findPackage(name: string, startFolders: readonly string[]): { folder: s
         };
         if (typeof version === "string" && /^\d+\.\d+\.\d+/.test(version)) return { folder: candidate, version };
       } catch {
-        // The package is missing or unreadable (Deno asks for permission). The framework's own import reports this.
+        // Ignore a missing or unreadable package (Deno asks for permission). The framework's own import reports it.
       }
       if (path.dirname(folder) === folder) break;
     }

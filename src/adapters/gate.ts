@@ -1,4 +1,4 @@
-/** Shared by all adapters: turns a framework's tool call into a request to the service. */
+/** Turns a framework's tool call into a request to the service. All adapters use this. */
 import { runAdmitted } from "../client/govern.ts";
 import {
   admit,
@@ -24,7 +24,7 @@ export interface GateOptions {
   /** Default: `createAssent()`. */
   assent?: Assent | undefined;
   /**
-   * Reason and beneficiary of the call. Part of the request, so it must be the same when a call is resumed: leave out
+   * Reason and beneficiary of the call. It is part of the request and must be equal when a call is resumed, so omit
    * session and run ids.
    */
   context?: Json | undefined;
@@ -77,7 +77,7 @@ export async function evaluateNeedsApproval(own: unknown, ...given: unknown[]): 
   return Boolean(typeof own === "function" ? await (own as (...all: unknown[]) => unknown)(...given) : own);
 }
 
-/** @param more additional options of the adapter */
+/** @param more additional options, set by the adapter */
 export function createGate(options: GateOptions, more: Readonly<Record<string, true>> = {}) {
   refuseUnknownOptions("the adapter", options, { ...OPTIONS, ...more });
   if (typeof options.tool !== "string" && typeof options.tool !== "function")
@@ -110,7 +110,7 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
         appliesEdits,
         signal: call.signal,
       });
-      // What an approver changed runs instead of what was proposed.
+      // Run the parameters that an approver changed instead of the proposed ones.
       const params = action.proposed == null ? request.params : action.params;
       if (state === "started") return { action, params: structuredClone(params) };
       if (state === "pending") options.onPending?.(action);
@@ -125,9 +125,10 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
   }
 
   /**
-   * Submits calls that the model made together as one plan, so that people decide on them together. Each call then runs as
-   * its action of the plan. If the plan cannot be submitted, each call is requested by itself, and gets its own reason.
-   * @param idempotencyKey the same for these calls whenever the run is resumed
+   * Submits calls that the model made together as one plan, so that people decide on them together. Each call then runs
+   * as its action of the plan. If the plan cannot be submitted, each call is submitted by itself and gets its own
+   * refusal.
+   * @param idempotencyKey equal for these calls whenever the run is resumed
    */
   async function plan(calls: readonly Call[], idempotencyKey: string): Promise<void> {
     const [first] = calls;
@@ -144,7 +145,7 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
     assent,
     plan,
     start,
-    /** Whether the call requires approval. False is no permission to run it: `run` requests a decision again. */
+    /** Whether the call requires approval. False does not permit the call: `run` requests a decision again. */
     async needsApproval(call: Call): Promise<boolean> {
       try {
         const action = await assent.submit(await requestOf(call), {
@@ -156,7 +157,7 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
         options.onPending?.(action);
         return true;
       } catch {
-        // Running the call fails in the same way, with a message for the model.
+        // Return false, because running the call fails in the same way, with a message for the model.
         return false;
       }
     },

@@ -9,7 +9,7 @@ checkFramework("@google/adk");
 interface Before {
   tool: {
     name: string;
-    // ADK's own types say what goes in; it is passed through as it is.
+    // ADK's own types describe the input; it is passed through unchanged.
     // eslint-disable-next-line @typescript-eslint/no-explicit-any
     runAsync: (request: { args: Record<string, unknown>; toolContext: any }) => Promise<unknown>;
   };
@@ -18,9 +18,12 @@ interface Before {
 }
 
 /**
+ * Returns a callback that governs every tool call of an agent.
  * Use as `new LlmAgent({ …, ...assentCallbacks({ … }) })`. The callback runs the tool itself and returns its result. So
- * the tool runs with the decided arguments even if other callbacks change them, and the result is reported. A refused
- * call returns a message for the model. Ignores ADK's own confirmations.
+ * the tool runs with the decided arguments even if other callbacks change them, and the adapter can report the result.
+ * A refused call returns a message for the model. Ignores ADK's own confirmations.
+ * @example
+ * new LlmAgent({ name: "support", model, tools, ...assentCallbacks({ tool: "stripe" }) });
  */
 export function assentCallbacks(options: GateOptions) {
   const gate = createGate(options);

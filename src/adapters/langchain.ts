@@ -13,7 +13,7 @@ interface ToolCall {
 /** The members of LangChain's request that the middleware uses. */
 interface Request {
   toolCall: ToolCall;
-  /** The agent's state. Its last message of the model has all calls that the model made together. */
+  /** The agent's state. The last message of the model contains all calls that the model made together. */
   state?: { messages?: readonly { tool_calls?: readonly ToolCall[] }[] };
   runtime: { signal?: AbortSignal; configurable?: { thread_id?: unknown } };
 }
@@ -26,11 +26,19 @@ export interface LangChainOptions<Message> extends GateOptions {
    * it requests a decision again, whatever the resume value. Without it, the model is told to retry later.
    */
   interrupt?: ((value: { action_id: string; message: string }) => unknown) | undefined;
-  /** `false`: people decide on each call by itself, also when the model makes several calls at once. Default: as one plan. */
+  /**
+   * Whether calls that the model makes at once are submitted as one plan. Default true. If false, people decide on each
+   * call by itself.
+   */
   plans?: boolean | undefined;
 }
 
-/** Use as `createMiddleware({ name: "assent", wrapToolCall: wrapToolCall({ … }) })`. */
+/**
+ * Returns middleware that governs every tool call of an agent.
+ * Use as `createMiddleware({ name: "assent", wrapToolCall: wrapToolCall({ … }) })`.
+ * @example
+ * createMiddleware({ name: "assent", wrapToolCall: wrapToolCall({ tool: "stripe", message: (fields) => new ToolMessage(fields) }) });
+ */
 export function wrapToolCall<Message>(options: LangChainOptions<Message>) {
   const gate = createGate(options, { message: true, interrupt: true, plans: true });
   const submitPlan = createPlanner(gate);
@@ -52,8 +60,8 @@ export function wrapToolCall<Message>(options: LangChainOptions<Message>) {
         if (!(error instanceof NotRun)) throw error;
         if (error.state !== "pending" || error.action === null || options.interrupt === undefined)
           return options.message({ tool_call_id: id, name, status: "error", content: error.message });
-        // Throws at first; in a resumed graph it returns a value that anyone could have supplied, so request a decision
-        // again.
+        // At first, `interrupt` throws. In a resumed graph it returns a value that anyone could have supplied, so
+        // request a decision again.
         options.interrupt({ action_id: error.action.id, message: error.message });
       }
     }
@@ -66,14 +74,14 @@ function callsOfTurn(state: Request["state"], id: string): readonly ToolCall[] {
   return turn?.tool_calls ?? [];
 }
 
-/** Plans that are remembered, so that the calls of one turn submit their plan once. */
+/** Maximum number of remembered plans, so that the calls of one turn submit their plan once. */
 const MAX_PLANS = 100;
 
-/** Returns a function that submits several calls of one turn as a plan, once. */
+/** Returns a function that submits the calls of one turn as a plan, once. */
 function createPlanner(gate: ReturnType<typeof createGate>) {
   const submitted = new Map<string, Promise<void>>();
   return async (calls: readonly ToolCall[], thread: unknown, signal: AbortSignal | undefined): Promise<void> => {
-    // Without ids, a resumed run would submit the same calls as another plan.
+    // Calls without ids cannot be a plan, because a resumed run would submit them as another plan.
     if (calls.length < 2 || calls.some(({ id }) => id === undefined)) return;
     const key = await digestOf([typeof thread === "string" ? thread : null, ...calls.map(({ id }) => id)]);
     const meta = { framework: "langchain", ...(typeof thread === "string" ? { thread } : {}) };

@@ -7,7 +7,7 @@ checkFramework("@mastra/core");
 /** The members of Mastra's tool definition that the adapter wraps. */
 interface ToolDefinition {
   id: string;
-  // Mastra's own types say what goes in and out; they are passed through as they are.
+  // Mastra's own types describe input and output; both are passed through unchanged.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   execute?: ((input: any, context: any) => any) | undefined;
 }
@@ -18,9 +18,13 @@ interface ExecutionContext {
 }
 
 /**
+ * Returns the definition of a tool with a gate in front of it.
  * Use as `createTool(governTool({ id, description, inputSchema, execute }, gate))`. A call that requires approval
- * suspends its run. `resumeStream` and `resumeGenerate` request a decision again, whatever the resume data. Throws with
- * a message for the model outside an agent, and if the tool has no `suspendSchema` or no storage to suspend to.
+ * suspends its run. `resumeStream` and `resumeGenerate` request a decision again, whatever the resume data. Throws an
+ * Error with a message for the model if the call comes from outside an agent, or if the tool has no `suspendSchema` or
+ * storage for the suspended run.
+ * @example
+ * const refund = createTool(governTool({ id: "refund", description, inputSchema, execute }, { tool: "stripe" }));
  */
 export function governTool<Definition extends ToolDefinition>(
   definition: Definition,

@@ -7,7 +7,7 @@ checkFramework("@openai/agents");
 /** The options of `tool()` that the adapter wraps. `parameters` is the schema of an object. */
 interface ToolOptions {
   name: string;
-  // The SDK's own types say what goes in and out; they are passed through as they are.
+  // The SDK's own types describe input and output; both are passed through unchanged.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   execute: (input: any, context?: any, details?: any) => any;
   needsApproval?: unknown;
@@ -19,9 +19,12 @@ interface Details {
 }
 
 /**
+ * Returns the options of a tool with a gate in front of it.
  * Use as `tool(governTool({ name, description, parameters, execute }, gate))`. A call that requires approval interrupts the
  * run. Save the run state. After a person has approved the action, approve the interruption in that state: the SDK then
  * repeats the call, and the service decides it again. Approving the interruption without the service's approval runs nothing.
+ * @example
+ * const refund = tool(governTool({ name: "refund", description, parameters, execute }, { tool: "stripe" }));
  */
 export function governTool<Options extends ToolOptions>(options: Options, gateOptions: GateOptions): Options {
   const gate = createGate(gateOptions);
@@ -43,7 +46,7 @@ export function governTool<Options extends ToolOptions>(options: Options, gateOp
       try {
         return await gate.run(call, (params) => execute(params, context, details));
       } catch (error) {
-        // The SDK's own error text does not tell the model what to do.
+        // Replaces the SDK's error text, which does not tell the model what to do.
         if (error instanceof NotRun) return error.message;
         throw error;
       }

@@ -57,6 +57,8 @@ export const ENVIRONMENT_VARIABLES: readonly { name: string; path: readonly stri
 /**
  * Loads the configuration: file, then environment, then defaults. Without `file` and `ASSENT_CONFIG`, reads
  * `assent.yaml` in `cwd` if it exists. Throws ConfigError with every fault.
+ * @example
+ * const { config, origin } = loadConfig({ cwd: process.cwd(), env: process.env, file: "assent.yaml" });
  */
 export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; file?: string }): {
   config: Config;
@@ -159,7 +161,11 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
   };
 }
 
-/** Returns the defaults, without a file or environment variables. */
+/**
+ * Returns the defaults, without a file or environment variables.
+ * @example
+ * const config = defaultConfig({ data: "./data", policies: "./policies" });
+ */
 export function defaultConfig(changes: { data: string; policies?: string }): Config {
   const config = Value.Default(ConfigSchema, {
     data: changes.data,
@@ -219,7 +225,7 @@ function expandVariables(document: Document, env: Environment, fault: (offset: n
           return "";
         },
       );
-      // An unquoted value that is only a variable can become a number or a boolean. In quotes it stays text.
+      // An unquoted value that consists only of a variable can become a number or a boolean. A quoted value stays text.
       node.value =
         isScalar(node) && node.type === "PLAIN" && /^\$\{[^}]*\}$/.test(text) ? parsePlainScalar(expanded) : expanded;
     },

@@ -7,10 +7,10 @@ import { markedText } from "./visible-text.ts";
 
 export type Outline =
   | { kind: "value"; text: string }
-  /** `quoted`: the text could be mistaken for another type. `more`: number of folded lines. */
+  /** `quoted`: whether the text could be mistaken for another type. `more`: number of folded lines. */
   | { kind: "text"; text: string; quoted: boolean; more: number }
   | { kind: "empty"; list: boolean }
-  /** Nested too deeply to be rendered member by member. */
+  /** A value that is nested too deeply to be rendered member by member. */
   | { kind: "json"; text: string; more: number }
   /** `more`: number of lines of the members that are not in `members`. */
   | { kind: "members"; list: boolean; count: number; members: OutlineMember[]; more: number };
@@ -39,10 +39,15 @@ interface OutlineOptions {
 export const LINE_LENGTH = 100;
 /** Maximum lines of a value, however often a reader unfolds it. */
 export const MAX_LINES = 1000;
-/** Levels that are rendered member by member; a phone has no room for more. */
+/** Maximum levels that are rendered member by member, because a phone has no room for more. */
 const MAX_DEPTH = 6;
 const MAX_NAME = 80;
 
+/**
+ * Returns the part of a value that a person sees first, with long members folded.
+ * @example
+ * outline({ to: "ada@example.com", text: longText }, { lines: 40, first: ["/to"] });
+ */
 export function outline(
   value: unknown,
   { lines = 40, each = 6, first = [], unfolded = new Map(), root = "" }: OutlineOptions = {},
@@ -83,7 +88,7 @@ export function outline(
     if (first.length > 0 && !list) all.sort((a, b) => rank(a.pointer) - rank(b.pointer));
     const valueOf = (name: string): unknown => (node as Record<string, unknown>)[name];
     const drawn = all.slice(0, room);
-    // Give each member one line first. Then give short members all their lines before long ones.
+    // Give each member one line first. Then give the short members all of their lines before the long ones.
     const extras = new Map<string, number>();
     let spare = room - drawn.length;
     const wanted = drawn.map(({ name, pointer: at }) => ({
@@ -114,7 +119,7 @@ export function outline(
   return draw(value, root, 0, Math.min(MAX_LINES, lines + unfoldedIn(root)));
 }
 
-/** Returns the outline as lines of text, in which hidden and misleading characters are spelled out. */
+/** Returns the outline as lines of text. Spells out hidden and misleading characters. */
 export function outlineLines(value: unknown, options: OutlineOptions = {}): string[] {
   const lines: string[] = [];
   const write = (node: Outline, indent: string, label: string): void => {
@@ -132,7 +137,7 @@ export function outlineLines(value: unknown, options: OutlineOptions = {}): stri
       const quote = node.kind === "text" && node.quoted ? '"' : "";
       if (wrapped.length === 1 && node.more === 0) lines.push(`${opening}${quote}${wrapped[0] as string}${quote}`);
       else {
-        // The bar distinguishes lines of a text from members.
+        // The bar distinguishes the lines of a text from members.
         if (label !== "") lines.push(opening.trimEnd());
         lines.push(...wrapped.map((line) => `${inner}| ${line}`));
         if (node.more > 0) lines.push(`${inner}${moreLines(node.more)}`);
@@ -149,17 +154,26 @@ function wrap(line: string): string[] {
 
 /** Matches a line that replaces folded lines. */
 export const FOLDED_LINES = /^ *… [\d,]+ more lines?$/;
+/**
+ * Returns the line that replaces folded lines.
+ * @example
+ * moreLines(2); // "… 2 more lines"
+ */
 export const moreLines = (count: number): string =>
   `… ${count.toLocaleString("en")} more ${count === 1 ? "line" : "lines"}`;
 
-/** Returns "2 items" or "1 member". Folded lists still show their length. */
+/**
+ * Returns a count such as "2 items" or "1 member". Folded lists still show their length.
+ * @example
+ * formatCount({ list: true, count: 2 }); // "2 items"
+ */
 export function formatCount({ list, count }: { list: boolean; count: number }): string {
   return `${count.toLocaleString("en")} ${list ? "item" : "member"}${count === 1 ? "" : "s"}`;
 }
 
 const isContainer = (value: unknown): boolean => typeof value === "object" && value !== null;
 
-/** Whether a text could be mistaken for another type or for nothing. */
+/** Whether a text could be mistaken for another type or for an empty value. */
 function isAmbiguous(text: string): boolean {
   return (
     text === "" ||

@@ -6,6 +6,8 @@ import type { JsonValue } from "./json.ts";
 /**
  * Returns the canonical JSON of `{agent_id, context, operation, params, tool}` and its SHA-256 in hex (design, section
  * 4).
+ * @example
+ * const { text, hash } = encodeRequest({ agent_id: "bot", tool: "stripe", operation: "refund", params: { amount: 5 } });
  */
 export function encodeRequest(request: ActionRequest): { text: string; hash: string } {
   const { agent_id, context, operation, params, tool } = request;
@@ -14,7 +16,7 @@ export function encodeRequest(request: ActionRequest): { text: string; hash: str
 }
 
 /**
- * Returns the SHA-256 of canonical `{agent_id, operation, params, tool}` in hex, which permits name. It leaves out
+ * Returns the SHA-256 of canonical `{agent_id, operation, params, tool}` in hex, which permits contain. Excludes
  * `context`.
  */
 export function computeActionDigest({ agent_id, operation, params, tool }: Omit<ActionRequest, "context">): string {

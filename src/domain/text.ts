@@ -1,6 +1,8 @@
 /**
  * Returns at most `max` UTF-16 code units and an ellipsis. Does not split a surrogate pair, because canonical JSON
  * rejects the halves.
+ * @example
+ * clipText("abcdef", 3); // "abc…"
  */
 export function clipText(text: string, max: number): string {
   if (text.length <= max) return text;

@@ -47,13 +47,13 @@ const NAMES: Readonly<Record<number, string>> = {
   0xfeff: "byte order mark",
 };
 
-/** Scripts with letters that resemble Latin, and other common scripts. */
+/** Scripts whose letters resemble Latin ones, and other common scripts. */
 const SCRIPTS = ["Latin", "Cyrillic", "Greek", "Armenian", "Cherokee", "Coptic", "Georgian", "Hebrew", "Arabic"].map(
   (name) => ({ name, letter: new RegExp(`\\p{Script=${name}}`, "u") }),
 );
 /** East Asian scripts, which are commonly mixed with Latin (Unicode TR 39, "highly restrictive"). */
 const EAST_ASIAN = /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Bopomofo}\p{scx=Hangul}]/u;
-/** Letters that most fonts draw like Latin ones. */
+/** Letters that look like Latin letters in most fonts. */
 const LIKE_LATIN = [
   { name: "Cyrillic", letter: /\p{Script=Cyrillic}/u, like: /^[асеорхуѕіјһӏԁԛԝАВЕКМНОРСТУХЅІЈԚԜ]$/u },
   { name: "Greek", letter: /\p{Script=Greek}/u, like: /^[ονυαικρχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ]$/u },
@@ -70,7 +70,11 @@ function scriptOf(letter: string): string {
 /** Hidden characters, and combining marks stacked so high that they cover their neighbours. */
 const MARKED = new RegExp(`(${HIDDEN_CHARACTERS.source}|(?<=\\p{M}{4})\\p{M})`, "u");
 
-/** Splits `text` into runs. With `lines`, line feeds and tabs are plain text. */
+/**
+ * Splits `text` into runs. With `lines`, line feeds and tabs are plain text.
+ * @example
+ * for (const { text, kind, mark } of markText(comment, { lines: true })) append(text, kind, mark);
+ */
 export function markText(text: string, { lines = false }: { lines?: boolean } = {}): TextPart[] {
   // Most values are short ASCII.
   if (/^[\x20-\x7e]*$/.test(text)) return text === "" ? [] : [plainPart(text)];
@@ -94,7 +98,11 @@ export function markText(text: string, { lines = false }: { lines?: boolean } = 
   return parts;
 }
 
-/** Returns one line in which every mark is spelled out: `[U+202E]`, `pаypal [Cyrillic а U+0430]`. */
+/**
+ * Returns the text as one line, in which every mark is spelled out: `[U+202E]`, `pаypal [Cyrillic а U+0430]`.
+ * @example
+ * markedText("a\u202eb"); // "a[U+202E]b"
+ */
 export function markedText(text: string): string {
   return markText(text)
     .map((part) => (part.mark === null ? part.text : markInBrackets(part)))
@@ -116,8 +124,8 @@ function nameOf(hidden: string): string {
 }
 
 /**
- * Returns the scripts that `text` uses as a language: those with letters that do not resemble Latin. Words of these
- * scripts are not imitations.
+ * Returns the scripts in which `text` is written: those with letters that do not resemble Latin. Words of these scripts
+ * are not imitations.
  */
 function findProseScripts(text: string): ReadonlySet<string> {
   const letters = new Set(text.match(/\p{L}/gu) ?? []);

@@ -67,6 +67,13 @@ export interface Runtime {
   readonly routes: readonly Route[];
 }
 
+/**
+ * Creates a service from its configuration. `start` opens its store and starts its plugins; `fetch` answers requests.
+ * @example
+ * const { config } = loadConfig({ cwd: process.cwd(), env: process.env });
+ * const runtime = await createRuntime(config);
+ * await runtime.start();
+ */
 export async function createRuntime(config: Config, options: RuntimeOptions = {}): Promise<Runtime> {
   return new ServiceRuntime(await assembleService(config, options));
 }

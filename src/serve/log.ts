@@ -14,6 +14,8 @@ type LogLevel = (typeof LEVELS)[number] | "silent";
  * Creates a logger that writes one JSON object per line to standard error. Lines of one turn of the event loop are written
  * together. Warnings and errors are written immediately, after all buffered lines.
  * @param write receives complete lines with their newlines
+ * @example
+ * createLogger("info").info("started", { port: 8080 });
  */
 export function createLogger(
   level: LogLevel,
@@ -41,10 +43,10 @@ export function createLogger(
   return { debug: at(0), info: at(1), warn: at(2), error: at(3) };
 }
 
-/** Never throws, so that logging cannot fail a request. */
+/** Converts the value to JSON. Never throws, so that logging cannot fail a request. */
 function stringify(value: Record<string, unknown>): string {
   try {
-    // Tried first, because a replacer function makes it several times slower.
+    // Try this first, because a replacer function makes it several times slower.
     return JSON.stringify(value);
   } catch {
     return stringifyWithReplacer(value);

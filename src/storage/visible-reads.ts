@@ -1,6 +1,6 @@
 /**
  * Reads for credentials that are limited to agents and tools by their groups. The store cannot filter by patterns, so
- * these reads get pages of all actions and keep the visible ones.
+ * these reads fetch pages of all actions and return the visible ones.
  */
 import { setImmediate } from "node:timers/promises";
 import type {
@@ -25,7 +25,7 @@ type Reader = Pick<StorageReader, "actions" | "pendingActions" | "pendingCount" 
 
 /** @param yieldTurn called between two pages, so that decisions run during a long read */
 export function createVisibleReads(reader: Reader, yieldTurn: () => Promise<void>): VisibleReads {
-  /** Reads page after page until `limit` rows pass the filter, or there are no more. */
+  /** Reads pages until `limit` rows pass the filter, or there are no more rows. */
   async function collect<Row>(
     limit: number,
     read: (last: Row | null, limit: number) => Promise<Row[]>,

@@ -11,7 +11,10 @@ import {
   type StorageTransaction,
 } from "../contract/storage.ts";
 
-/** `not-persisted`: the operation has no effect. `persisted`: it has its effect, but the caller gets an error. */
+/**
+ * `not-persisted`: the operation has no effect. `persisted`: the operation has its effect, but the caller gets an
+ * error.
+ */
 export type FaultMode = "not-persisted" | "persisted";
 
 export interface FaultOptions {
@@ -59,14 +62,19 @@ interface Planned {
   kind: StorageErrorKind;
 }
 
-/** The error of a failed method, which makes its transaction fail even if the caller ignores the error. */
+/** The error of a failed method. It makes its transaction fail even if the caller ignores the error. */
 interface Doom {
   error?: StorageError;
 }
 
 type AnyMethod = (...args: unknown[]) => Promise<unknown>;
 
-/** Wraps a storage with fault injection. Without a planned fault it behaves exactly like the wrapped storage. */
+/**
+ * Wraps a storage with fault injection. Without a planned fault it behaves exactly like the wrapped storage.
+ * @example
+ * const storage = withFaults(sqliteStorage({ path }));
+ * storage.faults.failNext("commit", "persisted");
+ */
 export function withFaults(storage: Storage): Storage & { faults: Faults } {
   const faults = new FaultPlan();
   return {

@@ -3,7 +3,12 @@ import type { StorageReader } from "../contract/storage.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import { auditStore as audit, type StoreAuditReport } from "../audit/audit-store.ts";
 
-/** Audits every entry and every row. `faults` is empty if the store is valid. */
+/**
+ * Audits every entry and every row. `faults` is empty if the store is valid.
+ * @example
+ * const { faults } = await auditStore(storage);
+ * assert.deepEqual(faults, []);
+ */
 export function auditStore(reader: StorageReader, vkey?: string): Promise<StoreAuditReport> {
   return audit(reader, { verify: verifyEd25519, ...(vkey === undefined ? {} : { vkey }) });
 }

@@ -11,6 +11,12 @@ export interface MemoryDisk {
 
 export const memoryDisk = (): MemoryDisk => ({ kept: new Map(), locked: false });
 
+/**
+ * Creates a storage in memory, with fault injection. Storages with the same `disk` share their state.
+ * @example
+ * const storage = memoryStorage();
+ * storage.faults.failNext("commit", "not-persisted");
+ */
 export function memoryStorage(disk: MemoryDisk = memoryDisk()): Storage & { faults: Faults } {
   const { kept } = disk;
   let own = false;

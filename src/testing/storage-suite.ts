@@ -25,7 +25,7 @@ export interface StorageUnderTest {
   storage: Storage;
   /** Closes the store and opens it again from its disk. May resolve to the same object. */
   reopen(): Promise<Storage>;
-  /** Creates a second object for the same store, as another process would. It is not open; the suite closes it. */
+  /** Creates a second object for the same store, as another process would. It is not open yet; the suite closes it. */
   another(): Promise<Storage>;
   /** Closes and deletes the store. Also called after a case failed. */
   destroy(): Promise<void>;
@@ -38,6 +38,11 @@ export interface StorageSuiteOptions {
   create: () => Promise<StorageUnderTest>;
 }
 
+/**
+ * Declares a test for each case of the contract.
+ * @example
+ * storageSuite({ test: (name, fn) => void test(name, fn), create: createEmptyStore });
+ */
 export function storageSuite({ test, create }: StorageSuiteOptions): void {
   const testCase: Case = (name, fn) =>
     test(name, async () => {

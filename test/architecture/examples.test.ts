@@ -1,26 +1,39 @@
-/** Each function of `assent/plugin` has an example. */
+/** Each public function has an example: those of every entry but `assent/core`, which only our own plugins import. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
-import * as plugin from "../../src/plugin.ts";
 import { ROOT } from "../support/process.ts";
 
-const entry = readFileSync(join(ROOT, "src/plugin.ts"), "utf8");
+const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+  exports: Record<string, string | { types: string }>;
+};
 
-/** Returns the source file of an export of the entry. */
-function sourceOf(name: string): string {
-  for (const [, names = "", file = ""] of entry.matchAll(/export \{([^}]*)\} from "\.\/([^"]+)"/g))
-    if (names.split(",").some((each) => each.trim() === name)) return readFileSync(join(ROOT, "src", file), "utf8");
-  return entry;
+/** Returns the comments of the functions that a file exports, directly or from other files. */
+function commentsIn(file: string, wanted: (name: string) => boolean = () => true): Map<string, string> {
+  const text = readFileSync(join(ROOT, file), "utf8");
+  const comments = new Map<string, string>();
+  const declared =
+    /(\/\*\*(?:(?!\*\/)[\s\S])*\*\/\n)?export (?:async )?(?:function|const) (\w+)( = (?:async )?(?:\(|<))?/g;
+  for (const [declaration, comment = "", name = "", arrow] of text.matchAll(declared))
+    if (wanted(name) && (declaration.includes("function") || arrow !== undefined)) comments.set(name, comment);
+  for (const [, names, from = ""] of text.matchAll(/^export (?:\*|\{([^}]*)\}) from "(\.[^"]+)"/gm)) {
+    const chosen = names?.split(",").map((each) => each.trim());
+    const reexported = commentsIn(
+      join(dirname(file), from),
+      (name) => wanted(name) && (chosen?.includes(name) ?? true),
+    );
+    for (const [name, comment] of reexported) comments.set(name, comment);
+  }
+  return comments;
 }
 
-for (const [name, value] of Object.entries(plugin)) {
-  if (typeof value !== "function" || /^class\b/.test(Function.prototype.toString.call(value))) continue;
-  test(`${name} has an example in its doc comment`, () => {
-    const comment = new RegExp(`(/\\*\\*(?:(?!\\*/)[\\s\\S])*\\*/)\\n(?:export )(?:async )?function ${name}\\b`).exec(
-      sourceOf(name),
-    );
-    assert.match(comment?.[1] ?? "", /@example\n \* \S/);
+for (const [entry, target] of Object.entries(exports)) {
+  if (typeof target === "string" || entry === "./core") continue;
+  const source = target.types.replace("./dist/", "").replace(/\.d\.ts$/, ".ts");
+  test(`each function of assent${entry.slice(1)} has an example in its doc comment`, () => {
+    const comments = commentsIn(source);
+    assert.ok(comments.size > 0);
+    for (const [name, comment] of comments) assert.match(comment, /@example\n \* \S/, name);
   });
 }

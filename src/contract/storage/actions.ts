@@ -7,16 +7,22 @@ import type { StoredVisibility } from "../../domain/visibility.ts";
 /** An action as recorded in the ledger, with the data for which the ledger contains only commitments. */
 export interface ActionRow extends RecordedAction {
   /**
-   * JSON of `{agent_id, context, operation, params, tool}`; `request_hash` is the digest of its canonical form. Empty,
-   * like `request_hash` and `salt`, after an erasure.
+   * JSON of `{agent_id, context, operation, params, tool}`; `request_hash` is the digest of its canonical form. After
+   * an erasure it is empty, like `request_hash` and `salt`.
    */
   request: string;
   request_hash: string;
   /** 32 random bytes, hex. The ledger holds SHA-256(salt ‖ request_hash). */
   salt: string;
-  /** Past data that its decisions read, as canonical JSON that opens the entries' commitments; null if they read none. */
+  /**
+   * Past data that the action's decisions read, as canonical JSON that matches the entries' commitments; null if there
+   * is none.
+   */
   past: string | null;
-  /** The submitted `meta`, as canonical JSON of `{meta, salt}` that opens the entry's commitment; null if there was none. */
+  /**
+   * The submitted `meta`, as canonical JSON of `{meta, salt}` that matches the entry's commitment; null if there was
+   * none.
+   */
   meta: string | null;
   /** The request as an approver changed it, as canonical JSON of a `StoredEdit`; null if no one did. */
   effective: string | null;
@@ -29,9 +35,12 @@ export interface ActionRow extends RecordedAction {
   approved_until: number | null;
   /** Time of the last duplicate request; null if there was none. Not in the ledger. */
   asked_at: number | null;
-  /** Until when each process has requests waiting for the action, as a JSON object; null for none. Not in the ledger. */
+  /**
+   * For each process, the time until which requests wait for the action, as a JSON object; null for none. Not in the
+   * ledger.
+   */
   waits: string | null;
-  /** Canonical JSON of `{error, meta, success}` once reported. */
+  /** Canonical JSON of `{error, meta, success}`; null before a result is reported. */
   result: string | null;
 }
 
@@ -56,7 +65,7 @@ export type ActionChange = Partial<
   >
 > & { status: ActionStatus; updated_at: number };
 
-/** The condition of a compare-and-set. The statement that makes the change checks all of it. */
+/** The condition of a compare-and-set. The updating statement checks all members. */
 export interface ActionGuard {
   status: ActionStatus;
   /** The row's `expires_at` must be later than this. */
@@ -106,8 +115,8 @@ export interface ActionFilter {
   visibility: StoredVisibility;
   status?: ActionStatus;
   /**
-   * With a status: pending actions with `expires_at` at or before this count as expired, whether or not they are marked
-   * so yet.
+   * With a status: pending actions with `expires_at` at or before this count as expired, even if their status does not
+   * say so yet.
    */
   as_of?: number;
   agent_id?: string;
@@ -236,14 +245,15 @@ export interface ActionWrites {
   /** Compare-and-set in one statement. Resolves to false and changes nothing if the guard does not match. */
   updateAction(id: string, guard: ActionGuard, change: ActionChange): Promise<boolean>;
   /**
-   * Clears request, request_hash and salt, and sets past, meta, questions, effective, effective_hash and result to null.
-   * Compare-and-set: resolves to false and changes nothing if the action does not exist, is pending or was erased. After the
-   * commit the store does not keep the data anywhere it could prevent; docs/erasure.md says what that means for each store.
+   * Clears request, request_hash and salt, and sets past, meta, questions, effective, effective_hash and result to
+   * null. Compare-and-set: resolves to false and changes nothing if the action does not exist, is pending or was
+   * erased. After the commit, the store must not contain the data any more, as far as the store can control that.
+   * docs/erasure.md describes this for each store.
    */
   eraseAction(id: string, at: number): Promise<boolean>;
   /**
-   * Sets one column to null, with the same promise as `eraseAction`. Compare-and-set: resolves to false and changes nothing if
-   * it is null, or if the action does not exist, is pending or was erased.
+   * Sets one column to null, with the same guarantee as `eraseAction`. Compare-and-set: resolves to false and changes
+   * nothing if it is null, or if the action does not exist, is pending or was erased.
    */
   eraseActionPart(id: string, part: ErasablePart): Promise<boolean>;
   /** Resolves to false and changes nothing if this principal already voted on the action. */

@@ -7,8 +7,8 @@ import type { StoredVisibility } from "../../domain/visibility.ts";
 export interface AnalyticsQuery {
   visibility: StoredVisibility;
   /**
-   * At least two ascending instants: the first is inclusive, the last exclusive. The segments of the series are between
-   * them.
+   * At least two ascending instants, of which the first is inclusive and the last exclusive. Each pair of neighbours
+   * delimits a segment of the series.
    */
   boundaries: readonly number[];
 }

@@ -3,7 +3,9 @@ import type { EntryRow } from "./ledger.ts";
 
 /**
  * Returns the entries unchanged. Throws StorageError "corrupt" unless they start at `from`, have no gap and, if `to` is
- * given, include every entry below `to`. Missing entries must never be skipped silently.
+ * given, include every entry below `to`.
+ * @example
+ * const rows = assertContiguous(await readRows(from, to), from, to);
  */
 export function assertContiguous<Rows extends readonly EntryRow[]>(
   rows: Rows,

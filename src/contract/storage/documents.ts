@@ -5,7 +5,7 @@ export interface DocumentRow {
   plugin: string;
   /** Unique for the plugin. */
   key: string;
-  /** JSON text. The store does not look inside. */
+  /** JSON text, which the store does not parse. */
   value: string;
   /** Increases with every write to any document, and is never reused, even after a deletion. */
   version: number;

@@ -33,7 +33,7 @@ export interface LedgerHead {
   edge: Uint8Array[];
   /** Digest of the active policy set, or null before the first activation. */
   policy_set: string | null;
-  /** Increases whenever a key or an agent changes. Caches of an older epoch are stale. */
+  /** Increases with each change of a key or an agent, among others. Caches of an older epoch are stale. */
   epoch: number;
 }
 
@@ -61,10 +61,7 @@ export interface LedgerReads {
   /** Returns the entries with `from <= seq < to`, ascending. */
   entries(from: number, to: number): Promise<EntryRow[]>;
   entryByHash(leafHash: Uint8Array): Promise<EntryRow | null>;
-  /**
-   * Returns all entries about one action, ascending. The decision can be found by the stored action's `decision_seq`
-   * alone.
-   */
+  /** Returns all entries about one action, ascending. Finds the decision through the action's `decision_seq`. */
   entriesOfAction(actionId: string): Promise<EntryRow[]>;
   /** Returns the entries of one of these types with `seq >= from`, ascending. */
   entriesOfType(type: FollowedType, from: number, limit: number): Promise<EntryRow[]>;

@@ -4,13 +4,13 @@ export interface LimitUseRow {
   policy: string;
   /** Name of the limit inside the policy. */
   limit_name: string;
-  /** Value that the limit counts by, such as the agent. */
+  /** Value of the limit's `per`, such as the agent. */
   subject: string;
   action_id: string;
   at: number;
   /** Millionths; not negative. */
   amount: number;
-  /** Time from which the use no longer counts. */
+  /** Time from which on the use no longer counts. */
   until: number;
 }
 
@@ -26,7 +26,7 @@ export interface LimitSpan {
 export interface LimitReads {
   /** Counts the uses with `at >= since` and sums their amounts, up to 2^53 - 1. */
   limitUsed(policy: string, limitName: string, subject: string, since: number): Promise<{ count: number; sum: number }>;
-  /** Like `used`, for several limits and subjects at once, in their order. */
+  /** Counts as `limitUsed`, for several limits and subjects at once. In their order. */
   limitsUsed(spans: readonly LimitSpan[]): Promise<{ count: number; sum: number }[]>;
 }
 

@@ -62,7 +62,7 @@ export const READER_METHODS = namesOf<StorageReader>({
   meta: true,
 });
 
-/** Names of the methods that a transaction has in addition to the reads. */
+/** Names of the methods of a transaction that write. */
 export const WRITER_METHODS = namesOf<StorageWrites>({
   append: true,
   putCheckpoint: true,

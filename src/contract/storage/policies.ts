@@ -6,7 +6,7 @@ export interface PolicyRow {
   managed_by: string | null;
   latest_version: number;
   active_version: number | null;
-  /** A deleted policy keeps its name and its versions, because recorded decisions refer to them. */
+  /** Time of the deletion. The policy keeps its name and its versions, because recorded decisions refer to them. */
   deleted_at: number | null;
   created_at: number;
   updated_at: number;

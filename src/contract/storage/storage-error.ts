@@ -16,7 +16,11 @@ export class StorageError extends Error {
   }
 }
 
-/** Resolves to the result of a read, or null if the stored data is corrupt. Rejects with any other error. */
+/**
+ * Resolves to the result of a read, or to null if the stored data is corrupt. Rejects with any other error.
+ * @example
+ * const action = await nullIfCorrupt(storage.action(id));
+ */
 export async function nullIfCorrupt<T>(read: Promise<T>): Promise<T | null> {
   try {
     return await read;

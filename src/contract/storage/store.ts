@@ -11,7 +11,7 @@ export interface ProcessRow {
   /** Size and root of the newest ledger state that the process has signed or read. */
   size: number;
   root: Uint8Array;
-  /** Milliseconds since its first row in this incarnation. */
+  /** Milliseconds since the process's first row in this incarnation. */
   since_ms: number;
   /** Milliseconds since its newest row. */
   age_ms: number;
@@ -42,11 +42,11 @@ export interface Storage extends StorageReader {
    */
   open(options?: { readOnly?: boolean }): Promise<void>;
   /**
-   * Counts the migrations applied to the store and those known to this version. If `applied` is larger, a newer version
-   * migrated the store.
+   * Counts the migrations applied to the store and those known to this version. If `applied` is larger than `known`, a
+   * newer version migrated the store.
    */
   schema(): Promise<{ applied: number; known: number }>;
-  /** Waits for running work. Idempotent. The same object can be opened again. */
+  /** Waits for running work and closes the store. Idempotent. The same object can be opened again. */
   close(): Promise<void>;
   /** Rejects if the store cannot accept a write now. */
   ping(): Promise<void>;
@@ -63,7 +63,7 @@ export interface Storage extends StorageReader {
    * Acquires or renews a lease for `ms` milliseconds, in one statement. Resolves to true if the lease was free,
    * expired, or already held by this holder. The store's clock decides, because the clocks of processes can be wrong.
    * All processes request a lease of one name for the same duration. If more than twice `ms` remains, the store's clock
-   * was set back, and the lease counts as expired.
+   * must have been set back, so the lease counts as expired.
    */
   lease(name: string, holder: string, ms: number): Promise<boolean>;
   /** Ends the lease if this holder has it. */
@@ -92,9 +92,9 @@ export interface Storage extends StorageReader {
   inspect?(): Promise<string[]>;
   /**
    * Removes entries after the head, and all rows written with them, in one transaction, for `assent audit --repair`.
-   * `keep` receives the rows before they are removed, can record the repair, and cancels it by rejecting. Resolves to
-   * the number of entries removed. Rejects with "corrupt" if a stored checkpoint covers them. Absent if such entries
-   * cannot occur.
+   * Calls `keep` with the rows before they are removed. `keep` can record the repair, or cancel it by rejecting.
+   * Resolves to the number of entries removed. Rejects with "corrupt" if a stored checkpoint covers them. Absent if
+   * such entries cannot occur.
    */
   cutBack?(
     keep: (rows: readonly RemovedRow[], tx: Pick<StorageTransaction, "meta" | "putMeta">) => Promise<void>,
@@ -109,9 +109,9 @@ export interface Storage extends StorageReader {
    */
   watch?(changed: (size?: number) => void): Promise<() => Promise<void>>;
   /**
-   * Calls `check` with a reader on each new connection before its first use. If `check` rejects, the connection is closed
-   * and the waiting operation rejects with the same error. This matters because a new connection can reach another
-   * server that lacks entries this process has read. Absent if the store has no server.
+   * Calls `check` with a reader on each new connection before its first use. If `check` rejects, the connection is
+   * closed and the waiting operation rejects with the same error. The check is needed because a new connection can
+   * reach another server, which might lack entries that this process has read. Absent if the store has no server.
    */
   onConnection?(check: (reader: StorageReader) => Promise<void>): void;
 }

@@ -9,7 +9,7 @@ import type { LimitReads, LimitWrites } from "./limits.ts";
 import type { PastActionReads, PastActionWrites } from "./past-actions.ts";
 import type { PolicyReads, PolicyWrites } from "./policies.ts";
 
-/** Reads. Outside a transaction they return only committed state; inside one also its own writes. */
+/** Reads. Outside a transaction they return only committed state; inside one they also return its own writes. */
 export interface StorageReader
   extends
     LedgerReads,
@@ -21,7 +21,7 @@ export interface StorageReader
     LimitReads,
     PastActionReads,
     DocumentReads {
-  /** Stores facts about the store itself (the log's origin, its key). */
+  /** Returns a fact about the store itself, such as the log's origin. */
   meta(name: string): Promise<string | null>;
 }
 
@@ -39,8 +39,8 @@ export interface StorageWrites
 }
 
 /**
- * The writes of one transaction. Others see none of them before `write` resolves. If a method rejects, the transaction
- * is lost: every later method rejects too, and `write` rolls back and rejects, even if `work` ignores the error. After
- * `work` has ended every method rejects.
+ * The writes of one transaction. They become visible to others when `write` resolves. If a method rejects, every later
+ * method rejects too, and `write` rolls back and rejects, even if `work` ignores the error. After `work` has ended
+ * every method rejects.
  */
 export interface StorageTransaction extends StorageReader, StorageWrites {}

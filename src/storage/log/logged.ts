@@ -1,6 +1,6 @@
 /**
- * Implements the storage contract without an SQL database: all state is in memory, and each transaction is appended to a log
- * before anyone sees its changes. The log only has to provide the methods of `StorageLog`.
+ * Implements the storage contract without an SQL database: all state is in memory, and each transaction is appended to
+ * a log before its changes become visible. The log only has to provide the methods of `StorageLog`.
  */
 import {
   StorageError,
@@ -31,15 +31,16 @@ export interface StorageLog {
    */
   open(options: { readOnly: boolean }): Promise<Iterable<LoggedChange>>;
   /**
-   * Appends one transaction atomically, and resolves when it is durable. After a rejection either nothing was appended, or
-   * the log rejects everything until it is opened again. Without changes, checks that the log can be written.
+   * Appends one transaction atomically, and resolves when it is durable. After a rejection, either nothing was
+   * appended, or the log rejects all calls until it is opened again. Without changes, checks whether the log can be
+   * written.
    */
   append(changes: readonly LoggedChange[]): Promise<void>;
   /** Releases the lock. */
   close(): Promise<void>;
 }
 
-/** Members that rows written by earlier versions lack. */
+/** Defaults of members that are missing in rows of earlier versions. */
 const ABSENT: { [Name in keyof Rows]?: Partial<Rows[Name]> } = {
   actions: {
     past: null,
@@ -53,6 +54,11 @@ const ABSENT: { [Name in keyof Rows]?: Partial<Rows[Name]> } = {
   },
 };
 
+/**
+ * Creates a storage that keeps all state in memory and every change in `log`.
+ * @example
+ * const storage = createLoggedStorage(journal("./assent.jsonl"));
+ */
 export function createLoggedStorage(log: StorageLog): Storage {
   const store = new LoggedStore(log);
   const reads = asynchronous(createReads(store.disk), async (method) => {
@@ -77,7 +83,7 @@ export function createLoggedStorage(log: StorageLog): Storage {
   };
 }
 
-/** The committed rows, and the log that stores them. Writes run one at a time; reads do not wait. */
+/** The committed rows, and the log that stores them. Writes run one at a time. Reads do not wait. */
 class LoggedStore {
   readonly disk = emptyDisk();
   private readonly log: StorageLog;
@@ -193,14 +199,14 @@ class LoggedStore {
     const changes = TABLE_NAMES.flatMap((table) =>
       [...pending[table].changes()].map(([key, row]) => ({ table, key, row })),
     );
-    // Append to the log first, so that no one reads a change that a crash could undo.
+    // Append to the log first, so that no reader sees a change that a crash could undo.
     if (changes.length > 0) await orStorageError(this.log.append(changes));
     for (const name of TABLE_NAMES) pending[name].commit();
     return result;
   }
 }
 
-/** Runs the work of a transaction. Rejects if a statement failed, even if the work ignored its error. */
+/** Runs the work of a transaction. Rejects if a statement failed, even if the work ignored that error. */
 async function runStatements<T>(pending: Pending, work: (tx: StorageTransaction) => Promise<T>): Promise<T> {
   let isOver = false;
   let failure: unknown = null;

@@ -1,4 +1,4 @@
-/** Tables of rows by key, and a transaction's view of them, whose changes become permanent at its commit. */
+/** Tables of rows by key, and a transaction's view of them, whose changes become visible at its commit. */
 
 export interface Table<Row> {
   get(key: string): Row | undefined;
@@ -80,7 +80,7 @@ export function selectRows<Row>(
   return [...table.values()].filter(test).sort(order);
 }
 
-/** Returns a key that is unambiguous for any parts. */
+/** Returns a key that is unique for each list of parts. */
 export function compositeKey(...parts: (string | number)[]): string {
   return JSON.stringify(parts);
 }

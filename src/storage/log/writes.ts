@@ -21,7 +21,7 @@ import { documentWrites } from "./document-table.ts";
 import { SINGLE_ROW_KEY, type Methods, type Tables } from "./row-types.ts";
 import { copyRow, compositeKey, type Table } from "./tables.ts";
 
-/** Returns the change without undefined members, because these change nothing. */
+/** Returns the change without undefined members, which have no effect. */
 function given<T extends object>(change: T): Partial<T> {
   return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as Partial<T>;
 }

@@ -7,7 +7,9 @@ import { actionRow, T0, type Case } from "./rows.ts";
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-/** Returns the same pseudo-random numbers each time (linear congruential generator, Numerical Recipes). */
+/**
+ * Returns a generator of the same pseudo-random numbers each time (linear congruential generator, Numerical Recipes).
+ */
 function numbers(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -62,7 +64,7 @@ const QUERIES: AnalyticsQuery["boundaries"][] = [
   // Half-hour zones, and a day of 23 hours.
   Array.from({ length: 4 }, (_, i) => T0 - HOUR / 2 + i * DAY),
   [T0 + 5 * HOUR, T0 + 28 * HOUR, T0 + 52 * HOUR],
-  // Hours of a zone whose offset has 45 minutes, which match no UTC hour.
+  // Hours of a zone with an offset of 45 minutes, which match no UTC hour.
   Array.from({ length: 40 }, (_, i) => T0 + (i + 0.75) * HOUR),
   [T0 + HOUR / 4 - 1, T0 + HOUR / 2, T0 + HOUR + 1, T0 + 25.25 * HOUR],
   Array.from({ length: 49 }, (_, i) => T0 + i * HOUR),

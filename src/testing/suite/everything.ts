@@ -1,4 +1,4 @@
-/** Writes one row of every kind, and reads through every method. */
+/** Writes a row of every kind, and reads with every method. */
 import type { StorageReader, StorageTransaction } from "../../contract/storage.ts";
 import { EMPTY_ROOT } from "../../domain/merkle.ts";
 import {
@@ -21,7 +21,7 @@ import {
   readBareHead,
 } from "./rows.ts";
 
-/** Writes one row of every kind, through every method that inserts. */
+/** Writes a row of every kind, with every method that inserts. */
 export async function writeEverything(tx: StorageTransaction): Promise<void> {
   await appendEntries(tx, 1, { type: "api_key", action_id: null });
   await appendEntries(tx, 1);
@@ -49,7 +49,7 @@ export async function writeEverything(tx: StorageTransaction): Promise<void> {
   await tx.putMeta("origin", "example.com/log");
 }
 
-/** Results of every read of the contract. A missing method does not compile. */
+/** Results of all reads of the contract. A missing method is a compile error. */
 type Everything = Record<keyof StorageReader, unknown>;
 
 const ALL = { visibility: { all: true } } as const;

@@ -56,7 +56,7 @@ export function limitCases(test: Case): void {
       count: 2,
       sum: Number.MAX_SAFE_INTEGER,
     });
-    // The sum does not overflow 64 bits either.
+    // The sum must not overflow 64 bits either.
     await storage.write(async (tx) => {
       for (let n = 3; n <= 1100; n++) await tx.insertLimitUse(limitUseRow(n, { amount: Number.MAX_SAFE_INTEGER }));
     });
@@ -95,7 +95,7 @@ export function limitCases(test: Case): void {
     storage,
     reopen,
   }) => {
-    // What the store must contain at each step.
+    // Expected content of the store at each step.
     let uses: LimitUseRow[] = [];
     const spans = (): LimitSpan[] =>
       [0, 1, 40, 41, 400, 777, 1499, 2100, 9000].flatMap((since) =>
@@ -133,7 +133,7 @@ export function limitCases(test: Case): void {
       });
       await check(storage, `behind ${first}`);
     };
-    // Three uses in each millisecond, then more in one millisecond than a total covers.
+    // Three uses in each millisecond, and then more uses in one millisecond than a total covers.
     for (let n = 0; n < 4500; n += 750) await add(n, 750, (each) => Math.floor(each / 3));
     await add(5000, 700, () => 1700);
     // A clock that was set back.

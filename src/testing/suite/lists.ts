@@ -32,7 +32,7 @@ const OPTIONS: { [Name in keyof ActionFilter]?: NonNullable<ActionFilter[Name]> 
   before_seq: 37,
 };
 
-/** A second, independent implementation of the filter. */
+/** Applies the filter. A second implementation, independent of the storage. */
 function expected(filter: ActionFilter): ActionRow[] {
   const seen = filter.visibility;
   return ROWS.filter(

@@ -1,4 +1,6 @@
-/** Cases for a second process on the same store: an exclusive store rejects it, others take turns. */
+/**
+ * Cases for a second process on the same store: an exclusive store rejects the process, and others run one at a time.
+ */
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError, type Storage } from "../../contract/storage.ts";
@@ -32,7 +34,7 @@ export function processCases(test: Case): void {
     const other = await another();
     await other.open();
     await storage.write((tx) => tx.putMeta("n", "0"));
-    /** Under the lock of the head, values that were read do not change before they are written. */
+    /** Under the lock of the head, values cannot change between reading and writing them. */
     const add = async (one: Storage): Promise<number> => {
       try {
         await one.write(async (tx) => {
@@ -43,7 +45,7 @@ export function processCases(test: Case): void {
         });
         return 1;
       } catch (error) {
-        // A store need not wait for another process. Otherwise it must fail with "locked" and without an effect.
+        // A store need not wait for another process, but must then fail with "locked" and without an effect.
         if (!isLocked(error)) throw error;
         return 0;
       }
@@ -68,7 +70,7 @@ export function processCases(test: Case): void {
     if (storage.exclusive) return;
     const other = await another();
     await other.open();
-    // A store need not wait for another process. Otherwise it must fail with "locked".
+    // A store need not wait for another process, but must then fail with "locked".
     const ask = (one: Storage, holder: string): Promise<boolean> =>
       one.lease("job", holder, 60_000).catch((error: unknown) => {
         if (!isLocked(error)) throw error;

@@ -20,14 +20,14 @@ import type {
 } from "../../contract/storage.ts";
 import { hashLeaf } from "../../domain/merkle.ts";
 
-/** 2026-01-01T00:00:00Z, from which the times of rows are counted. */
+/** 2026-01-01T00:00:00Z, to which the times of rows are relative. */
 export const T0 = 1_767_225_600_000;
 
 interface Fixture {
   storage: Storage;
   /** Closes the store and opens it again from its disk. */
   reopen(): Promise<Storage>;
-  /** Creates an object for the same store, as another process would; not open. */
+  /** Creates an unopened object for the same store, as another process would. */
   another(): Promise<Storage>;
 }
 
@@ -59,7 +59,7 @@ export function entryRow(seq: number, over: Partial<EntryRow> = {}): EntryRow {
   };
 }
 
-/** Returns a head. Its root is not that of the tree, because the suite tests only what a storage stores. */
+/** Returns a head. Its root is not that of the tree, because the suite only tests what a storage stores. */
 export function headRow(size: number, over: Partial<LedgerHead> = {}): LedgerHead {
   return {
     size,
@@ -321,7 +321,7 @@ export function pastActionRow(n: number, over: Partial<PastActionRef> = {}): Pas
   return { ...history, action_id: `action-${n}`, at: T0 + n, until: T0 + n + 100, ...over };
 }
 
-/** Reads the head without members that only this storage has. */
+/** Reads the head without the members that only this storage has. */
 export async function readBareHead(reader: Pick<StorageReader, "head">): Promise<LedgerHead> {
   const { server: _server, ...head } = await reader.head();
   return head;

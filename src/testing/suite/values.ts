@@ -1,4 +1,4 @@
-/** Cases for values, which must be read as they were written or be refused. */
+/** Cases for values, which must either be returned unchanged or be refused. */
 import assert from "node:assert/strict";
 import { StorageError } from "../../contract/storage.ts";
 import { actionRow, agentRow, approvalRow, deliveryRow, idempotencyRow, limitUseRow, type Case } from "./rows.ts";
@@ -74,7 +74,7 @@ export function valueCases(test: Case): void {
   });
 
   test("what rows are found by may be as long as the service lets it be", async ({ storage, reopen }) => {
-    // Characters of three bytes each, which compress badly.
+    // Returns a text of characters with three bytes each, which compress badly.
     const long = (length: number): string =>
       String.fromCodePoint(...Array.from({ length }, (_, i) => 0x4e00 + ((i * 7919) % 20_000)));
     const plain = (length: number): string =>
