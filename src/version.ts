@@ -10,5 +10,5 @@ function read(path: string): string | null {
   }
 }
 
-/** As package.json has it, which is one folder further up from the built code. */
+/** The version in package.json, which is one folder further up for the built code. */
 export const VERSION: string = read("../package.json") ?? read("../../package.json") ?? "unknown";

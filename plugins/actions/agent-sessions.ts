@@ -1,6 +1,7 @@
 /**
- * Sessions of agents: a token that the service issues, and that submissions carry in the header `Assent-Session`. Policies
- * keep a history per session, and an agent that could choose its session could leave its past behind.
+ * Sessions of agents: a token that the service issues, and that submissions carry in the header `Assent-Session`.
+ * Policies keep a history per session. The service issues the tokens, because an agent that chose its own session could
+ * escape its history.
  */
 import { randomBytes } from "node:crypto";
 import { type Static, Type } from "@sinclair/typebox";
@@ -59,8 +60,8 @@ const SessionRecord = Type.Object(
 );
 
 /**
- * Returns the session that a request carries; null if it has none. Throws INVALID_SESSION_TOKEN. The pages of a signed-in
- * user send the header with each request for another purpose, and have no session token.
+ * Returns the session that a request carries; null if it has none. Throws INVALID_SESSION_TOKEN. Ignores the header of
+ * a signed-in user: pages send it with every change as protection against CSRF, without a token.
  */
 export function readSession(host: CoreHost, headers: Headers, credential: Credential): SessionFact | null {
   const token = headers.get(SESSION_HEADER);

@@ -30,7 +30,7 @@ export function countedVotes(host: CoreHost, approvals: readonly RecordedApprova
   return approvals.map((vote) => ({ ...vote, principals: principalsOf(host, vote, vote.on_behalf_of) }));
 }
 
-/** Returns the principals that share a vote. @param delegator principal of the user in whose place it is given */
+/** Returns the principals that share a vote. @param delegator principal of the user in whose place the vote is cast */
 export function principalsOf(
   host: CoreHost,
   vote: Pick<Actor, "principal" | "key_id">,
@@ -49,7 +49,7 @@ export interface Approver {
   groups: readonly string[];
 }
 
-/** When a vote is given: a ledger transaction, or reads of one moment. */
+/** The moment at which a vote is cast: a ledger transaction, or reads of one moment. */
 export type Moment = Pick<LedgerTransaction, "now" | "users">;
 
 /**
@@ -85,8 +85,9 @@ function rotasOf(host: CoreHost, { principal, key_id }: Approver, at: number): s
 }
 
 /**
- * False if the requester is unknown, because the submitting key has no owner. The requester is in the groups of the key's
- * owner, of the people who made the key, and of users who have or had such a name.
+ * Whether the requester is in none of the groups. The groups of the requester are those of the key's owner, of the
+ * people who made the key, and of users who have or had such a name. False if the submitting key has no owner, because
+ * the requester is then unknown.
  */
 function isIndependent(host: CoreHost, row: SubmittedAction, groups: readonly string[], { users }: Moment): boolean {
   const owner = row.submitted_owner;
@@ -104,9 +105,9 @@ function isIndependent(host: CoreHost, row: SubmittedAction, groups: readonly st
 }
 
 /**
- * Throws SELF_APPROVAL unless the voter is someone else, or the person behind the agent who signs the vote with a passkey
- * where every rule has the mode `self_confirm`. The agent's own key never can. Throws VOTE_SIGNATURE_REQUIRED if a rule
- * requires a signature and there is none.
+ * Throws SELF_APPROVAL unless the voter is someone else, or the person behind the agent who signs the vote with a
+ * passkey where every rule has the mode `self_confirm`. The agent's own key can never approve. Throws
+ * VOTE_SIGNATURE_REQUIRED if a rule requires a signature and there is none.
  * @param gesture the verified signature of this vote
  */
 export function assertMayConfirm(
@@ -154,13 +155,15 @@ export function findIneligibility(
   return { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", detail), groups };
 }
 
-/** Why a vote would not count, and the groups whose vote would. */
+/** The reason why a vote would not count, and the groups whose votes would count. */
 export interface Ineligibility {
   refusal: Refusal;
   groups: (string | null)[];
 }
 
-/** Returns the number of plans in which the vote counts after the earlier votes. A break-glass vote counts in all. */
+/**
+ * Returns the number of plans in which the vote counts after the earlier votes. A break-glass vote counts in all plans.
+ */
 export function countPlans(
   { approvers, since }: ApprovalRequirement,
   votes: readonly CountedVote[],

@@ -31,7 +31,8 @@ export function askQuestion(host: CoreHost, credential: Credential, id: string, 
     const who = await confirmWithScope(tx, credential, "approvals:decide");
     const row = await pendingAction(host, tx, id, who);
     const self = selfApprovalRelation(host, row, who);
-    // The person behind the agent may ask it, but the agent's own keys may not use up the questions.
+    // The person behind the agent can ask questions. The agent's own keys cannot, because they could use up the maximum
+    // number of questions.
     if (self === "same_key" || self === "same_agent") assertNotSelf(self);
     const questions = decodeQuestions(row.questions);
     const isOpen = (one: StoredQuestion): boolean =>

@@ -1,4 +1,4 @@
-/** The review of an emergency approval: closed by another person, with a comment. */
+/** Closes the review of an emergency approval: by another person, with a comment. */
 import {
   type BreakGlassUse,
   canSee,
@@ -12,8 +12,8 @@ import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import { selfApprovalRelation } from "./self-approval.ts";
 
 /**
- * Closes the review. Throws REVIEWER_NOT_ELIGIBLE for the person who broke the glass, for the person behind the agent, with
- * any of their keys, and for a key without an owner who is a user.
+ * Closes the review. Throws REVIEWER_NOT_ELIGIBLE for the person who broke the glass and for the person behind the
+ * agent (in a session or with any of their keys), and for a key whose owner is not a user.
  */
 export function reviewBreakGlass(
   host: CoreHost,
@@ -60,7 +60,7 @@ export function reviewBreakGlass(
 }
 
 /** Returns the use if the credential may see its action. Throws BREAK_GLASS_NOT_FOUND. */
-export function visibleUse(use: BreakGlassUse | undefined, id: string, credential: Credential): BreakGlassUse {
+function visibleUse(use: BreakGlassUse | undefined, id: string, credential: Credential): BreakGlassUse {
   if (use === undefined || !maySeeUse(use, credential)) throw notFound(id);
   return use;
 }

@@ -35,9 +35,12 @@ const UseRecord = Type.Object(
     operation: Type.String(),
     approver: text("Principal of the person who approved alone."),
     reason: text("Why it could not wait."),
-    used_at: time("When."),
+    used_at: time("Time of the approval."),
     review: orNull(
-      Type.Object({ reviewer: text("Principal."), comment: Type.String(), reviewed_at: time("When.") }, closed),
+      Type.Object(
+        { reviewer: text("Principal."), comment: Type.String(), reviewed_at: time("Time of the review.") },
+        closed,
+      ),
     ),
   },
   { title: "BreakGlassApproval", ...closed },

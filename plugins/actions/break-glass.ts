@@ -20,8 +20,9 @@ export function assertBreakGlassForm({ approve, reason = "", grant, break_glass 
 
 /**
  * Throws unless the voter may approve this action alone: a signed-in user with the scope, who sees the action without a
- * delegation and is not behind the agent. No key can, because a coding agent can read the files of its person. No link can,
- * because whoever receives or forwards the message holds it, and it names a recipient of the configuration who has no role.
+ * delegation and is not behind the agent. Keys cannot be used, because a coding agent can read the key files of its
+ * user. Links cannot be used, because everyone who gets the message has the link, and its recipient is a name in the
+ * configuration without a role.
  */
 export function assertMayBreakGlass(who: Credential | null, row: ActionRow, { self, session }: Voter): void {
   if (self !== null)

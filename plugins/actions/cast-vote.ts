@@ -204,14 +204,14 @@ const standingVoter = ({ actor: { principal, key_id }, groups, session, self }: 
 interface VoteOutcome extends Pick<Standing, "groups" | "independent" | "delegation"> {
   /** The action before the vote. */
   row: ActionRow;
-  /** What the policies require now if that is more than before; null if it is not. */
+  /** What the policies require now, if they require more than before; else null. */
   stricter: { redecision: Redecision; requirement: VerifiedHistory["requirement"] } | null;
   /** Digest of the questions so far. */
   questions: string | null;
   status: "pending_approval" | "approved" | "denied";
   /** Number of different people who have approved, including this one. */
   approvals: number;
-  /** How long the action can start. Milliseconds. */
+  /** Time within which the approved action can start. Milliseconds. */
   validForMs: number;
   /** How long a rejection denies duplicate requests. Milliseconds; 0 if it denies none. */
   holdMs: number;
@@ -259,7 +259,7 @@ async function countApproval(
   const earlier = countedVotes(host, history.approvals);
   const terms = { self: self !== null, signed: gesture !== null, break_glass, at: tx.now };
   const recorded = history.requirement?.approvers ?? [];
-  // Nobody votes twice, also in the place of someone else.
+  // No one can vote twice, even if one of the votes is in the place of someone else.
   const before = exceptEditor(host, history, findStandings(host, row, standingVoter(voter), recorded, tx));
   assertNewPerson(earlier, before);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
@@ -267,10 +267,10 @@ async function countApproval(
   const approvers = combinedPlans(history.requirement, redecision);
   const isStricter = !samePlans(approvers, recorded);
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
-  // The current policies might not allow a self-confirmation that the policies of the decision allowed.
+  // The policies of the decision might have allowed a self-confirmation that the current policies do not allow.
   assertMayConfirm({ self, gesture }, approvers);
   const now = exceptEditor(host, history, findStandings(host, row, standingVoter(voter), approvers, tx));
-  // An emergency approval is the approver's own.
+  // An emergency approval never uses a delegation.
   const standings = break_glass ? now.standings.filter(({ delegation }) => delegation === null) : now.standings;
   const chosen = chooseStanding(requirement, earlier, { ...now, standings }, terms);
   if ("refusal" in chosen) throw chosen.refusal;
@@ -294,7 +294,10 @@ function approvalPeriodMs(terms: readonly Decision["approval"][]): number {
   return Math.min(...terms.filter((each) => each !== null).map(approvalValidityMs));
 }
 
-/** The largest grant that the approver can give: null if others must approve, too, or if the vote uses a delegation. */
+/**
+ * Returns the largest grant that the approver can give. Null if another approver is required in addition, or if the
+ * vote uses a delegation.
+ */
 function largestGrant(
   approval: Decision["approval"],
   { standing, vote }: { standing: Standing; vote: CountedVote },
@@ -305,7 +308,7 @@ function largestGrant(
   return isEnough ? (approval.grants ?? null) : null;
 }
 
-/** Records the vote. Returns its row. @param ids of what the vote may create */
+/** Records the vote. Returns its row. @param ids ids for the grant and the break-glass use that the vote may create */
 export async function recordVote(
   tx: LedgerTransaction,
   prepared: PreparedVote,
@@ -378,7 +381,8 @@ export async function recordVote(
     },
   );
   if (status === "denied") await releaseUses(tx, row);
-  // Both were checked before under the same lock. If a statement fails anyway, roll the whole job back.
+  // The conditions of both statements were checked earlier under the same lock. If a statement fails anyway, roll the
+  // whole job back.
   if (!inserted || !moved) throw new Error(`the vote on ${id} lost a race that the ledger's lock excludes`);
   return vote;
 }
@@ -472,7 +476,10 @@ async function expirePending(tx: LedgerTransaction, row: ActionRow): Promise<Act
   return rereadAction(tx, row.id);
 }
 
-/** Expires an approved action. It keeps counting against limits, because a tool that verifies permits itself may have run it. */
+/**
+ * Expires an approved action. The action keeps counting against limits, because a tool that verifies permits itself may
+ * have run it.
+ */
 async function expireUnstartedAction(tx: LedgerTransaction, row: ActionRow): Promise<void> {
   await recordExpiry(tx, row);
   const moved = await tx.updateAction(row.id, { status: "approved" }, { status: "expired", updated_at: tx.now });

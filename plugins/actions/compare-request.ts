@@ -15,7 +15,7 @@ import type { ActionRecord } from "./schemas.ts";
 /** Members of an action's record that compare it with earlier actions. */
 export type ComparedMember = "compared_with" | "unusual" | "differs_from" | "earlier_votes";
 
-/** No further actions are read once their requests have this size. Bytes. */
+/** Reading stops once the requests have this size in total. Bytes. */
 const MAX_BYTES = 4 * 1024 * 1024;
 const PAGE = 50;
 /** Maximum earlier similar actions whose votes are read, and maximum votes returned. */
@@ -46,8 +46,8 @@ export async function compareRequest(
 }
 
 /**
- * Reads by the index over agent and sequence number, newest first. Filters afterwards, because a search for visible
- * actions would read without a bound.
+ * Reads by the index over agent and sequence number, newest first. Filters the rows afterwards, because a query for
+ * visible actions only could read without a bound.
  */
 async function readEarlier(
   { storage }: CoreHost,

@@ -4,7 +4,7 @@ import { closed, text, time } from "../../src/core.ts";
 import type { Plugin } from "../../src/plugin.ts";
 
 /** Why a credential ended. */
-export const CREDENTIAL_ENDS = ["result", "expired", "stopped", "access_lost", "not_started"] as const;
+const CREDENTIAL_ENDS = ["result", "expired", "stopped", "access_lost", "not_started"] as const;
 export type CredentialEnd = (typeof CREDENTIAL_ENDS)[number];
 
 const ISSUED = {

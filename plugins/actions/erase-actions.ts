@@ -23,9 +23,12 @@ const PAGE = 50;
 /** Limits of one HTTP request. The response says where the next one continues. */
 const MAX_SCANNED = 5000;
 const MAX_MS = 5000;
-/** Bytes that one transaction searches for each person under a legal hold, because the ledger's lock is held meanwhile. */
+/**
+ * Maximum bytes that one transaction searches for each person under a legal hold, because the transaction holds the
+ * ledger's lock.
+ */
 const MAX_BYTES_PER_TRANSACTION = 1_000_000;
-/** Length of a request, in characters, that takes at least a millisecond to search. */
+/** Length in characters from which on the search of a request takes at least a millisecond. */
 const LARGE = 50_000;
 
 type ErasureCause = Pick<ErasureEntry, "cause" | "reason" | "by">;
@@ -65,8 +68,8 @@ export function addErasures(total: ErasureResult, { erased, altered, held, holds
 }
 
 /**
- * Finds the actions that can be erased. Leaves out open, unknown, erased, altered and held ones. The holds are those of the
- * ledger under its lock, so a hold that was placed meanwhile, in any process, prevents the erasure.
+ * Finds the actions that can be erased. Leaves out open, unknown, erased, altered and held ones. Reads the holds under
+ * the ledger's lock, so that a hold that any process placed meanwhile prevents the erasure.
  */
 async function findErasable(
   host: CoreHost,
@@ -76,7 +79,7 @@ async function findErasable(
   const erasable: ActionRow[] = [];
   const result: ErasureResult = { erased: 0, altered: 0, held: 0, holds: [] };
   const findHold = await createHoldFinder(host, tx.legalHolds, host.documents.within(tx));
-  // Verify all before the first write, so that one altered action does not roll back the others.
+  // Verify all actions before the first write, so that one altered action does not roll back the others.
   for (const id of ids) {
     const row = await tx.action(id);
     if (row === null || row.erased_at !== null || findErasureBlocker(row, tx.now) !== null) continue;
@@ -112,7 +115,7 @@ export async function eraseActions(
   return { ...result, erased: erasable.length };
 }
 
-/** Erases one part of the actions in one transaction, and keeps their requests. */
+/** Erases some parts of the actions (such as the results) in one transaction, and retains their requests. */
 export async function eraseParts(
   host: CoreHost,
   tx: LedgerTransaction,
@@ -148,14 +151,14 @@ export function eraseAction(host: CoreHost, credential: Credential, id: string, 
 }
 
 interface ErasureRequest {
-  /** Why the actions are erased. Null: count them only. */
+  /** The reason of the erasure. If null, the actions are only counted. */
   reason: string | null;
-  /** Only actions created before this time, in milliseconds since the epoch. */
+  /** Restricts the erasure to actions created before this time. Milliseconds since the epoch. */
   until: number | null;
   agent_id: string | null;
   matchesContent: ContentFilter | null;
   cause: "asked" | "subject";
-  /** Cursor: only actions with a smaller sequence number. */
+  /** Cursor: restricts the erasure to actions with a smaller sequence number. */
   before: number | null;
 }
 

@@ -35,7 +35,8 @@ export async function startAction(
     try {
       started = await decideWith(issued);
     } catch (error) {
-      // The start may have been recorded although its commit failed; its caller then repeats it, and gets a new credential.
+      // The commit may have failed after the start was recorded. The caller then repeats the start, and gets a new
+      // credential.
       await discardCredential(host, issued, issued.credential.revocation);
       throw error;
     }

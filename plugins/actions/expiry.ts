@@ -19,9 +19,9 @@ const MIN_INTERVAL = 1_000;
 
 export interface Expiry {
   start(): Promise<void>;
-  /** Schedules a sweep at `at`, in milliseconds since the epoch. */
+  /** Schedules a sweep at the time `at`. Milliseconds since the epoch. */
   plan(at: number): void;
-  /** Call when a read finds an overdue action: schedules a sweep soon, without delaying the read. */
+  /** Schedules a sweep soon, without delaying the read. Called when a read finds an overdue action. */
   notice(): void;
   stop(): Promise<void>;
 }
@@ -42,7 +42,9 @@ export function createExpiry(host: CoreHost): Expiry {
     await sweepStarts();
   }
 
-  /** Erased and altered actions keep their status; remembering the position skips them in later sweeps of this process. */
+  /**
+   * Erased and altered actions keep their status. The remembered position lets later sweeps of this process skip them.
+   */
   async function sweepStarts(): Promise<void> {
     for (;;) {
       const [next] = await host.storage.approvedActions(position, 1);
@@ -86,7 +88,7 @@ export function createExpiry(host: CoreHost): Expiry {
   return {
     plan: schedule,
     notice() {
-      // The absolute difference, so that a clock that was set back does not block sweeps.
+      // Use the absolute difference, so that a clock that was set back does not block sweeps.
       if (Math.abs(host.clock() - lastSweepAt) >= MIN_INTERVAL) schedule(host.clock());
     },
     async start() {

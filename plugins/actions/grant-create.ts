@@ -66,7 +66,7 @@ export function readGrantTerms(
 /**
  * Creates a grant for later actions of the same kind, together with the vote that approves this one.
  * @param largest caps of the rules that require this approval; null if they allow no grants, or require more approvers
- * @param passkey credential id of the passkey that signed the vote, and the terms with it; null if none did
+ * @param passkey credential id of the passkey that signed the vote, and the terms with it; null if no passkey signed it
  */
 export function recordGrantWithVote(
   tx: LedgerTransaction,
@@ -182,8 +182,8 @@ function invalidTerms(pointer: string, detail: string): Refusal {
 }
 
 /**
- * Throws SELF_APPROVAL if a live key of the agent is the caller's own. Each use is checked against the key that submits
- * it; this only reports it early.
+ * Throws SELF_APPROVAL if a live key of the agent is the caller's own. This only reports the error early, because each
+ * use is checked against the key that submits it.
  */
 async function assertNotOwnAgent(host: CoreHost, who: Credential, target: GrantTarget): Promise<void> {
   const { agent_id, tool, operation } = target;

@@ -1,4 +1,4 @@
-/** Ends grants: each end is an entry, in the transaction of what caused it. */
+/** Ends grants. Each end is an entry in the transaction of its cause. */
 import {
   type Actor,
   buildGrantEndEntry,
@@ -13,20 +13,20 @@ import type { ActionRow } from "../../src/storage/index.ts";
 type Tx = Pick<LedgerTransaction, "record" | "bumpEpoch" | "now" | "grants" | "stops">;
 type End = Pick<GrantEntry, "cause" | "related_action" | "comment"> & { by: Actor };
 
-/** Ends the grants for the agent, tool and operation of an action that somebody rejected. */
+/** Ends the grants for the agent, tool and operation of a rejected action. */
 export function endGrantsOnRejection(tx: Tx, row: GrantTarget & Pick<ActionRow, "id">, by: Actor): void {
   for (const grant of findOpenGrants(tx.grants, row, tx.stops, tx.now))
     endGrant(tx, grant, { cause: "rejection", related_action: row.id, comment: null, by });
 }
 
-/** Ends the grant that covered an action whose result is a failure, if the grant says so. */
+/** Ends the grant that covered an action whose result is a failure, if the grant has `ends_on_failure`. */
 export function endGrantOnFailure(tx: Tx, { id, grant_id }: Pick<ActionRow, "id" | "grant_id">, by: Actor): void {
   const grant = tx.grants.all.get(grant_id ?? "");
   if (grant === undefined || !grant.ends_on_failure || grant.ended !== null) return;
   endGrant(tx, grant, { cause: "failure", related_action: id, comment: null, by });
 }
 
-/** Records the end of a grant that has no recorded end. It holds in every process from the commit on. */
+/** Records the end of a grant that has no recorded end. Every process applies it from the commit on. */
 export function endGrant(tx: Tx, grant: Grant, end: End): void {
   tx.record(buildGrantEndEntry(grant, end, tx.now));
   tx.bumpEpoch();

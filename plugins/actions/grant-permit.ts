@@ -35,8 +35,8 @@ import { assertNotErased, rereadAction, visibleAction } from "./visible-action.t
 const MAX_PERMITS = 100;
 
 /**
- * Maximum characters of the past data that decisions on an action read, from which on no further permit is issued. Each
- * permit can add to them.
+ * Maximum characters of the past data that the decisions on an action have read. Above it, no further permit is issued,
+ * because each permit can add to this data.
  */
 const MAX_PAST = 1_048_576;
 
@@ -134,8 +134,8 @@ async function issuePermit(host: CoreHost, row: ActionRow, grant: Omit<PermitTer
 }
 
 /**
- * Returns what the permit is about. Null if the request was erased or does not match its hash, because parameters that were
- * altered in the store must not be signed.
+ * Returns the claims about the action that the permit contains. Null if the request was erased or does not match its
+ * hash, because parameters that were altered in the store must not be signed.
  */
 function subjectOf(host: CoreHost, row: ActionRow): PermitSubject | null {
   const request = effectiveRequest(row);

@@ -103,7 +103,7 @@ export const GrantRecord = Type.Object(
         { ...closed, description: "Null from one day after `until` on. `GET /v1/actions?grant_id=…` lists the uses." },
       ),
     ),
-    until: time("End of its time."),
+    until: time("When the grant expires."),
     ends_on_failure: Type.Boolean(),
     signed: Type.Boolean({
       description:
@@ -111,19 +111,19 @@ export const GrantRecord = Type.Object(
     }),
     granted_by: text("Principal."),
     granted_at: time("When it was granted."),
-    granted_with: orNull(text("The action that was approved together with it.")),
+    granted_with: orNull(text("The action that was approved together with the grant.")),
     comment: orNull(text("Comment of the grantor.")),
     ended: orNull(
       Type.Object(
         {
           cause: Type.Union(
             (["revoked", "rejection", "flag", "failure", "stop", "time"] as const).map((cause) => Type.Literal(cause)),
-            { description: "rejection: of an action of the same agent, tool and operation." },
+            { description: "rejection: someone rejected an action of the same agent, tool and operation." },
           ),
           at: time("When the grant ended."),
-          by: orNull(text("Principal; null for the end of its time.")),
+          by: orNull(text("Principal; null if the time is over.")),
           action_id: orNull(text("The action that was rejected or flagged, or that failed.")),
-          comment: orNull(text("What was written.")),
+          comment: orNull(text("Comment of the person who ended it.")),
         },
         closed,
       ),

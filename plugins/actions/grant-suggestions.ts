@@ -6,7 +6,7 @@ import { assertNotErased, isOverdue, visibleAction } from "./visible-action.ts";
 import { ActionRecord, IdParams } from "./schemas.ts";
 import { recordAlteredError } from "./verify-record.ts";
 
-/** Earlier requests that each scope is tried on. */
+/** Maximum number of earlier requests with which each scope is tried. */
 const MAX_EARLIER = 200;
 
 const Covered = Type.Object(

@@ -30,7 +30,8 @@ interface Uncovered {
 }
 
 /**
- * Returns the decision that the oldest grant allows, with the facts to record; null if none covers the action.
+ * Returns an allowing decision by the oldest grant that covers the action, with the facts to record; null if no grant
+ * covers it.
  * @param action the action with its submitter
  */
 export async function findGrantedDecision(
@@ -50,8 +51,8 @@ export async function findGrantedDecision(
 }
 
 /**
- * Decides an action that a grant covered again. Returns null unless the same grant still covers it. Its own use is
- * counted already, so the usage before it is the one that its decision recorded.
+ * Decides an action that a grant covered again. Returns null unless the same grant still covers it. The usage of the
+ * grant is the one that the first decision recorded, because the action's own use is counted by now.
  * @param first the facts of its first decision
  */
 export function reapplyGrant(
@@ -78,7 +79,7 @@ async function applyOpenGrant(
   grant: Grant,
   readUsage: (tx: LedgerTransaction, grant: Grant) => Promise<GrantUsage>,
 ): Promise<{ decision: Decision; facts: Facts } | null> {
-  // The scope first: it reads nothing from the store.
+  // Compare the scope first, because that reads nothing from the store.
   if (matchGrant(grant, evaluation) === null) return null;
   const standing = await findStanding(host, tx, action, decision, grant);
   if (standing === null) return null;
@@ -122,14 +123,17 @@ async function findStanding(
   if (rights === null || !mayGrant(rights, grant) || !canSee(rights.visibility, action)) return null;
   const plans = decision.approval?.approvers ?? [];
   const self = selfApprovalRelation(host, action, rights);
-  // As for a vote: the person behind the agent needs a signature, and every rule must let them confirm.
+  // As for a vote, the person behind the agent needs a signature, and every rule must allow self-confirmation.
   if (self !== null && !(isSignedByHeldPasskey(tx, grant) && maySelfConfirm(self, plans))) return null;
   const approver = { principal: rights.principal, key_id: rights.key.id, groups: rights.groups };
   const { groups, independent } = readApproverStanding(host, action, approver, plans, tx);
   return { groups: [...groups].sort(), independent, self: self !== null };
 }
 
-/** Whether a passkey signed the grant that the grantor still has. A user removes a passkey that was lost or stolen. */
+/**
+ * Whether the grant was signed with a passkey that the grantor still has. Users remove passkeys that were lost or
+ * stolen.
+ */
 function isSignedByHeldPasskey({ users }: Pick<LedgerTransaction, "users">, { passkey, by }: Grant): boolean {
   return passkey !== null && users.get(by.key_id)?.passkeys.some(({ id }) => id === passkey) === true;
 }

@@ -17,7 +17,7 @@ type DocumentReader = Pick<CoreHost["documents"], "list">;
 /** Maximum number of active holds, because every erasure checks each of them. */
 export const MAX_ACTIVE_HOLDS = 100;
 
-export type FindHold = (row: ActionRow) => LegalHold | null;
+type FindHold = (row: ActionRow) => LegalHold | null;
 
 /**
  * Returns a function that finds the oldest active hold on an action. If the identifier of a person under a hold cannot be

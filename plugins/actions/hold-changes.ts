@@ -64,7 +64,7 @@ export function placeHold(
         "TOO_MANY_HOLDS",
         `${MAX_ACTIVE_HOLDS} legal holds are active, which is the limit; release some, or hold an agent instead of its actions`,
       );
-    // Reject what does not exist, because a mistyped name would hold nothing.
+    // Reject unknown actions and agents, because a hold with a mistyped name would cover nothing.
     if (action !== null && (await visibleAction(tx, action, current)).erased_at !== null)
       throw new Refusal("ACTION_ERASED", `the action ${action} was already erased, so nothing was held`);
     if (agent !== null && !(await isKnownAgent(host, tx, agent)))
@@ -128,7 +128,7 @@ export async function readSubject(
 async function isSameHold(host: CoreHost, tx: Tx, hold: LegalHold, wanted: RequestedHold): Promise<boolean> {
   if (hold.action !== wanted.action || hold.agent !== wanted.agent || hold.reason !== wanted.reason) return false;
   if (hold.subject === null || wanted.subject === null) return hold.subject === wanted.subject;
-  // After its release, nothing is left to compare with.
+  // A released hold has no stored identifier to compare with.
   return hold.released_at !== null || (await readSubject(host.documents.within(tx), hold)) === wanted.subject;
 }
 

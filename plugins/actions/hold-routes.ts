@@ -11,7 +11,7 @@ import { type Credential, defineRoute, type Route, toRfc3339 } from "../../src/p
 import { findHold, placeHold, readSubject, releaseHold } from "./hold-changes.ts";
 import { validationError } from "./content-filter.ts";
 
-/** Scopes of those who hold, erase and audit. Agents are not told of holds. */
+/** Scopes of people who place holds, erase and audit. Agents cannot read holds. */
 const READERS = ["holds:write", "actions:erase", "provenance:read"] as const;
 const ROUTE = "POST /v1/holds";
 const closed = { additionalProperties: false } as const;
@@ -76,10 +76,10 @@ const HoldRecord = Type.Object(
         needed: Type.Integer({ description: "Number of people needed to release the hold." }),
         asked: Type.Array(
           Type.Object(
-            { by: Type.String({ description: "Principal." }), at: Time("When."), reason: Type.String() },
+            { by: Type.String({ description: "Principal." }), at: Time("Time of the request."), reason: Type.String() },
             closed,
           ),
-          { description: "Who asked for that, in order." },
+          { description: "Who asked for the release, in order." },
         ),
       },
       closed,
@@ -141,7 +141,8 @@ export function holdRoutes(host: CoreHost, tag: string): Route[] {
         if ([action, agent, subject].filter((scope) => scope !== null).length !== 1)
           throw validationError("", "send exactly one of `action`, `agent` and `subject`");
         const key = readIdempotencyKey(headers);
-        // No hash of the body: it would let readers of the store test guesses of the person's identifier.
+        // Do not store a hash of the body, because readers of the store could test guesses of the person's identifier
+        // against it.
         const call = key === null ? null : { key, route: ROUTE, bodyHash: "" };
         const { hold, replayed } = await placeHold(host, credential, { reason, action, agent, subject }, call);
         return {

@@ -31,11 +31,11 @@ import {
 import type { ActionRow } from "../../src/storage/index.ts";
 
 /** Longest time for an issuer to create or revoke a credential. Milliseconds. */
-export const ISSUER_TIMEOUT = 10_000;
+const ISSUER_TIMEOUT = 10_000;
 const MAX_SECRET_BYTES = 16_384;
 const MAX_REVOCATION_BYTES = 8_192;
 const MAX_LIFETIME = 86_400_000;
-/** Starts that are repeated get a new credential each, at most this many. */
+/** Maximum number of open credentials of one action, because each repeated start gets a new credential. */
 const MAX_OPEN_CREDENTIALS = 10;
 export const CREDENTIAL_PREFIX = "credential/";
 
@@ -70,7 +70,7 @@ export const revocationOwner = (actionId: string, digest: string) => ({
   subject: `${actionId}/${digest}`,
 });
 
-export const credentialKey = (actionId: string, digest: string): string =>
+const credentialKey = (actionId: string, digest: string): string =>
   `${CREDENTIAL_PREFIX}${actionId}/${digest.slice(0, 32)}`;
 
 /**
@@ -113,7 +113,7 @@ export async function issueCredential(host: CoreHost, request: CredentialRequest
     if (fault !== null) throw new Error(fault);
     return { ...request, credential, digest: sha256Hex(utf8(canonicalText(credential.secret))) };
   } catch (error) {
-    // The issuer's message could quote what it was configured with, so only the log has it.
+    // Only the log contains the issuer's message, because the message could quote the issuer's configuration.
     host.log.error("a credential could not be issued", {
       action: action.id,
       issuer: issuer.name,

@@ -20,12 +20,15 @@ export async function findJoinableAction(
   const row = await tx.openAction(credential.key.id, requestHash, tx.now);
   if (row === null) return null;
   const { basis } = await verifyAgainstLedger(host, tx, row, await tx.approvals(row.id));
-  // The action of another session was decided by the history of that session.
+  // The decision on an action of another session depends on the history of that session.
   if (basis.facts.session?.id !== session?.id) return null;
   return (await isDeniedNow(host, tx, row, basis)) ? null : row;
 }
 
-/** Whether the current policies or a stop deny the action. The caller then decides a new one, which returns the reason. */
+/**
+ * Whether the current policies or a stop deny the action. The caller then creates a new action, whose decision contains
+ * the reason.
+ */
 async function isDeniedNow(
   host: CoreHost,
   tx: LedgerTransaction,

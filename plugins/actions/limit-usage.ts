@@ -11,7 +11,7 @@ import {
 } from "../../src/core.ts";
 import { type ActionRow, type LimitSpan, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 
-/** Outdated uses removed per batch: more than a batch adds. */
+/** Maximum number of outdated uses that one batch removes. More than a batch adds. */
 const PRUNE_LIMIT = 1024;
 
 interface LimitUses {
@@ -58,7 +58,7 @@ export async function writeUses(
   actionId: string,
 ): Promise<void> {
   if (needs.length === 0) return;
-  // Prune ahead of the first insert of the batch, so that all its inserts are sent together.
+  // Prune before the first insert of the batch, so that all inserts of the batch are sent together.
   if (!pruned.has(tx)) {
     pruned.add(tx);
     await tx.pruneLimitUses(tx.now - USE_RETENTION_MS, PRUNE_LIMIT);

@@ -10,9 +10,9 @@ import { selfApprovalRelation } from "./self-approval.ts";
 import { readHistory } from "./verify-record.ts";
 import { describeVoting } from "./vote-standing.ts";
 
-/** Pending actions that one request reads, the most urgent first. */
+/** Maximum number of pending actions that one request reads, the most urgent first. */
 const MAX_READ = 20_000;
-/** Pending actions whose approvers one request evaluates, which reads their entries. */
+/** Maximum number of pending actions whose approvers one request evaluates, because that reads their entries. */
 const MAX_EVALUATED = 1000;
 const SLICE = 200;
 /** A shorter word would match the hexadecimal ids of many actions. */
@@ -46,7 +46,7 @@ export const PendingFilter = Type.Object({
 });
 export type PendingFilter = Static<typeof PendingFilter>;
 
-/** Returns whether the query asks for more than all pending actions by deadline. */
+/** Whether the query has a filter or an order, so that the store's own list does not suffice. */
 export function isFiltered({ view, agent_id, tool, operation, risk_level, q, sort }: PendingFilter): boolean {
   const isSorted = sort !== undefined && sort !== "deadline";
   return isSorted || [view, agent_id, tool, operation, risk_level, q].some((value) => value !== undefined);
@@ -56,21 +56,21 @@ export function isFiltered({ view, agent_id, tool, operation, risk_level, q, sor
 export type PendingApprover = Omit<Credential, "epoch">;
 
 /** Position of an action in the chosen order. Ascending. */
-export type SortKey = readonly [number, number, number];
+type SortKey = readonly [number, number, number];
 
 interface Match {
   id: string;
   key: SortKey;
 }
 
-export interface Matches {
+interface Matches {
   /** In the chosen order. */
   matches: readonly Match[];
   /** False if there are more pending actions than one request reads. */
   isComplete: boolean;
 }
 
-export function sortKey({ sort = "deadline" }: PendingFilter, row: ActionRow): SortKey {
+function sortKey({ sort = "deadline" }: PendingFilter, row: ActionRow): SortKey {
   const { decision_seq: seq, expires_at } = row;
   if (sort === "newest") return [-seq, 0, 0];
   if (sort === "oldest") return [seq, 0, 0];
@@ -82,12 +82,12 @@ export function compareKeys(a: SortKey, b: SortKey): number {
   return a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
 }
 
-/** Returns the cursor of an action. It names the order, because a position means nothing in another one. */
+/** Returns the cursor of an action. The cursor names the order, because a position is only valid in its own order. */
 export function formatSortKey(filter: PendingFilter, row: ActionRow): string {
   return [filter.sort ?? "deadline", ...sortKey(filter, row)].join("_");
 }
 
-/** Throws INVALID_CURSOR if the cursor is not one of this order. */
+/** Returns the position in a cursor. Throws INVALID_CURSOR for a cursor of another order. */
 export function parseSortKey(list: string, { sort = "deadline" }: PendingFilter, cursor: string): SortKey {
   const [name, ...parts] = decodeCursor(list, cursor).split("_");
   const [a = NaN, b = NaN, c = NaN] = parts.map((part) => (/^-?\d{1,16}$/.test(part) ? Number(part) : NaN));
@@ -97,7 +97,7 @@ export function parseSortKey(list: string, { sort = "deadline" }: PendingFilter,
 
 /**
  * Returns the pending actions that the credential can see and that pass the filter, in its order.
- * @param approver whose approvals `view=mine` lists
+ * @param approver the approver for whom `view=mine` lists actions
  */
 export async function findMatches(
   host: CoreHost,

@@ -153,7 +153,7 @@ async function readUser(host: CoreHost, query: Query, id: string, caller: Creden
   const rights = await host.keys.rightsOf({ key: (key) => host.storage.key(key), users, now: host.clock() }, id);
   if (rights === null) throw fault("the user was ended");
   const delegators = await host.users.delegatorsOf(id);
-  // Whoever sees only some actions sees those of their delegators in addition.
+  // Visibilities add up: a user who sees only some actions also sees those of their delegators.
   const visibility = delegators.reduce<Visibility>(
     (seen, delegator) => ("within" in seen ? uniteVisibility(seen, delegator.visibility) : seen),
     rights.visibility,

@@ -44,7 +44,7 @@ export function planListRoute(host: CoreHost, tag: string): Route {
   });
 }
 
-/** The first action of a plan can be visible to a reader who may not see all others. */
+/** A reader might see the first action of a plan, but not all others. */
 function nullIfInvisible(error: unknown): null {
   if (error instanceof Refusal && error.code === "PLAN_NOT_FOUND") return null;
   throw error;

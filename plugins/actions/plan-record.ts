@@ -32,7 +32,7 @@ export async function planReply(
   const { compiled: set } = await host.policies.current();
   const actions: PlanRecord["actions"] = [];
   for (const row of rows) {
-    // People vote on the text that they are shown, so it must be the recorded one.
+    // People vote on the displayed text, so it must match the record.
     if (row.erased_at === null && !hasRecordedRequest(row)) throw recordAlteredError(row, ["request"]);
     actions.push(await readRecord(host, withCurrentStatus(row, now), credential, { token: false, set }));
   }

@@ -6,11 +6,11 @@ import { Nonce, PasskeyResponse } from "./signed-vote-schemas.ts";
 import { ActionBody, ActionRecord } from "./schemas.ts";
 
 const Ordered = Type.Boolean({
-  description: "Each action can start only when the ones ahead of it have ended. Default: false.",
+  description: "Each action can start only when all earlier actions have ended. Default: false.",
 });
 const StopOnFailure = Type.Boolean({
   description:
-    "No action can start after one has failed or has an unknown outcome, or after one was denied, cancelled or left to expire, unless people approved the list without it. Default: false.",
+    "No action can start after another one has failed or has an unknown outcome, or was denied, cancelled or left to expire, unless people approved the list without it. Default: false.",
 });
 
 export const PlanBody = Type.Object(
@@ -27,7 +27,7 @@ export const PlanBody = Type.Object(
 );
 export type PlanBody = Static<typeof PlanBody>;
 
-/** Each plan on a page has up to `MAX_PLAN_ACTIONS` actions, so a page has few plans. */
+/** Maximum number of plans on a page. Low, because each plan has up to `MAX_PLAN_ACTIONS` actions. */
 export const MAX_LISTED_PLANS = 20;
 
 export const PlanQuery = Type.Object(

@@ -89,8 +89,9 @@ export async function readPlanEntry(reader: Pick<StorageReader, "entries">, row:
 }
 
 /**
- * Returns the approvals that count for a start or a permit of the action: for an action of a plan those of the actions
- * that remain now. Throws PLAN_WAITING or PLAN_STOPPED if the plan does not let the action start, and RECORD_ALTERED.
+ * Returns the approvals that count for a start or a permit of the action: for an action of a plan, the approvals of its
+ * current list of actions. Throws PLAN_WAITING or PLAN_STOPPED if the plan does not let the action start, and
+ * RECORD_ALTERED.
  * @param row an action that matches its entries
  */
 export async function approvalsAtStart(

@@ -32,18 +32,18 @@ export interface PlanAnswer {
   strikes?: readonly { position: number; reason?: string }[];
 }
 
-/** How the vote proves what the approver was shown: the token of the plan, or a signature that was claimed. */
-export type PlanProof = { token: string } | { gestureFor: (actionId: string) => Gesture };
+/** Proof of what the approver saw: the token of the plan, or a claimed signature. */
+type PlanProof = { token: string } | { gestureFor: (actionId: string) => Gesture };
 
 /** A vote on one action of the plan. */
-export interface PlannedVote {
+interface PlannedVote {
   /** Index of the action. */
   i: number;
   row: ActionRow;
   vote: Vote;
 }
 
-/** A vote on a plan gives no grant, and breaks no glass. */
+/** A vote on a plan creates neither a grant nor a break-glass use. */
 const NO_IDS = { grant: "", breakGlass: "" };
 
 /** Refusals of an approval that leave the action to other approvers. */
@@ -56,7 +56,7 @@ export function planTokenClaims(
   set: CompiledPolicySet,
 ): TokenClaims {
   const questions = digestOf(histories.map((history) => questionsDigest(history.questions)));
-  // Without a preview, too, the vote is on exactly the actions that are pending.
+  // The vote is on exactly the actions that are pending now, so the digest also marks those without a preview.
   const preview = digestOf(
     rows.map((row) => (row.status === "pending_approval" ? (commitPreview(row, set) ?? "pending") : null)),
   );
@@ -77,8 +77,8 @@ function digestOf(digests: readonly (string | null)[]): string | null {
 }
 
 /**
- * Returns the votes that an answer casts, strikes first. Throws ACTION_NOT_PENDING if there is nothing to vote on, or if an
- * action that was struck out is not pending.
+ * Returns the votes that an answer casts, rejections of struck actions first. Throws ACTION_NOT_PENDING if there is
+ * nothing to vote on, or if an action that was struck out is not pending.
  */
 export function planVotes({ terms, members, rows }: VerifiedPlan, answer: PlanAnswer): PlannedVote[] {
   const { approve, reason, strikes = [] } = answer;
@@ -114,8 +114,8 @@ export function planVotes({ terms, members, rows }: VerifiedPlan, answer: PlanAn
 }
 
 /**
- * Votes on the plan. Actions on which another person must vote stay pending. Throws if the vote counts for no action, and
- * NO_LONGER_ALLOWED if the policies now deny one; the denials are recorded first, and no vote.
+ * Votes on the plan. Actions on which another person must vote stay pending. Throws if the vote counts for no action,
+ * and NO_LONGER_ALLOWED if the policies now deny one; in that case only the denials are recorded.
  */
 export async function voteOnPlan(
   host: CoreHost,
@@ -143,7 +143,7 @@ export async function voteOnPlan(
       for (const { ballot } of prepared) await recordVote(tx, ballot as PreparedVote, NO_IDS);
       return null;
     }
-    // Any change of the list voids the vote, so only the changes are recorded.
+    // A change of the list voids the vote, so record only the changes.
     for (const { ballot } of ended) await endInstead(tx, ballot as EndedAction);
     const [first] = ended;
     const row = first === undefined ? null : await tx.action(first.row.id);
@@ -164,7 +164,7 @@ function assertNotFailed({ terms, members }: VerifiedPlan): void {
 
 type Prepared = PlannedVote & { ballot: PreparedVote | EndedAction };
 
-/** Checks every vote and writes nothing. Leaves out approvals that others have to give. */
+/** Checks every vote and writes nothing. Leaves out approvals that must come from other people. */
 async function prepareVotes(
   host: CoreHost,
   tx: LedgerTransaction,

@@ -27,8 +27,9 @@ const MAX_COMMENT = 500;
 type Reader = Pick<StorageReader, "rejectedAction" | "entriesOfAction">;
 
 /**
- * Returns the rejection that denies this request now, as its ledger entry has it: of an action that was submitted with it, or
- * that an approver changed into it. Takes three reads by index. Throws RECORD_ALTERED if the store has a rejection that the ledger does not.
+ * Returns the rejection that denies this request now, as the ledger recorded it: the rejection of an action that was
+ * submitted with this request, or that an approver changed to it. Makes three indexed reads. Throws RECORD_ALTERED if
+ * the store has a rejection that the ledger does not contain.
  */
 export async function findActiveRejection(
   host: Pick<CoreHost, "log">,

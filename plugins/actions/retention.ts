@@ -25,9 +25,9 @@ const AFTER_FAILURE = 30_000;
 /** Limit uses removed per transaction. */
 const PRUNE_LIMIT = 500;
 
-/** What is erased together. `request` stands for the whole content of an action. */
+/** Kinds of data with an own retention period. `request` means the whole content of an action. */
 type Kind = "request" | ErasablePart;
-/** The request comes first, because the other kinds go with it. */
+/** The request comes first, because its erasure includes the other kinds. */
 const KINDS: readonly Kind[] = ["request", ...ERASABLE_PARTS];
 const NAMES: Readonly<Record<Kind, string>> = {
   request: "parameters",
@@ -44,11 +44,14 @@ interface Retention {
   stop(): Promise<void>;
 }
 
-/** Makes the next sweep scan the ledger from its start, because a released hold covered actions that earlier sweeps passed. */
+/**
+ * Makes the next sweep scan the ledger from its start, because earlier sweeps skipped the actions that the released
+ * hold covered.
+ */
 export async function restartRetention(documents: ReturnType<CoreHost["documents"]["within"]>): Promise<void> {
   for (const kind of KINDS) {
     const place = await documents.get(positionKey(kind));
-    // Written even without an earlier position, so that a sweep that is running cannot store its own.
+    // Write even without an earlier position, so that a sweep that is running cannot store its own.
     await documents.put(positionKey(kind), { passed: 0 }, place?.version ?? null);
   }
 }
@@ -78,11 +81,11 @@ export function createRetention(host: CoreHost): Retention {
     const { size } = await host.ledger.head();
     const done: ErasureResult = { erased: 0, altered: 0, held: 0, holds: [] };
     let at = passed;
-    /** The first action that is not due yet, still open or altered, or one before it: the next sweep starts there. */
+    /** Sequence number at or before the first action that is not due, open or altered. The next sweep starts there. */
     let firstRemaining = Infinity;
     while (at < size && !stopped && (await mine())) {
       const before = Math.min(size, at + PAGE);
-      // Read the rows and not the entries, so that damaged entries do not block the actions after them.
+      // Read the rows instead of the entries, so that damaged entries do not block the actions after them.
       const newest = await host.storage.actions({ visibility: { all: true }, before_seq: before, limit: PAGE });
       const rows = newest.filter(({ decision_seq }) => decision_seq >= at);
       const kept = rows.filter(({ request }) => request !== "");
@@ -102,7 +105,8 @@ export function createRetention(host: CoreHost): Retention {
       await setImmediate();
     }
     const reached = Math.min(at, firstRemaining);
-    // While the identifier of a hold cannot be read, the hold covers every action. No scan starts when it is restored.
+    // A hold whose identifier cannot be read covers every action. Its restoration starts no new scan, so do not move
+    // on.
     if (reached > passed && !(await hasUnreadableHold(host)))
       await storePosition(kind, reached, place?.version ?? null);
     logErasures(host, kind, limit, done);

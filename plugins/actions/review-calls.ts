@@ -7,7 +7,9 @@ import {
 } from "../../src/core.ts";
 import type { ReviewAnswer, Reviewer, ReviewRequest } from "../../src/plugin.ts";
 
-/** Calls of one reviewer that timed out and are still running. Above this number the reviewer is not called. */
+/**
+ * Maximum number of calls of one reviewer that timed out and are still running. Above it the reviewer is not called.
+ */
 const MAX_HANGING = 20;
 
 /** How a call ended. */
@@ -21,8 +23,8 @@ export interface ReviewOutcome {
   error: string | null;
 }
 
-export interface ReviewCalls {
-  /** Makes one attempt. Never rejects: whatever is not a valid answer in time is a fault. */
+interface ReviewCalls {
+  /** Makes one attempt. Never rejects: a late or invalid answer is a fault. */
   call(reviewer: Reviewer | null, request: ReviewRequest, stopping: AbortSignal): Promise<ReviewOutcome>;
 }
 

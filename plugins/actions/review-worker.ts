@@ -1,7 +1,7 @@
 /**
- * Background worker that asks machine reviewers about pending actions. One process per store runs it. It keeps no state of
- * its own: what was asked and answered is in the ledger, so another process continues after a crash. A reviewer can then be
- * called again, but only the first answer is recorded.
+ * Background worker that asks machine reviewers about pending actions. One process per store runs it. The ledger
+ * contains all requests and answers, so another process can continue after a crash. It may call a reviewer again, but
+ * only the first answer is recorded.
  */
 import {
   type CoreHost,
@@ -26,10 +26,10 @@ const PAGE = 100;
 const MAX_CONCURRENT = 16;
 /** Interval at which the lease is renewed, and at which another process takes over. Milliseconds. */
 const LEASE_INTERVAL_MS = 2_000;
-/** Time until a review that could not be recorded is repeated. A reviewer can be expensive. Milliseconds. */
+/** Time until a review that could not be recorded is repeated. Long, because a call can be expensive. Milliseconds. */
 const RETRY_MS = 30_000;
 
-export interface ReviewWorker {
+interface ReviewWorker {
   start(): void;
   /** Aborts running calls. They are repeated by the next worker. */
   stop(): Promise<void>;
@@ -67,7 +67,7 @@ class LedgerReviewWorker implements ReviewWorker {
   }
 
   start(): void {
-    // Without reviewers, people are notified at once, and nothing has to be followed.
+    // Without reviewers, people are notified immediately, and there are no reviews to run.
     if (this.host.reviewers.names().length === 0) return;
     this.unsubscribe = this.host.ledger.subscribe((entries) => this.onEntries(entries));
     this.leading.start();
@@ -118,7 +118,7 @@ class LedgerReviewWorker implements ReviewWorker {
     this.fill();
   }
 
-  /** Starts reviews while there are slots. An action that is under review stays in the queue until that has ended. */
+  /** Starts reviews while there are slots. An action stays in the queue until its review has ended. */
   private fill(): void {
     for (const id of this.queue) {
       if (this.stopping.signal.aborted || this.running.size >= MAX_CONCURRENT) return;
@@ -128,7 +128,7 @@ class LedgerReviewWorker implements ReviewWorker {
         .catch((error: unknown) => {
           if (!this.stopping.signal.aborted)
             this.host.log.warn("a review could not be recorded; it is repeated", { action: id, error: String(error) });
-          // An altered action cannot be reviewed: it waits for people, who meet the same error.
+          // An altered action cannot be reviewed. It waits for people, who get the same error.
           if (!(error instanceof Refusal)) this.scanAt = Math.min(this.scanAt, performance.now() + RETRY_MS);
         })
         .finally(() => {
@@ -144,7 +144,7 @@ class LedgerReviewWorker implements ReviewWorker {
     const row = await host.storage.action(id);
     if (row === null || row.erased_at !== null || row.status !== "pending_approval" || isOverdue(row, host.clock()))
       return;
-    // A reviewer must judge what the ledger has, and not what someone wrote into the store.
+    // A reviewer must judge the request that the ledger recorded, not a text that someone wrote into the store.
     if (!hasRecordedRequest(row) || !(await matchesLedger(host, host.storage, row)))
       return host.log.error("an action in the store differs from the ledger, so machine reviewers do not see it", {
         action: id,
@@ -154,7 +154,8 @@ class LedgerReviewWorker implements ReviewWorker {
     const outstanding = findOutstanding(asked.reviewers, asked.reviews);
     if (outstanding.length === 0) return;
     const view = await readReviewedAction(host, row);
-    // Reviewers answer independently: one that cannot be recorded does not keep the others from it.
+    // Reviewers answer independently: an answer that cannot be recorded must not prevent the others from being
+    // recorded.
     const results = await Promise.allSettled(
       view === null ? [] : outstanding.map((reviewer) => this.askReviewer(row, view, asked.seq, reviewer)),
     );
@@ -172,7 +173,7 @@ class LedgerReviewWorker implements ReviewWorker {
     const reviewer = host.reviewers.find(required.name);
     const sealed = sealReviewRequest(view, required, asked);
     const outcome = await this.calls.call(reviewer, sealed.request, signal);
-    // Nothing was answered, and the next worker asks again.
+    // There was no answer, and the next worker calls the reviewer again.
     if (signal.aborted && outcome.answer === null) return;
     if (outcome.fault !== null)
       host.log.warn("a machine reviewer gave no answer; a person has to decide", {

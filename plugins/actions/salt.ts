@@ -3,7 +3,10 @@ import { randomBytes } from "node:crypto";
 const POOL_BYTES = 4096;
 let pool = Buffer.alloc(0);
 
-/** Returns 32 random bytes, hex. Reads 4,096 bytes from the system at a time, because that takes no longer than 32. */
+/**
+ * Returns 32 random bytes, hex. Reads 4,096 bytes from the system at a time, because one large read takes no longer
+ * than a small one.
+ */
 export function newSalt(): string {
   if (pool.length < 32) pool = randomBytes(POOL_BYTES);
   const salt = pool.toString("hex", 0, 32);

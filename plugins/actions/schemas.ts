@@ -67,7 +67,7 @@ export type ActionBody = Static<typeof ActionBody>;
 export const BreakGlass = Type.Optional(
   Type.Boolean({
     description:
-      "true approves alone in an emergency. Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review.",
+      "true: approves alone in an emergency. Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review.",
   }),
 );
 
@@ -204,7 +204,7 @@ export const WaitQuery = Type.Object(
   { additionalProperties: false },
 );
 
-/** Any string: an id that is not a UUID matches no action. */
+/** Accepts any string, because an id that is not a UUID just matches no action. */
 export const IdParams = Type.Object(
   { id: Type.String({ description: "Action.", examples: ["019346a0-0000-7000-8000-000000000000"] }) },
   { additionalProperties: false },
@@ -402,7 +402,7 @@ export const ActionRecord = Type.Object(
       description: "`meta` of the submission, with the request's `traceparent`; `{}` if there was none.",
     }),
     questions: Type.Array(QuestionRecord, {
-      description: `What approvers asked the agent, in order. At most ${MAX_QUESTIONS}. The agent answers with POST …/answers. Render the texts like \`params\`: they can hide characters.`,
+      description: `Questions of approvers to the agent, in order. At most ${MAX_QUESTIONS}. The agent answers with POST …/answers. Render the texts like \`params\`: they can contain hidden characters.`,
     }),
     proposed: orNull(
       Type.Object(
@@ -410,7 +410,7 @@ export const ActionRecord = Type.Object(
           params: Json,
           request_hash: Type.String(),
           edited_by: Type.String({ description: "Principal of the approver." }),
-          edited_at: Time("When."),
+          edited_at: Time("When it was changed."),
           reason: Nullable(Type.String()),
         },
         {
@@ -440,7 +440,10 @@ export const ActionRecord = Type.Object(
     grant: Nullable(Type.String({ description: "Grant that covered the action when it was decided; else null." })),
     plan: orNull(
       Type.Object(
-        { id: Type.String({ format: "uuid" }), position: Type.Integer({ description: "From 1." }) },
+        {
+          id: Type.String({ format: "uuid" }),
+          position: Type.Integer({ description: "Position in the plan, from 1." }),
+        },
         {
           additionalProperties: false,
           description: "The plan that it was submitted with, which people approve as a whole; null if none.",
@@ -462,9 +465,9 @@ export const ActionRecord = Type.Object(
       Type.Object(
         {
           issuer: Type.String(),
-          expires_at: Time("When it stops working, unless it ends earlier."),
+          expires_at: Time("When it expires, unless it is revoked earlier."),
           secret: Type.Record(Type.String(), Type.Unknown(), {
-            description: "What the tool signs in with. Not stored.",
+            description: "The secret with which the tool signs in. Not stored.",
           }),
         },
         {

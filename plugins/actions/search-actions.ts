@@ -21,7 +21,7 @@ export function isSearch({ q, decision, policy, rule }: Searched): boolean {
   return [q, decision, policy, rule].some((value) => value !== undefined);
 }
 
-export interface ActionSearch {
+interface ActionSearch {
   /** Reads up to `limit` matching actions, older than `after`; fewer if there are no more, or the search was cut. */
   read(after: ActionRow | null, limit: number): Promise<ActionRow[]>;
   /** Sequence number of the last action that was searched, if the search was cut there; else null. */

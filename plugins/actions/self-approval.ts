@@ -34,7 +34,7 @@ export function selfApprovalRelation(
 }
 
 /**
- * If only one of the two owners is a user, nobody can tell whether the other name is the same person. Once people sign in,
+ * If only one of the two owners is a user, it is unknown whether both names are the same person. Once people sign in,
  * anyone can be using a key without an owner.
  */
 function relationToUnknown(host: CoreHost, row: SubmittedAction, owner: string | null): SelfRelation | null {
@@ -55,7 +55,7 @@ function relationOfKey(
   return relation ?? (isOwner(host, row, key) ? "same_owner" : null);
 }
 
-/** Whether the owner, or the user with this id, can be the owner of the submitting key, by any name that a user had. */
+/** Whether the owner, or the user with this id, is the owner of the submitting key under any name that the user had. */
 function isOwner(
   host: CoreHost,
   { submitted_owner }: SubmittedAction,
@@ -67,7 +67,7 @@ function isOwner(
   return approver.some((principal) => submitter.includes(principal));
 }
 
-/** Returns why a vote of a person by link, without a key, would be a self-approval; null if it would not be. */
+/** Returns why a person's vote by link, without a key, would be a self-approval; null if it would not be one. */
 export function selfRelationOfOwner(host: CoreHost, row: ActionRow, owner: string): SelfRelation | null {
   return relationOfKey(host, row, { id: "", agent_id: null, owner }) ?? relationToUnknown(host, row, owner);
 }

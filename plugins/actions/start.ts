@@ -42,22 +42,25 @@ interface StartCall {
   attempt: string | null;
   /** The credential that was created for this start; null before one was. */
   credential: PreparedCredential | null;
-  /** The hash of the request that the caller is going to run; null if it did not say. */
+  /** The hash of the request that the caller is going to run; null if the caller did not name one. */
   requestHash: string | null;
 }
 
 export interface StartResult {
   /** Executing; or denied or pending if the redecision prevented the start. */
   row: ActionRow;
-  /** This request had already started the action. */
+  /** Whether this request had already started the action. */
   isRetry: boolean;
-  /** What the start needs before it can be recorded; absent if nothing. Nothing was recorded then. */
+  /**
+   * The credential that must be created before the start can be recorded; absent if none. If present, nothing was
+   * recorded.
+   */
   needs?: CredentialRequest;
 }
 
 /**
- * Starts the action. The key that submitted it needs no permit, because it would be issued one. A valid permit also
- * authorises a key that could not otherwise see the action.
+ * Starts the action. The key that submitted the action needs no permit, because the service would issue one to it. A
+ * valid permit also authorises a key that could not otherwise see the action.
  *
  * A client that lost the response can repeat a start that names its `attempt`. It gets the same response while the action
  * could still start; an action that was denied or stopped since then must not run.
@@ -147,7 +150,7 @@ export const prefetchStart =
   ({ id }: StartCall): Prefetch =>
   () => ({ history: id });
 
-/** A caller that does not know that the request was changed would run the proposed parameters. */
+/** A caller that does not know about the change would run the proposed parameters. */
 function assertRunsEffective(row: ActionRow, requestHash: string | null): void {
   const hash = effectiveHash(row);
   if (requestHash === hash || (requestHash === null && row.effective === null)) return;
@@ -185,7 +188,10 @@ function wasRefusedEarlier(
   return byStart && (isDeniedByRedecision(row) || (row.status === "pending_approval" && !isOverdue(row, now)));
 }
 
-/** The action was started, but its caller must not run it now. It stays `executing` until the caller reports the result. */
+/**
+ * The action was started, but its caller must not run it any more. It stays `executing` until the caller reports the
+ * result.
+ */
 function startRevokedError(outcome: "denied" | "pending_approval", { decision }: Redecision): Refusal {
   const because = `${decision.reason}; this attempt started it, but it must not run now: report a failure as its result`;
   return outcome === "denied"

@@ -11,7 +11,10 @@ import {
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { VerifiedHistory } from "./verify-record.ts";
 
-/** Returns the names of the suggested policies that allowed the action: at its decision, or when it was decided again. */
+/**
+ * Returns the names of the suggested policies that allowed the action: in its first decision or in the newest
+ * redecision.
+ */
 export function suggestedPoliciesOf({ first, newest }: Pick<VerifiedHistory, "first" | "newest">): string[] {
   return [...new Set([...(first.facts.suggested ?? []), ...(newest.facts.suggested ?? [])])];
 }

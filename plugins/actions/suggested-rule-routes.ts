@@ -65,8 +65,8 @@ const RuleRecord = Type.Object(
     reverted: orNull(
       Type.Object(
         {
-          cause: oneOf("Why.", "flag", "stop", "failure"),
-          at: time("When."),
+          cause: oneOf("Why it was reverted.", "flag", "stop", "failure"),
+          at: time("When it was reverted."),
           by: orNull(text("Principal.")),
           action_id: orNull(text("The action that was flagged or that failed.")),
           stop_id: orNull(text("The stop.")),

@@ -12,15 +12,15 @@ import {
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
-/** The last request of a key that is accepted in this hour. */
+/** Usage of a key whose last request for approval in this hour has just been accepted. */
 export interface Throttling {
   requests: number;
   usual: RequestRate;
 }
 
 /**
- * Throws AGENT_THROTTLED if the key has made all the requests for approval that it may make in this hour. Returns the
- * throttling that begins if this one is the last of them; else null. Runs under the ledger's lock, so the number is exact.
+ * Throws AGENT_THROTTLED if the key has used up its requests for approval in this hour. Returns a throttling if this
+ * request uses up the last one; else null. Runs under the ledger's lock, so the number is exact.
  */
 export async function checkRequestRate(
   { config }: Pick<CoreHost, "config">,
@@ -29,7 +29,7 @@ export async function checkRequestRate(
 ): Promise<Throttling | null> {
   const settings = config.approvals.throttle;
   const { hour, since } = throttlePeriod(tx.now);
-  // Most keys are below the minimum, and then nothing else is read.
+  // Most keys are below the minimum, so their history need not be read.
   const first = await tx.approvalRequests(key.id, hour, hour + HOUR_MS, settings.minimum);
   if (settings.times === 0 || first.requests + 1 < settings.minimum) return null;
   const usual = await tx.approvalRequests(key.id, since, hour, MAX_MEASURED);
@@ -45,7 +45,10 @@ export async function checkRequestRate(
   return requests + 1 === limit ? { requests: limit, usual } : null;
 }
 
-/** Records that the key is throttled until the end of the hour. The entry before is the decision of its last request. */
+/**
+ * Records that the key is throttled until the end of the hour. The preceding entry is the decision on the key's last
+ * request.
+ */
 export function recordThrottling(
   { config }: Pick<CoreHost, "config">,
   tx: LedgerTransaction,

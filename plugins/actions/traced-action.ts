@@ -1,4 +1,4 @@
-/** What traces contain of an action: names and outcomes, never parameters. */
+/** Selects what traces contain about an action: names and outcomes, never parameters. */
 import { decodeMeta } from "../../src/core.ts";
 import { isTraceparent, type TracedAction, type TracedExecution } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";

@@ -47,7 +47,7 @@ export function createUnknownOutcomes(host: CoreHost, afterMs: number): UnknownO
   async function sweep(): Promise<number> {
     lease ??= host.leaderLease("unknown-outcomes");
     const startedBefore = host.clock() - afterMs;
-    // An action is never created after it started, so the time of creation bounds the scan.
+    // An action is created before it starts, so its creation time bounds the scan.
     const span = await host.storage.decisionSpan(0, startedBefore);
     let marked = 0;
     for (let before_seq = span === null ? 0 : span.last + 1; !stopped && (await lease.isLeader());) {
@@ -95,7 +95,7 @@ async function markUnknown(
   let marked = 0;
   for (const { id } of due) {
     const row = await tx.action(id);
-    // The result may have arrived since, and the ledger's clock may be behind this process's clock.
+    // The result may have arrived meanwhile, and the ledger's clock may be behind this process's clock.
     if (row === null || row.status !== "executing" || row.erased_at !== null) continue;
     if ((row.started_at ?? Infinity) > tx.now - afterMs || !(await matchesLedger(host, tx, row))) continue;
     tx.record(
@@ -124,7 +124,7 @@ async function markUnknown(
 /** What a person or a script found out about an unknown outcome. */
 interface Settlement {
   success: boolean;
-  /** How the person or script knows it. Stays in the ledger forever. */
+  /** How the person or script knows the outcome. Stored in the ledger forever. */
   reason: string;
   meta: JsonObject;
 }

@@ -52,7 +52,7 @@ interface RecordedRejection {
 export interface VerifiedHistory {
   /** The decision on the submission. */
   first: DecisionEntry;
-  /** The decision that counts against limits: the first one, or the one on the request that an approver changed. */
+  /** The decision that counts against limits: the first decision, or the one on a request that an approver changed. */
   basis: DecisionEntry | RedecisionEntry;
   /** How an approver changed the request; null if no one did. */
   edit: RecordedEdit | null;
@@ -64,7 +64,7 @@ export interface VerifiedHistory {
   askedHash: string | null;
   /** Commitment to the request hash. Lowercase hex. */
   commitment: string;
-  /** Hashes of the entries that permit the start. A valid permit names one of them. */
+  /** Hashes of the entries that permit the start. A valid permit names one of these entries. */
   grounds: ReadonlySet<string>;
   /** Number of redecisions for a permit. */
   permits: number;

@@ -16,12 +16,12 @@ export function isOverdue(row: ActionRow, now: number): boolean {
   return row.status === "pending_approval" && (row.expires_at ?? 0) <= now;
 }
 
-/** Whether the action is allowed or approved and its time to start is not over. */
+/** Whether the action is allowed or approved and its deadline for the start has not passed. */
 export function isStartable({ status, approved_until }: ActionRow, now: number): boolean {
   return (status === "allowed" || status === "approved") && approved_until !== null && approved_until > now;
 }
 
-/** Returns the row as readers see it: an overdue action is `expired` even before that is written. */
+/** Returns the row as readers see it: an overdue action is `expired` even before the status is stored. */
 export function withCurrentStatus(row: ActionRow, now: number): ActionRow {
   return isOverdue(row, now) ? { ...row, status: "expired" } : row;
 }

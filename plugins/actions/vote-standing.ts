@@ -1,6 +1,6 @@
 /**
- * Chooses in whose name an approver votes: for themselves, or also in the place of a user who delegated to them. Then the
- * vote counts for the groups of both, and both are one person: neither can vote on the action again.
+ * Chooses in whose name an approver votes: only for themselves, or also in the place of a user who delegated to them. A
+ * vote with a delegation counts for the groups of both users, and neither of them can vote on the action again.
  */
 import {
   type ApprovalRequirement,
@@ -47,25 +47,22 @@ export interface Standing extends Pick<CountedVote, "groups" | "independent" | "
 }
 
 /** The ways in which a vote can count, and why delegations do not apply. */
-export interface Standings {
-  /** Without a delegation first, then by the age of the delegation. */
+interface Standings {
+  /** Sorted: without a delegation first, then by the age of the delegation. */
   standings: Standing[];
   /** Sentences for the approver. */
   excluded: string[];
 }
 
 /** Returns the voter with this credential. */
-export function standingVoterOf(
+function standingVoterOf(
   { principal, key, groups, session }: Omit<Credential, "epoch">,
   self: SelfRelation | null,
 ): StandingVoter {
   return { principal, key_id: key.id, groups, session: session ?? null, self };
 }
 
-/**
- * Returns the ways in which a vote can count. The person behind the agent votes for themselves alone, and nobody votes in
- * the place of the person behind the agent.
- */
+/** Returns the ways in which a vote can count. Delegations apply neither to nor from the person behind the agent. */
 export function findStandings(
   host: CoreHost,
   row: ActionRow,
@@ -101,10 +98,7 @@ export function findStandings(
   return { standings, excluded };
 }
 
-/**
- * Leaves out the standings of whoever changed the request, also in the place of someone else: they count as its maker, so
- * another person has to approve it.
- */
+/** Leaves out standings that include the person who changed the request, because another person has to approve it. */
 export function exceptEditor(
   host: CoreHost,
   { edit }: { edit: RecordedEdit | null },
@@ -119,11 +113,12 @@ export function exceptEditor(
   return { standings: others, excluded: others.length < standings.length ? [...excluded, why] : excluded };
 }
 
-/** A vote without what depends on its standing. */
+/** The members of a vote that do not depend on its standing. */
 type VoteTerms = Pick<CountedVote, "self" | "signed" | "break_glass" | "at">;
 
 /**
- * Returns the standing in which the vote counts in the most plans, the own one if several do, or why it counts in none.
+ * Returns the standing in which the vote counts for the most plans, preferring the voter's own. If it counts for none,
+ * returns the reason.
  * @param earlier the earlier votes
  */
 export function chooseStanding(
@@ -173,16 +168,16 @@ function samePersonError(): Refusal {
 }
 
 /** What a credential can do about the approval of a pending action. */
-export interface VotingTerms {
-  /** Why it cannot approve now; null if it can. */
+interface VotingTerms {
+  /** Why the credential cannot approve now; null if it can. */
   blocked: { code: string; detail: string; groups: (string | null)[] } | null;
-  /** Principal of the user in whose place it would approve; null if for itself alone. */
+  /** Principal of the user in whose place the credential would approve; null without a delegation. */
   on_behalf_of: string | null;
-  /** Whether it can approve alone in an emergency. */
+  /** Whether the credential can approve alone in an emergency. */
   may_break_glass: boolean;
 }
 
-/** Returns what the credential can do, for the action's record. */
+/** Returns what the credential can do about the approval, for the action's record. */
 export function describeVoting(
   host: CoreHost,
   row: ActionRow,
@@ -220,7 +215,7 @@ export function describeVoting(
     self === null &&
     credential.hasScope("approvals:break_glass") &&
     standings.standings.some(({ delegation }) => delegation === null);
-  // Whether the vote will be signed is decided with the vote.
+  // Whether the vote is signed is not known yet, so assume that it is.
   const terms = { self: self !== null, signed: true, break_glass: false, at: moment.now };
   const chosen = chooseStanding(requirement, countedVotes(host, approvals), standings, terms);
   if ("standing" in chosen)

@@ -35,30 +35,33 @@ export interface Voter {
   self: SelfRelation | null;
   groups: readonly string[];
   gesture: Gesture | null;
-  /** Commitment to the preview that the voter was shown; null if there was none. Of a link it is set after its vote is checked. */
+  /**
+   * Commitment to the preview that the voter saw; null if there was none. For a link, it is set after the vote was
+   * checked.
+   */
   preview: string | null;
   /** The session of a signed-in user; null for a key or a link. */
   session: Session | null;
 }
 
-/** `key_id` of votes by link. Ids of keys are UUIDs, so they cannot collide. */
+/** `key_id` of votes by link. It cannot collide with ids of keys, which are UUIDs. */
 const LINK_KEY_ID = "link";
 
 /** A person's answer to an action: approval or rejection, with a comment. */
 export interface Vote {
   approve: boolean;
   reason?: string;
-  /** Grants later actions together with this approval. */
+  /** Grant for later actions that is created together with this approval. */
   grant?: GrantTermsBody;
   /** Approves alone in an emergency. */
   break_glass?: boolean;
-  /** Digest of the list of actions that remains with the vote on a plan that this is part of. Never taken from a body. */
+  /** For a vote on a plan: digest of the list of approved actions. Never read from a request body. */
   list?: string;
 }
 
 /**
- * How a vote proves that it is about this action: the token from the action's record, a signature that was claimed, or the
- * token of its plan, which the caller has verified.
+ * The proof that a vote is about this action: the token from the action's record, a claimed signature, or the token of
+ * its plan, which the caller has verified.
  */
 export type VoteProof = { token: string } | { gesture: Gesture } | { plan: "verified" };
 
@@ -72,9 +75,9 @@ export function verifyVoter(
 ): Voter {
   const self = selfApprovalRelation(host, row, who);
   const gesture = "gesture" in proof ? proof.gesture : null;
-  // Check this first, so that the person behind the agent gets this refusal and not one about the token.
+  // Check this first, so that the person behind the agent gets this refusal instead of one about the token.
   assertMayConfirm({ self, gesture }, history.requirement?.approvers ?? []);
-  // Both proofs are about the preview that is current now.
+  // Both proofs cover the current preview.
   const preview = commitPreview(row, set);
   if ("token" in proof) assertApprovalToken(host, row, who, proof.token, { history, set });
   else if ("gesture" in proof) assertSigned(host, row, who, vote, proof.gesture, { history, set });
@@ -115,13 +118,16 @@ function assertApprovalToken(
   assertToken(checkToken("approval", token, claims, approvalMac(host)));
 }
 
-/** What the approver was shown: the entries of the action, and the policies that render its preview. */
-export interface ShownAction {
+/** What the approver saw: the entries of the action, and the policies that render its preview. */
+interface ShownAction {
   history: Pick<VerifiedHistory, "askedHash" | "commitment" | "questions">;
   set: CompiledPolicySet;
 }
 
-/** Returns the statement that the credential signs for this vote. Throws ACTION_NOT_PENDING if nobody was asked. */
+/**
+ * Returns the statement that the credential signs for this vote. Throws ACTION_NOT_PENDING if no approval was
+ * requested.
+ */
 export function voteStatement(
   host: CoreHost,
   row: ActionRow,
@@ -167,8 +173,8 @@ function assertSigned(
 }
 
 /**
- * Verifies a link token. It is valid while the configuration names its recipient in a channel of the decision, and the
- * recipient is not a user who was ended.
+ * Verifies a link token. It is valid while the configuration names its recipient in a channel of the decision, and
+ * unless the recipient is a user who was ended.
  */
 export async function verifyLinkVoter(
   host: CoreHost,

@@ -1,7 +1,7 @@
 /**
- * Tracks whether an agent waits for an action, and when the action was last requested, so that approvers see which agents
- * are still there. Both are stored in the action's row and not in the ledger, because no decision depends on them. A wait
- * is stored with its end time, so a wait of a crashed process expires by itself.
+ * Tracks whether an agent waits for an action, and when the action was last requested, so that approvers see which
+ * agents are still connected. Both are stored in the action's row and not in the ledger, because no decision depends on
+ * them. A wait is stored with its end time, so a wait of a crashed process expires by itself.
  */
 import type { CoreHost, JsonObject, LedgerTransaction } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
@@ -10,7 +10,7 @@ import { isOverdue } from "./visible-action.ts";
 
 /** Grace period between two consecutive waits of one agent, in milliseconds. */
 const GRACE_MS = 3000;
-/** Actions per job, so that the ledger's lock is held only briefly. */
+/** Maximum number of actions per job, so that the job holds the ledger's lock only briefly. */
 const MAX_PER_JOB = 50;
 
 export interface WaitTracker {
@@ -23,7 +23,10 @@ export interface WaitTracker {
   stop(): Promise<void>;
 }
 
-/** Whether the credential acts for the action's agent. An approver may wait for the action too, but does not count. */
+/**
+ * Whether the credential acts for the action's agent. Approvers can also wait for an action, but only agents are
+ * tracked.
+ */
 export function isAgentOfAction(row: ActionRow, { key }: Credential): boolean {
   return key.id === row.submitted_by || key.agent_id === row.agent_id;
 }

@@ -13,7 +13,7 @@ interface WaitingRequest {
 export interface Waiters {
   /**
    * Resolves with the action when it is no longer pending, `ms` milliseconds have passed, the client disconnects or the
-   * service stops. For the action's agent, also when an approver has asked a question.
+   * service stops. For the action's agent, it also resolves when an approver asks a question.
    */
   waitWhilePending(row: ActionRow, ms: number, who: WaitingRequest): Promise<ActionRow | null>;
   /** Whether another request with this credential may wait. */
@@ -25,7 +25,7 @@ export interface Waiters {
   stop(): void;
 }
 
-/** Checks the key again after a wait. Throws INVALID_CREDENTIAL if it was revoked or has expired. */
+/** Authenticates the credential again after a wait. Throws INVALID_CREDENTIAL if it was revoked or has expired. */
 export async function refreshCredential(host: Pick<CoreHost, "keys">, credential: Credential): Promise<Credential> {
   const current = await host.keys.refresh(credential);
   if (current !== null) return current;
@@ -45,7 +45,10 @@ export function createWaiters(host: CoreHost, maxPerKey: number, asks: WaitTrack
   });
   let unsubscribe: (() => void) | null = null;
 
-  /** Subscribes only while a request waits, because a subscription makes this process read the entries of others. */
+  /**
+   * Subscribe only while a request waits, because a subscription makes this process read the entries of other
+   * processes.
+   */
   function listen(): void {
     unsubscribe ??= host.ledger.subscribe((entries) => {
       for (const entry of entries) {

@@ -41,7 +41,7 @@ export function registerAgent(
         "AGENT_ID_TAKEN",
         `the agent "${wanted.id}" is registered; change it with PATCH /v1/agents/${encodeURIComponent(wanted.id)}`,
       );
-    // Names are compared without regard to case, so that one agent has one registration.
+    // Compare names without regard to case, so that one agent has one registration.
     for (const id of [foldName(wanted.id), ...host.agents.registeredIds(wanted.id)])
       if ((await tx.agent(id)) !== null)
         throw new Refusal(
@@ -144,7 +144,10 @@ function cancellationCause({ id, suspended_reason }: AgentRow, who: Credential) 
   return { by: toActor(who.key, who.principal), comment };
 }
 
-/** Checks the key under the lock. A key that is bound to an agent must not extend its own tools or end its own suspension. */
+/**
+ * Checks the key under the lock. A key that is bound to an agent must not extend its agent's tools or end its agent's
+ * suspension.
+ */
 async function confirmWriter(tx: LedgerTransaction, credential: Credential): Promise<Credential> {
   const who = await confirmWithScope(tx, credential, "agents:write");
   if (who.key.agent_id !== null)

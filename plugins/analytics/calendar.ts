@@ -23,7 +23,7 @@ export function loadZone(name: string): Zone | null {
   return { name, offset: (at) => utcOffset(name, at) };
 }
 
-/** Returns the first instant of a local day, which is after 00:00 if the clock goes forward over midnight. */
+/** Returns the first instant of a local day, which is after 00:00 if clocks are set forward at midnight. */
 function startOfDay(zone: Zone, midnight: number): number {
   const [before, after] = [midnight - zone.offset(midnight - DAY), midnight - zone.offset(midnight + DAY)];
   const starts = [before, after].filter((at) => at + zone.offset(at) === midnight);
@@ -56,7 +56,7 @@ export function intervalBoundaries(
 ): number[] | null {
   const boundaries = [since];
   const add = (at: number): boolean => {
-    // A zone that crosses the date line skips a day, which would begin at the same instant as the next one.
+    // When a zone moves across the date line, it skips a day, which would begin at the same instant as the next one.
     if (at > (boundaries.at(-1) as number)) boundaries.push(at);
     return boundaries.length <= max;
   };

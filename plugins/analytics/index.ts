@@ -16,7 +16,7 @@ import { oversightRoute } from "./oversight.ts";
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const MOST_INTERVALS = 1000;
-/** Longer lists are cut, and the remaining items are summed up. */
+/** Maximum length of a list. The remaining items are summed up. */
 const LISTED = 100;
 const EFFECTS = ["allow", "deny", "require_approval"] as const;
 
@@ -82,7 +82,7 @@ const Answer = Type.Object(
     ),
     others: Type.Object(
       { tools: Count, agents: Count, rules: Count },
-      { additionalProperties: false, description: "Actions of the items that the lists leave out." },
+      { additionalProperties: false, description: "Number of actions of the items that are not listed." },
     ),
     approvals: Type.Object(
       {
@@ -183,7 +183,10 @@ async function analytics(host: CoreHost, query: Query, { visibility }: Credentia
   };
 }
 
-/** Returns what the credential sees of one agent. Throws AGENT_MISMATCH or VALIDATION_FAILED if it sees no agent as a whole. */
+/**
+ * Returns a visibility that is limited to one agent. Throws AGENT_MISMATCH or VALIDATION_FAILED if the credential
+ * cannot see all actions of an agent.
+ */
 function narrowToAgent(visibility: Visibility, agent_id: string | undefined): Visibility {
   if (agent_id === undefined) return visibility;
   if ("all" in visibility) return { agent_id };
@@ -226,7 +229,7 @@ function filled<K extends string>(names: readonly K[], counts: Partial<Record<st
 
 const sum = (items: readonly { count: number }[]): number => items.reduce((total, { count }) => total + count, 0);
 
-/** Returns the most frequent items; equal ones by name. */
+/** Returns the most frequent items. Sorts equally frequent ones by name. */
 function top<T extends { count: number }>(
   items: readonly T[],
   name: (item: T) => string,

@@ -1,4 +1,7 @@
-/** Measures how people approve: per approver and rule, how much they are asked, how they vote, and how fast. */
+/**
+ * Measures how people approve: for each approver and rule, the number of requests, the votes, and the time until a
+ * vote.
+ */
 import { Type, type Static } from "@sinclair/typebox";
 import {
   type ApprovalEntry,
@@ -180,7 +183,7 @@ async function findFirst({ storage }: CoreHost, time: number, size: number): Pro
   return low;
 }
 
-/** Adds the rule and the submission time of each vote's action, and leaves out votes that the credential may not see. */
+/** Adds the rule and the submission time of each vote's action, and removes votes that the credential cannot see. */
 async function findRules(
   host: CoreHost,
   votes: readonly ApprovalEntry[],
@@ -202,7 +205,7 @@ async function findRules(
   });
 }
 
-/** Groups items by the names that `key` returns. Largest groups first, equal ones by name. */
+/** Groups items by the names that `key` returns. Sorts by size, then by name. */
 function groupByKey<Item>(items: readonly Item[], key: (item: Item) => readonly (string | null)[]): Item[][] {
   const groups = new Map<string, Item[]>();
   for (const item of items) {

@@ -103,7 +103,7 @@ export default definePlugin({
   },
 });
 
-/** Returns the request id of the client in the response (section 10.1). */
+/** Copies the request id of the client into the response (section 10.1). */
 function echo(request: Request, reply: Reply): Reply {
   const id = request.headers.get("x-request-id");
   return id === null || id.length > 256 ? reply : { ...reply, headers: { ...reply.headers, "X-Request-Id": id } };

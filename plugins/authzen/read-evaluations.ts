@@ -114,7 +114,7 @@ function text(given: JsonObject, of: string, name: string): string {
   return value;
 }
 
-/** Never absent, so that a rule can test `has(params.resource.properties.status)`. */
+/** Always present, so that a rule can test `has(params.resource.properties.status)`. */
 function propertiesOf(given: JsonObject, of: string): { properties: JsonObject } {
   const value = given["properties"];
   if (value === undefined) return { properties: {} };

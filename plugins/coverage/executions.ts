@@ -1,4 +1,4 @@
-/** Reads what was started, and how it ended, from the ledger. */
+/** Reads from the ledger which actions were started, and their results. */
 import {
   type CoreHost,
   decodeEntry,
@@ -20,7 +20,9 @@ interface ExecutionPage {
   cursor?: string;
 }
 
-/** Returns a page of executions in the order of the ledger, and the entry to go on from; null at the end. */
+/**
+ * Returns a page of executions in the order of the ledger, and the sequence number to continue from; null at the end.
+ */
 export async function listExecutions(
   host: CoreHost,
   query: ExecutionPage,
@@ -39,7 +41,7 @@ export async function listExecutions(
   for (let seq = first; seq < size;) {
     if (executions.length >= query.limit || seq - first >= MAX_READ) return { executions, next: seq };
     await host.waitForReadSlot();
-    // At most as many entries as executions are missing, so that the page ends at an entry.
+    // Read at most as many entries as executions are missing, so that the page ends at an entry.
     const rows = await host.storage.entries(seq, Math.min(seq + Math.min(PAGE, query.limit - executions.length), size));
     if (rows.length === 0) break;
     const entries = rows

@@ -100,7 +100,7 @@ export async function listNewest(host: CoreHost): Promise<StatementRecord[]> {
   return Promise.all(documents.map((document) => readStatement(host, seqOf(document))));
 }
 
-/** Reads the statement from its entry, so that nobody can change it in the list. */
+/** Reads the statement from its entry, because the list is not covered by the ledger. */
 async function readStatement(host: CoreHost, seq: number): Promise<StatementRecord> {
   const [row] = await host.storage.entries(seq, seq + 1);
   if (row?.type !== COVERAGE_ENTRY)
@@ -109,7 +109,7 @@ async function readStatement(host: CoreHost, seq: number): Promise<StatementReco
   return { ...data, seq, hash: toHex(row.leaf_hash), at, by: by.principal };
 }
 
-/** Keys in descending order of the entries, because documents are listed in ascending order of their keys. */
+/** Returns a key that sorts newer entries first, because documents are listed in ascending order of their keys. */
 function listKey(seq: number): string {
   return `${LIST}${String(Number.MAX_SAFE_INTEGER - seq).padStart(16, "0")}`;
 }

@@ -29,7 +29,9 @@ const Kind = Type.Union(
 
 export const DeliveryRecord = Type.Object(
   {
-    id: Type.String({ description: "The same for every attempt, so that receivers can detect duplicates." }),
+    id: Type.String({
+      description: "Id of the message. It is the same for every attempt, so that receivers can detect duplicates.",
+    }),
     kind: Kind,
     state: State,
     destination: Type.String({

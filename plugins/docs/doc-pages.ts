@@ -7,7 +7,7 @@
  */
 
 const HOLD = ["default-src 'none'", "img-src 'self' data:", "base-uri 'none'", "form-action 'none'"];
-/** Permissions of a frame: also forms that scripts read, downloads, and links that open as normal pages. */
+/** Permissions of a frame: scripts, forms, downloads, and links that open as normal pages. */
 const SANDBOX = "allow-scripts allow-forms allow-downloads allow-popups allow-popups-to-escape-sandbox";
 
 /** Headers of a page with a frame. */
@@ -23,7 +23,7 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Headers of a frame's document; also if someone opens it directly.
+ * Headers of a frame's document. They also apply if someone opens the document directly.
  * @param styles lets scripts write style elements, which Redoc needs
  */
 export function frameHeaders({ styles = false }: { styles?: boolean } = {}): Record<string, string> {

@@ -17,7 +17,7 @@ import {
 } from "./doc-pages.ts";
 
 /**
- * Files of other packages. The build puts them there (.ci/vendor.mjs), also for a service that runs from its sources.
+ * Files of other packages, as the build (.ci/vendor.mjs) writes them, also for a service that runs from its sources.
  */
 const VENDOR = new URL(
   import.meta.url.endsWith(".ts") ? "../../dist/plugins/docs/vendor/" : "./vendor/",

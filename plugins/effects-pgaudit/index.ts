@@ -38,7 +38,7 @@ export default definePlugin({
     })),
 });
 
-/** The members of a log line that matter here, under their names in `jsonlog`. */
+/** The members of a log line that are read, with their names in `jsonlog`. */
 interface LogLine {
   line: number;
   timestamp: string;
@@ -131,13 +131,16 @@ function toEvent(line: LogLine, fields: string[]): NonNullable<SourceRecord["eve
     at,
     event: `${statementClass}/${command}`,
     actor: line.user,
-    // The service chooses the name of a login role; the agent chooses the application name.
+    // Prefer the user: the service chooses the name of a login role, but the agent chooses the application name.
     action_id: findRoleAction(line.user) ?? findActionId(line.application_name),
     record,
   };
 }
 
-/** Returns the action whose login role this is, as `credentials-postgres` names it; null if it is none. */
+/**
+ * Returns the action whose login role this is, from the name that `credentials-postgres` gives it; null for other
+ * roles.
+ */
 function findRoleAction(user: string): string | null {
   const match = /^assent_([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})_[0-9a-f]{12}$/.exec(user);
   return match === null ? null : match.slice(1).join("-");

@@ -13,7 +13,10 @@ export interface Feed {
   page(seq: number): Promise<readonly EntryRow[]>;
   /** Resolves to true as soon as the entry `seq` may exist, or to false after `ms` or when `signal` aborts. */
   wait(seq: number, ms: number, signal: AbortSignal): Promise<boolean>;
-  /** Must be called before reading: entries are cached while there are subscribers. Returns a function that unsubscribes. */
+  /**
+   * Subscribes. Call it before reading, because entries are cached only while there are subscribers. Returns a function
+   * that unsubscribes.
+   */
   join(): () => void;
 }
 
@@ -60,7 +63,7 @@ export function createFeed(host: CoreHost): Feed {
       return () => {
         if (--readers > 0) return;
         unsubscribe();
-        // No subscriber is left, so later entries would not be added to the cache.
+        // No subscriber is left, so later entries would not be added. Clear the cache to avoid gaps.
         kept = [];
       };
     },

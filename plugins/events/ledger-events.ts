@@ -54,7 +54,10 @@ export class LedgerEvents {
     return { status: 200, json: await poll(this.host, query, filter, size, reserveResponseBytes) };
   }
 
-  /** Resolves to the size of the ledger. Throws if it does not contain the last event that the client has received. */
+  /**
+   * Resolves to the size of the ledger. Throws if the ledger does not contain the last event that the client has
+   * received.
+   */
   private async sizeAfter(last: number | undefined): Promise<number> {
     const { size } = await this.host.ledger.head();
     if (last !== undefined && last >= size)
@@ -100,7 +103,7 @@ export class LedgerEvents {
     return this.open.get(keyId) ?? 0;
   }
 
-  /** Throws TOO_MANY_STREAMS if the key or this process has as many streams as it may. */
+  /** Throws TOO_MANY_STREAMS if the key or this process has reached its maximum number of streams. */
   private assertCapacity({ key }: Credential): void {
     const { maxStreamsPerKey, maxStreams } = this.limits;
     const held = this.openOf(key.id);

@@ -1,6 +1,7 @@
 /**
- * The stream of one subscriber (HTML standard, section 9.2, server-sent events). Reads from the ledger only as fast as the
- * client reads, so a slow client buffers one batch. It loses nothing, because it continues from a sequence number.
+ * The stream of one subscriber (HTML standard, section 9.2, server-sent events). Reads from the ledger only as fast as
+ * the client reads, so only one batch is buffered for a slow client. No event is lost, because a client resumes from a
+ * sequence number.
  */
 import type { CoreHost } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
@@ -104,7 +105,10 @@ class EventStream {
     }
   }
 
-  /** Reads the next events as text, and how far they go. The entry that revokes the stream's key ends the stream. */
+  /**
+   * Reads the next events as text, and the sequence number up to which they were read. The entry that revokes the
+   * stream's key ends the stream.
+   */
   private async readBatch(): Promise<{ text: string; looked: number; last: number | null; keysChanged: boolean }> {
     let text = "";
     let looked = 0;

@@ -22,7 +22,8 @@ export default definePlugin({
 
 /**
  * Envoy sends the original method and headers (and the body if it buffers it) to `path_prefix` and the original path.
- * Use the target as sent, because the upstream receives it; the URL of the request is already normalised.
+ * Uses the target as it was sent, because the upstream receives that target. The URL of the request is already
+ * normalized.
  */
 function seen({ request, target, body }: FacadeCall): GatewayRequest {
   const { headers } = request;

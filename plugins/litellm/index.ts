@@ -69,5 +69,5 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
   );
 }
 
-/** Always 200, because LiteLLM can be configured to continue after any other status. */
+/** Always returns 200, because LiteLLM can be configured to continue after any other status. */
 const blocked = (reason: string): Reply => ({ status: 200, json: { action: "BLOCKED", blocked_reason: reason } });

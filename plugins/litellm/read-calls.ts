@@ -12,7 +12,7 @@ import {
 
 /** Maximum number of calls in one request, more than models make at once. Each is a separate action. */
 const MAX_CALLS = 20;
-/** Members of LiteLLM's own key that identify the caller, which is part of the action. */
+/** Members of LiteLLM's own key that identify the caller. The caller is part of the action. */
 const CALLER = ["hash", "alias", "user_id", "end_user_id", "team_id", "org_id"];
 
 /** Returns the action of each call. Throws UnreadableRequest. */
@@ -28,7 +28,7 @@ export function readToolCalls(body: JsonObject, tool: string): GateRequest[] {
   const caller = callerOf(body["request_data"]);
   const alias = caller["key_alias"];
   const requests = calls.map((call) => ({
-    // Prefixed, so that names of LiteLLM keys cannot equal names of other agents.
+    // Use a prefix, so that names of LiteLLM keys cannot equal names of other agents.
     agent_id: typeof alias === "string" && alias !== "" ? `litellm:${alias}` : "litellm",
     tool,
     ...callOf(call),
@@ -51,7 +51,10 @@ function callOf(call: JsonValue): { operation: string; params: JsonObject } {
   return { operation: name, params: args.trim() === "" ? {} : readJsonObject(utf8(args)) };
 }
 
-/** The caller is part of the action, so that an approval for one caller is not valid for another. Throws if there is no key. */
+/**
+ * Returns the caller, which is part of the action, so that an approval for one caller is not valid for another. Throws
+ * if the request names no key.
+ */
 function callerOf(given: JsonValue | undefined): JsonObject {
   const caller: JsonObject = {};
   for (const name of CALLER) {

@@ -1,4 +1,7 @@
-/** Facades for MCP gateways that ask before they forward a call: Docker's interceptor, and ToolHive's validating webhook. */
+/**
+ * Facades for MCP gateways that request a decision before they forward a call: Docker's interceptor, and ToolHive's
+ * validating webhook.
+ */
 import { Type } from "@sinclair/typebox";
 import {
   describeFault,
@@ -44,8 +47,8 @@ export default definePlugin({
 });
 
 /**
- * `--interceptor before:http:<url>`: a response without a body lets the call through, whatever its status, and JSON becomes
- * the result of the call. So every response has a body except an allow.
+ * Docker runs `--interceptor before:http:<url>`. A response without a body lets the call through, whatever its status,
+ * and a JSON body becomes the result of the call. So every response except an allow has a body.
  */
 function docker(tool: string, wait: number): Facade {
   const reply = (answered: Answered, status = 200): Reply =>

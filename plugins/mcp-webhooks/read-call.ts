@@ -8,7 +8,7 @@ const OPEN =
 export interface ToolCall {
   name: string;
   args: JsonObject;
-  /** Other parameters that reach the tool: answers to its requests in an earlier round. */
+  /** Other parameters that reach the tool, such as answers to the tool's own requests in an earlier round. */
   more: JsonObject;
 }
 

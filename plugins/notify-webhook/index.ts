@@ -40,7 +40,7 @@ export default definePlugin({
   },
 });
 
-/** Throws for unknown event types. Called after all plugins are loaded, because they define types. */
+/** Throws for unknown event types. Called after all plugins are loaded, because plugins define event types. */
 function assertTypes(name: string, events: readonly string[], types: readonly string[]): void {
   const wrong = events.find((type) => type !== "*" && !types.includes(type));
   if (wrong === undefined) return;
@@ -91,7 +91,10 @@ function feedOf(to: string, events: readonly string[] | undefined, agents: reado
   ];
 }
 
-/** Throws NotifierError unless the response is a success. Only 410 Gone is permanent: other errors may be fixed while the message is retried. */
+/**
+ * Throws NotifierError unless the response is a success. Only 410 Gone is permanent: the receiver can fix other errors
+ * while the message is retried.
+ */
 function judge({ url }: WebhookTarget["target"], { status, retryAfter }: Answer, now: number): void {
   if (status >= 200 && status < 300) return;
   const redirect = status >= 300 && status < 400 ? ", and redirects are not followed" : "";

@@ -64,7 +64,7 @@ export function toApiActivity(row: EntryRow, proof: string, source: { origin: st
       service: { name: entry.tool ?? "assent" },
       ...(typeof entry.action_id === "string" ? { request: { uid: entry.action_id } } : {}),
     },
-    // The ledger records who asked, and not from which address.
+    // The ledger records the caller, but not the caller's address.
     src_endpoint: { name: entry.agent_id ?? actor?.principal ?? "assent", uid: actor?.key_id ?? source.origin },
     metadata: {
       version: "1.9.0",

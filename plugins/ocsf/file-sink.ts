@@ -1,4 +1,7 @@
-/** Appends events to a file, one JSON object per line. The file itself says where to continue, so no event is repeated. */
+/**
+ * Appends events to a file, one JSON object per line. The last line of the file determines where to continue, so no
+ * event is repeated.
+ */
 import { open } from "node:fs/promises";
 import type { ApiActivity } from "./api-activity.ts";
 import type { Sink } from "./sink.ts";
@@ -6,14 +9,14 @@ import type { Sink } from "./sink.ts";
 const CHUNK = 65_536;
 const NEWLINE = 0x0a;
 
-/** @param path opened for each batch, so that it can be moved away (logrotate) at any time */
+/** @param path opened for each batch, so that logrotate can move it at any time */
 export function createFileSink(path: string): Sink {
   return {
     async resume() {
       const file = await open(path, "a+", 0o600);
       try {
         const end = await endOfLastLine(file);
-        // A crash can leave the beginning of a line.
+        // Remove an incomplete last line, which a crash can leave.
         await file.truncate(end);
         await file.sync();
         return end === 0 ? null : lastEvent(await readLastLine(file, end), path);

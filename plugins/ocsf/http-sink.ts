@@ -2,7 +2,7 @@
 import { post, readWebhookTarget } from "../../src/plugin.ts";
 import type { Sink } from "./sink.ts";
 
-export interface HttpSinkOptions {
+interface HttpSinkOptions {
   url: string;
   headers?: Record<string, string>;
   allow_private?: boolean;

@@ -3,7 +3,7 @@ import { jetstream, type JetStreamClient } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import type { Sink } from "./sink.ts";
 
-export interface NatsSinkOptions {
+interface NatsSinkOptions {
   servers: string[];
   subject: string;
   user?: string;
@@ -28,7 +28,7 @@ export function createNatsSink({ servers, subject, user, password, token }: Nats
       connection = await connect({
         servers,
         name: "assent",
-        // The export repeats a failed batch itself, with a new connection.
+        // The export repeats a failed batch, with a new connection.
         reconnect: false,
         timeout: 5000,
         ...(user === undefined ? {} : { user, pass: password ?? "" }),
@@ -39,7 +39,7 @@ export function createNatsSink({ servers, subject, user, password, token }: Nats
     },
     async write(events) {
       if (stream === null) throw new Error("the connection to NATS is closed");
-      // One after the other, because a failed message must not be followed by a later one.
+      // Publish one event at a time, because a later event must not follow a failed one.
       for (const event of events)
         await stream.publish(subject, JSON.stringify(event), { msgID: event.metadata.uid, timeout: 5000 });
     },

@@ -3,11 +3,11 @@ import type { ApiActivity } from "./api-activity.ts";
 
 export interface Sink {
   /**
-   * Prepares for writing. Returns the sequence number and the `metadata.uid` of the last event that the sink has for certain;
-   * null if it cannot know.
+   * Prepares for writing. Returns the sequence number and the `metadata.uid` of the last event that the sink has
+   * certainly stored; null if the sink cannot tell.
    */
   resume(): Promise<{ sequence: number; uid: string } | null>;
-  /** Resolves once the sink has all of these events, in this order. Rejects if that is not certain. */
+  /** Resolves once the sink has stored all of these events, in this order. Rejects if that is not certain. */
   write(events: readonly ApiActivity[], signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }

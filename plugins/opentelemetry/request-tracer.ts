@@ -115,7 +115,7 @@ function actionAttributes({ id, agent_id, tool, operation, ...decided }: TracedA
   };
 }
 
-/** Returns null if the text names no span, or one of these. */
+/** Returns a link to the span; null if the text names no span, or one of the excluded spans. */
 function linkTo(traceparent: string | null, except: readonly (SpanContext | null)[]): Link | null {
   const context = parseTraceparent(traceparent, null);
   if (context === null) return null;

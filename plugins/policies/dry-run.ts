@@ -25,7 +25,9 @@ const SampleAction = Type.Object(
 const DryRunBody = Type.Object(
   {
     policy: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), { description: "The candidate, in the shape of the YAML." }),
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: "The candidate as JSON, with the members that it has in YAML.",
+      }),
     ),
     yaml: Type.Optional(Type.String({ description: "The candidates as YAML instead; one or more documents." })),
     actions: Type.Array(SampleAction, { minItems: 1, maxItems: 100 }),

@@ -101,8 +101,10 @@ const head = {
   updated_at: Time,
 };
 const body = {
-  version: Type.Integer({ description: "The version that `definition` is." }),
-  definition: Type.Record(Type.String(), Type.Unknown(), { description: "The policy, in the shape of the YAML." }),
+  version: Type.Integer({ description: "Number of the version in `definition`." }),
+  definition: Type.Record(Type.String(), Type.Unknown(), {
+    description: "The policy as JSON, with the members that it has in YAML.",
+  }),
   yaml: Nullable(
     Type.String({
       description:
@@ -110,7 +112,7 @@ const body = {
     }),
   ),
   digest: Type.String({ description: "SHA-256 of the definition's canonical JSON, hex." }),
-  created_by: Nullable(Type.String({ description: "Key that made the version; null when a source did." })),
+  created_by: Nullable(Type.String({ description: "Key that created the version; null if a policy source did." })),
 };
 /** Warnings: the policy is accepted, but probably does not do what its author intended. */
 const warnings = Type.Array(Type.String(), {

@@ -59,12 +59,16 @@ export async function planSave(
   const latest = await tx.policyVersion(row.id, row.latest_version);
   // A policy that is sent as YAML gets a new version even if only a comment changed, so that no comment is lost.
   const same = latest?.digest === read.digest && (read.yaml === null || read.yaml === latest.yaml);
-  // A deleted name continues its version numbers, so that (policy, version) in a record stays unambiguous.
+  // A policy with the name of a deleted one continues its version numbers, so that (policy, version) in a record stays
+  // unambiguous.
   const outcome = row.deleted_at !== null ? "created" : same ? "unchanged" : "updated";
   return { id: row.id, name, version: row.latest_version + (same ? 0 : 1), outcome, read, row };
 }
 
-/** Saves the policy. Resolves to the saved rows; `row` means that a deleted policy was restored with its version. */
+/**
+ * Saves the policy. Resolves to the saved rows; if only `row` is present, a deleted policy was restored with its
+ * version.
+ */
 export async function save(
   tx: LedgerTransaction,
   plan: PlannedSave,

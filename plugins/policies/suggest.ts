@@ -47,7 +47,7 @@ const Evidence = Type.Object(
   {
     approvals: count("Approvals that the rule covers."),
     counted: count(
-      "Those that count: with no vote within three seconds, at most half of `min_approvals` for each agent.",
+      "Approvals that count: without a vote within three seconds, and at most half of `min_approvals` for each agent.",
     ),
     weak: count(
       "Approvals with a vote within three seconds, of the person's own action, or in an emergency. They do not count.",
@@ -58,7 +58,7 @@ const Evidence = Type.Object(
     days: count("Days on which they were submitted."),
     first_at: time("The first of the approvals."),
     last_at: time("The last of them."),
-    median_vote_ms: count("Median time that a vote took, from the request or from the approver's vote before."),
+    median_vote_ms: count("Median time of a vote, from the request or from the same approver's previous vote."),
     outcomes: Type.Object(
       {
         succeeded: count("Succeeded."),
@@ -73,7 +73,7 @@ const Evidence = Type.Object(
         { ...Example, failed: Type.Array(Type.String(), { description: "Conditions that it does not meet." }) },
         closed,
       ),
-      { description: "Rejected requests that meet all but the fewest conditions." },
+      { description: "Rejected requests that miss the fewest conditions." },
     ),
     rejections: count("Rejected requests with the same tool and operation."),
     rejection_bound: Type.Object(
@@ -91,9 +91,11 @@ const Evidence = Type.Object(
         approved: count("Other approved requests."),
         examples: Type.Array(Type.Object(Example, closed)),
       },
-      { description: "What else of the range the rule would allow.", ...closed },
+      { description: "Other requests of the range that the rule would allow.", ...closed },
     ),
-    open_params: Type.Array(Type.String(), { description: "Parameters that can have values that nobody approved." }),
+    open_params: Type.Array(Type.String(), {
+      description: "Parameters for which the rule allows values that no one has approved.",
+    }),
     backtest: Type.Object(
       {
         evaluated: count("Decisions of the range."),
@@ -134,10 +136,8 @@ const Suggestions = Type.Object(
     suggestions: Type.Array(Suggestion, { description: "The shortest first." }),
     read: count("Decisions that were read."),
     skipped: count("Decisions whose request was erased, altered or larger than 16,384 characters."),
-    groups: count("Combinations of a rule, a tool and an operation with approvals."),
-    disqualified: count(
-      "Rules that were dropped, because the policies would have allowed a rejected request with them.",
-    ),
+    groups: count("Number of combinations of rule, tool and operation with approvals."),
+    disqualified: count("Rules that were dropped, because they would have allowed a rejected request."),
     truncated: Type.Boolean({ description: "Whether the range has older decisions that were not read." }),
   },
   { title: "Suggestions", ...closed },
@@ -156,7 +156,7 @@ export function suggestRoute(host: CoreHost, tag: string): Route {
     responses: { 200: { description: "The suggestions.", schema: Suggestions } },
     errors: ["INVALID_RANGE", "TOO_MANY_TRIALS", "TRIAL_TOO_LONG", "TRIAL_LOST"],
     async handle({ body, credential, signal }) {
-      // Someone who sees only some actions would not see the rejections of others.
+      // A credential that sees only some actions would miss rejections of other actions.
       if (!("all" in credential.visibility) || !credential.hasScope("actions:read"))
         throw new Refusal(
           "INSUFFICIENT_SCOPE",

@@ -97,7 +97,7 @@ export function watchFolder(
     }
   }
 
-  // Check once at the start, to detect changes since the folder was loaded.
+  // Check once at startup, to detect changes since the folder was loaded.
   look(0);
   return {
     async stop() {

@@ -57,7 +57,7 @@ export async function runGit(args: readonly string[], options: GitOptions): Prom
     env[`GIT_CONFIG_VALUE_${i}`] = value;
   }
   const at = options.dir === null ? [] : ["--git-dir", options.dir];
-  // The URL of a remote must not run a program, and a redirect must not leak the credentials.
+  // A URL of a remote can name a program to run, and a redirect could leak the credentials. Forbid both.
   const safe = [
     "-c",
     "protocol.ext.allow=never",
@@ -67,7 +67,7 @@ export async function runGit(args: readonly string[], options: GitOptions): Prom
     "http.followRedirects=false",
     "-c",
     "gc.auto=0",
-    // Store each fetch as one pack, so that packs can be counted.
+    // Store each fetch as one pack, so that the number of packs is the number of fetches.
     "-c",
     "fetch.unpackLimit=1",
     "-c",

@@ -2,7 +2,7 @@
 import type { LeaderLease } from "../../src/core.ts";
 import { RemoteError } from "./repository.ts";
 
-/** Time until a poll that waits for a running one is tried again. Milliseconds. */
+/** Delay before a poll that waits for a running one is retried. Milliseconds. */
 const BUSY_RETRY_MS = 100;
 
 interface PollerOptions {
@@ -23,7 +23,10 @@ export class Poller {
   private timer: ReturnType<typeof setTimeout> | null = null;
   private polling: Promise<void> | null = null;
   private hasStopped = false;
-  /** Whether the last poll failed. After a failure, the next poll calls `changed` in any case, which reports a failure or its end. */
+  /**
+   * Whether the last poll failed. The poll after a failure always calls `changed`, which reports the failure or the
+   * recovery.
+   */
   private hasFailed = false;
 
   constructor(options: PollerOptions) {

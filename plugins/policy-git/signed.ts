@@ -3,7 +3,10 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { runGit, GitError } from "./git.ts";
 
-/** Numbers of ancestors to fetch in turn until the accepted commit is found; then all ancestors are fetched. */
+/**
+ * Numbers of ancestors to fetch, one after the other, until the accepted commit is found. After the last one, fetches
+ * all ancestors.
+ */
 const STEPS = [64, 1024, 16_384];
 const KIND = /^gpgsig(?:-sha256)? -----BEGIN ([A-Z ]+)-----$/gm;
 
@@ -13,7 +16,7 @@ export class CommitRejected extends Error {}
 export interface Mirror {
   folder: string;
   timeoutMs: number;
-  /** Fetches this number of further ancestors of the commit, without their files; null for all. */
+  /** Fetches this many more ancestors of the commit, without their files; null for all. */
   deepen(commit: string, by: number | null): Promise<void>;
 }
 
@@ -24,7 +27,8 @@ export async function assertSigned(mirror: Mirror, commit: string, signers: read
   const header = text.slice(0, text.indexOf("\n\n"));
   const kinds = [...header.matchAll(KIND)].map(([, kind]) => kind);
   if (kinds.length === 0) throw new CommitRejected("is not signed, and signed_by asks for it");
-  // Git would verify other kinds of signatures with the keys of the user who runs the service, not with signed_by.
+  // Reject other kinds of signatures, because git would verify them with the keys of the service's operating system
+  // user.
   const other = kinds.find((kind) => kind !== "SSH SIGNATURE");
   if (other !== undefined)
     throw new CommitRejected(

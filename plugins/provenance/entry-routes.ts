@@ -69,7 +69,7 @@ export function entryRoutes(host: CoreHost): Route[] {
 
 async function findEntry(host: CoreHost, hash: string, { visibility }: Credential): Promise<EntryRow> {
   const row = await host.storage.entryByHash(fromHex(hash));
-  // Read the action too: only its row has the tool, which the visibility of group members depends on.
+  // Read the action too, because only its row has the tool. The visibility of members of groups depends on the tool.
   const action = "within" in visibility && row?.action_id != null ? await host.storage.action(row.action_id) : null;
   if (row === null || !canSee(visibility, { ...row, tool: action?.tool ?? null })) {
     throw new Refusal("ENTRY_NOT_FOUND", `no entry that this key may see has the leaf hash ${hash}`);
@@ -89,11 +89,11 @@ async function openCommitment(
     action_id === null || !credential.hasScope("actions:read") ? null : await host.storage.action(action_id);
   if (action === null || !canSee(credential.visibility, action)) return null;
   const { erased_at } = action;
-  // Entries after a change by an approver commit to the changed request.
+  // Entries after an approver's change commit to the changed request.
   const { commitment } = decodeEntry<{ commitment?: string }>(bytes);
   const isProposed = erased_at !== null || commitment === commitDigest(action.salt, action.request_hash);
   const edit = isProposed ? null : decodeEdit(action.effective);
-  // The row may have the members in the order that the client sent, but the hash is of the canonical form.
+  // The row may have the members in the client's order, but the hash is of the canonical form.
   const request = edit?.request ?? parseStoredRequest(action);
   const salt = edit?.salt ?? action.salt;
   return erased_at === null && request !== null

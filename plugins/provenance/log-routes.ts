@@ -14,7 +14,7 @@ const CHECKPOINT_RESPONSES = { 200: { description: "C2SP tlog-checkpoint.", cont
  */
 export function logRoutes(host: CoreHost, open: boolean): Route[] {
   const scope = open ? null : "provenance:read";
-  // The core adds this error to routes that need a key.
+  // The core adds this error only to routes that need a key.
   const unkeyed = open ? (["STORAGE_UNAVAILABLE"] as const) : [];
   return [
     defineRoute({

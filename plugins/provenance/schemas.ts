@@ -100,7 +100,7 @@ export const Keys = Type.Object(
           algorithm: Type.Literal("ed25519"),
           public_key: Hex,
           since: Type.Union([Type.Integer(), Type.Null()], {
-            description: "Index of the `log_key` entry that made it the log's; null for the first.",
+            description: "Index of the `log_key` entry that introduced the key; null for the first key.",
           }),
           until: Type.Union([Type.String({ format: "date-time" }), Type.Null()], {
             description: "For a replaced key, the end of the time in which it also signs; null for the current key.",

@@ -3,7 +3,7 @@ import { concatBytes, type CoreHost, encodeEntryBundle, parseTilePath, TILE_WIDT
 import { type Credential, Refusal, type Reply } from "../../src/plugin.ts";
 import { StorageError, assertContiguous } from "../../src/storage/index.ts";
 
-/** Tiles are immutable. Shared caches may store only public ones. */
+/** Cache headers. Tiles are immutable, but shared caches must store only public ones. */
 const cacheHeaders = (open: boolean): Record<string, string> => ({
   "Content-Type": "application/octet-stream",
   "Cache-Control": `${open ? "public" : "private"}, max-age=31536000, immutable`,
@@ -44,7 +44,7 @@ export async function replyWithHashTile(
   return { status: 200, bytes: concatBytes(...hashes), headers: cacheHeaders(open) };
 }
 
-/** Returns a bundle of entries, only to keys that see all actions, because entries name agents, tools and people. */
+/** Returns a bundle of entries. Only for keys that see all actions, because entries name agents, tools and people. */
 export async function replyWithEntryBundle(host: CoreHost, tile: string, { visibility }: Credential): Promise<Reply> {
   const path = `tile/entries/${tile}`;
   const at = parseTilePath(path);

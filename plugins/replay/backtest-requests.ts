@@ -117,7 +117,7 @@ export function createBacktests(host: CoreHost, limits: BacktestLimits): Backtes
   };
 }
 
-/** Returns the active set without the policies that came from sources. */
+/** Returns the active set without the policies that policy sources provide. */
 async function withoutSources(
   { storage }: Pick<CoreHost, "storage">,
   { document }: CompiledPolicySet,
@@ -147,7 +147,7 @@ function lines(
         try {
           say({ type: "progress", ...counts });
         } catch {
-          // The client has disconnected; its signal ends the backtest.
+          // The client has disconnected. The request's signal ends the backtest.
           open = false;
         }
       })

@@ -7,7 +7,7 @@ export interface FieldComparison {
   equal: boolean;
 }
 
-/** Compares members by their canonical JSON. A member that only one side has counts as different. */
+/** Compares members by their canonical JSON. A member that is missing on one side counts as different. */
 export function compareFields(recorded: Record<string, unknown>, replayed: Record<string, unknown>): FieldComparison[] {
   const names = [...new Set([...Object.keys(recorded), ...Object.keys(replayed)])].sort();
   return names.map((field) => {

@@ -59,7 +59,7 @@ const History = Type.Object(
 );
 const COMPARISON = {
   hash: Type.String(),
-  at: Type.String({ format: "date-time", description: "The recorded clock, which replay used." }),
+  at: Type.String({ format: "date-time", description: "Recorded time of the decision, which the replay used." }),
   equal: Type.Boolean({ description: "Whether all fields and the bytes of the entry are equal." }),
   fields: Type.Array(Field),
   limits: Type.Union([Type.Array(LimitUsed), Type.Null()], {

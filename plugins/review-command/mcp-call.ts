@@ -48,13 +48,13 @@ function responseTo(text: string, id: number): Response | null {
       if (message !== null && typeof message === "object" && message.id === id && !("method" in message))
         return message;
     } catch {
-      // Not a message. The server must not write anything else, but some print a greeting.
+      // Ignore lines that are not messages. Servers must not write them, but some print a greeting.
     }
   }
   return null;
 }
 
-/** Returns the only text of the result. Several are ambiguous, so they count as none. */
+/** Returns the text of the result. Null unless there is exactly one, because several texts are ambiguous. */
 function textOf(result: Response["result"]): string {
   if (result?.structuredContent !== undefined) return JSON.stringify(result.structuredContent);
   const content = Array.isArray(result?.content) ? (result.content as { type?: unknown; text?: unknown }[]) : [];

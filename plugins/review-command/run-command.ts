@@ -4,13 +4,13 @@ import { decodeUtf8 } from "../../src/core.ts";
 
 /** Maximum bytes of standard output. */
 const MAX_OUTPUT = 65_536;
-/** Bytes of standard error that are kept for the error message. */
+/** Maximum bytes of standard error that are stored for the error message. */
 const MAX_ERRORS = 2_000;
 
 export interface Program {
   /** The program and its arguments. */
   command: readonly string[];
-  /** Its whole environment, in addition to `PATH`, `HOME` and `LANG` of the service. */
+  /** The environment of the program, in addition to `PATH`, `HOME` and `LANG` of the service. */
   environment: Readonly<Record<string, string>>;
 }
 
@@ -18,8 +18,9 @@ export interface Program {
 type OnOutput = (text: string, send: (line: string) => void, finish: () => void) => void;
 
 /**
- * Runs the program, writes `input` to it and resolves to what it writes. Rejects if it exits with another code than 0, writes
- * more than 64 KiB or something other than UTF-8, or if `signal` aborts. The program and its children are then killed.
+ * Runs the program, writes `input` to its standard input and resolves to its standard output. Rejects if the program
+ * exits with another code than 0, if its output is larger than 64 KiB or not UTF-8, or if `signal` aborts. The program
+ * and its children are then killed.
  * @param onOutput if given, standard input stays open, and this function decides when the program is finished
  */
 export function runCommand(
@@ -31,7 +32,8 @@ export function runCommand(
   const [file = "", ...args] = command;
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason as Error);
-    // Its own process group, so that its children can be killed, too. None of the service's secrets are in its environment.
+    // Start a process group, so that the program's children can be killed, too. The environment contains none of the
+    // service's secrets.
     const child = spawn(file, args, {
       detached: true,
       stdio: ["pipe", "pipe", "pipe"],

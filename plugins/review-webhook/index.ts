@@ -1,4 +1,7 @@
-/** Machine reviewers that are asked by webhook, signed as in Standard Webhooks 1.0.0. By default only at public addresses. */
+/**
+ * Machine reviewers that are called by webhook, signed as in Standard Webhooks 1.0.0. By default only public addresses
+ * are called.
+ */
 import type { Static } from "@sinclair/typebox";
 import {
   definePlugin,
@@ -43,7 +46,8 @@ export function createWebhookReviewer(name: string, options: Static<typeof Optio
     async review(request, signal) {
       const body = JSON.stringify(request);
       const answer = await post(
-        // The service measures the timeout, so that a late answer is recorded as one.
+        // Add a second to the timeout of the request, because the service measures the reviewer's timeout and records a
+        // late answer as late.
         { ...target, timeoutMs: target.timeoutMs + 1_000 },
         {
           ...headers,

@@ -57,20 +57,20 @@ export const StopRecord = Type.Object(
     id: Type.String(),
     status: Type.Union(
       (["holds", "ended", "lifted"] as const).map((status) => Type.Literal(status)),
-      { description: "ended: its own end has passed." },
+      { description: "ended: its end time has passed." },
     ),
     agent: nullable(Type.String({ description: "Glob of the agents that are stopped; null for all." })),
     tool: nullable(Type.String({ description: "Glob of the tools that are stopped; null for all." })),
     policy: nullable(Type.String({ description: "Policy whose answers are stopped; null for all policies." })),
-    until: nullable(Time("When it ends by itself; null: never.")),
+    until: nullable(Time("When it expires; null if never.")),
     placed_at: Time("When it was placed."),
-    reason: nullable(Type.String({ description: "Null for keys that see only what agents may." })),
+    reason: nullable(Type.String({ description: "Null for keys that see only what agents can see." })),
     placed_by: nullable(Type.String({ description: "Principal; null for keys that see only what agents can see." })),
     lift: Type.Object(
       {
         needed: Type.Integer({ description: "Number of people needed to lift the stop." }),
         asked: Type.Array(Lift, {
-          description: "Who asked for that, in order; empty for keys that see only what agents may.",
+          description: "Who asked to lift the stop, in order; empty for keys that see only what agents can see.",
         }),
       },
       { additionalProperties: false },

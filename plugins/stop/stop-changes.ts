@@ -1,4 +1,4 @@
-/** Places and lifts stops. Each is one urgent job, which needs no policy. */
+/** Places and lifts stops. Each change is one urgent job, which does not evaluate policies. */
 import {
   buildSuggestedRuleEntry,
   confirmWithScope,
@@ -55,7 +55,7 @@ export function placeStop(
         "TOO_MANY_STOPS",
         `${MAX_ACTIVE} stops are active, which is the limit; lift some, or place one without a selector`,
       );
-    // Reject an unknown policy, because a mistyped name would stop nothing.
+    // Reject an unknown policy, because a stop with a mistyped name would stop nothing.
     const named = policy === null ? null : await tx.policyByName(policy);
     if (policy !== null && (named === null || named.deleted_at !== null))
       throw new Refusal("POLICY_NOT_FOUND", `there is no policy "${policy}", so nothing was stopped`);

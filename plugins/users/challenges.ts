@@ -1,6 +1,7 @@
 /**
- * Challenges of ceremonies. A challenge is random bytes, an expiry and a MAC over both and a purpose, so issuing one
- * writes nothing, and a challenge of one ceremony is not valid in another. Use in a successful ceremony is recorded.
+ * Challenges of ceremonies. A challenge consists of random bytes, an expiry, and a MAC over both and a purpose. Issuing
+ * a challenge therefore writes nothing, and a challenge is only valid for its own kind of ceremony. A successful
+ * ceremony records the use of its challenge.
  */
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../../src/plugin.ts";
@@ -18,9 +19,9 @@ import { ERRORS } from "./user-errors.ts";
 const RANDOM_BYTES = 16;
 const EXPIRY_BYTES = 6;
 const MAC_BYTES = 32;
-/** Lifetime of a challenge, long enough for processes whose clocks differ by minutes. Milliseconds. */
+/** Lifetime of a challenge, which exceeds clock differences of minutes between processes. Milliseconds. */
 const VALID_MS = 10 * 60_000;
-/** Maximum number of expired marks that one use removes. */
+/** Maximum number of expired records of use that one use removes. */
 const PRUNED = 20;
 
 /** Returns a new challenge for this purpose. */
@@ -52,7 +53,7 @@ export async function useChallenge(host: CoreHost, tx: LedgerTransaction, challe
 }
 
 /** Records the use of a random value until it expires. Throws USERS_CHALLENGE_INVALID if it was used before. */
-export async function useOnce(host: CoreHost, tx: LedgerTransaction, value: string, expiresAt: number): Promise<void> {
+async function useOnce(host: CoreHost, tx: LedgerTransaction, value: string, expiresAt: number): Promise<void> {
   if (!(await markUsed(host, tx, value, expiresAt)))
     throw new Refusal(ERRORS.CHALLENGE_INVALID, "this answer was used before; start again");
 }
@@ -65,7 +66,7 @@ export async function markUsed(
   expiresAt: number,
 ): Promise<boolean> {
   const documents = host.documents.within(tx);
-  // Keys sort by expiry, so that the first ones are those to remove.
+  // Keys sort by expiry, so the first ones are the ones to remove.
   const key = `used/${String(expiresAt).padStart(15, "0")}/${value}`;
   if ((await documents.get(key)) !== null) return false;
   await documents.put(key, null, null);

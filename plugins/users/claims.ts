@@ -15,9 +15,9 @@ export interface Profile {
 }
 
 /**
- * Maps the claims of a user. A name in the groups claim counts only if the configuration maps it, so a provider cannot
- * give a group or a role that the operator did not name. Throws USERS_PROVIDER_INVALID if the claim is neither a text nor a list
- * of texts, or if the provider sent a reference in place of a long list.
+ * Maps the claims of a user. A group in the claim counts only if the configuration maps it, so a provider cannot assign
+ * groups or roles that the operator did not name. Throws USERS_PROVIDER_INVALID if the claim is neither a text nor a
+ * list of texts, or if the provider sent a reference in place of a long list.
  *
  * @example
  * readProfile({ ...provider, roles: { boss: ["admin"] } }, { sub: "1", name: "Ada", groups: ["boss"] })

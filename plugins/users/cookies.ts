@@ -10,7 +10,10 @@ export interface SessionCookie {
   secret: string;
 }
 
-/** Returns the cookie's name. Browsers accept the prefix only with Secure, `Path=/` and no Domain. */
+/**
+ * Returns the cookie's name. With HTTPS it has the prefix `__Host-`, which browsers accept only with Secure, `Path=/`
+ * and no Domain.
+ */
 export function cookieName(name: string, { secure }: Pick<Site, "secure">): string {
   return secure ? `__Host-${name}` : name;
 }

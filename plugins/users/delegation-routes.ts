@@ -75,11 +75,11 @@ const DelegationRecord = Type.Object(
       Type.Object(
         {
           cause: Type.Union([Type.Literal("revoked"), Type.Literal("user_ended")]),
-          at: time("When."),
+          at: time("When it ended."),
           by: text("Principal."),
           comment: orNull(Type.String()),
         },
-        { ...closed, description: "The end that was recorded. Null also if its time is over." },
+        { ...closed, description: "The recorded end. Null if none was recorded, even if the time is over." },
       ),
     ),
   },
@@ -87,7 +87,7 @@ const DelegationRecord = Type.Object(
 );
 const DelegateList = Type.Object(
   {
-    delegates: Type.Array(Party, { description: "Users to whom the user can delegate, newest first." }),
+    delegates: Type.Array(Party, { description: "Users to whom this user can delegate, newest first." }),
     groups: Type.Array(Type.String(), { description: "Groups and rotas that a delegation of the user can name." }),
     next_cursor: orNull(Type.String()),
   },

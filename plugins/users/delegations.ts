@@ -17,12 +17,12 @@ import { ERRORS } from "./user-errors.ts";
 import { recordDelegation, recordDelegationEnd } from "./delegation-entries.ts";
 import { liveUser, sessionRequired } from "./user-changes.ts";
 
-/** Maximum number of delegations from one user, or to one user, that have not ended, because a vote tries each of them. */
+/** Maximum number of open delegations from one user, or to one user, because a vote tries each of them. */
 const MAX_OPEN = 20;
 const DAYS = MAX_DELEGATION_MS / 86_400_000;
 
 /** What a user delegates. Absent limits cover everything. */
-export interface DelegationTerms {
+interface DelegationTerms {
   to: string;
   groups?: string[];
   agents?: string[];
@@ -35,7 +35,7 @@ export interface DelegationTerms {
 
 /**
  * Lets another user approve in the place of the credential's own user, who must be `from`. Throws
- * USERS_DELEGATION_INVALID for a period or a user that is not possible.
+ * USERS_DELEGATION_INVALID for an invalid period or user.
  */
 export function createDelegation(
   host: CoreHost,
@@ -81,20 +81,20 @@ export function revokeDelegation(
   });
 }
 
-/** Returns the delegation if the caller may see it: one of its users, or a caller who reads users. */
+/** Returns the delegation if the caller may see it: as one of its two users, or as a reader of users. */
 export function visibleDelegation(delegation: Delegation | undefined, id: string, who: Credential): Delegation {
   if (delegation === undefined || !maySee(delegation, who))
     throw new Refusal(ERRORS.DELEGATION_NOT_FOUND, `there is no delegation ${id} that you may see`);
   return delegation;
 }
 
-/** Whether the caller is one of its users, or reads users. */
+/** Whether the caller is one of the two users of the delegation, or can read users. */
 export function maySee({ from, to }: Delegation, who: Credential): boolean {
   const user = who.session?.user.id;
   return user === from || user === to || who.hasScope("users:read") || who.hasScope("users:manage");
 }
 
-/** Returns the users to whom `from` can delegate, newest first. */
+/** Returns the users to whom `from` can delegate. Newest users first. */
 export function listDelegates(users: Users, from: string): { id: string; name: string; created_at: number }[] {
   return [...users.values()]
     .filter((user) => user.id !== from && user.ended_at === null && mayApprove(user))
@@ -102,7 +102,10 @@ export function listDelegates(users: Users, from: string): { id: string; name: s
     .reverse();
 }
 
-/** Returns the groups that a delegation of this user can name: their own, and every rota, also while it is not their turn. */
+/**
+ * Returns the groups that a delegation of this user can name: the user's groups, and every rota, even when it is not
+ * the user's turn.
+ */
 export function delegableGroups(host: CoreHost, { groups }: Credential): string[] {
   return [...new Set([...groups, ...host.groups.rotas.keys()])].sort();
 }

@@ -10,7 +10,7 @@ export async function advancePasskeyCounter(
   { id, counter }: { id: string; counter: number },
 ): Promise<boolean> {
   const last = await readCounter(host, tx, id);
-  // Authenticators without a counter always report 0.
+  // Authenticators without a counter always report 0, so accept it.
   if ((counter > 0 || last > 0) && counter <= last) {
     recordCloned(tx, user);
     return false;
@@ -19,7 +19,7 @@ export async function advancePasskeyCounter(
   return true;
 }
 
-/** Credential ids can be longer than a document's key. */
+/** Returns a hash, because credential ids can be longer than a document's key. */
 const counterKey = (passkeyId: string): string => `counter/${sha256Hex(utf8(passkeyId))}`;
 
 async function readCounter(host: CoreHost, tx: LedgerTransaction, passkeyId: string): Promise<number> {

@@ -11,7 +11,7 @@ import { assertChallenge, createChallenge } from "./challenges.ts";
 import { ERRORS } from "./user-errors.ts";
 import type { Site } from "./site.ts";
 
-/** EdDSA, ES256 and RS256, which `assent verify` can check too. */
+/** EdDSA, ES256 and RS256: the algorithms that `assent verify` supports. */
 const ALGORITHMS = [-8, -7, -257];
 const LABEL = "Assent";
 
@@ -127,7 +127,7 @@ export async function verifySignIn(
       expectedChallenge: challenge,
       expectedOrigin: site.origin,
       expectedRPID: site.rpId,
-      // The stored counter is compared under the ledger's lock.
+      // Pass 0 as the stored counter, because the counter is compared later under the ledger's lock.
       credential: { id: passkey.id, publicKey: new Uint8Array(fromBase64Url(passkey.public_key)), counter: 0 },
       requireUserVerification: true,
     }),

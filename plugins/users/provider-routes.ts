@@ -109,7 +109,10 @@ function redirect(location: string, cookie: string): Reply {
   };
 }
 
-/** Sends a browser whose sign-in failed to the sign-in page, which explains the code. Other clients get the error. */
+/**
+ * Redirects a browser whose sign-in failed to the sign-in page, which explains the error code. Other clients get the
+ * error.
+ */
 async function forBrowser(request: Request, site: Site | null, work: () => Promise<Reply>): Promise<Reply> {
   try {
     return await work();

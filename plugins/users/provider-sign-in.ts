@@ -1,7 +1,7 @@
 /**
- * The sign-in at a provider. Nothing is stored between the two requests of the browser: the state is a challenge over
- * the provider and a cookie of this browser, and nonce and PKCE verifier are derived from the state with the service's
- * secret.
+ * The sign-in at a provider. Nothing is stored between the two requests of the browser. The state is a challenge over
+ * the provider and a cookie of this browser. The nonce and the PKCE verifier are derived from the state with the
+ * service's secret.
  */
 import { randomBytes } from "node:crypto";
 import {
@@ -40,11 +40,11 @@ export async function startProviderSignIn(
   const value = `${randomBytes(32).toString("base64url")}.${toBase64Url(utf8(localPath(returnTo)))}`;
   const state = toBase64Url(createChallenge(host, purposeOf(provider, value)));
   const url = await provider.authorizationUrl(site.origin, bindingOf(host, state));
-  // Lax, because the provider's redirect comes from another site.
+  // SameSite is Lax, because the provider's redirect comes from another site.
   return { url, cookie: setCookie(COOKIE, value, site, COOKIE_SECONDS, "Lax") };
 }
 
-/** Returns the `Set-Cookie` value that removes the cookie of a sign-in. */
+/** Returns the `Set-Cookie` value that removes the sign-in's cookie. */
 export function spentCookie(site: Site): string {
   return setCookie(COOKIE, "", site, 0, "Lax");
 }
@@ -102,7 +102,7 @@ function refreshUser(
   return JSON.stringify(user) === JSON.stringify(before) ? before : recordUser(tx, "updated", user, null);
 }
 
-/** Throws USERS_PROVIDER_INVALID if the ID token has no such claim. */
+/** Returns the subject of the ID token. Throws USERS_PROVIDER_INVALID if the token lacks the claim. */
 function subjectIn({ options: { name, subject_claim } }: Provider, claims: Claims): string {
   const subject = claims[subject_claim];
   if (typeof subject === "string" && subject !== "") return subject;
@@ -118,7 +118,9 @@ function bindingOf(host: CoreHost, state: string): Binding {
   return { state, nonce: derive("nonce"), verifier: derive("verifier") };
 }
 
-/** Returns the path if it is one of this service; `/` for anything that a browser could read as another site. */
+/**
+ * Returns the path if it is a path of this service; `/` for anything that a browser could interpret as another site.
+ */
 function localPath(path: string): string {
   const base = "http://service.invalid";
   if (!/^\/(?![/\\])[\x21-\x7e]*$/.test(path) || path.includes("\\") || path.length > MAX_PATH) return "/";

@@ -8,7 +8,7 @@ import type { ProviderOptions } from "./user-options.ts";
 
 /** Request timeout. Seconds. */
 const TIMEOUT = 10;
-/** Maximum difference between the clocks of both sides. Seconds. */
+/** Maximum difference between the clocks of the provider and the service. Seconds. */
 const CLOCK_TOLERANCE = 300;
 /** Discovery documents are read again after this time. Milliseconds. */
 const FRESH_MS = 3_600_000;
@@ -26,7 +26,7 @@ export interface Binding {
 }
 
 /** The result of a callback: the verified claims and tokens of the person. */
-export interface Arrival {
+interface Arrival {
   claims: Claims;
   /** Session id at the provider, if it names one. */
   sid: string | null;
@@ -86,7 +86,7 @@ export class Provider {
       const isComplete = scim || [name_claim, groups_claim].every((name) => Object.hasOwn(claims, name));
       if (isComplete || configuration.serverMetadata().userinfo_endpoint === undefined) return arrival;
       const more = await fetchUserInfo(configuration, tokens.access_token, claims["sub"] as string);
-      // The ID token is signed, so it takes precedence, and it alone identifies the person.
+      // Claims of the ID token take precedence, because it is signed. Only they identify the person.
       const { oid: _, ...about } = more;
       return { ...arrival, claims: { ...about, ...claims } };
     });
@@ -162,7 +162,8 @@ export class Provider {
       undefined,
       {
         timeout: TIMEOUT,
-        // By default the signature of an ID token is not verified, because it comes over TLS.
+        // Also verify the signature of the ID token. The library omits this by default, because the token comes over
+        // TLS.
         execute: [
           openid.enableNonRepudiationChecks,
           ...(url.protocol === "http:" ? [openid.allowInsecureRequests] : []),
@@ -223,7 +224,7 @@ function isUnreachable(error: unknown): boolean {
   );
 }
 
-/** Returns messages and codes only: the causes hold parameters and tokens. */
+/** Describes an error by messages and codes only, because its causes contain parameters and tokens. */
 function describe(error: unknown): string {
   const parts: string[] = [];
   for (let at: unknown = error; at instanceof Error && parts.length < 3; at = at.cause) parts.push(at.message);

@@ -120,7 +120,7 @@ export const SessionList = Type.Object({ sessions: Type.Array(SessionRecord) }, 
 export const CurrentSession = Type.Object(
   {
     user: UserRecord,
-    scopes: Type.Array(Type.String(), { description: "Everything that the user may do now." }),
+    scopes: Type.Array(Type.String(), { description: "All scopes that the user has now." }),
     session: SessionRecord,
   },
   closed,

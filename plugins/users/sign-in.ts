@@ -69,7 +69,10 @@ export function enrolmentPurpose(token: string): string {
   return `enrol:${sha256Hex(utf8(token))}`;
 }
 
-/** Adds the passkey of a link or recovery code, which then is used up, and signs the user in. */
+/**
+ * Adds the passkey of an enrolment by link or recovery code, and signs the user in. The link or code can then not be
+ * used again.
+ */
 export async function enrol(
   host: CoreHost,
   sessions: Sessions,
@@ -99,7 +102,7 @@ export function additionPurpose({ session }: Credential): string {
   return `add:${session.user.id}:${session.id}`;
 }
 
-/** Adds another passkey to the credential's own user. */
+/** Adds another passkey to the user of the session. */
 export async function addOwnPasskey(
   host: CoreHost,
   site: Site,

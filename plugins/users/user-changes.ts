@@ -173,7 +173,7 @@ function endGrantsOf(tx: LedgerTransaction, { id, name }: User, keys: readonly s
 
 /** Cancels open actions of these keys, in as many jobs as needed. */
 export async function cancelOpen(host: CoreHost, keys: readonly string[], by: Actor | null, user: User): Promise<void> {
-  // Nothing is recorded in the name of a user after their end.
+  // No entry names a user as its author after the user's end.
   const author = by?.key_id === user.id ? null : by;
   const why = { by: author, comment: `the user "${user.name}", whose key submitted it, was ended` };
   for (const key_id of keys) {
@@ -220,10 +220,10 @@ export function removePasskey(host: CoreHost, credential: Credential, passkeyId:
 }
 
 /** A user whom an enrolment link or a recovery code names. */
-export interface Enrolment {
+interface Enrolment {
   user: User;
   kind: "link" | "recovery_code";
-  /** The user without the link or the code, which works once. */
+  /** The user after the use of the link or code, which cannot be used again. */
   spent: User;
 }
 
@@ -250,7 +250,7 @@ export function findEnrolment(users: Users, token: string, now: number): Enrolme
   return { user, kind: "recovery_code", spent: { ...user, recovery_codes } };
 }
 
-export function newToken(): string {
+function newToken(): string {
   return randomBytes(32).toString("base64url");
 }
 
@@ -273,15 +273,15 @@ export function sessionRequired(): Refusal {
 }
 
 /**
- * Throws USERS_MANAGED for a user of an identity provider: it decides about name, roles and groups, and a passkey that signs in
- * would outlive the account there.
+ * Throws USERS_MANAGED for a user of an identity provider. The provider decides about name, roles and groups, and a
+ * passkey here would still work after the account at the provider ends.
  */
 export function assertNotManaged({ managed_by }: User): void {
   if (managed_by !== null)
     throw new Refusal(ERRORS.MANAGED, `${managed_by} manages this user; change the account there, and sign in there`);
 }
 
-/** Throws SCOPE_ESCALATION unless the caller has every scope of the roles. */
+/** Throws SCOPE_ESCALATION if a role contains a scope that the caller lacks. */
 function assertMayGive(who: Credential, roles: readonly string[]): void {
   const lacking = scopesOfRoles(roles).filter((scope) => !who.hasScope(scope));
   if (lacking.length > 0)
@@ -314,9 +314,9 @@ async function assertNotLastAdmin(host: CoreHost, tx: LedgerTransaction, user: U
 }
 
 /**
- * Returns whether a key is the user's: the user made it or is its owner by any name, past or present, or this is true of
- * one of the keys through which it was made.
- * @param user with the name of now, which the directory might not have yet
+ * Returns the keys of the user: those that the user made, those whose owner is the user under any past or present name,
+ * and those that were made with such a key.
+ * @param user with the current name, which the directory might not have yet
  * @param rows all keys; those that the same batch created are not in the directory yet
  */
 function keysOf(host: CoreHost, { id, name }: User, rows: readonly KeyRow[]): (key: KeyRow) => boolean {

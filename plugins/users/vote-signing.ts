@@ -84,7 +84,7 @@ function toAssertion({ id, response }: PasskeyResponse): PasskeyAssertion {
   };
 }
 
-/** The text is recorded, so it must be the only spelling of its bytes. */
+/** Returns the canonical spelling of the text, because the text is recorded. */
 function normal(text: string): string {
   try {
     if (toBase64Url(fromBase64Url(text)) === text) return text;
@@ -94,7 +94,7 @@ function normal(text: string): string {
   throw invalid("the passkey's answer is not base64url");
 }
 
-/** Turns the refusals of a challenge into those of a vote. */
+/** Runs `work`, and converts refusals of a challenge into refusals of a vote. */
 async function accepted(work: () => void | Promise<void>): Promise<void> {
   try {
     await work();

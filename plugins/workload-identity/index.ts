@@ -1,4 +1,7 @@
-/** Agents present a token of their platform instead of an API key. A token gives the same `Credential` as a bound key. */
+/**
+ * Lets agents authenticate with a token of their platform instead of an API key. A token gives the same `Credential` as
+ * a bound key.
+ */
 import { type CoreHost, defineCorePlugin, findUserByIdentity } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
 import { ERRORS } from "./token-errors.ts";
@@ -85,8 +88,8 @@ function readClaims({ options }: Issuer, payload: VerifiedToken["payload"]): Ver
 }
 
 /**
- * An ID-JAG names the person that the agent acts for. Only a known user can be prevented from approving their own
- * actions.
+ * Returns the user for whom the agent acts, as an ID-JAG names them. Only a known user can be prevented from approving
+ * their own actions.
  */
 async function findUserId(host: CoreHost, issuer: string, subject: string): Promise<string> {
   const user = findUserByIdentity(await host.users.list(), issuer, subject);

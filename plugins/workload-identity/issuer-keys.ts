@@ -1,6 +1,6 @@
 /**
- * The keys of one issuer, from the configured URL or file and from nowhere else. They are cached, and read again when they
- * are old or when a token names a key that is not among them. Reads are limited in size, time and frequency, because
+ * The keys of one issuer, from the configured URL or file and from nowhere else. The keys are cached, and read again
+ * when they are old or when a token names an unknown key. Reads are limited in size, time and frequency, because
  * unauthenticated callers cause them.
  */
 import { readFile } from "node:fs/promises";
@@ -10,9 +10,9 @@ import { Refusal } from "../../src/plugin.ts";
 import { ERRORS } from "./token-errors.ts";
 import type { JSONWebKeySet, JWTVerifyGetKey } from "./jose.ts";
 
-/** Keys are read again after this time. Milliseconds. */
+/** Age from which on keys are read again. Milliseconds. */
 const FRESH_MS = 600_000;
-/** Keys that cannot be read again are used for this long after they were read. Milliseconds. */
+/** Age up to which keys are used if they cannot be read again. Milliseconds. */
 const USABLE_MS = 3_600_000;
 /** Time between two reads. Milliseconds. */
 const COOLDOWN_MS = 30_000;
@@ -41,7 +41,7 @@ export class IssuerKeys {
     this.options = options;
   }
 
-  /** Returns the keys. Throws WORKLOAD_IDENTITY_KEYS_UNAVAILABLE if there are none that may still be used. */
+  /** Returns the keys. Throws WORKLOAD_IDENTITY_KEYS_UNAVAILABLE if they could not be read, or are too old. */
   async current(): Promise<JWTVerifyGetKey> {
     const age = (): number => Math.abs(this.options.clock() - (this.known?.at ?? -Infinity));
     if (age() > FRESH_MS) await this.refresh();
@@ -54,7 +54,7 @@ export class IssuerKeys {
     );
   }
 
-  /** Reads the keys again, unless that was tried lately. Returns whether there are newer keys. Never rejects. */
+  /** Reads the keys again, unless a read was tried recently. Returns whether the keys are newer. Never rejects. */
   async refresh(): Promise<boolean> {
     const before = this.known;
     if (this.reading === null && Math.abs(this.options.clock() - this.attemptedAt) < COOLDOWN_MS) return false;

@@ -1,8 +1,8 @@
-/** Patterns of subjects. A pattern always covers the whole subject, and `*` never leaves a part between the separators `/` and `:`. */
+/** Patterns of subjects. A pattern always covers the whole subject, and `*` matches neither `/` nor `:`. */
 
 /** Returns why the pattern is refused, as the rest of a sentence; null if it is accepted. */
 export function findSubjectFault(pattern: string): string | null {
-  // A pattern with one star in each part is matched in linear time.
+  // Allow only one star in each segment, so that matching takes linear time.
   if (pattern.split(/[/:]/).some((part) => part.split("*").length > 2))
     return "has two `*` in one part; each part between `/` and `:` can have one";
   return /^[*/:]*$/.test(pattern) ? "matches everything; name at least one part of it" : null;

@@ -6,10 +6,13 @@ import type { JWTPayload, JWTVerifyGetKey } from "./jose.ts";
 import type { IssuerOptions } from "./issuer-options.ts";
 
 const MAX_BYTES = 8192;
-/** How far the clocks of issuer and service can be apart. Seconds. */
+/** Maximum difference between the clocks of issuer and service. Seconds. */
 export const CLOCK_TOLERANCE = 300;
 
-/** The accepted values of `typ`, in lower case; null stands for none. Other types are tokens for another purpose. */
+/**
+ * The accepted values of `typ`, in lower case; null means that `typ` is absent. Tokens of other types are for other
+ * purposes.
+ */
 const TYPES: Readonly<Record<IssuerOptions["platform"], readonly (string | null)[]>> = {
   kubernetes: [null, "jwt"],
   "github-actions": ["jwt"],
@@ -31,12 +34,12 @@ interface ReadToken {
 export interface VerifiedToken {
   issuer: Issuer;
   payload: JsonObject;
-  /** When the token is no longer accepted. Milliseconds. */
+  /** Time from which on the token is rejected. Milliseconds. */
   expires_at: number;
 }
 
 /**
- * Verifies a token. Returns null if the value is no JWT. Throws INVALID_CREDENTIAL, or
+ * Verifies a token. Returns null if the value is not a JWT. Throws INVALID_CREDENTIAL, or
  * WORKLOAD_IDENTITY_KEYS_UNAVAILABLE if the issuer's keys cannot be read.
  * @param now milliseconds
  */
@@ -73,7 +76,7 @@ function readToken(token: string): ReadToken | null {
   }
 }
 
-/** Whether the text is a JOSE header, at first sight: another value could be an API key. */
+/** Whether the text looks like a JOSE header. Otherwise the value could be an API key. */
 function isJoseHeader(text: string): boolean {
   try {
     const header: unknown = JSON.parse(Buffer.from(text.slice(0, MAX_BYTES), "base64url").toString());
@@ -111,7 +114,7 @@ async function verifySignature(token: string, { options, keys }: Issuer, now: nu
     }
   } catch (error) {
     if (error instanceof Refusal) throw error;
-    // A key of the issuer that cannot be imported verifies nothing.
+    // Reject the token, because a key that cannot be imported verifies nothing.
     throw invalidToken(error instanceof Error ? error.message : "it cannot be verified");
   }
 }
@@ -121,7 +124,7 @@ function assertClaims({ platform, audience, max_lifetime_seconds }: IssuerOption
   const { sub, aud, exp, iat, jti, client_id, cnf } = payload;
   if (typeof sub !== "string" || sub === "" || sub.length > 500)
     throw invalidToken("its `sub` must be a text of at most 500 characters");
-  // Another service in the audience could replay the token here.
+  // Reject several audiences, because another service among them could replay the token here.
   if (aud !== audience && !(Array.isArray(aud) && aud.length === 1 && aud[0] === audience))
     throw invalidToken(`its \`aud\` must be ${JSON.stringify(audience)} and nothing else`);
   if (iat !== undefined && (typeof iat !== "number" || iat > now / 1000 + CLOCK_TOLERANCE))

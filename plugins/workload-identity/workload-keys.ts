@@ -1,5 +1,5 @@
 /**
- * Keys that stand for workloads. Each workload of the configuration has an API key whose value nobody knows, so that
+ * Keys that stand for workloads. Each workload of the configuration has an API key whose value no one knows, so that
  * revocation, rate limits, permits, audits and access reviews work as for every other key.
  */
 import { buildKeyEntry, type CoreHost, type LedgerTransaction, PRESETS, resolveOwner } from "../../src/core.ts";
@@ -21,21 +21,22 @@ export class WorkloadKeys {
     if (id === undefined) {
       id = this.host.ledger.transact((tx) => this.findOrCreate(tx, name, workload));
       this.ids.set(name, id);
-      // Not remembered if it failed, and not unhandled: the caller awaits the same promise.
+      // Forget a failed creation. This handler also prevents an unhandled rejection; the caller awaits the same
+      // promise.
       id.catch(() => this.ids.delete(name));
     }
     return id;
   }
 
-  /** The ledger tells which keys exist, because anyone with write access to the database can change their rows. */
+  /** Use the keys of the ledger, because anyone with write access to the database can change the rows. */
   private async findOrCreate(tx: LedgerTransaction, name: string, workload: WorkloadOptions): Promise<string> {
     const { agent } = workload;
     const owner = workload.owner === undefined ? null : findOwner(tx, workload.id, workload.owner);
     const existing = this.host.keys
       .recordedKeysNamed(name)
-      // A key that another key made may have the same name, and is not the workload's.
+      // Ignore keys with the same name that another key created, because they do not belong to the workload.
       .filter((key) => key.created_by === null && key.agent_id === agent);
-    // With whichever owner: the user who owned it may have been renamed since.
+    // Compare keys with any owner, because the owner may have been renamed since.
     if (existing.some((key) => key.revoked))
       throw invalidToken(`the key "${name}" was revoked, and with it the workload`);
     const current = existing.find((key) => key.owner === owner);
@@ -48,7 +49,7 @@ export class WorkloadKeys {
   }
 }
 
-/** Throws INVALID_CREDENTIAL if the configured owner is not a user. */
+/** Returns the owner of the key. Throws INVALID_CREDENTIAL if the configured owner is not a user. */
 function findOwner({ users }: LedgerTransaction, workload: string, configured: string): string {
   const found = resolveOwner(users, configured);
   if ("fault" in found)

@@ -17,7 +17,7 @@ import { createFaultCollector, retryWhileFaulty, type AuditedStore, type ReportF
 interface StoreAuditOptions {
   verify: Vault["verify"];
   /**
-   * A current or former key of the log, with which the checkpoint signatures are verified. If absent, they are not
+   * A current or former key of the log that verifies the signatures of checkpoints. If absent, signatures are not
    * verified.
    */
   vkey?: string;
@@ -26,7 +26,7 @@ interface StoreAuditOptions {
 
 export interface StoreAuditReport extends AuditReport {
   actions: number;
-  /** Number of actions whose requests were erased, so that they could not be compared. */
+  /** Number of actions that could not be compared because their requests were erased. */
   erased: number;
   policySets: number;
   keys: number;
@@ -89,7 +89,7 @@ async function readOrigin(store: AuditedStore, vkey: string | undefined): Promis
   return vkey?.split("+")[0] ?? (await store.meta("log_origin")) ?? "";
 }
 
-/** Runs a check that reads the newest entries first. */
+/** Runs a check that compares the store with the newest entries. */
 function checkCurrent(
   { entries, faults }: TablesAudit,
   what: string,
@@ -151,7 +151,7 @@ async function checkCopiedTables(
   await reportUnreadable("the rows about actions", rowFault, () => auditRows(rows, copying, rowFault));
   await retryWhileFaulty("the head", createFaultCollector(faults), async (fault) => {
     const head = await store.head();
-    // While the service runs there may be newer entries. A head that is too large was reported already.
+    // While the service runs, there may be newer entries. A head that is too large was already reported.
     if (head.size === size) {
       const tiles = tilesBetween(0, size).length;
       const stored = { tiles: await copying.count("tiles"), entries: await copying.count("entries") };

@@ -1,6 +1,6 @@
 /**
- * Checks coverage statements: each is consistent in itself, and accounts for every action that the ledger says succeeded in
- * its window.
+ * Checks coverage statements: each must be consistent, and account for every action that succeeded in its window
+ * according to the ledger.
  */
 import type { StorageReader } from "../contract/storage.ts";
 import { decodeEntry, type ExecutionEntry } from "../domain/entries.ts";
@@ -15,7 +15,7 @@ const PLUGIN = "coverage";
 
 type Reader = Pick<StorageReader, "entries" | "actionsById">;
 
-/** Counts the actions of these operations whose success was recorded in the window, in the entries below `size`. */
+/** Counts the actions of these operations whose success was recorded in the window. Reads the entries below `size`. */
 export async function countSuccesses(
   reader: Reader,
   { from, to, operations }: Pick<CoverageStatement, "from" | "to" | "operations">,
@@ -38,7 +38,7 @@ export async function countSuccesses(
   return count;
 }
 
-/** Returns the number of the first entry at or after a time. Entries are in the order of their times. */
+/** Returns the sequence number of the first entry at or after a time. Entries are ordered by time. */
 export async function findFirstEntry(reader: Pick<Reader, "entries">, at: number, size: number): Promise<number> {
   let [low, high] = [0, size];
   while (low < high) {
@@ -56,7 +56,7 @@ function operationKey({ tool, operation }: { tool: string; operation: string }):
 
 export interface CoverageAudit {
   fold(body: EntryBody): void;
-  /** Counts again, and compares the list of statements in the store with the ledger. */
+  /** Counts the successes of each statement again, and compares the stored list of statements with the ledger. */
   check(reader: Reader & Pick<StorageReader, "documents">, fault: ReportFault): Promise<void>;
 }
 

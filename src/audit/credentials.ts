@@ -4,15 +4,18 @@ import type { EntryBody } from "./report.ts";
 
 export interface CredentialsAudit {
   fold(body: EntryBody): void;
-  /** Returns at most 20 sentences. @param now milliseconds */
+  /** Returns at most 20 warnings. @param now milliseconds */
   warnings(now: number): string[];
 }
 
-/** The service records the end a moment after the expiry, and repeats a revocation that fails. */
+/**
+ * Grace period, because the service records the end a moment after the expiry, and repeats a revocation that fails.
+ * Milliseconds.
+ */
 const GRACE_MS = 3_600_000;
 const MAX_WARNINGS = 20;
 
-/** Remembers only the credentials that have not ended. */
+/** Creates the audit, which keeps only credentials that have not ended in memory. */
 export function createCredentialsAudit(): CredentialsAudit {
   const open = new Map<string, { seq: number; action_id: string; issuer: string; expires_at: string }>();
   return {

@@ -31,7 +31,7 @@ export class DirectoryAudit {
     this.store = store;
   }
 
-  /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold({ seq, type }: Pick<EntryRow, "seq" | "type">, body: EntryBody): void {
     if (type === "api_key") {
       const { change, key, at } = body as unknown as KeyEntry;
@@ -115,7 +115,7 @@ export class DirectoryAudit {
       revoked_at: trail.revoked_at,
     };
     reportDifferences(recorded, row, fault);
-    // The service itself created the first key of the store, which has all scopes.
+    // Only the first key of the store has no creator: the service created it, with all scopes.
     const isFirstKey = by === null && id === this.keyRows.keys().next().value;
     if (!isFirstKey && trail.revoked_at === null && (recorded.expires_at ?? Infinity) > Date.now()) this.warn(key);
   }

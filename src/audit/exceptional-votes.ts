@@ -16,19 +16,22 @@ import { userAsKey, type Users } from "../domain/users.ts";
 import type { EntryBody } from "./report.ts";
 
 export interface ExceptionalVotesAudit {
-  /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
-  /** Returns what is wrong with the delegation that a vote on this agent and tool used, as of the last entry; else null. */
+  /**
+   * Returns what is wrong with the delegation of a vote on this agent and tool, as of the entry that was applied last;
+   * null if nothing.
+   */
   findUncovered(vote: ApprovalEntry, subject: { agent_id: string; tool: string }): string | null;
 }
 
-/** @param users returns the users as of the entry before */
+/** @param users returns the users as of the previous entry */
 export function createExceptionalVotesAudit(users: () => Users): ExceptionalVotesAudit {
   let delegations = NO_DELEGATIONS;
   let uses = NO_BREAK_GLASS;
   const keys = new Map<string, RecordedKey>();
   const names = new UserNames();
-  /** The emergency approval that the next entry must record as used. */
+  /** The emergency approval that the next entry must record. */
   let expected: ApprovalEntry | null = null;
 
   const keyOf = (id: string): RecordedKey | null => {
@@ -89,7 +92,8 @@ export function createExceptionalVotesAudit(users: () => Users): ExceptionalVote
   }
 
   return {
-    // The tool is in the entry of the decision, and an action can return to the approvers long after it.
+    // The action's decision entry names the tool, and may be much older than the vote, so the caller passes the
+    // subject.
     findUncovered({ delegation: used }, subject) {
       const delegation = used === null ? undefined : delegations.get(used.id);
       const limits = delegation === undefined ? null : limitsOfDelegation(delegation);

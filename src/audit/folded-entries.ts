@@ -1,4 +1,4 @@
-/** What the ledger's entries imply about the tables of a store, read entry by entry. */
+/** Computes from the ledger's entries, one by one, what the tables of a store must contain. */
 import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/action-history.ts";
 import { FOLLOWED_TYPES, decodeEntry, type DecisionEntry, type PlanEntry } from "../domain/entries.ts";
@@ -36,7 +36,7 @@ export class FoldedEntries {
   readonly throttles = createThrottlesAudit();
   readonly signing: KeysAudit;
   readonly totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, unread: 0, latest: 0 };
-  /** Number of changes of keys, agents and stops, each of which raises the head's epoch. */
+  /** Number of changes of keys, agents and stops. Each change raises the head's epoch. */
   changes = 0;
   /** Number of actions whose requests were erased. */
   erased = 0;
@@ -56,7 +56,7 @@ export class FoldedEntries {
     this.exceptional = createExceptionalVotesAudit(this.users.users);
   }
 
-  /** Adds an entry. @param body null if the stored entry cannot be used */
+  /** Applies an entry. @param body null if the stored entry cannot be used */
   add(row: EntryRow, body: EntryBody | null): void {
     if (row.type === "decision") this.totals.decisions++;
     if (row.type === "erasure") this.erased++;
@@ -71,7 +71,7 @@ export class FoldedEntries {
     this.next = seq + 1;
   }
 
-  /** Reads entries that were recorded meanwhile, for example the one of a key that was created during the audit. */
+  /** Applies entries that were recorded meanwhile, for example that of a key that was created during the audit. */
   async catchUp(): Promise<void> {
     for (;;) {
       const rows = await this.store.entries(this.next, this.next + PAGE);
@@ -109,13 +109,13 @@ export class FoldedEntries {
     if (at !== row.created_at) this.fault(`entry ${row.seq} is stored with a different time than it contains`);
     this.totals.latest = Math.max(this.totals.latest, at);
     if ((FOLLOWED_TYPES as readonly string[]).includes(row.type)) this.changes++;
-    // Votes, starts and results name the submitter of their decision, which is checked with the action.
+    // Votes, starts and results name the submitter of their decision, which is compared with the action.
     if (row.submitted_by !== submitterOf(row, body) && (row.type === "decision" || row.action_id === null))
       this.fault(`entry ${row.seq} is stored with a different submitter than it contains`);
   }
 }
 
-/** Returns the key that an entry is stored with, as far as the entry itself determines it. */
+/** Returns the key that the row of an entry must name, as far as the entry itself determines it. */
 function submitterOf({ type }: EntryRow, body: EntryBody): string | null {
   if (type === "decision") return (body as unknown as DecisionEntry).submitted_by.key_id;
   return type === "plan" ? (body as unknown as PlanEntry).by.key_id : null;

@@ -23,8 +23,8 @@ const MAX_FAULTS = 20;
 /** Entries per read: at most 16 MB, if every entry has the maximum size. */
 const PAGE = 256;
 
-export interface AuditOptions {
-  /** The first entry whose bytes are hashed again. 0 checks all. */
+interface AuditOptions {
+  /** The first entry whose bytes are hashed again; 0 checks all entries. */
   from: number;
   /**
    * Returns the keys of the log. Called after all entries were passed to `onEntry`. If absent, the newest checkpoint is
@@ -32,7 +32,7 @@ export interface AuditOptions {
    */
   keys?: () => LogKeys;
   verify: Vault["verify"];
-  /** Accepts entries without a signed checkpoint. For an operator who accepts a store that lost its checkpoint. */
+  /** Accepts entries without a signed checkpoint, for an operator who accepts a store that lost its checkpoint. */
   allowUnsigned?: boolean;
   /**
    * Called in order for each entry that the store can return. `body` is its decoded content; null if the bytes do not match
@@ -71,12 +71,12 @@ export async function auditLedger(reader: StorageReader, options: AuditOptions):
   let counted = 0;
   await reportUnreadable("the entries", fault, async () => {
     counted = await checkEntries(reader, from, head, options, fault);
-    // Another process may have moved the head since it was read. Then the next entry exists and is valid.
+    // Another process may have moved the head since it was read. In that case the next entry exists and is valid.
     const behind = (await reader.entries(head.size, head.size + 1)).length > 0;
     if (behind && (await reader.head()).size === head.size)
       fault(`the store has an entry ${head.size} after the end of the ledger`);
   });
-  // The missing entries were reported already. Their tiles and nodes cannot exist either, so they are not checked.
+  // The missing entries were already reported. Their tiles and nodes cannot exist either, so do not check them.
   if (from + counted < head.size) return { size: head.size, entries: counted, signedSize: null, faults };
   await reportUnreadable("the tiles", fault, () => checkTiles(reader, from, head.size, fault));
   await reportUnreadable("the head", fault, () => checkHead(reader, head, fault));
@@ -112,8 +112,8 @@ async function checkEntries(
 ): Promise<number> {
   let edge: Uint8Array[] = [];
   let next = from;
-  // The active policy set: each decision, and each change of policies, names it. Undefined if it is unknown: at a start in the
-  // middle of the ledger, and after an entry that could not be read.
+  // Digest of the active policy set, which each decision and each change of policies names. Undefined while it is
+  // unknown: at the start in the middle of the ledger, and after an entry that could not be read.
   let set: unknown = from === 0 ? null : undefined;
   while (next < size) {
     const rows = await pageOf(reader, next, Math.min(size, next + PAGE), fault);
@@ -153,7 +153,10 @@ async function checkEntries(
   return next - from;
 }
 
-/** Reads a page of entries. If the store cannot return the page, reads each entry, or only its leaf hash, by itself. */
+/**
+ * Reads a page of entries. If the store cannot return the page, reads its entries individually, and only the leaf hash
+ * of those that cannot be read.
+ */
 async function pageOf(
   reader: StorageReader,
   from: number,
@@ -172,7 +175,7 @@ async function pageOf(
   for (const [i, leaf_hash] of (await reader.leafHashes(from, to)).entries()) {
     const seq = from + i;
     const one = await nullIfCorrupt(reader.entries(seq, seq + 1));
-    // After a missing entry, leaf hashes are no longer at the index of their entry.
+    // After a missing entry, the positions of leaf hashes differ from those of their entries, so stop.
     if (one?.length === 0) break;
     rows.push(one?.[0] ?? { seq, leaf_hash });
     if (one === null) unread++;
@@ -224,7 +227,8 @@ async function checkTiles(
   size: number,
   fault: (message: string) => void,
 ): Promise<void> {
-  // Start at the beginning of the tile that contains `from`. Only bytes are skipped; the hashes of the tile are stored.
+  // Start at the beginning of the tile that contains `from`. This only skips the bytes of earlier entries, because the
+  // tile has their hashes.
   const first = Math.floor(from / TILE_WIDTH) * TILE_WIDTH;
   for (const { level, index } of tilesBetween(first, size)) {
     const tile = await reader.tile(level, index);
@@ -272,7 +276,7 @@ async function checkCheckpoint(
   const stored = await reader.checkpoint();
   const head = await reader.head();
   if (stored === null) {
-    // The service stores the signature of an empty log together with the first entries.
+    // An empty log has no stored signature. The service stores its first one together with the first entries.
     if (head.size > 0 && !allowUnsigned)
       fault(`the store has ${head.size} entries but no signed checkpoint: the checkpoint was removed`);
     return null;

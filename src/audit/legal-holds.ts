@@ -1,6 +1,7 @@
 /**
- * Checks that nothing was erased that a legal hold on its action or agent covered, and that the store has the identifier of
- * each person under a hold. Whether an erased action mentioned such a person cannot be checked, because its content is gone.
+ * Checks that no action was erased while a legal hold on it or its agent was active, and that the store has the
+ * identifier of each person under a hold. Whether an erased action mentioned such a person cannot be checked, because
+ * its content is gone.
  */
 import type { StorageReader } from "../contract/storage.ts";
 import type { ErasureEntry, LegalHoldEntry } from "../domain/entries.ts";
@@ -20,10 +21,13 @@ const PAGE = 100;
 const ERASURES = ["erasure", "part_erasure"];
 
 export interface LegalHoldsAudit {
-  /** Reads the entries in order. Throws for an erasure that a hold should have prevented, or for a contradiction. */
+  /**
+   * Applies the next entry; call it in order. Throws for an erasure that a hold should have prevented, or for a
+   * contradiction.
+   */
   fold(body: EntryBody): void;
   hold(id: string): LegalHold | undefined;
-  /** Compares the identifiers in the store with the holds that were folded. */
+  /** Compares the identifiers in the store with the holds of the applied entries. */
   check(store: Pick<StorageReader, "documents">, fault: ReportFault): Promise<void>;
 }
 

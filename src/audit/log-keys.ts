@@ -11,9 +11,11 @@ import { reportUnreadable } from "./ledger.ts";
 import { createProofReader } from "../ledger/reader.ts";
 
 export interface KeysAudit {
-  /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(row: Pick<EntryRow, "seq" | "type">, body: EntryBody): void;
-  /** Returns the log's keys as of the entry that was folded last; only the pinned key if the log never changed its key. */
+  /**
+   * Returns the log's keys as of the entry that was applied last; only the pinned key if the log never changed its key.
+   */
   logKeys(): LogKeys;
   check(fault: ReportFault): Promise<void>;
 }
@@ -65,7 +67,7 @@ export function createKeysAudit(store: AuditedStore, pin: string | null, verify:
       if (type !== "log_key") return;
       const entry = { ...(body as unknown as LogKeyEntry), seq };
       logEntries.push(entry);
-      // The pin may be a later key, so the first change says which key the log began with.
+      // The pinned key may be a later one, so read the log's first key from the first change of keys.
       if (pin !== null && logEntries.length === 1) logKeys = { first: entry.previous, changes: [] };
       if (pin !== null) logKeys = appendLogKey(logKeys, entry, verify);
     },

@@ -1,6 +1,7 @@
 /**
- * Checks plans: their decisions follow them in order, each vote names the actions that remained, and no action started that
- * its plan held back. Uses about 300 bytes of memory for each action of a plan.
+ * Checks plans: the entries of the decisions follow the entry of the plan in order, each vote names the remaining
+ * actions, and no action started before its plan permitted it. Uses about 300 bytes of memory for each action of a
+ * plan.
  */
 import { parseEntryTime } from "../domain/action-history.ts";
 import {
@@ -22,9 +23,9 @@ import type {
 import type { EntryBody } from "./report.ts";
 
 export interface PlansAudit {
-  /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
-  /** Returns who submitted the plan, and when; undefined if there is no such plan. */
+  /** Returns the submitter of the plan, and the time of the submission; undefined if there is no such plan. */
   submission(id: string): { key_id: string; created_at: number } | undefined;
 }
 
@@ -36,7 +37,10 @@ interface Plan {
   created_at: number;
   /** In order. */
   members: Member[];
-  /** The list that votes named which rejected actions, until the last of these votes; null if there are none. */
+  /**
+   * The list that votes named while they rejected actions, and the time of the last of these votes; null if there are
+   * none.
+   */
   struck: { list: string; at: number } | null;
 }
 
@@ -46,7 +50,7 @@ const CHANGING: readonly string[] = ["approval", "redecision", "review", "execut
 export function createPlansAudit(): PlansAudit {
   const plans = new Map<string, Plan>();
   const planOf = new Map<string, Plan>();
-  /** The plan whose decisions are the next entries; null if there is none. */
+  /** The plan whose decisions must be the next entries; null if there is none. */
   let open: { entry: PlanEntry; plan: Plan } | null = null;
 
   function foldPlan(entry: PlanEntry): void {
@@ -101,7 +105,7 @@ export function createPlansAudit(): PlansAudit {
 
   return {
     fold(body) {
-      // The request that reaches the limit of its key records that, between the decisions.
+      // A throttling entry can be between the decisions, if one of them reaches the limit of its key.
       if (open !== null && body["type"] !== "decision" && body["type"] !== "throttle") {
         const { id } = open.plan.terms;
         open = null;
@@ -151,7 +155,7 @@ function findFault(
     : `its action may start although action ${obstacle.by.position} of the plan ${terms.id} was ${obstacle.by.status}`;
 }
 
-/** Returns the member after an entry about it. */
+/** Returns the member as the entry changes it. */
 function changed(member: Member, entry: Exclude<AuditedEntry, DecisionEntry>): Member {
   const { status } = entry;
   const action = { ...member.action, status };

@@ -1,4 +1,4 @@
-/** Compares policies, their versions and policy sets with the entries that stored, changed and activated them. */
+/** Compares policies, their versions and policy sets with the entries that created, changed and activated them. */
 import type { EntryRow, PolicyRow, PolicyVersionRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/action-history.ts";
 import { canonicalText } from "../domain/canonical.ts";

@@ -9,7 +9,7 @@ export type ReportFault = (message: string) => void;
 /** The decoded JSON of an entry. */
 export type EntryBody = Record<string, unknown>;
 
-/** Attempts for each check, because a row that is written during the check can look wrong once. */
+/** Maximum attempts for each check, because a row that is written during a check can look wrong once. */
 const MAX_ATTEMPTS = 3;
 /** Rows that are checked in parallel, which hides the latency of a remote database. */
 const CONCURRENCY = 8;
@@ -59,7 +59,8 @@ export async function forEachConcurrently<T>(items: Iterable<T>, work: (item: T)
 const printBigInt = (_: string, value: unknown): unknown => (typeof value === "bigint" ? String(value) : value);
 
 /**
- * Calls `check` for every row of a table, a page at a time. It gets the row as it is now; null if it was deleted meanwhile.
+ * Calls `check` for every row of a table, a page at a time. The check gets the current row; null if the row was deleted
+ * meanwhile.
  */
 export async function checkEachRow(
   copying: StorageCopying,
@@ -91,7 +92,7 @@ export async function checkEachRow(
   }
 }
 
-/** Returns a function that reports faults with the subject in front. */
+/** Returns a function that prefixes the reported faults with the subject. */
 export function withSubject(what: string, fault: ReportFault): ReportFault {
   return (message) => fault(`${what}: ${message}`);
 }

@@ -8,17 +8,20 @@ import type { EntryBody } from "./report.ts";
 type OpenEntry = ApprovalEntry | RedecisionEntry | ExecutionEntry;
 const CHECKED_TYPES = ["decision", "approval", "redecision", "execution"];
 
-/** Returns true if the entry lets an open action continue: an approval, a permit or a start. */
+/** Whether the entry lets an open action continue: an approval, a permit or a start. */
 function letsActionContinue(entry: OpenEntry): boolean {
   if (entry.type === "approval") return entry.verdict === "approve";
   return entry.type === "redecision" ? entry.decision.effect !== "deny" : entry.phase === "start";
 }
 
 export interface StopsAudit {
-  /** Reads the entries in order. Throws for an entry that a stop should have prevented, or that contradicts earlier ones. */
+  /**
+   * Applies the next entry; call it in order. Throws for an entry that a stop should have prevented, or that
+   * contradicts earlier ones.
+   */
   fold(body: EntryBody): void;
   stop(id: string): Stop | undefined;
-  /** Returns the stops as of the entry that was folded last. */
+  /** Returns the stops as of the entry that was applied last. */
   stops(): Stops;
 }
 
@@ -26,8 +29,8 @@ export function createStopsAudit(): StopsAudit {
   let stops = NO_STOPS;
 
   /**
-   * Throws RangeError if a stop applied. Ignores stops of a policy, which only replay can check, and for entries other than
-   * decisions also stops of a tool, because these entries do not name it.
+   * Throws RangeError if a stop applied. Ignores stops of a policy, which only replay can check. For entries other than
+   * decisions it also ignores stops of a tool, because only decisions name the tool.
    */
   function assertNotStopped(body: EntryBody, at: number): void {
     const entry = body as unknown as DecisionEntry | OpenEntry;

@@ -1,6 +1,6 @@
 /**
- * Checks suggested rules: each action that one allowed was allowed while the rule was in force, and each stop, failed result
- * and flag that had to revert a rule did. Uses about 100 bytes of memory for each such action.
+ * Checks suggested rules: each allowed action was allowed while the rule was active, and each stop, failed result and
+ * flag that had to revert a rule reverted it. Uses about 100 bytes of memory for each such action.
  */
 import type { StorageReader } from "../contract/storage.ts";
 import type {
@@ -25,7 +25,7 @@ import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
 import type { EntryBody, ReportFault } from "./report.ts";
 
 export interface SuggestedRulesAudit {
-  /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
   /** Returns true if `meta` contains recent results for a rule of this policy. */
   hasResults(policy: string): boolean;
@@ -36,7 +36,7 @@ export interface SuggestedRulesAudit {
 export function createSuggestedRulesAudit(): SuggestedRulesAudit {
   let rules = NO_SUGGESTED_RULES;
   const results = new Map<string, string>();
-  /** Policies that allowed each action: at its decision, and when it was decided again last. */
+  /** Policies that allowed each action: in its first decision, and in its newest redecision. */
   const uses = new Map<string, { first: string[]; newest: string[] }>();
   /** Policies that the next entries must revert, and the cause. */
   let due: { cause: SuggestedRuleEntry["cause"]; policies: Set<string> } = { cause: null, policies: new Set() };

@@ -5,7 +5,7 @@ import { HOUR_MS, MAX_MEASURED, type RequestRate, throttleLimit, throttlePeriod 
 import type { EntryBody } from "./report.ts";
 
 export interface ThrottlesAudit {
-  /** Reads the entries in order. Throws for a throttling that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for a throttling that contradicts earlier ones. */
   fold(body: EntryBody): void;
 }
 
@@ -51,7 +51,7 @@ export function createThrottlesAudit(): ThrottlesAudit {
   };
 }
 
-/** Returns the rate of the newest requests, as the store measures it. */
+/** Computes the rate of the newest requests in the same way as the store. */
 function measure(hours: readonly (readonly [start: number, requests: number])[]): RequestRate {
   const rate: RequestRate = { requests: 0, hours: 0 };
   for (const [, requests] of hours.toReversed()) {

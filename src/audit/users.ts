@@ -1,6 +1,6 @@
 /**
- * Checks the users in the ledger, that each entry of a user was made while that user could make it, and that each signed
- * vote is signed by a passkey that the user had then.
+ * Checks the users in the ledger: each entry was made by a user who could make it at that time, and each signed vote
+ * has the signature of a passkey that the user had at that time.
  */
 import type { ApprovalEntry, Actor, UserEntry } from "../domain/entries.ts";
 import { findGestureFault } from "../domain/gesture.ts";
@@ -12,7 +12,7 @@ import { verifyPasskeySignature } from "../identity/passkey-signature.ts";
 import type { EntryBody } from "./report.ts";
 
 interface UsersAudit {
-  /** Reads the entries in order. Throws for an entry that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
   count(): number;
   /** Returns the users as of the last entry. */
@@ -22,7 +22,7 @@ interface UsersAudit {
 /** @param origin origin of the log */
 export function createUsersAudit(origin: string): UsersAudit {
   const users = new Map<string, User>();
-  /** The user of each external identity and passkey, which never move to another user. */
+  /** The user of each external identity and passkey. Neither can ever move to another user. */
   const holders = new Map<string, string>();
 
   function foldUser(entry: UserEntry): void {
@@ -74,7 +74,7 @@ export function createUsersAudit(origin: string): UsersAudit {
 
   return {
     fold(body) {
-      // Check before applying the change, because users may remove their own roles or themselves.
+      // Check the actor before applying the change, because users may remove their own roles or themselves.
       assertActor(body);
       assertSignature(body);
       if (body["type"] === "user") foldUser(body as unknown as UserEntry);

@@ -1,4 +1,7 @@
-/** Which service the commands talk to and with which key: from the environment, from `assent login`, or from the terminal. */
+/**
+ * Determines which service the commands call and with which key: from the environment, from `assent login`, or from the
+ * terminal.
+ */
 import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isHttpUrl } from "../client/url.ts";
@@ -51,7 +54,7 @@ export function writeLogin({ url, apiKey }: StoredLogin): string {
   if (path === null) throw new CommandError("the home folder is not known; set HOME");
   const before = readFile(path);
   try {
-    // An earlier file could be readable by others.
+    // Remove an earlier file, because its mode may let others read it.
     if (before !== null) rmSync(path);
     writeSettings(path, null, `${JSON.stringify({ url, api_key: apiKey }, null, 2)}\n`, 0o600);
   } catch (error) {
@@ -60,7 +63,7 @@ export function writeLogin({ url, apiKey }: StoredLogin): string {
   return path;
 }
 
-/** Returns the path of the file that was removed, or null if there was none. */
+/** Removes the login. Returns the path of the removed file; null if there was none. */
 export function removeLogin(): string | null {
   const path = loginFile();
   if (path === null || readFile(path) === null) return null;
@@ -99,7 +102,7 @@ export function availableKey(url: string): string | null {
 
 /**
  * Returns the key for one command. A command that needs `privileges` (votes, keys, stops) does not use the stored key,
- * which cannot have them. Asks on the terminal if no key is known.
+ * because a stored key cannot have privileges. Asks on the terminal if no key is known.
  */
 export async function keyFor(url: string, privileges: boolean): Promise<string> {
   const apiKey = privileges ? process.env["ASSENT_API_KEY"] || null : availableKey(url);

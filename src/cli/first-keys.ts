@@ -1,4 +1,4 @@
-/** Prints the keys of a new store once, or writes them to a file where standard output is stored as a log. */
+/** Prints the keys of a new store once, or writes them to a file if standard output is stored as a log. */
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { FIRST_AGENT, type FirstKeys } from "../identity/first-keys.ts";
@@ -51,7 +51,7 @@ You approve with ADMIN_KEY. List what waits for approval; the command asks for t
 `);
 }
 
-/** Writes a file that only its user can read, and syncs it. Replaces the file of an interrupted start. */
+/** Writes a file that only the current user can read, and syncs it. Replaces the file of an interrupted start. */
 function writePrivately(path: string, text: string): void {
   const temporary = `${path}.${process.pid}`;
   try {

@@ -1,4 +1,4 @@
-/** The command that messages tell the reader to run, for the runtime and the folder in use. */
+/** Computes the command that messages tell the reader to run, for the current runtime and folder. */
 import { existsSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 /**
  * Returns the command that starts this program, such as `npx assent`.
  * @param folder the working folder in which the command will be run
- * @param env the environment, which npx and bunx mark
+ * @param env the environment, in which npx and bunx set variables
  */
 export function programCommand(
   folder: string = process.cwd(),

@@ -1,4 +1,4 @@
-/** A service for one person on this machine: its folder, its first keys, its process. Used by `assent hook setup`. */
+/** A service for one person on this machine: its folder, its first keys, its process. `assent hook setup` uses it. */
 import { execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -36,7 +36,7 @@ export class LocalService {
 
   constructor(home: string, env: Variables) {
     this.folder = join(env["XDG_DATA_HOME"] || join(home, ".local", "share"), "assent");
-    // Variables that configure another service must not change this one.
+    // Remove variables that configure another service, because they would change this one.
     const kept = Object.entries(env).filter(([name]) => !name.startsWith("ASSENT_") || name === "ASSENT_STATE");
     this.env = Object.fromEntries(kept);
   }
@@ -45,7 +45,7 @@ export class LocalService {
     return existsSync(join(this.folder, "assent.yaml"));
   }
 
-  /** The address of the service, also while it is stopped; null if it does not exist. */
+  /** The address of the service, even while the service is stopped; null if the service does not exist. */
   get url(): string | null {
     if (!this.exists) return null;
     const { host, port } = this.config().server;
@@ -65,7 +65,7 @@ export class LocalService {
   create(port: number): void {
     mkdirSync(join(this.folder, "policies"), { recursive: true, mode: 0o700 });
     writeNew(join(this.folder, "policies", "coding-agents.yaml"), readPackForOneApprover());
-    // Written last, because its presence means that the folder is complete.
+    // Write this file last, because its presence means that the folder is complete.
     writeNew(
       join(this.folder, "assent.yaml"),
       `# Written by "assent hook setup". Options: docs/configuration.md.
@@ -79,8 +79,8 @@ policies: ./policies
   }
 
   /**
-   * Creates the agent's key while the service is stopped. If the store has no admin key, also creates one and passes it to
-   * `show`. A temporary key creates the agent's key: the maker of a key shares its vote, so an approver must not make it.
+   * Creates the agent's key while the service is stopped. If the store has no admin key, also creates one and passes it
+   * to `show`. A temporary key creates the agent's key, because the creator of a key cannot approve the key's actions.
    */
   async createKeys(
     { agent, owner }: { agent: string; owner: string | null },
@@ -98,7 +98,7 @@ policies: ./policies
           "GET",
           "/v1/api-keys?limit=1000",
         );
-        // Ignores temporary keys of an interrupted setup, which nobody has.
+        // Ignore temporary keys of an interrupted setup, because no one has their values.
         const hasAdmin = keys.some(
           ({ name, scopes, revoked_at }) =>
             !name.startsWith(TEMPORARY_KEY_PREFIX) && revoked_at === null && scopes.includes("admin"),
@@ -128,7 +128,8 @@ policies: ./policies
     const [program, ...args] = programWords() as [string, ...string[]];
     const bin = args.at(-1) as string;
     const child = spawn(program, [...args, "serve", "--config", this.configFile], {
-      // When run from source, the TypeScript loader is resolved from the working folder, so start in the clone.
+      // A service that runs from its sources finds the TypeScript loader from the working folder, so start it in the
+      // clone.
       cwd: bin.endsWith(".ts") ? dirname(bin) : this.folder,
       env: this.env as NodeJS.ProcessEnv,
       stdio: ["ignore", log, log],
@@ -177,7 +178,10 @@ policies: ./policies
   }
 }
 
-/** Returns the request for a key that may only submit for the agent. The name is random, because an earlier key may still exist. */
+/**
+ * Returns the request for a key that may only submit for the agent. The name of the key is random, because an earlier
+ * key may still exist.
+ */
 export const agentKeyRequest = (agent: string, owner: string | null): object => ({
   name: `hook-${agent}-${randomBytes(4).toString("hex")}`,
   preset: "agent",

@@ -15,7 +15,7 @@ const REPAIRS = "repairs";
 
 interface Repair {
   at: string;
-  /** Size of the head that the store was cut back to. */
+  /** Size of the head to which the store was truncated. */
   size: number;
   entries: number;
   rows: number;

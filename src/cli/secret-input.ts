@@ -39,7 +39,7 @@ export function readSecret(
       }
     };
     write(prompt);
-    // Raw mode: the terminal does not display what is typed.
+    // In raw mode the terminal does not display the typed text.
     input.setRawMode(true);
     input.on("data", onData);
     input.on("end", onEnd);

@@ -103,7 +103,7 @@ examples:
     return new Promise<number>((resolve) => {
       // Install the handlers before the address is printed, because a reader may send a signal as soon as it appears.
       onSignals(async () => {
-        // First end long-polling requests and report unready, then close connections, then the ledger.
+        // Stop in this order: end long-polling requests and report unready, close connections, close the ledger.
         runtime.beginStop();
         await pause(config.server.drain_seconds * 1000);
         await listening.stop();

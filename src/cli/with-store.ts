@@ -1,4 +1,4 @@
-/** Shared by commands that open the store directly. */
+/** Helpers for commands that open the store directly. */
 import type { Config } from "../config/index.ts";
 import { StorageError, type Storage } from "../contract/storage.ts";
 import { createLogger } from "../serve/log.ts";

@@ -112,7 +112,7 @@ async function readText(request: Request): Promise<string | null> {
   return text + decoder.decode();
 }
 
-/** Reads the key in the folder, or creates it if there is none. */
+/** Returns the signer with the key in the folder. Creates the key if it does not exist. */
 function signerIn(folder: string, name: string): NoteSigner {
   const path = join(folder, "witness-key.pem");
   let pem: string;

@@ -4,13 +4,16 @@ import type { Logger } from "../contract/host.ts";
 import type { Ledger } from "../contract/ledger.ts";
 import type { Storage } from "../contract/storage.ts";
 
-/** Minimum and maximum number of actions in one transaction. Larger transactions cost less for each action. */
+/** Minimum and maximum number of actions in one transaction. Larger transactions take less time per action. */
 const [FEWEST, MOST] = [250, 4000];
-/** No batch commits during a fold. A faster fold doubles its size, a slower one halves it. Milliseconds. */
+/**
+ * Duration of a fold below which the next one is twice as large, and above which it is half as large. Batches cannot
+ * commit during a fold. Milliseconds.
+ */
 const [SHORT, LONG] = [20, 50];
 /** The fold starts when no entry was recorded for this time. Milliseconds. */
 const DELAY_MS = 1000;
-/** A backlog above this size is folded at once, because analytics count it row by row until then. */
+/** Size of the backlog from which on it is folded immediately, because until then analytics count it row by row. */
 const MAX_BACKLOG = 20_000;
 const PAUSE_MS = 20;
 const RETRY_DELAY_MS = 10_000;
@@ -58,7 +61,7 @@ export function createSumFolder({ upkeep, ledger, log, lease }: SumFolderOptions
         const began = performance.now();
         const folded = await upkeep(chunk);
         if (folded < chunk) {
-          // Everything announced before is folded. The number of folded actions is no measure, because not every entry is an
+          // All previously announced entries are folded. Compare sizes of the ledger, because not every entry is an
           // action.
           done = announced;
           break;
@@ -82,8 +85,8 @@ export function createSumFolder({ upkeep, ledger, log, lease }: SumFolderOptions
     start() {
       unsubscribe = ledger.onGrowth((now) => {
         size = now;
-        // The first announcement sets the start, and the first fold includes everything earlier. An announced size may be too
-        // large.
+        // The first announcement determines the start, and the first fold includes everything earlier. An announced
+        // size may be too large.
         done = done === 0 ? now : Math.min(done, now);
         if (size - done < MAX_BACKLOG) plan(DELAY_MS);
         else if (timer === null) plan(0);

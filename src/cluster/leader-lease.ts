@@ -6,12 +6,12 @@
 import type { LeaderLease } from "../contract/core-host.ts";
 import type { Storage } from "../contract/storage.ts";
 
-/** Lease duration: the longest time until another process takes over from a dead one. Milliseconds. */
+/** Lease duration, and so the longest time until another process takes over from a dead one. Milliseconds. */
 const TERM = 15_000;
-/** A lease with less remaining time than this is renewed. Milliseconds. */
+/** Remaining time below which a lease is renewed. Milliseconds. */
 const RENEW = 10_000;
 
-/** @param steady a monotonic clock in milliseconds, because adjustments of the wall clock must not extend a lease */
+/** @param steady a monotonic clock in milliseconds. Adjustments of the wall clock must not extend a lease */
 export function createLeaderLease(
   storage: Storage,
   name: string,

@@ -2,7 +2,7 @@
 import type { Processes } from "../contract/core-host.ts";
 import type { Storage } from "../contract/storage.ts";
 
-/** A process counts as running until its row is this old. Milliseconds. */
+/** Age of its row above which a process counts as ended. Milliseconds. */
 const TERM = 15_000;
 
 export function createProcesses(storage: Storage, instance: string): Processes {

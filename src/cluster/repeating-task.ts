@@ -1,6 +1,6 @@
 /** Runs a background task repeatedly until it is stopped, one run at a time. */
 
-export interface RepeatingTaskOptions {
+interface RepeatingTaskOptions {
   task(): Promise<unknown>;
   /** Delay from the end of one run to the start of the next. Milliseconds. */
   everyMs: number;

@@ -9,7 +9,7 @@ import { createRepeatingTask } from "./repeating-task.ts";
 import { nullIfCorrupt, type IdempotencyCursor, type IdempotencyRow, type StorageReader } from "../contract/storage.ts";
 import { mayHaveRun } from "../domain/limit-uses.ts";
 
-/** Keys that are read together and deleted in one transaction. */
+/** Maximum number of keys that are read together and deleted in one transaction. */
 const PAGE = 200;
 const INTERVAL_MS = 3_600_000;
 const RETRY_DELAY_MS = 60_000;
@@ -35,7 +35,7 @@ interface IdempotencySweepOptions {
 export function createIdempotencySweep(options: IdempotencySweepOptions): IdempotencySweep {
   const { storage, ledger, lease, log } = options;
   let stopped = false;
-  /** Position of the last key that was examined. Retained keys stay retained, so later sweeps start after it. */
+  /** Position of the last examined key. Keys that were retained stay retained, so later sweeps start after it. */
   let passed = START_CURSOR;
 
   async function sweep(): Promise<number> {
@@ -60,7 +60,7 @@ export function createIdempotencySweep(options: IdempotencySweepOptions): Idempo
   async function stays({ route, resource_id }: IdempotencyRow): Promise<boolean> {
     if (route !== "POST /v1/actions") return false;
     const action = await storage.action(resource_id);
-    // A missing action is a fault that the audit reports.
+    // Retain the key if the action is missing. The audit reports that fault.
     if (action === null || action.status === "pending_approval") return true;
     return mayHaveRun(action, await nullIfCorrupt(storage.entriesOfAction(resource_id)));
   }

@@ -58,7 +58,7 @@ export function readRotas(
   return { rotas, faults };
 }
 
-/** Returns local time as if it were UTC, in milliseconds; null if it is malformed or no day of the calendar. */
+/** Returns local time as if it were UTC, in milliseconds; null if it is malformed or not a date of the calendar. */
 function parseLocalTime(text: string): number | null {
   if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d$/.test(text)) return null;
   const ms = Date.parse(`${text}:00.000Z`);

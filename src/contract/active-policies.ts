@@ -1,6 +1,6 @@
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 
-/** A policy set that is active, or was active at another time. */
+/** A policy set that is or was active. */
 export interface ActivePolicies {
   /** Null before the first activation. */
   readonly digest: string | null;

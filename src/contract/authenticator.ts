@@ -1,21 +1,21 @@
 import type { Credential } from "./host.ts";
 
 /**
- * Recognizes callers by something other than an API key: the cookie of a session, or the token of a workload. Called only on
- * routes that need a scope, in the order of the plugins. Has at least one of the two methods.
+ * Authenticates callers with something other than an API key: the cookie of a session, or the token of a workload.
+ * Called only on routes that need a scope, in the order of the plugins. Has at least one of the two methods.
  */
 export interface Authenticator {
   name: string;
   /**
    * Called for requests without an `Authorization` header. Resolves to null if the request has no credential that this
-   * authenticator knows; the next one is called then. Rejects with a `Refusal` (`MISSING_CREDENTIAL` or another 401 or
-   * 403) if the credential is not valid.
+   * authenticator knows; in that case the next authenticator is called. Rejects with a `Refusal` (`MISSING_CREDENTIAL`
+   * or another 401 or 403) if the credential is not valid.
    */
   authenticate?(request: Request): Promise<Authenticated | null>;
   /**
-   * Called for `Authorization: Bearer` with a value that has the form of a JWT, also if a facade received it. Resolves to null
-   * if the value is not for this authenticator: the next one is called then, and the value can still be an API key. Rejects
-   * with a `Refusal` (`INVALID_CREDENTIAL` for a token that is not valid).
+   * Called for `Authorization: Bearer` with a value that has the form of a JWT, also if a facade received it. Resolves
+   * to null if the value is not for this authenticator: in that case the next authenticator is called, and the value
+   * can still be an API key. Rejects with a `Refusal` (`INVALID_CREDENTIAL` for a token that is not valid).
    */
   authenticateToken?(token: string): Promise<Credential | null>;
 }

@@ -8,7 +8,7 @@ export interface BacktestRange {
   since: number;
   /** Exclusive. */
   until: number;
-  /** Only decisions with a smaller sequence number: the `next` of an earlier report. */
+  /** Restricts the range to decisions with a smaller sequence number: the `next` of an earlier report. */
   before_seq?: number;
   /** Maximum number of decisions. */
   limit: number;
@@ -51,7 +51,7 @@ export interface BacktestCounts {
   otherwise: number;
   /** Not evaluated, because the request was erased. */
   erased: number;
-  /** Not evaluated, because the new policies read past actions that the decision did not read. */
+  /** Not evaluated, because the new policies read past actions that the recorded decision did not read. */
   unrecorded: number;
   /** Not evaluated, because someone changed the stored row. */
   altered: number;

@@ -1,6 +1,6 @@
 /**
- * The contract of credential issuers. An issuer creates a short-lived credential for one action at its start, so that no
- * agent holds a lasting one. The core hands the credential to the key that started the action and records its
+ * The contract of credential issuers. An issuer creates a short-lived credential for one action at its start, so that
+ * no agent needs a long-lived one. The core hands the credential to the key that started the action and records its
  * digest. It ends the credential when the action ends, expires, is stopped, or its agent or key loses access.
  */
 import type { JsonObject } from "../domain/json.ts";
@@ -16,11 +16,11 @@ export interface CredentialAction {
 
 export interface IssuedCredential {
   /**
-   * The secret for the tool, such as a user name and a password. At most 16 KiB as JSON. Contains at least 128 random bits,
-   * because the ledger has its SHA-256.
+   * The secret for the tool, such as a user name and a password. At most 16 KiB as JSON. Contains at least 128 random
+   * bits, because the ledger contains its SHA-256, which could otherwise be guessed.
    */
   readonly secret: JsonObject;
-  /** When the credential stops working by itself. Milliseconds since the epoch, at most a day ahead. */
+  /** When the credential expires. Milliseconds since the epoch, at most a day ahead. */
   readonly expires_at: number;
   /**
    * The value that `revoke` needs to end the credential, at most 8 KiB. Stored encrypted until then. Null if the
@@ -37,8 +37,8 @@ export interface CredentialIssuer {
   readonly operations: readonly string[];
   /**
    * Creates a credential for exactly this action. Called again if the start is repeated after a lost response. If it
-   * rejects, or does not resolve before `signal` aborts, the action does not start. If a credential was created anyway,
-   * it must expire by itself.
+   * rejects, or does not resolve before `signal` aborts, the action does not start. A credential that was created in
+   * such a call must expire by itself.
    */
   issue(action: CredentialAction, signal: AbortSignal): Promise<IssuedCredential>;
   /**

@@ -8,7 +8,7 @@ import type { EffectSourceOptions } from "../domain/effects/source-options.ts";
 /** A record of the log, and the line on which it starts. */
 export interface SourceRecord {
   readonly line: number;
-  /** Null for a record that is no effect, such as a call that failed. */
+  /** Null for a record that is not an effect, such as a failed call. */
   readonly event: SourceEvent | null;
 }
 
@@ -17,13 +17,13 @@ export interface EffectSource {
   readonly name: string;
   /** Name of the log's published format, such as `aws-cloudtrail`. */
   readonly format: string;
-  /** Which events are effects of which operation. Events without a mapping are counted, and not compared. */
+  /** Maps events to operations. Events without a mapping are only counted. */
   readonly effects: readonly EffectMapping[];
-  /** Patterns of the actors whose events are compared. Null for all. */
+  /** Patterns of the actors whose events are compared; null for all actors. */
   readonly actors: readonly string[] | null;
-  /** By how much the source's clock can differ, and how late it can record an effect. */
+  /** Maximum clock difference plus maximum delay with which the source records an effect. */
   readonly tolerance_seconds: number;
-  /** Sentences that say what the log does not contain. They are part of each coverage statement. */
+  /** Sentences that say what the log does not contain. Each coverage statement includes them. */
   readonly cannot_see: readonly string[];
   /**
    * Parses one file in pieces, so that a file of any size fits in memory. Throws `SourceFault` with the line of a record
@@ -35,7 +35,7 @@ export interface EffectSource {
 
 /**
  * Creates the sources that the options of a plugin name.
- * @param describe returns what the plugin adds to the options of one source
+ * @param describe returns the members that the plugin adds to the options of one source
  * @example
  * createEffectSources(sources, () => ({ format: "my-log", cannot_see: [], read: readMyLog }));
  */

@@ -1,4 +1,4 @@
-/** Grants, as privileged plugins can read them. */
+/** Read access to grants for privileged plugins. */
 import type { Grants } from "../domain/grants.ts";
 import type { Stops } from "../domain/stops.ts";
 

@@ -64,7 +64,7 @@ export interface MessageAction {
 }
 
 export interface MessageBase {
-  /** The same for every attempt, so that receivers can detect duplicates. */
+  /** Id of the message. It is the same for every attempt, so that receivers can detect duplicates. */
   id: string;
   /** Number of the attempt, starting at 1. */
   attempt: number;

@@ -1,6 +1,6 @@
 import type { PermitFault, PermitTerms, PermitKey, PermitSubject } from "../domain/permit.ts";
 
-/** A published permit key. Permits that it signed are accepted. */
+/** A published permit key. Permits with its signature are accepted. */
 export interface PublishedPermitKey extends PermitKey {
   /** When a replaced key stops being accepted, in milliseconds; null for the signing key. */
   until: number | null;

@@ -24,7 +24,10 @@ export interface RequestContext<
   /** The caller. Null only if the route's `scope` is null. */
   readonly credential: Who;
   readonly headers: Headers;
-  /** Aborts when the client disconnects or the service stops. Creating it has a cost, so read it only to wait. */
+  /**
+   * Aborts when the client disconnects or the service stops. Read it only to wait, because its first read creates the
+   * signal.
+   */
   readonly signal: AbortSignal;
   /** Releases the queue slot of a `queued` route early, when only waiting remains. */
   releaseQueueSlot(): void;
@@ -73,15 +76,15 @@ export interface Route {
    * Schema of the JSON body. An empty body counts as `{}` if the schema accepts that. If absent, a body is rejected.
    */
   body?: TSchema;
-  /** Media types that are passed on as text instead of JSON, e.g. `application/yaml`. */
+  /** Media types whose bodies the handler receives as text instead of JSON, e.g. `application/yaml`. */
   textBodies?: readonly string[];
   /** Excludes the route from rate limits, except for invalid keys. For health probes. */
   exemptFromRateLimit?: boolean;
   /** Counts requests against `ledger.max_queue` until the response. While the queue is full, refuses with OVERLOADED before reading the body. For requests of agents, not for votes. */
   queued?: boolean;
   /**
-   * The handler confirms the credential under the ledger's lock (`tx.confirm`) before it returns anything. The core then
-   * skips its own read of the key, because a revoked key cannot get past the handler.
+   * Whether the handler confirms the credential under the ledger's lock (`tx.confirm`) before it returns anything. The
+   * core then does not read the key itself, because the handler rejects a revoked key.
    */
   confirmsCredential?: boolean;
   /**
@@ -172,6 +175,6 @@ export interface CompletedRequest {
   /** The route's path template, e.g. `/v1/actions/:id`; null if no route matched. */
   route: string | null;
   status: number;
-  /** Milliseconds until the response was created. Excludes the time to send a stream. */
+  /** Milliseconds until the response was created, without the time to send a stream. */
   ms: number;
 }

@@ -12,17 +12,16 @@ export const DEFAULT_REVIEW_TIMEOUT_MS = 15_000;
 export const MAX_REVIEW_TIMEOUT_MS = 45_000;
 
 /**
- * What a reviewer receives. `action`, `comparison` and `text` contain what the agent wrote, always as values, never in
- * the other members.
+ * The request to a reviewer. Only the values in `action`, `comparison` and `text` contain text that the agent wrote.
  */
 export interface ReviewRequest {
   format: "assent-review/1";
-  /** The same for every call about one request, so that receivers can detect duplicates. */
+  /** Equal for every call about one request, so that receivers can detect duplicates. */
   id: string;
   reviewer: string;
   /** Whether `approve` approves the action. Otherwise it means: no objection. */
   may_approve: boolean;
-  /** Says that the rest is data. The same in every request. */
+  /** A text that says that the other members are data and not instructions. Equal in every request. */
   notice: string;
   /** The action, as approvers see it. Times are RFC 3339. */
   action: {
@@ -53,7 +52,7 @@ export interface ReviewRequest {
   text: string;
 }
 
-/** What a reviewer answers. Other members make the answer malformed. */
+/** The answer of a reviewer. Unknown members make the answer malformed. */
 export interface ReviewResponse {
   answer: ReviewAnswer;
   /** Recorded in the ledger. A denial shows it to the agent. Shortened to 500 characters. */
@@ -74,8 +73,8 @@ export interface Reviewer {
 }
 
 /**
- * Parses the text of an answer for `review` to return. The service checks what it contains. Throws nothing: text that is not
- * exactly one JSON value without duplicate members makes the answer malformed.
+ * Parses the text of an answer for `review` to return. The service checks what it contains. Never throws: the answer is
+ * malformed unless the text is exactly one JSON value without duplicate members.
  * @example
  * const review = async (request: ReviewRequest) => readReviewResponse(await askModel(request));
  */
@@ -84,7 +83,7 @@ export function readReviewResponse(text: string): ReviewResponse {
   try {
     value = parseJson(text);
   } catch {
-    // The service records the answer as malformed.
+    // Return the text, which the service records as malformed.
   }
   return value as ReviewResponse;
 }

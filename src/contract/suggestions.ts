@@ -9,11 +9,11 @@ export interface SuggestionRange extends EvidenceBar {
   since: number;
   /** Exclusive. */
   until: number;
-  /** Maximum number of decisions, newest first. */
+  /** Maximum number of decisions. The newest ones are read. */
   limit: number;
 }
 
-/** A decision of the past as the thread reads it. Votes have absolute times. */
+/** A past decision, in the form that the thread reads. Votes have absolute times. */
 export interface PastDecision extends Pick<PastRequest, "action_id" | "source" | "at" | "verdict" | "outcome"> {
   /** JSON of the request. */
   request: string;
@@ -25,9 +25,9 @@ export interface PastDecision extends Pick<PastRequest, "action_id" | "source" |
 
 export interface PastDecisionPage {
   decisions: PastDecision[];
-  /** Decisions that were read, including those that are not returned. */
+  /** Number of decisions that were read, including those that are not returned. */
   read: number;
-  /** Not returned, because the request was erased, altered or is too large. */
+  /** Number of decisions that are not returned, because the request was erased, altered or is too large. */
   skipped: number;
   /** Position of the next page; null after the last. */
   next: number | null;
@@ -63,7 +63,7 @@ export interface SuggestionReport {
   skipped: number;
   /** Groups of approvals of one rule, tool and operation. */
   groups: number;
-  /** Rules that were dropped because the policies would allow a rejected request with them. */
+  /** Number of rules that were dropped because, with them, the policies would allow a rejected request. */
   disqualified: number;
   /** Whether the range has older decisions than those read. */
   truncated: boolean;

@@ -1,6 +1,6 @@
-/** What a tracing plugin implements, and what the service tells it. A trace never affects a decision. */
+/** The interface of a tracing plugin. A trace never affects a decision. */
 
-/** Stages of a request, in order. Each is measured once the request has passed it. */
+/** Stages of a request, in order. Each is measured when the request has passed it. */
 export type TraceStage =
   /** Reads the key, the session or the token. */
   | "authenticate"
@@ -55,7 +55,10 @@ export interface RequestTrace {
 
 /** Starts the traces of a service. One plugin contributes it. */
 export interface Tracer {
-  /** Returns null if the request is not traced. Errors are logged, and the request goes on without a trace. */
+  /**
+   * Returns null if the request is not traced. If it throws, the error is logged, and the request continues without a
+   * trace.
+   */
   startRequest(request: { method: string; headers: Headers }): RequestTrace | null;
 }
 
@@ -63,7 +66,9 @@ export interface Tracer {
 export interface Tracing {
   /** Returns the trace of the running request; null outside a traced request. */
   current(): RequestTrace | null;
-  /** Runs the work inside the trace of a request. Requests that the service sends itself belong to the outer one. */
+  /**
+   * Runs the work inside the trace of a request. Requests that the service sends to itself belong to the outer trace.
+   */
   run(request: Request, work: () => Promise<Response>, route: () => string | null): Promise<Response>;
   /** Runs the work and records it as one stage of the current trace. */
   stage<T>(stage: TraceStage, work: () => Promise<T>): Promise<T>;

@@ -10,7 +10,7 @@ import { markedText } from "../domain/visible-text.ts";
 
 type ClosedOutcome = "approved" | "denied" | "expired" | "cancelled";
 
-/** Longest fact. Slack takes 2000 characters a field, escaped. */
+/** Maximum characters of a fact. A Slack field can have 2,000 characters after escaping. */
 const MAX_FACT = 300;
 const MAX_OPERATION = 80;
 
@@ -39,7 +39,7 @@ function riskOf({ risk_level: risk }: MessageAction): string {
 }
 
 /**
- * Returns two lines for each further request of a digest: what it is, and its link. Empty for other messages.
+ * Returns two lines for each further request of a digest: its title, and its link. Empty for other messages.
  * @example
  * otherRequestLines(message); // ["2. stripe refund (high risk), expires 2026-01-31 12:00:00 UTC", "https://…/approve#…"]
  */
@@ -54,7 +54,8 @@ export function otherRequestLines({ others }: Pick<ApprovalMessage, "others">): 
 }
 
 /**
- * The outcome in words. An approved action may already be running or finished when people are notified of the approval.
+ * Returns the outcome in words. An approved action may already be running or finished when people are notified of the
+ * approval.
  */
 function closedOutcome({ status }: MessageAction): ClosedOutcome {
   return status === "denied" || status === "expired" || status === "cancelled" ? status : "approved";
@@ -118,7 +119,7 @@ export function messageFacts(action: MessageAction): [name: string, value: strin
   const rendered = facts.flatMap(([name, value]): [string, string][] =>
     value === null || value === "" ? [] : [[name, renderText(value, MAX_FACT)]],
   );
-  // The preview is safe to display as it is. Rendered again, its marks would be marked.
+  // The preview is already safe to display. Rendering it again would mark its marks.
   return action.preview === null ? rendered : [["Request", action.preview], ...rendered];
 }
 
@@ -164,7 +165,7 @@ export function grantLines({ grants }: Pick<MessageAction, "grants">): string[] 
   });
 }
 
-/** `ada` for owner:ada, `key 0193…` for a key without an owner. */
+/** Formats a principal: `ada` for owner:ada, `key 0193…` for a key without an owner. */
 export function formatPrincipal(principal: string): string {
   if (principal.startsWith("owner:")) return renderText(principal.slice(6), MAX_FACT);
   return renderText(principal.startsWith("key:") ? `key ${principal.slice(4)}` : principal, MAX_FACT);
@@ -191,7 +192,7 @@ export function describeLink({ action, person }: ApprovalMessage): string {
     : `This link is yours alone and decides as ${person}: do not pass it on. Opening it decides nothing.`;
 }
 
-/** A time to the second, in UTC, because readers are in different time zones. */
+/** Formats a time to the second in UTC, because readers are in different time zones. */
 export function formatTime(rfc3339: string): string {
   return `${rfc3339.slice(0, 10)} ${rfc3339.slice(11, 19)} UTC`;
 }

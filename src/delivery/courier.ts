@@ -1,7 +1,8 @@
 /**
  * Delivers the messages of the outbox. Runs on one process at a time, and sends one message at a time to each
- * destination, the one that expires first. Retries with growing delays until the message is delivered, expires, or three
- * days have passed. The courier reads the store and is independent of the ledger, so a notifier cannot delay a decision.
+ * destination. The message that expires first is sent first. Retries with growing delays until the message is
+ * delivered, expires, or three days have passed. The courier reads the store directly and never waits for the ledger,
+ * so a notifier cannot delay a decision.
  */
 import type { LeaderLease } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
@@ -20,7 +21,7 @@ const FIRST_RETRY_MS = 5_000;
 const MAX_RETRY_MS = 3_600_000;
 const PRUNE_INTERVAL_MS = 3_600_000;
 const RELEASE_INTERVAL_MS = 1_000;
-/** Concurrent attempts of one notifier, so that a slow notifier does not delay the others. */
+/** Maximum concurrent attempts of one notifier, so that a slow notifier does not delay the others. */
 const MAX_CONCURRENT = 16;
 /** Due deliveries read in one round. */
 const ROUND_SIZE = 1000;
@@ -37,21 +38,23 @@ export interface CourierOptions {
   messages: MessageBuilder;
   /** Timeout of one attempt, in milliseconds. */
   timeoutMs: number;
-  /** How long finished deliveries are kept, in milliseconds. */
+  /** How long finished deliveries are retained. Milliseconds. */
   keepMs: number;
   /** Names of the channels with `digest`. Default: none. */
   digests?: ReadonlySet<string>;
-  /** Returns a number from 0 to below 1, which spreads the retries. */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive), which spreads the retries. */
   random(): number;
 }
 
 export interface Courier {
   start(): void;
-  /** Ends running attempts, which the next courier repeats. Idempotent. */
+  /** Aborts running attempts, which the next courier repeats. Idempotent. */
   stop(): Promise<void>;
 }
 
-/** Returns the delay before the next attempt: doubles from 5 seconds to `max`, give or take a quarter. Milliseconds. */
+/**
+ * Returns the delay before the next attempt: doubles from 5 seconds up to `max`, plus or minus a quarter. Milliseconds.
+ */
 export function retryDelay(attempts: number, random: number, max: number = MAX_RETRY_MS): number {
   const delay = Math.min(FIRST_RETRY_MS * 2 ** Math.min(attempts - 1, 30), max);
   return Math.round(delay * (0.75 + random / 2));
@@ -137,7 +140,7 @@ class StoreCourier implements Courier {
     const now = this.options.clock();
     await this.prune(now);
     const next = await storage.nextScheduledDelivery();
-    // Rate-limited, because this writes, and every commit during an attempt starts a round.
+    // Limit the rate, because this writes, and every commit during an attempt starts a round.
     if (next !== null && next <= now && Math.abs(now - this.releasedAt) >= RELEASE_INTERVAL_MS) {
       await ledger.transact((tx) => tx.releaseDeliveries(tx.now));
       this.releasedAt = now;
@@ -153,7 +156,7 @@ class StoreCourier implements Courier {
   }
 
   private async prune(now: number): Promise<void> {
-    // The second condition: if the clock was set back, do not wait until it has caught up.
+    // The second condition prevents waiting until a clock that was set back has caught up.
     if (now < this.pruneAt && this.pruneAt - now <= PRUNE_INTERVAL_MS) return;
     const removed = await this.options.ledger.transact((tx) =>
       tx.pruneDeliveries(now - this.options.keepMs, PRUNE_SIZE),
@@ -213,7 +216,7 @@ class StoreCourier implements Courier {
         state: "delivered",
         attempts: attempts + 1,
         last_error: null,
-        // The outcome of one request must not replace a message about several.
+        // The reference would belong to a message about several requests, which the outcome of one must not replace.
         reference: others.length === 0 ? reference : null,
         delivered_at: clock(),
         updated_at: clock(),
@@ -229,7 +232,9 @@ class StoreCourier implements Courier {
     }
   }
 
-  /** Returns null if the row itself is faulty: it must fail, so that it does not block the messages after it. */
+  /**
+   * Returns null if the row itself is faulty: the delivery must then fail, so that it does not block later messages.
+   */
   private async build(row: DeliveryRow): Promise<Message | ObsoleteMessage | null> {
     try {
       return await this.options.messages.build(row);
@@ -244,12 +249,14 @@ class StoreCourier implements Courier {
     }
   }
 
-  /** @param sent whether the notifier was called: then the destination may be down, and its other messages wait, too */
+  /**
+   * @param sent whether the notifier was called. If so, the destination may be down, so its other messages wait, too
+   */
   private async recordFailure(row: DeliveryRow, cause: unknown, sent: boolean): Promise<void> {
     const now = this.options.clock();
     const attempts = row.attempts + 1;
     const notifierError = cause instanceof NotifierError ? cause : null;
-    // A notifier can return any number: the store accepts neither NaN nor fractions.
+    // A notifier can return any number, but the store accepts neither NaN nor fractions.
     const retryAfterMs = Math.min(Math.ceil(notifierError?.retryAfterMs ?? 0) || 0, MAX_RETRY_MS);
     const delay = (failures: number, max: number): number =>
       Math.max(retryDelay(failures, this.options.random(), max), retryAfterMs);
@@ -264,7 +271,7 @@ class StoreCourier implements Courier {
     let closed: ClosedDestination | null = null;
     if (sent && !permanent) {
       const until = now + delay(this.destinations.recordFailure(row.destination), MAX_PROBE_PAUSE_MS);
-      // Events arrive in order, so none of them may overtake this one.
+      // Events must arrive in order, so none of them may overtake this event.
       const events = row.kind === "event" && !dead ? next : until;
       closed = { until, events, last_error: errorText(`its destination failed: ${last_error}`) };
       this.destinations.close(row.destination, closed);
@@ -298,7 +305,7 @@ async function defer(
   await tx.deferDeliveries(destination, { except, events, others: until, last_error, updated_at: tx.now });
 }
 
-/** Returns whether the delivery was neither attempted nor deferred, and no one asked to retry it. */
+/** Whether the delivery was neither attempted nor deferred, and no one requested a retry. */
 function isUntried({ attempts, last_error }: DeliveryRow): boolean {
   return attempts === 0 && last_error === null;
 }

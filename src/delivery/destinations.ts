@@ -4,10 +4,10 @@
  *
  * The state is only in memory: after a restart each destination is probed once.
  */
-/** Maximum time between probes for messages that expire, give or take a quarter. Milliseconds. */
+/** Maximum time between probes for messages that expire, plus or minus a quarter. Milliseconds. */
 export const MAX_PROBE_PAUSE_MS = 60_000;
 
-/** Time until which the messages of a failed destination wait, in milliseconds since the epoch. */
+/** The times until which the messages of a failed destination wait, in milliseconds since the epoch. */
 export interface ClosedDestination {
   until: number;
   events: number;
@@ -15,9 +15,9 @@ export interface ClosedDestination {
 }
 
 interface Destinations {
-  /** Returns why a new message to the destination has to wait, or null if it can be sent now. */
+  /** Returns until when a new message to the destination has to wait; null if it can be sent now. */
   closureOf(destination: string, now: number): ClosedDestination | null;
-  /** Returns the number of consecutive failures, including this one. */
+  /** Returns the number of consecutive failures, including the recorded one. */
   recordFailure(destination: string): number;
   close(destination: string, closed: ClosedDestination): void;
   /**
@@ -50,8 +50,8 @@ export function createDestinations(): Destinations {
       failing.set(destination, 0);
       closed.delete(destination);
       if (failures === 0) return null;
-      // After a single failure the message itself may be at fault: it waits for its retry, and only untried messages
-      // are sent.
+      // After a single failure, the message itself may be the cause. It waits for its own retry, and only untried
+      // messages are sent.
       return { attempts: failures === 1 ? 0 : ANY_NUMBER };
     },
     clear() {

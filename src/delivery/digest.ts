@@ -1,14 +1,17 @@
 /**
- * Collects the requests for approval that one message carries: in a channel with `digest`, those that are due to the same
- * recipient.
+ * Collects the requests for approval that one message contains: in a channel with `digest`, all requests that are due
+ * for the same recipient.
  */
 import type { ApprovalMessage, Message } from "../contract/notifier.ts";
 import type { DeliveryRow, Storage } from "../contract/storage.ts";
 import { isApprovalRequest, isObsolete, type ObsoleteMessage } from "./message.ts";
 
-/** Requests in one message, because chat services limit its size. Further ones are in the next message. */
+/**
+ * Maximum number of requests in one message, because chat services limit its size. The next message contains further
+ * ones.
+ */
 const MAX_REQUESTS = 10;
-/** Waiting deliveries of a destination that are considered. */
+/** Maximum number of waiting deliveries of a destination that are considered. */
 const MAX_READ = 200;
 
 interface DigestOptions {
@@ -20,7 +23,10 @@ interface DigestOptions {
   now: number;
 }
 
-/** Returns the message with the other requests that are due, and their rows. They count as delivered with it. */
+/**
+ * Returns the message with the other requests that are due, and their rows. The other deliveries are then settled with
+ * this one.
+ */
 export async function collectDigest(
   { storage, channels, build, now }: DigestOptions,
   row: DeliveryRow,

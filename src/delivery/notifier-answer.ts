@@ -1,4 +1,4 @@
-/** Makes the result or error of a notifier safe to store, because a notifier can return or throw anything. */
+/** Makes the result or error of a notifier safe to store. A notifier can return or throw any value. */
 import type { Delivered } from "../contract/notifier.ts";
 import { clipText } from "../domain/text.ts";
 
@@ -9,8 +9,8 @@ const LINK_TOKEN = /apl1_[\w-]*(?:\.[\w-]*)?/g;
 const LONE_SURROGATE = /\p{Cs}/gu;
 
 /**
- * Returns the message of any thrown value, shortened. Removes approval links, which a notifier may quote from its message,
- * and lone surrogates, which cannot be stored.
+ * Returns the message of any thrown value, shortened. Removes approval links, which a notifier may quote from its
+ * message. Removes lone surrogates, which cannot be stored.
  */
 export function errorText(error: unknown): string {
   let text: unknown;

@@ -2,7 +2,9 @@
 import { NotifierError, type Delivered, type Message, type Notifier } from "../contract/notifier.ts";
 import { runAsNotifier } from "./notifier-errors.ts";
 
-/** Calls of one notifier that timed out and are still running. Above this number the notifier is not called. */
+/**
+ * Maximum number of calls of one notifier that timed out and are still running. Above it the notifier is not called.
+ */
 const MAX_HANGING = 20;
 
 /** Notifier name in deliveries to a channel that is not configured. */
@@ -46,7 +48,8 @@ export function createNotifierCalls(notifiers: readonly Notifier[], timeoutMs: n
           new Error(`${MAX_HANGING} earlier calls of the notifier "${name}" have not ended`),
         );
       if (stopping) throw new NotifierCallFailure(STOPPING);
-      // Not AbortSignal.any() with AbortSignal.timeout(): Node 20 can garbage-collect them, and the timeout never fires.
+      // Do not use AbortSignal.any() with AbortSignal.timeout(): Node 20 can garbage-collect them, and the timeout
+      // never fires.
       const aborter = new AbortController();
       const end = (): void => aborter.abort(STOPPING);
       const timer = setTimeout(

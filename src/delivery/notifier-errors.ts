@@ -1,6 +1,7 @@
 /**
- * Catches errors that a notifier throws outside of its promise: in a timer, a socket event or a floating promise. Such an
- * error would end the process. The async context tells it from the service's own errors, which still end the process.
+ * Catches errors that a notifier throws outside of its promise: in a timer, a socket event or a floating promise. Such
+ * an error would end the process. The async context distinguishes it from the service's own errors, which still end the
+ * process.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Logger } from "../contract/host.ts";
@@ -12,7 +13,10 @@ export function runAsNotifier<T>(notifier: string, work: () => T): T {
   return calling.run({ notifier }, work);
 }
 
-/** Installs the handlers. For a process that runs only the service. Errors of other origin still end the process. */
+/**
+ * Installs the handlers. Call it only in a process that runs just the service. Errors of other origin still end the
+ * process.
+ */
 export function reportStrayErrors(log: Logger): void {
   const report = (error: unknown): void => {
     const context = calling.getStore();

@@ -1,7 +1,7 @@
 /**
- * Rebuilds an action from its ledger entries. The action's database row is a cache of this: the audit compares every
- * column, and the service compares before it lets the action proceed. The ledger holds only commitments to the request,
- * the result and their salts.
+ * Rebuilds an action from its ledger entries. The action's database row is a cache of this history. The audit compares
+ * every column, and the service compares the row before the action can proceed. The ledger holds only commitments to
+ * the request, the result and their salts.
  */
 import { canTransition, type ActionStatus } from "./actions.ts";
 import { requiresSignature, satisfiesPlans, type ApproverPlan, type CountedVote } from "./approvers.ts";
@@ -37,7 +37,7 @@ export type ActionEntry = (
   seq: number;
 };
 
-/** The columns of an action's row that its entries determine, under the column names. */
+/** The columns of an action's row that its entries determine. Member names are column names. */
 export interface RecordedAction {
   id: string;
   agent_id: string;
@@ -54,7 +54,10 @@ export interface RecordedAction {
   policy_hash: string | null;
   decision_seq: number;
   decision_hash: string;
-  /** The submitting key, with its agent binding and owner at that moment. Approvers are checked against these. */
+  /**
+   * The submitting key, with its agent binding and owner at the time of the submission. Approvers are compared with
+   * these.
+   */
   submitted_by: string;
   submitted_agent: string | null;
   submitted_owner: string | null;
@@ -64,16 +67,16 @@ export interface RecordedAction {
   expires_at: number | null;
   /** Deadline for starting; null unless the action was allowed or approved. */
   approved_until: number | null;
-  /** End of the time in which this rejection denies duplicate requests; null if it denies none. */
+  /** Time until which this rejection denies duplicate requests; null if it denies none. */
   rejection_until: number | null;
-  /** The grant that covered it when it was decided; null if none did. */
+  /** The grant that covered the action at its decision; null if there was none. */
   grant_id: string | null;
-  /** The plan that it was submitted with, and its position there, starting at 1; null if there is none. */
+  /** The action's plan, and its position there from 1; null if there is none. */
   plan_id: string | null;
   plan_position: number | null;
   started_at: number | null;
   started_by: string | null;
-  /** Milliseconds from submission to the vote that closed the action; null until then. */
+  /** Milliseconds from the submission to the vote that closed the action; null until then. */
   waited_ms: number | null;
   /** When the request, hash, salt, past, meta and result were erased. */
   erased_at: number | null;
@@ -99,7 +102,7 @@ interface RecordedVote {
 export interface ApprovalRequirement {
   /** All of them must be satisfied. */
   approvers: readonly ApproverPlan[];
-  /** Time of the entry that recorded it, from which its stages open. Milliseconds. */
+  /** Time of the recording entry, from which on its stages open. Milliseconds. */
   since: number;
 }
 
@@ -117,7 +120,7 @@ export interface RecordedApproval extends Omit<CountedVote, "principals"> {
 export interface RequestForReview {
   seq: number;
   reviewers: readonly RequiredReviewer[];
-  /** The answers to it, in order. Answers to earlier requests do not count. */
+  /** The answers to this request, in order. Answers to earlier requests do not count. */
   reviews: readonly (ReviewEntry & { seq: number })[];
 }
 
@@ -138,7 +141,7 @@ export interface ActionHistory {
   requirement: ApprovalRequirement | null;
   /** The approving votes, in order. */
   approvals: RecordedApproval[];
-  /** What approvers asked the agent, in order. */
+  /** Questions of approvers to the agent, in order. */
   questions: RecordedQuestion[];
   /** Null unless the action was ever pending. */
   asked: RequestForReview | null;
@@ -154,7 +157,10 @@ export interface ActionHistory {
   erasedParts: ErasablePart[];
   /** Whether the action was ever allowed or approved. */
   mayHaveRun: boolean;
-  /** When the policies last decided it again without denying it, or it was started, in milliseconds; null for neither. */
+  /**
+   * Time of the last start, or of the last redecision that did not deny the action. Milliseconds; null if there was
+   * neither.
+   */
   confirmedAt: number | null;
   /** Whether the action still counts against limits. */
   countsAgainstLimits: boolean;
@@ -350,14 +356,17 @@ function applyQuestion({ action, faults, questions }: ActionHistory, entry: Ques
   Object.assign(question, { answered_at: at, answer: text });
 }
 
-/** @param isEdited whether an approver changed the request, with this entry or an earlier one */
+/**
+ * Returns the request for review of an entry.
+ * @param isEdited whether an approver changed the request, in this entry or an earlier one
+ */
 function requestForReview(
   { seq, status, decision }: (DecisionEntry | RedecisionEntry) & { seq: number },
   isEdited: boolean,
 ): RequestForReview | null {
   if (status !== "pending_approval") return null;
   const reviewers = decision.approval?.reviewers ?? [];
-  // A person has to approve what another person changed.
+  // If one person changed the request, another person must approve it.
   const asked = isEdited ? reviewers.map((reviewer) => ({ ...reviewer, may_approve: false })) : reviewers;
   return { seq, reviewers: asked, reviews: [] };
 }
@@ -417,8 +426,8 @@ function applyExecution(history: ActionHistory, { phase, by, result }: Execution
 }
 
 /**
- * Checks the outcome of an approving vote. Which principals share a vote is not in the action's entries, so a vote counts
- * for its own principal here: an approval that is not satisfied even then is a fault.
+ * Checks the outcome of an approving vote. The action's entries do not say which principals share a vote, so each vote
+ * counts for its own principal only. It is a fault if the approval is not satisfied even then.
  */
 function applyApproval(history: ActionHistory, entry: ApprovalEntry & { seq: number }, at: number): void {
   const { by, groups, independent, self_approval: self, break_glass } = entry;
@@ -452,7 +461,7 @@ function findBreakGlassFault({ verdict, status, comment, self_approval, delegati
   return delegation === null ? null : "uses a delegation";
 }
 
-/** An action that ends in one of these states did not run, so it does not count against limits. */
+/** Whether an action that ended in this state did not run, so that it does not count against limits. */
 function endsWithoutRunning(status: ActionStatus): boolean {
   return status === "denied" || status === "expired" || status === "cancelled";
 }
@@ -470,7 +479,7 @@ function startDeadline({ approved_until }: DecisionEntry | ApprovalEntry | Revie
   return approved_until === null ? null : parseEntryTime(approved_until);
 }
 
-/** Returns the time from which histories of policies contain the action. Milliseconds. */
+/** Returns the time from which on histories of policies contain the action. Milliseconds. */
 export function findPlaceTime({ action, edit, confirmedAt }: ActionHistory): number {
   const decidedAt = edit?.at ?? action.created_at;
   return Math.max(decidedAt, confirmedAt ?? decidedAt);

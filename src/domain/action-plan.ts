@@ -1,5 +1,5 @@
 /**
- * Plans: ordered lists of actions that were submitted at once. People approve the list of the actions that remain, and
+ * Plans: ordered lists of actions that were submitted at once. People approve the list of the remaining actions, and
  * their approval is void once that list changes. Each action is still decided, started and reported by itself.
  */
 import type { ActionHistory, RecordedApproval } from "./action-history.ts";
@@ -25,13 +25,13 @@ export interface PlanMember {
   /** Commitment to the effective request. Lowercase hex. */
   commitment: string;
   status: ActionStatus;
-  /** Digest of the list that the votes on it approved; null unless it was approved by votes. */
+  /** Digest of the list that the votes on the action approved; null unless votes approved it. */
   approved: string | null;
 }
 
 /** Why an action of a plan cannot start. */
 export interface PlanObstacle {
-  /** `waiting`: an action ahead of it has not ended. `stopped`: the plan has stopped, so it can never start. */
+  /** `waiting`: an earlier action has not ended. `stopped`: the plan has stopped, so the action can never start. */
   kind: "waiting" | "stopped";
   /** The action that is the reason. */
   by: PlanMember;
@@ -41,7 +41,7 @@ const REMOVED: readonly ActionStatus[] = ["denied", "cancelled", "expired"];
 const RAN: readonly ActionStatus[] = ["executing", "unknown", "succeeded", "failed"];
 const OVER: readonly ActionStatus[] = [...REMOVED, "succeeded", "failed"];
 
-/** Returns the actions that can still run, or did: those that were not denied, cancelled or left to expire. */
+/** Returns the members that can still run or have run: those that were not denied or cancelled and did not expire. */
 export function remainingMembers(members: readonly PlanMember[]): PlanMember[] {
   return members.filter(({ status }) => !REMOVED.includes(status));
 }
@@ -60,8 +60,8 @@ export function actionListDigest({ id, ordered, stop_on_failure }: PlanTerms, me
 }
 
 /**
- * Returns the action at which the plan stopped; null if it has not stopped. A plan that stops at a failure also stops when
- * an action was denied, cancelled or expired, unless people have approved the list without that action.
+ * Returns the action at which the plan stopped; null if it has not stopped. A plan with `stop_on_failure` also stops
+ * when an action is denied, cancelled or expires, unless people have approved the list without that action.
  */
 export function findPlanFailure(terms: PlanTerms, members: readonly PlanMember[]): PlanMember | null {
   if (!terms.stop_on_failure) return null;
@@ -72,7 +72,7 @@ export function findPlanFailure(terms: PlanTerms, members: readonly PlanMember[]
   return members.find(isFailure) ?? null;
 }
 
-/** Returns why the action at `position` cannot start now; null if the plan lets it. */
+/** Returns why the action at `position` cannot start now; null if the plan permits the start. */
 export function findPlanObstacle(
   terms: PlanTerms,
   members: readonly PlanMember[],
@@ -85,7 +85,10 @@ export function findPlanObstacle(
   return open === undefined ? null : { kind: "waiting", by: open };
 }
 
-/** Returns the member at `now` (milliseconds), with the status that its deadlines give it. Throws for an action of no plan. */
+/**
+ * Returns the member with its status at `now` (milliseconds), considering its deadlines. Throws for an action without a
+ * plan.
+ */
 export function planMemberOf({ action, approvals, commitment }: MemberHistory, now: number): PlanMember {
   const { id, plan_position: position } = action;
   if (position === null) throw new RangeError(`the action ${id} belongs to no plan`);

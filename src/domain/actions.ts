@@ -1,6 +1,6 @@
 import type { JsonObject } from "./json.ts";
 
-/** The action that an agent requests: exactly the members that `request_hash` covers. */
+/** The action that an agent requests. `request_hash` covers exactly these members. */
 export interface ActionRequest {
   agent_id: string;
   tool: string;
@@ -17,7 +17,7 @@ export type ActionStatus =
   | "expired"
   | "cancelled"
   | "executing"
-  /** Started, and no result was reported in time. */
+  /** The action was started, and no result was reported in time. */
   | "unknown"
   | "succeeded"
   | "failed";

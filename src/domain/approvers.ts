@@ -1,19 +1,22 @@
 /**
  * Determines whether the votes on an action satisfy its approval. Pure: votes, terms and times are the only inputs, so
- * the audit computes the same.
+ * the audit computes the same result.
  *
  * A plan is what one rule requires. Its stages are met in order. A stage with `after_ms` is an alternative that opens if
  * the stages before it take too long. Within a stage, each vote satisfies at most one requirement; the assignment is a
- * maximum matching, so the order of votes and requirements never costs a vote.
+ * maximum matching, so the result does not depend on the order of votes and requirements.
  */
 import { canonicalText } from "./canonical.ts";
 import type { JsonValue } from "./json.ts";
 import { isOfUnknownPerson } from "./standing.ts";
 
-/** Who may confirm: someone other than the person behind the agent, or also that person, with a passkey. */
+/**
+ * Who may confirm: only someone other than the person behind the agent, or also that person if they sign with a
+ * passkey.
+ */
 export type OversightMode = "maker_checker" | "self_confirm";
 
-/** `count` different people of the group; of any group, or none, if `group` is null. */
+/** `count` different members of the group. If `group` is null, `count` different people, in any group or none. */
 export interface ApproverRequirement {
   count: number;
   group: string | null;
@@ -48,7 +51,7 @@ export interface CountedVote {
   groups: readonly string[];
   /** Whether the approver was in none of the requester's groups. False if those were unknown. */
   independent: boolean;
-  /** Whether it is the confirmation of the person behind the agent. */
+  /** Whether this is the vote of the person behind the agent. */
   self: boolean;
   /** Whether the approver signed it with a passkey. */
   signed: boolean;
@@ -62,11 +65,11 @@ interface PlanProgress {
   isMet: boolean;
   /** Indexes of the votes that counted. */
   counted: ReadonlySet<number>;
-  /** Groups of which another vote would count now; null for anyone. Sorted, null first. */
+  /** Groups whose votes would count now; null means a vote of anyone. Sorted, null first. */
   open: readonly (string | null)[];
-  /** Number of steps that are met: a stage and its alternatives are one step. */
+  /** Number of steps that are met. A stage and its alternatives are one step. */
   steps: number;
-  /** The stages of the first step that is not met, also those that open later. */
+  /** The stages of the first step that is not met, including those that open later. */
   stages: readonly Pick<OpenStage, "opensAt" | "notify">[];
 }
 
@@ -77,11 +80,11 @@ interface OpenStage {
   notify: readonly string[];
   /** The group of each required vote. */
   slots: (string | null)[];
-  /** For each slot the groups of the vote that fills it. */
+  /** For each slot, the groups of the vote that fills it. */
   filled: (readonly string[] | null)[];
 }
 
-/** Returns the plan that `quorum: n` means: n people of any group. */
+/** Returns the plan of `quorum: n`: n people of any group. */
 export function anyApprovers(count: number, mode: OversightMode = "maker_checker"): ApproverPlan {
   return {
     exclude_requester_groups: false,
@@ -92,7 +95,7 @@ export function anyApprovers(count: number, mode: OversightMode = "maker_checker
 
 /**
  * Applies the votes to a plan in their order.
- * @param since when the first stage opened; earlier votes count as if given then
+ * @param since time at which the first stage opened. Earlier votes count as cast at that time
  */
 export function evaluatePlanProgress(
   plan: ApproverPlan,
@@ -153,12 +156,15 @@ export function stageChannels(plans: readonly ApproverPlan[]): string[] {
   return [...new Set(plans.flatMap(({ stages }) => stages.flatMap(({ notify = [] }) => notify)))].sort();
 }
 
-/** Combines the plans of several rules, so that an approval satisfies all of them. Leaves out plans that others imply. */
+/**
+ * Combines the plans of several rules, so that an approval satisfies all of them. Leaves out plans that other plans
+ * imply.
+ */
 export function combinePlans(plans: readonly ApproverPlan[]): ApproverPlan[] {
   const byText = new Map(plans.map((plan) => [canonicalText(plan as unknown as JsonValue), plan]));
   const distinct = [...byText.entries()].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, plan]) => plan);
   const kept: ApproverPlan[] = [];
-  // Stricter plans first, so that of two plans that imply each other one is kept.
+  // Stricter plans come first, so that one of two plans that imply each other remains.
   for (const plan of distinct)
     if (
       !distinct.some(
@@ -184,7 +190,7 @@ export function requiresSignature(plans: readonly ApproverPlan[]): boolean {
   return plans.some(({ signature }) => signature === "passkey");
 }
 
-/** Whether votes that satisfy `plan` always satisfy `other`, which must require any n people. */
+/** Whether votes that satisfy `plan` always satisfy `other`, which must require n people of any group. */
 function implies(plan: ApproverPlan, other: ApproverPlan): boolean {
   const [stage, ...more] = other.stages;
   if (stage === undefined || more.length > 0 || stage.approvers.some(({ group }) => group !== null)) return false;
@@ -213,7 +219,10 @@ function openStages(step: readonly ApproverStage[], at: number): OpenStage[] {
   });
 }
 
-/** Assigns the vote to a slot, and moves earlier votes to other slots if that is needed. False if there is none. */
+/**
+ * Assigns the vote to a slot, and moves earlier votes to other slots if necessary. Returns false if no slot can be
+ * freed.
+ */
 function fillSlot(stage: OpenStage, groups: readonly string[], tried = new Set<number>()): boolean {
   for (const [i, group] of stage.slots.entries()) {
     if (tried.has(i) || (group !== null && !groups.includes(group))) continue;

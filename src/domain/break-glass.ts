@@ -13,7 +13,7 @@ export interface BreakGlassUse {
   operation: string;
   /** The approver. */
   by: Actor;
-  /** Why it could not wait for other approvers. */
+  /** Why the action could not wait for other approvers. */
   reason: string;
   /** Milliseconds. */
   used_at: number;
@@ -24,7 +24,7 @@ export interface BreakGlassUse {
 }
 
 export interface BreakGlassUses {
-  /** Every use by id, in the order of the ledger. */
+  /** All uses by id, in the order of the ledger. */
   readonly all: ReadonlyMap<string, BreakGlassUse>;
   /** The uses without a review. */
   readonly open: ReadonlyMap<string, BreakGlassUse>;

@@ -1,26 +1,25 @@
-/** Canonical JSON (RFC 8785): the only form that is hashed, signed and compared. */
+/** Canonical JSON (RFC 8785), the only form of JSON that is hashed, signed and compared. */
 import canonicalize from "canonicalize";
 import { utf8 } from "./hash.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 
-/** More levels than `parseJson` accepts, and fewer than would overflow the stack. */
+/** Maximum nesting. More than `parseJson` accepts, and less than would overflow the stack. */
 const MAX_DEPTH = 1000;
 
 // The package's types do not say that the result is a string for every JSON value.
 const serialize = canonicalize as unknown as (value: JsonValue) => string;
 
 /**
- * Returns the canonical JSON of a value. -0 becomes 0. Throws for anything that is not JSON, so that nothing is
- * silently left out of a hash:
- * - TypeError for `undefined`, array holes, functions, symbols, bigints, and objects that are neither plain nor arrays
- * - RangeError for more than 1,000 levels, which a circular value reaches
- * - Error for NaN, infinities, and lone surrogates in values or keys
+ * Returns the canonical JSON of a value. -0 becomes 0. Throws for anything that is not JSON, so that a hash never omits
+ * anything silently: - TypeError for `undefined`, array holes, functions, symbols, bigints, and objects that are
+ * neither plain nor arrays - RangeError for more than 1,000 levels, which a circular value reaches - Error for NaN,
+ * infinities, and lone surrogates in values or keys
  */
 export function canonicalText(value: JsonValue): string {
   const areSorted = sortKeys(value, 0);
   if (areSorted !== UNSORTABLE) {
     const text = JSON.stringify(areSorted);
-    // JSON.stringify escapes a lone surrogate; the package rejects it.
+    // JSON.stringify escapes lone surrogates, but the package rejects them.
     if (!text.includes("\\ud")) return text;
   }
   return serialize(value);
@@ -70,7 +69,7 @@ function sortKeysInMembers(object: Record<string, unknown>, depth: number): unkn
     const key = keys[i] as string;
     const first = key.charCodeAt(0);
     unsortable ||= (first >= 0x30 && first <= 0x39) || key === "__proto__";
-    // Visit the member anyway: a value in it that is not JSON must throw.
+    // Visit the member anyway, because a value in it that is not JSON must throw.
     const item = sortKeys(object[key], depth + 1);
     unsortable ||= item === UNSORTABLE;
     if (unsortable) continue;
@@ -88,7 +87,7 @@ function inOrder(keys: readonly string[]): boolean {
   return true;
 }
 
-/** JSON.stringify would call `toJSON` on the original; on a copy it does not. */
+/** Whether the object has `toJSON`, which JSON.stringify would call. */
 function hasToJson(value: object): boolean {
   return typeof (value as { toJSON?: unknown }).toJSON === "function";
 }
@@ -111,7 +110,7 @@ export function insertMember(object: JsonObject, name: string, value: JsonValue)
 
 /**
  * Throws TypeError unless `value` is a plain object. The package would call `toJSON`, drop undefined members, and write
- * invalid JSON for holes and functions. A `toJSON` member that was parsed from JSON is data and passes.
+ * invalid JSON for holes and functions. Accepts a `toJSON` member that is not a function, because it is data.
  */
 function assertPlain(value: object): void {
   const prototype: unknown = Object.getPrototypeOf(value);

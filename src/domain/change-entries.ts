@@ -14,7 +14,7 @@ interface ChangedPolicy {
 }
 
 /**
- * Returns the ledger's form of a changed policy.
+ * Returns a changed policy in the form of ledger entries.
  * @param policy the policy after the change
  * @param digest digest of the newest version's definition if the change created that version; else null
  */
@@ -59,7 +59,7 @@ type RecordedKey = KeyEntry["key"];
 
 /**
  * Returns the entry that records a created or revoked key.
- * @param by null if no key made the change: at the first start, or by a command
+ * @param by null if no key made the change, but the first start or a command
  */
 export function buildKeyEntry(
   change: KeyEntry["change"],

@@ -25,7 +25,10 @@ const ED25519 = 0x01;
 /** The em dash and space that start a signature line. */
 export const SIGNATURE_PREFIX = "\u2014 ";
 
-/** A note with more signature lines is rejected before any is verified, as in the Go implementation. */
+/**
+ * Maximum number of signature lines. A note with more is rejected before any signature is verified, as in the Go
+ * implementation.
+ */
 const MAX_SIGNATURES = 100;
 
 /** Whether `name` is valid in a note: not empty, without white space, `+`, control characters and lone surrogates. */

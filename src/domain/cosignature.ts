@@ -14,12 +14,12 @@ import {
 } from "./checkpoint.ts";
 import { concatBytes, equalBytes, toBase64, utf8 } from "./hash.ts";
 
-/** Signature type of timestamped Ed25519 cosignatures. */
+/** Signature type of Ed25519 cosignatures with a time. */
 const COSIGNATURE = 0x04;
 /** An 8-byte time and a 64-byte signature. */
 const SIGNATURE_BYTES = 72;
 
-/** Returns the verifier key of a witness, for clients that trust this witness to pin. */
+/** Returns the verifier key of a witness. Clients that trust the witness pin this key. */
 export function formatWitnessVkey(name: string, publicKey: Uint8Array): string {
   return formatVkey(name, publicKey, COSIGNATURE);
 }
@@ -48,7 +48,7 @@ export function formatCosignature(text: string, seconds: number, signer: NoteSig
 interface Cosignature {
   /** The name of the witness. */
   name: string;
-  /** When the witness signed, by the witness's clock. Seconds since the epoch. */
+  /** Time of the cosignature by the witness's clock. Seconds since the epoch. */
   seconds: number;
 }
 

@@ -16,9 +16,9 @@ export interface Delegation {
   /** Ids of the users. */
   from: string;
   to: string;
-  /** Groups and rotas that the delegate's vote counts for; null for all that the delegator is in. */
+  /** Groups and rotas for which the delegate's vote counts; null for all groups of the delegator. */
   groups: readonly string[] | null;
-  /** Globs of the actions that it covers; null for all. */
+  /** Globs of the actions that the delegation covers; null for all. */
   agents: readonly string[] | null;
   tools: readonly string[] | null;
   /** Milliseconds. */
@@ -29,7 +29,7 @@ export interface Delegation {
   by: Actor;
   /** Sequence number of the entry that created it. */
   seq: number;
-  /** The end that an entry records; null if none does. */
+  /** The recorded end; null if no entry records one. */
   ended: { cause: NonNullable<DelegationEntry["cause"]>; at: number; by: Actor; comment: string | null } | null;
 }
 
@@ -66,14 +66,14 @@ export function applyDelegationEntry(
 
 export type DelegationStatus = "scheduled" | "active" | "ended";
 
-/** Returns the status at a time. A delegation ends with either user, also before an entry says so. */
+/** Returns the status at a time. A delegation ends when either user is ended, even before an entry records this. */
 export function delegationStatus(delegation: Delegation, users: Users, now: number): DelegationStatus {
   const { from, to, starts_at, until, ended } = delegation;
   if (ended !== null || until <= now || !isLive(users.get(from)) || !isLive(users.get(to))) return "ended";
   return starts_at > now ? "scheduled" : "active";
 }
 
-/** Returns the active delegations to this user, oldest first. Those to a delegator are not followed further. */
+/** Returns the active delegations to this user, oldest first. Does not follow delegations to a delegator. */
 export function activeDelegationsTo(delegations: Delegations, users: Users, to: string, now: number): Delegation[] {
   return [...delegations.values()].filter(
     (delegation) => delegation.to === to && delegationStatus(delegation, users, now) === "active",

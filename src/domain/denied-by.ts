@@ -1,4 +1,4 @@
-/** Determines who denied an action. The agent's next step depends on it. */
+/** Determines who denied an action. The agent's next step depends on that. */
 import type { ActionStatus } from "./actions.ts";
 import type { Effect, ReasonCode } from "./policy/policy-types.ts";
 
@@ -18,6 +18,6 @@ export function findDeniedBy({ status, decision, reason_code }: Denied): DeniedB
   if (reason_code === "STOPPED") return "stop";
   if (reason_code === "REVIEWER_DENIED") return "reviewer";
   if (reason_code === "EARLIER_REJECTION") return "earlier_rejection";
-  // A policy denies at submission or when the action is decided again. Every other denial is a vote.
+  // Policies deny at the submission or in a redecision. Every other denial is a vote.
   return decision === "deny" || reason_code === "NO_LONGER_ALLOWED" ? "policy" : "person";
 }

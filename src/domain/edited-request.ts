@@ -1,6 +1,6 @@
 /**
  * Requests whose parameters an approver changed. The submitted request is the proposed one, and the changed one is the
- * effective one: entries after the change commit to it, and only it may run.
+ * effective one: entries after the change commit to the effective request, and only this request may run.
  */
 import type { ActionRequest } from "./actions.ts";
 import { canonicalText } from "./canonical.ts";
@@ -9,7 +9,7 @@ import type { EditableParameter } from "./policy/policy-types.ts";
 import { commitDigest, encodeRequest, parseCompleteRequest } from "./request.ts";
 
 /** The effective request as the action's row stores it. */
-export interface StoredEdit {
+interface StoredEdit {
   /** Milliseconds. */
   at: number;
   /** Principal of the approver. */
@@ -42,7 +42,7 @@ export function decodeEdit(text: string | null): StoredEdit | null {
   return edit;
 }
 
-/** Returns the row's commitment to what may run: of the effective request, else of the submitted one. */
+/** Returns the row's commitment to the request that may run: the effective request, or else the submitted one. */
 export function commitEffective({ effective, salt, request_hash }: Omit<RequestColumns, "request">): string {
   const edit = decodeEdit(effective);
   return edit === null ? commitDigest(salt, request_hash) : commitDigest(edit.salt, encodeRequest(edit.request).hash);
@@ -66,8 +66,8 @@ export function effectiveRequest(row: Pick<RequestColumns, "request" | "effectiv
 /** A value that an approver can give a parameter. */
 export type EditedValue = string | number | boolean;
 
-/** Why a change is refused: which parameter, and what is wrong. */
-export interface EditFault {
+/** Why a change is refused: the parameter, and the fault. */
+interface EditFault {
   path: string;
   detail: string;
 }
@@ -120,10 +120,13 @@ function findBoundFault(
   return null;
 }
 
-/** Characters of a text for which the rules give no `max_length`. */
+/** Maximum characters of a text if the rules give no `max_length`. */
 const MAX_EDITED_LENGTH = 1000;
 
-/** Combines what several rules let approvers change: only what all of them do, within the bounds of each. */
+/**
+ * Combines the changes that several rules let approvers make: parameters that all rules name, within all of their
+ * bounds.
+ */
 export function combineEditable(lists: readonly (readonly EditableParameter[])[]): EditableParameter[] {
   const [first = [], ...others] = lists;
   return first.flatMap((terms) => {
@@ -147,7 +150,7 @@ function combineBounds(path: string, all: readonly EditableParameter[]): Editabl
   };
 }
 
-/** Whether the row's effective request, and its hash, are those that the entries commit to. */
+/** Whether the row's effective request and its hash match the commitments in the entries. */
 export function editMatches(
   recorded: { commitment: string; at: number; by: { principal: string }; comment: string | null } | null,
   row: { effective: string | null; effective_hash: string | null },

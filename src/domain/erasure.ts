@@ -1,17 +1,17 @@
 /** Decides whether an action's request can be erased: only once the action can no longer change. */
 import type { ActionStatus } from "./actions.ts";
 
-/** An action without a result is treated as finished this long after its start. Milliseconds. */
+/** Time after the start from which on an action without a result counts as finished. Milliseconds. */
 const RESULT_TIMEOUT_MS = 86_400_000;
 
 /**
- * Parts of an action that its retention period can erase ahead of the request. Without its request, nothing else of an action
- * is kept.
+ * Parts of an action that can be erased before its request, each after its own retention period. The erasure of the
+ * request erases all other parts.
  */
 export const ERASABLE_PARTS = ["result", "meta", "questions"] as const;
 export type ErasablePart = (typeof ERASABLE_PARTS)[number];
 
-/** The columns of an action's row that erasure depends on. */
+/** The columns of an action's row that determine whether it can be erased. */
 interface ErasableAction {
   status: ActionStatus;
   approved_until: number | null;

@@ -1,4 +1,4 @@
-/** Votes that a user signs with a passkey: the signed bytes, and how anyone verifies them offline. */
+/** Votes that a user signs with a passkey: the signed bytes, and their verification offline. */
 import { canonicalText } from "./canonical.ts";
 import { equalBytes, fromBase64Url, concatBytes, sha256, sha256Hex, toBase64Url, utf8 } from "./hash.ts";
 
@@ -21,21 +21,21 @@ export interface VotedGrant {
 /** The statement that an approver signs: what was displayed, and the vote. */
 export interface VoteStatement {
   action_id: string;
-  /** The request hash, committed to with a salt, as in the action's entries. */
+  /** Salted commitment to the request hash, as in the action's entries. */
   commitment: string;
   /** Leaf hash of the entry that made the action pending: the decision, or the newest redecision. Lowercase hex. */
   decision: string;
   /** The grant that the vote gives; null if it gives none. */
   grant: VotedGrant | null;
-  /** Issued by the service for one list of votes. */
+  /** Nonce that the service issued for one list of votes. */
   nonce: string;
   /** Origin of the log, so that a vote at another service is not valid here. */
   origin: string;
-  /** `actionListDigest` of the actions that remain after the vote on a plan; null unless the vote is part of one. */
+  /** `actionListDigest` of the actions that remain after a vote on a plan; null for other votes. */
   plan: string | null;
-  /** Salted commitment to the preview that the rule renders. Lowercase hex; null if it renders none. */
+  /** Salted commitment to the rule's preview. Lowercase hex; null if the rule has none. */
   preview: string | null;
-  /** `questionsDigest` of what approvers asked the agent and it answered; null if nothing was asked. */
+  /** `questionsDigest` of the questions to the agent and its answers; null if there are none. */
   questions: string | null;
   reason: string | null;
   /** Principal of the approver: `user:<id>`. */
@@ -58,7 +58,7 @@ export interface Gesture extends PasskeyAssertion {
   decision: string;
   nonce: string;
   preview: string | null;
-  /** Digests of all votes that were signed together, in the order in which the approver saw them. Lowercase hex. */
+  /** Digests of all votes that were signed together, in the order of display. Lowercase hex. */
   votes: string[];
 }
 
@@ -86,7 +86,9 @@ export function voteDigest(statement: VoteStatement): string {
   return sha256Hex(utf8(`assent-vote/1\n${canonicalText(members)}`));
 }
 
-/** Returns the members of a grant that are signed. Its id is not, because the service creates it with the vote. */
+/**
+ * Returns the members of a grant that are signed. The id is not signed, because the service creates it with the vote.
+ */
 function selectGrantTerms({ count, ends_on_failure, for_ms, scope, sum }: VotedGrant) {
   return { count, ends_on_failure, for_ms, scope, sum: sum === null ? null : { at_most: sum.at_most, of: sum.of } };
 }
@@ -99,14 +101,14 @@ export function createVotesChallenge(digests: readonly string[]): Uint8Array {
   return sha256(utf8(`assent-votes/1\n${canonicalText([...digests])}`));
 }
 
-/** Verifies a signature under a COSE key. False also if the key is malformed. */
+/** Verifies a signature under a COSE key. Also false if the key is malformed. */
 type VerifyPasskeySignature = (coseKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean;
 
 /** What an assertion must match. */
 interface ExpectedAssertion {
   challenge: Uint8Array;
   passkey: { id: string; public_key: string; rp_id: string };
-  /** The page's origin. Null accepts any that the passkey's relying party id allows. */
+  /** The page's origin. Null accepts every origin that the passkey's relying party id allows. */
   origin: string | null;
 }
 
@@ -144,10 +146,10 @@ export function assertionCounter({ authenticator_data }: PasskeyAssertion): numb
 }
 
 /**
- * Returns why a recorded vote is not the one that was signed; null if it is.
+ * Returns why the signature does not cover the recorded vote; null if it does.
  * @param origin origin of the log
  * @param entry the vote's entry
- * @param passkey the passkey with `gesture.credential_id`, as the user's entries had it at the vote
+ * @param passkey the passkey with `gesture.credential_id`, as of the vote
  */
 export function findGestureFault(
   origin: string,

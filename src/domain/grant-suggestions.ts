@@ -1,6 +1,6 @@
 /**
- * Suggests scopes for a grant from the parameters of one request. Values appear only as quoted literals, and each
- * suggestion has the earlier requests that it would have covered.
+ * Suggests scopes for a grant from the parameters of one request. Values appear only as quoted literals. Each
+ * suggestion contains the earlier requests that it would have covered.
  */
 import type { ActionRequest } from "./actions.ts";
 import type { JsonObject } from "./json.ts";
@@ -15,10 +15,10 @@ export interface EarlierRequest {
   isRejected: boolean;
 }
 
-export interface ScopeSuggestion<Request extends EarlierRequest> {
+interface ScopeSuggestion<Request extends EarlierRequest> {
   /** CEL; null covers every request of the agent, tool and operation. */
   scope: string | null;
-  /** The earlier requests that it would have covered, in their order. */
+  /** The earlier requests that the scope would have covered, in their order. */
   covered: readonly Request[];
 }
 

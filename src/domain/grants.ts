@@ -8,7 +8,9 @@ import { foldName } from "./names.ts";
 import { stopApplies, type Stops } from "./stops.ts";
 import { parseRfc3339 } from "./time.ts";
 
-/** The target of a grant. It covers only actions with exactly these names, because policies can be case-sensitive. */
+/**
+ * The target of a grant, which covers only actions with exactly these names, because policies can be case-sensitive.
+ */
 export type GrantTarget = Pick<ActionRequest, "agent_id" | "tool" | "operation">;
 
 export interface Grant extends GrantTarget {
@@ -19,7 +21,7 @@ export interface Grant extends GrantTarget {
   count: number;
   sum: { of: string; at_most: number } | null;
   ends_on_failure: boolean;
-  /** Credential id of the passkey that signed it together with a vote; null if none did. */
+  /** Credential id of the passkey that signed the grant together with a vote; null if there is none. */
   passkey: string | null;
   /** Milliseconds. */
   granted_at: number;
@@ -27,11 +29,11 @@ export interface Grant extends GrantTarget {
   /** The grantor. */
   by: Actor;
   comment: string | null;
-  /** The action that it was granted with; null if it was granted alone. */
+  /** The action with whose approval the grant was given; null if there was none. */
   granted_with: string | null;
   /** Sequence number of the entry that granted it. */
   seq: number;
-  /** The end that an entry records; null if none does. */
+  /** The recorded end; null if no entry records one. */
   ended: GrantEnd | null;
 }
 
@@ -46,9 +48,9 @@ export interface GrantEnd {
 }
 
 export interface Grants {
-  /** Every grant, also ended ones, by id and in the order of the ledger. */
+  /** All grants, including ended ones, by id and in the order of the ledger. */
   readonly all: ReadonlyMap<string, Grant>;
-  /** The grants for which no entry records an end, by agent, tool and operation in any case. */
+  /** Grants without a recorded end, by agent, tool and operation in any case. */
   readonly open: ReadonlyMap<string, readonly Grant[]>;
 }
 
@@ -63,7 +65,7 @@ export function applyGrantEntries(grants: Grants, entries: readonly (GrantEntry 
     const grant = applyGrantEntry(all.get(entry.grant.id) ?? null, entry);
     all.set(grant.id, grant);
     const key = targetKey(grant);
-    // Remove grants whose time is over, so that the list stays short.
+    // Remove expired grants, so that the list stays short.
     const others = (open.get(key) ?? []).filter(({ id, until }) => id !== grant.id && until > timeOf(entry.at));
     const kept = grant.ended === null ? [...others, grant] : others;
     if (kept.length === 0) open.delete(key);
@@ -87,7 +89,7 @@ function applyGrantEntry(before: Grant | null, entry: GrantEntry & { seq: number
   return { ...before, ended: { cause, at, by, related_action, comment } };
 }
 
-/** Returns the first end of a grant: a recorded one, a stop, or the end of its time. Null while the grant is open. */
+/** Returns the first end of a grant: a recorded end, a stop, or its expiry. Null while the grant is open. */
 export function findGrantEnd(grant: Grant, stops: Stops, now: number): GrantEnd | null {
   const ends: GrantEnd[] = grant.ended === null ? [] : [grant.ended];
   const stop = [...stops.all.values()].find(({ seq, ...about }) => seq > grant.seq && stopApplies(about, grant));
@@ -97,7 +99,7 @@ export function findGrantEnd(grant: Grant, stops: Stops, now: number): GrantEnd 
   return ends.reduce<GrantEnd | null>((first, end) => (first === null || end.at < first.at ? end : first), null);
 }
 
-/** Returns the grants for this target, in any case of its names, that have not ended. Oldest first. */
+/** Returns the open grants for this target, ignoring the case of its names. Oldest first. */
 export function findOpenGrants({ open }: Grants, target: GrantTarget, stops: Stops, now: number): Grant[] {
   return (open.get(targetKey(target)) ?? []).filter((grant) => findGrantEnd(grant, stops, now) === null);
 }

@@ -123,7 +123,7 @@ export function fromBase64(text: string): Uint8Array {
   const binary = atob(text);
   const bytes = new Uint8Array(binary.length);
   for (let i = 0; i < bytes.length; i++) bytes[i] = binary.charCodeAt(i);
-  // Non-zero padding bits decode to the same bytes (section 3.5), so two texts would stand for one value.
+  // Reject non-zero padding bits (section 3.5), because two texts would then represent the same bytes.
   if (toBase64(bytes) !== text) throw new RangeError("not canonical base64");
   return bytes;
 }

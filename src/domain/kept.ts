@@ -1,7 +1,7 @@
 /**
  * Values that a ledger entry commits to and the action's row stores until erasure. Stored as canonical JSON: the
- * members plus `salt`, 32 random bytes in hex. Each value has its own salt; with a shared salt, someone who can open
- * one commitment could guess the value of another.
+ * members plus `salt`, 32 random bytes in hex. Each value has its own salt. With a shared salt, someone who knows the
+ * salt of one commitment could guess the value of another.
  */
 import { canonicalBytes, canonicalText } from "./canonical.ts";
 import { sha256Hex } from "./hash.ts";
@@ -19,7 +19,7 @@ export function encodeSalted(kept: SaltedMembers): string {
   return canonicalText(kept);
 }
 
-/** Returns null if the service did not write this text. */
+/** Decodes the text; null if the service did not write it. */
 export function decodeSalted(text: string | null): SaltedMembers | null {
   try {
     const kept = JSON.parse(text ?? "null") as SaltedMembers | null;

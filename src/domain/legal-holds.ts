@@ -10,10 +10,10 @@ import { sameName } from "./names.ts";
 import { parseRfc3339 } from "./time.ts";
 
 /** The hold as it was placed. */
-export type LegalHoldTerms = LegalHoldEntry["hold"];
+type LegalHoldTerms = LegalHoldEntry["hold"];
 
 export interface LegalHold extends LegalHoldTerms {
-  /** Sequence number of the entry that placed it. */
+  /** Sequence number of the entry that placed the hold. */
   seq: number;
   /** Milliseconds. */
   placed_at: number;
@@ -28,7 +28,7 @@ export type LegalHolds = ReadonlyMap<string, LegalHold>;
 
 export const NO_LEGAL_HOLDS: LegalHolds = new Map();
 
-/** Applies an entry. Throws RangeError if it contradicts earlier ones. */
+/** Returns the holds after an entry. Throws RangeError if the entry contradicts earlier ones. */
 export function applyLegalHoldEntry(holds: LegalHolds, entry: LegalHoldEntry & { seq: number }): LegalHolds {
   const { id } = entry.hold;
   const before = holds.get(id);
@@ -65,7 +65,10 @@ export function listActiveHolds(holds: LegalHolds): LegalHold[] {
   return [...holds.values()].filter(({ released_at }) => released_at === null);
 }
 
-/** Whether the hold names this action or its agent. A hold on a subject depends on the content of the action instead. */
+/**
+ * Whether the hold names this action or its agent. Holds on a subject are not considered, because they depend on the
+ * action's content.
+ */
 export function namesAction(
   { action, agent }: Pick<LegalHoldTerms, "action" | "agent">,
   held: { action_id: string; agent_id: string },
@@ -73,15 +76,15 @@ export function namesAction(
   return action === held.action_id || (agent !== null && sameName(agent, held.agent_id));
 }
 
-/** The identifier of a person under a hold, as the store keeps it while the hold is active. */
-export type HeldSubject = JsonObject & { subject: string; salt: string };
+/** The identifier of a person under a hold, as stored while the hold is active. */
+type HeldSubject = JsonObject & { subject: string; salt: string };
 
-/** Returns the commitment for the entry. The identifier itself is not in the ledger. */
+/** Returns the commitment to the identifier for the entry, because the ledger must not contain the identifier. */
 export function commitSubject(held: HeldSubject): string {
   return commitSalted(held);
 }
 
-/** Returns the identifier if the stored value opens the hold's commitment; null if it is missing or was altered. */
+/** Returns the identifier if the stored value matches the hold's commitment; null if it is missing or was altered. */
 export function openSubject({ subject }: Pick<LegalHoldTerms, "subject">, stored: unknown): string | null {
   const held = stored as HeldSubject | null | undefined;
   if (subject === null || typeof held?.subject !== "string" || typeof held.salt !== "string") return null;
@@ -92,5 +95,5 @@ export function openSubject({ subject }: Pick<LegalHoldTerms, "subject">, stored
   }
 }
 
-/** Plugin whose documents store the identifiers, and the key of the one of a hold. */
+/** The plugin whose documents store the identifiers, and the document's key for a hold. */
 export const HELD_SUBJECTS = { plugin: "actions", key: (id: string): string => `hold/${id}` } as const;

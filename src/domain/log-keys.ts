@@ -21,11 +21,11 @@ import { parseRfc3339 } from "./time.ts";
 
 /** A replacement of the log's key. */
 export interface LogKeyChange {
-  /** Sequence number of the entry that records it. */
+  /** Sequence number of the entry that records the change. */
   seq: number;
   vkey: string;
   previous: string;
-  /** Until when the previous key signs in addition. Milliseconds. */
+  /** Time until which the previous key also signs. Milliseconds. */
   previous_until: number;
 }
 

@@ -7,7 +7,7 @@ import { equalBytes, sha256 } from "./hash.ts";
 /** The root of an empty tree: SHA-256 of no bytes. */
 export const EMPTY_ROOT: Uint8Array = sha256(new Uint8Array(0));
 
-/** Returns the root of the perfect subtree of 2^level leaves at position `index` of that level. */
+/** Returns the root of the perfect subtree with 2^level leaves at position `index` of its level. */
 export type NodeSource = (level: number, index: number) => Promise<Uint8Array>;
 
 /** Bytes of every hash in the tree. */
@@ -78,7 +78,7 @@ export function edgeNodes(size: number): NodePosition[] {
 
 /**
  * Appends the perfect subtrees that cover the leaves [from, to), left to right. `from` must be a multiple of the
- * largest.
+ * largest subtree's size.
  */
 function appendCoveringNodes(from: number, to: number, nodes: NodePosition[]): void {
   let at = from;

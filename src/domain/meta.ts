@@ -1,6 +1,6 @@
 /**
- * Metadata of a request that is not part of the decision: trace, session, host, tool call. Policies cannot read it and
- * the request hash does not cover it, so the same request in another session is a duplicate. The decision's entry
+ * Metadata of a request that is not part of the decision: trace, session, host, tool call. Policies cannot read it, and
+ * the request hash does not cover it. So the same request with other metadata is a duplicate. The decision's entry
  * commits to it.
  */
 import { canonicalBytes } from "./canonical.ts";

@@ -3,7 +3,7 @@ import { hasHiddenCharacters } from "./text.ts";
 import { groupByScript } from "./visible-text.ts";
 
 const VISIBLE_ASCII = /^[!-~]*$/;
-/** Braille blank: invisible in every font, although Unicode classifies it as a symbol. */
+/** Braille blank, which is invisible in every font although Unicode classifies it as a symbol. */
 const BLANK = "\u2800";
 
 /**

@@ -1,4 +1,4 @@
-/** Builds entries about open actions: actions that wait for approval, or may start and have not. */
+/** Builds entries about open actions: actions that wait for approval, or may start but have not started. */
 import type { Actor, ApprovalEntry } from "./entries.ts";
 import { commitEffective } from "./edited-request.ts";
 import { toRfc3339 } from "./time.ts";

@@ -13,7 +13,7 @@ export function ownerIdentity(owner: string): string {
     owner
       .normalize("NFKC")
       .replace(/[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cf}]/gu, "")
-      // Convert both ways, so that ß equals SS and both lowercase sigmas are equal.
+      // Convert to upper case and back, so that ß equals SS and both lowercase sigmas are equal.
       .toUpperCase()
       .toLowerCase()
       .replaceAll("ς", "σ")
@@ -34,7 +34,7 @@ export function isValidOwner(owner: string): boolean {
   return identity !== "" && identity.length <= MAX_LENGTH;
 }
 
-/** Returns a principal as sentences name it: `alice`, or `the key 0193…` for a key without an owner. */
+/** Formats a principal for sentences: `alice`, or `the key 0193…` for a key without an owner. */
 export function displayPrincipal(principal: string): string {
   return principal.startsWith("owner:")
     ? principal.slice("owner:".length)

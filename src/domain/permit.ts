@@ -7,15 +7,15 @@ import { fromBase64Url, sha256, toBase64Url, utf8 } from "./hash.ts";
 import { decodeUtf8, parseJson, type JsonObject } from "./json.ts";
 
 export const PERMIT_TYPE = "assent-permit+jwt";
-/** RFC 9864 replaces `EdDSA`, but stock libraries still write it. */
+/** RFC 9864 replaces the name `EdDSA`, but stock libraries still write it. */
 export const PERMIT_ALGORITHMS: readonly string[] = ["Ed25519", "EdDSA"];
-/** Maximum length in characters; names of 256 characters stay below it. */
+/** Maximum length in characters, which suffices for names of 256 characters. */
 export const MAX_PERMIT_LENGTH = 8192;
 
 /** Maximum validity of a permit. Seconds. */
 export const MAX_PERMIT_SECONDS = 86_400;
 
-/** The claims about the action; the same in every permit for it. */
+/** The claims about the action, which are equal in all of its permits. */
 export interface PermitSubject {
   issuer: string;
   action_id: string;
@@ -46,7 +46,7 @@ export interface PermitKey {
 }
 
 export type PermitFault =
-  /** Malformed: the text, the header or the type of a claim. */
+  /** The text, the header or the type of a claim is malformed. */
   | "malformed"
   | "unknown_key"
   | "bad_signature"
@@ -102,8 +102,9 @@ export async function signPermit(
 }
 
 /**
- * Checks that `permit` is valid for `subject` at `now`, signed by one of `keys`. Returns null if it is. Verifies the
- * signature before it reads any claim. Ignores unknown claims (RFC 7519 section 4) and rejects unknown header members.
+ * Checks that `permit` is valid for `subject` at `now` and signed by one of `keys`. Returns null if so, and otherwise
+ * the fault. Verifies the signature before it reads any claim. Ignores unknown claims (RFC 7519 section 4) and rejects
+ * unknown header members.
  */
 export function checkPermit(
   permit: string,

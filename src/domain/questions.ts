@@ -10,8 +10,8 @@ import { commitSalted } from "./kept.ts";
 /** Maximum questions about one action. Each question and each answer adds an entry to the ledger. */
 export const MAX_QUESTIONS = 5;
 /**
- * Number of questions from which on the person behind the agent can ask no more. The rest is reserved for other approvers,
- * whose questions that person could otherwise prevent.
+ * Number of questions from which on the person behind the agent cannot ask further ones. The others are reserved for
+ * other approvers.
  */
 export const MAX_QUESTIONS_BEFORE_OWNER = 2;
 /** Maximum characters. */
@@ -47,7 +47,7 @@ export function commitText({ salt, text }: SaltedText): string {
   return commitSalted({ salt, text });
 }
 
-/** Returns the row's text; null if nothing was asked. */
+/** Encodes the questions for the row; null if there are none. */
 export function encodeQuestions(questions: readonly StoredQuestion[]): string | null {
   return questions.length === 0 ? null : canonicalText(questions as unknown as JsonValue);
 }
@@ -85,7 +85,7 @@ export function questionsMatch(recorded: readonly RecordedQuestion[], text: stri
 
 /**
  * Returns the digest of the questions and answers, which votes name: SHA-256 of `assent-questions/1`, a line feed and
- * the canonical JSON of `[[question, answer], …]` with the commitments. Null if nothing was asked.
+ * the canonical JSON of `[[question, answer], …]` with the commitments. Null if there are no questions.
  */
 export function questionsDigest(questions: readonly RecordedQuestion[]): string | null {
   if (questions.length === 0) return null;

@@ -1,18 +1,18 @@
 /**
- * Quiet hours and digests of a channel: when people are not notified of what can wait. Depends on the configuration and the
- * time only.
+ * Quiet hours and digests of a channel, which delay notifications that can wait. They depend only on the configuration
+ * and the time.
  */
 import { toInstant, utcOffset } from "./time-zone.ts";
 
 const DAY_MS = 86_400_000;
 
 export interface QuietHours {
-  /** Local time of day. Milliseconds from midnight. The hours go over midnight if `from` is after `until`. */
+  /** Local time of day. Milliseconds from midnight. The quiet hours span midnight if `from` is after `until`. */
   from: number;
   until: number;
   /** IANA time zone. */
   zone: string;
-  /** Risks of actions that are notified of at any time. */
+  /** Risks of actions for which quiet hours do not apply. */
   except: readonly string[];
 }
 
@@ -26,8 +26,8 @@ interface Notice {
 }
 
 /**
- * Returns when people are notified: at once, or when the quiet hours end. A notice does not wait if its risk is excepted, or
- * if less than half of the time to vote would be left afterwards.
+ * Returns when people are notified: immediately, or at the end of the quiet hours. A notice does not wait if its risk
+ * is excepted, or if it would then leave less than half of the time to vote.
  * @example
  * const quiet = { from: 22 * 3_600_000, until: 7 * 3_600_000, zone: "UTC", except: ["critical"] };
  * delayNotice(quiet, { at: 23 * 3_600_000, expiresAt: 72 * 3_600_000, risk: null }) // 31 * 3_600_000
@@ -39,8 +39,8 @@ export function delayNotice(quiet: QuietHours | null, { at, expiresAt, risk }: N
 }
 
 /**
- * Returns when a notice is sent in a digest: at the next multiple of `every`. It does not wait if its risk is critical, or if
- * less than half of the time to vote would be left afterwards.
+ * Returns when a notice is sent in a digest: at the next multiple of `every`. It does not wait if its risk is critical,
+ * or if it would then leave less than half of the time to vote.
  * @example
  * delayToDigest(900_000, { at: 1_000_000, expiresAt: 9_000_000, risk: null }) // 1_800_000
  */
@@ -50,7 +50,7 @@ export function delayToDigest(every: number | null, { at, expiresAt, risk }: Not
   return next - at > (expiresAt - at) / 2 ? at : next;
 }
 
-/** Returns when the quiet hours around a time end; the time itself if it is in none. */
+/** Returns the end of the quiet hours that contain a time; the time itself if it is outside of quiet hours. */
 function endOfQuietHours({ from, until, zone }: QuietHours, at: number): number {
   const local = at + utcOffset(zone, at);
   const midnight = Math.floor(local / DAY_MS) * DAY_MS;

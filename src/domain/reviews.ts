@@ -1,7 +1,7 @@
 /**
  * Machine reviewers: programs that see a pending action as its approvers do, and answer before or alongside them. A
- * reviewer is not a person: it has no vote, and it approves only where every rule that requires approval names it for that.
- * Pure, so that the audit computes the same.
+ * reviewer is not a person: it has no vote, and it can approve only if every rule that requires approval permits that.
+ * Pure, so that the audit computes the same result.
  */
 import { clipText } from "./text.ts";
 
@@ -18,34 +18,34 @@ export type ReviewFault = (typeof REVIEW_FAULTS)[number];
 
 /** A reviewer that a decision names. */
 export interface RequiredReviewer {
-  /** Whether its approval can replace the one of a person. */
+  /** Whether the reviewer's approval can replace a person's. */
   may_approve: boolean;
   name: string;
 }
 
-/** What a reviewer said about a request, as its entry records it. */
-export interface RecordedReview {
+/** A reviewer's answer to a request, as recorded in its entry. */
+interface RecordedReview {
   reviewer: string;
   /** Null if it gave no valid answer. */
   answer: ReviewAnswer | null;
 }
 
-/** Maximum length of a reason in the record. Longer ones are shortened. */
+/** Maximum length of a recorded reason. Longer reasons are shortened. */
 export const MAX_REVIEW_REASON = 500;
 const MAX_VERSION = 100;
 
-/** People are notified once all reviewers have answered, and after this time at the latest. Milliseconds. */
+/** Time after which people are notified even if some reviewers have not answered. Milliseconds. */
 export const REVIEW_DEADLINE_MS = 60_000;
 
 /** A valid answer. */
-export interface ParsedAnswer {
+interface ParsedAnswer {
   answer: ReviewAnswer;
   reason: string | null;
   version: string | null;
 }
 
 /**
- * Combines the reviewers that several rules name. A reviewer may approve only if each rule names it for that.
+ * Combines the reviewers that several rules name. A reviewer may approve only if each rule permits that.
  * @param rules the reviewers of each rule that requires approval
  * @param approvable false if no reviewer may approve this action at all
  */
@@ -80,7 +80,7 @@ export function describeReviewDenial(reviewer: string, comment: string | null): 
   return clipText(`denied by the reviewer "${reviewer}"${words}`, MAX_REVIEW_REASON);
 }
 
-/** Returns the principal that stands for a reviewer where people are named, for example in an earlier rejection. */
+/** Returns the principal that represents a reviewer in place of a person, for example in an earlier rejection. */
 export function principalOfReviewer(name: string): string {
   return `reviewer:${name}`;
 }

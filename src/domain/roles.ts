@@ -17,7 +17,7 @@ const ROLES = {
     "events:read",
     "replay:run",
   ],
-  /** Includes the scopes of agents, because a key never has more rights than its maker. */
+  /** Includes the scopes of agents, because a key cannot have more scopes than its creator. */
   key_manager: [...PRESETS.agent, "keys:manage", "agents:read", "agents:write"],
   auditor: PRESETS.auditor,
   admin: PRESETS.admin,

@@ -1,4 +1,4 @@
-/** Rotas: lists of people who are on call in turn. Who is on call depends on the rota and the time only. */
+/** Rotas: lists of people who are on call in turn, which depends only on the rota and the time. */
 import { toInstant, utcOffset } from "./time-zone.ts";
 
 /** A rota as the configuration defines it. */
@@ -28,14 +28,14 @@ export interface Shift {
 export function shiftAt({ members, every_ms, start, zone }: Rota, at: number): Shift | null {
   const startOf = (shift: number): number => toInstant(zone, start + shift * every_ms);
   let shift = Math.floor((at + utcOffset(zone, at) - start) / every_ms);
-  // In the hour that repeats when the clocks go back, the local time alone names two shifts.
+  // In the hour that repeats when clocks go back, a local time can belong to two shifts.
   while (startOf(shift) > at) shift--;
   while (startOf(shift + 1) <= at) shift++;
   const member = members[shift % members.length];
   return shift < 0 || member === undefined ? null : { member, from: startOf(shift), until: startOf(shift + 1) };
 }
 
-/** Returns the shifts that overlap the time from `since` to `until`, at most one of each member. Milliseconds. */
+/** Returns the shifts that overlap the time from `since` to `until`, at most one for each member. Milliseconds. */
 export function shiftsBetween(rota: Rota, since: number, until: number): Shift[] {
   const shifts: Shift[] = [];
   let at = shiftAt(rota, since) === null ? toInstant(rota.zone, rota.start) : since;

@@ -77,12 +77,15 @@ export type Preset = keyof typeof PRESETS;
 
 const PRIVILEGES = /^admin$|:(?:decide|break_glass|manage|provision|write|activate|erase|settle|receive|issue)$/;
 
-/** Returns the scopes with which an agent could approve its own requests, change what governs it, leave its session or receive credentials. */
+/**
+ * Returns the scopes with which an agent could approve its own requests, change its restrictions, leave its session or
+ * receive credentials.
+ */
 export function privilegesIn(scopes: readonly string[]): string[] {
   return scopes.filter((scope) => PRIVILEGES.test(scope));
 }
 
-/** Whether a key can approve and can also create keys that approve. */
+/** Whether a key can approve and can also create keys that can approve. */
 export function canCreateApprovers(scopes: readonly string[]): boolean {
   return hasScope(scopes, "keys:manage") && hasScope(scopes, "approvals:decide");
 }

@@ -1,7 +1,7 @@
 /**
- * Session tokens of agents. A holder of `sessions:issue`, such as a hook or a proxy, requests one for a key, and sends it
- * with the actions of that key. The agent cannot create one, so it cannot leave its session. Tokens are not stored: a token
- * is its claims and an HMAC over them.
+ * Session tokens of agents. A caller with the scope `sessions:issue`, such as a hook or a proxy, requests a token for a
+ * key, and sends it with the actions of that key. The agent cannot create one, so it cannot leave its session. Tokens
+ * are not stored: a token is its claims and an HMAC over them.
  *
  *   ses1_<base64url of canonical JSON [session_id, key_id, issued_by, expires_at]>.<base64url HMAC-SHA256>
  */
@@ -15,7 +15,7 @@ const MAX_LENGTH = 1024;
 /** Hex digits of a session's id. */
 const ID_DIGITS = 32;
 
-export interface SessionClaims {
+interface SessionClaims {
   session_id: string;
   /** The key whose actions belong to the session. */
   key_id: string;
@@ -26,8 +26,8 @@ export interface SessionClaims {
 }
 
 /**
- * Returns the id of the session with a name. The same issuer gets the same session for the same key and name, so that a
- * process that restarts continues it.
+ * Returns the id of the session with a name. An issuer always gets the same session for the same key and name, so that
+ * a restarted process continues the session.
  */
 export function sessionId(issuedBy: string, keyId: string, name: string, mac: Mac): string {
   return toHex(mac(canonicalBytes([DOMAIN, "id", issuedBy, keyId, name]))).slice(0, ID_DIGITS);
@@ -48,7 +48,10 @@ export function makeSessionToken(claims: SessionClaims, mac: Mac): string {
   return `${PREFIX}${toBase64Url(canonicalBytes(listClaims(claims)))}.${toBase64Url(macOf(claims, mac))}`;
 }
 
-/** Returns the claims of a token that this service made; null for any other text. Does not check the clock or the key. */
+/**
+ * Returns the claims of a token that this service issued; null for any other text. Checks neither the clock nor the
+ * key.
+ */
 export function readSessionToken(token: string, mac: Mac): SessionClaims | null {
   if (!token.startsWith(PREFIX) || token.length > MAX_LENGTH) return null;
   const [payload, signature, ...rest] = token.slice(PREFIX.length).split(".");

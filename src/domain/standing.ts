@@ -37,19 +37,19 @@ export function listKeyMakers(id: string, keyOf: KeyOf): RecordedKey[] {
 }
 
 /**
- * A principal of votes by a key without an owner, once people sign in: anyone can be using the key. Such a vote counts as
- * given by one of the other voters.
+ * Principal for votes by a key without an owner, once people sign in, because anyone can be using the key. Such a vote
+ * counts as if one of the other voters had cast it.
  */
 export const UNKNOWN_PERSON = "unknown";
 
-/** Whether the vote is from a key that anyone can be using. */
+/** Whether the vote is by a key that anyone can be using. */
 export function isOfUnknownPerson(principals: readonly string[]): boolean {
   return principals.includes(UNKNOWN_PERSON);
 }
 
 /**
- * Returns true if a vote adds a person to those who voted earlier. A vote is given as the list of principals that one
- * person may stand behind, as in `countPeople`.
+ * Whether a vote is by another person than the earlier votes. Each vote is represented by the principals that share it,
+ * as in `countPeople`.
  */
 export function isNewPerson(earlier: readonly (readonly string[])[], vote: readonly string[]): boolean {
   if (isOfUnknownPerson(vote)) return earlier.length === 0;
@@ -58,7 +58,7 @@ export function isNewPerson(earlier: readonly (readonly string[])[], vote: reado
 }
 
 /**
- * Returns the number of different people. Each vote is given by the principals that share it; votes with a common
+ * Returns the number of different people. Each vote is represented by the principals that share it. Votes with a common
  * principal count as one person.
  */
 export function countPeople(votes: readonly (readonly string[])[]): number {
@@ -78,7 +78,10 @@ export function countPeople(votes: readonly (readonly string[])[]): number {
   return people.length;
 }
 
-/** Returns the principals of keys and users. A user also counts as an owner of the same name, as typed for older keys. */
+/**
+ * Returns the principals of keys and users. A user also counts as the owner with the same name, which older keys may
+ * have.
+ */
 export function principalsOfKeys(line: readonly RecordedKey[]): string[] {
   return line.flatMap((key) => [...(key.isUser === true ? [principalOfUser(key.id)] : []), principalOfKey(key)]);
 }

@@ -8,7 +8,7 @@ import { matchesAnyName } from "./policy/compile/name-patterns.ts";
 import type { Facts, StopFact } from "./policy/policy-types.ts";
 import { parseRfc3339, toRfc3339 } from "./time.ts";
 
-/** Selects the actions that a stop applies to. An action must match all members; null matches everything. */
+/** Selects the actions that a stop covers. An action must match all members; null matches everything. */
 interface StopSelector {
   /** Glob that ignores case. */
   agent: string | null;
@@ -21,9 +21,9 @@ interface StopSelector {
 export interface Stop extends StopSelector {
   id: string;
   reason: string;
-  /** When the stop ends by itself, in milliseconds; null if never. */
+  /** When the stop expires, in milliseconds; null if never. */
   until: number | null;
-  /** Sequence number of the entry that placed it. */
+  /** Sequence number of the entry that placed the stop. */
   seq: number;
   placed_at: number;
   placed_by: Actor;

@@ -1,4 +1,4 @@
-/** Returns the known name closest to `wrong`, or null. Used only in messages. */
+/** Returns the known name that is most similar to `wrong`, or null. Only used in messages. */
 export function suggest(wrong: string, names: readonly string[]): string | null {
   let best: string | null = null;
   let least = Math.min(3, Math.max(1, Math.floor(wrong.length / 2))) + 1;

@@ -1,7 +1,7 @@
 /**
- * Suggested rules: each policy with `suggested` allows, in place of one rule that requires approval, what people approved.
- * Whether such a rule is in force is stored only as ledger entries and is rebuilt from them. A reversal takes the rule out
- * of force until a person restores it, whatever policies are activated meanwhile.
+ * Suggested rules: policies with `suggested`, which allow previously approved kinds of requests in place of one rule
+ * that requires approval. Whether such a rule is in force is stored only as ledger entries and is rebuilt from them. A
+ * reversal takes the rule out of force until a person restores it, whatever policies are activated meanwhile.
  */
 import type { Actor, SuggestedRuleEntry } from "./entries.ts";
 import type { CompiledPolicySet } from "./policy/compile/compile.ts";
@@ -10,7 +10,7 @@ import type { Facts, PolicyDocument, PolicySetDocument } from "./policy/policy-t
 import { stopApplies, type Stop } from "./stops.ts";
 import { parseRfc3339 } from "./time.ts";
 
-/** A suggested rule as it was activated. These members decide when it is reverted. */
+/** The terms of a suggested rule at its activation, which determine when it is reverted. */
 export type SuggestedRuleTerms = SuggestedRuleEntry["rule"];
 
 export interface SuggestedRule extends SuggestedRuleTerms {
@@ -18,11 +18,11 @@ export interface SuggestedRule extends SuggestedRuleTerms {
   active: boolean;
   /** Null while no reversal is in effect. */
   reverted: SuggestedRuleReversal | null;
-  /** Every action that was flagged as a use of the rule. */
+  /** All actions that were flagged as uses of the rule. */
   flags: readonly string[];
 }
 
-export interface SuggestedRuleReversal {
+interface SuggestedRuleReversal {
   cause: NonNullable<SuggestedRuleEntry["cause"]>;
   /** Milliseconds. */
   at: number;
@@ -37,12 +37,12 @@ export type SuggestedRules = ReadonlyMap<string, SuggestedRule>;
 
 export const NO_SUGGESTED_RULES: SuggestedRules = new Map();
 
-/** Largest share of failed results if the policy does not say. */
-export const DEFAULT_MAX_FAILED = 0.1;
-/** Number of newest results that the share is computed from. */
-export const COUNTED_RESULTS = 50;
+/** Default maximum share of failed results. */
+const DEFAULT_MAX_FAILED = 0.1;
+/** Number of newest results from which the share is computed. */
+const COUNTED_RESULTS = 50;
 /** Fewer failures never revert a rule. */
-export const MIN_FAILURES = 3;
+const MIN_FAILURES = 3;
 
 /** Returns the rules after an entry. Throws RangeError if the entry contradicts earlier ones. */
 export function applySuggestedRuleEntry(rules: SuggestedRules, entry: SuggestedRuleEntry): SuggestedRules {
@@ -93,7 +93,7 @@ export function findSuggestedFacts(
   return names.length === 0 ? {} : { suggested: names };
 }
 
-/** Returns the rules in force that a stop reverts: those that the stop covers for one of their agents. */
+/** Returns the rules in force that a stop reverts, because the stop covers them for at least one of their agents. */
 export function findRulesStopped(
   rules: SuggestedRules,
   { agent, tool, policy }: Pick<Stop, "agent" | "tool" | "policy">,
@@ -120,12 +120,15 @@ function termsOf({ policy, mode, suggested, rules }: PolicyDocument): SuggestedR
   return [{ agents, in_place_of, max_failed, operation, policy, tool }];
 }
 
-/** Results of a rule's uses since it was last put in force, oldest first: `s` for a success, `f` for a failure. */
+/**
+ * Appends a result of a use to the results since the rule was last put in force. Oldest first: `s` for a success, `f`
+ * for a failure.
+ */
 export function appendResult(results: string, success: boolean): string {
   return `${results}${success ? "s" : "f"}`.slice(-COUNTED_RESULTS);
 }
 
-/** Whether so many of the results are failures that the rule reverts. */
+/** Whether the share of failures is so large that the rule must be reverted. */
 export function exceedsFailureRate(results: string, { max_failed }: Pick<SuggestedRuleTerms, "max_failed">): boolean {
   const failed = results.split("f").length - 1;
   return failed >= MIN_FAILURES && failed > max_failed * results.length;
@@ -134,7 +137,7 @@ export function exceedsFailureRate(results: string, { max_failed }: Pick<Suggest
 /** Name in `meta` of a rule's results. */
 export const resultsMeta = (policy: string): string => `suggested_results:${policy}`;
 
-/** Whether the names of an action are those of the rule, in any case. */
+/** Whether the names of an action equal those of the rule, ignoring case. */
 export function isUseOf(
   rule: Pick<SuggestedRuleTerms, "tool" | "operation" | "agents">,
   action: { agent_id: string; tool: string; operation: string },

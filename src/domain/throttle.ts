@@ -1,30 +1,34 @@
 /**
- * How many requests for approval a key may make in one hour, compared with its usual hour. Depends only on recorded
- * decisions, so that every process and the audit agree.
+ * Computes how many requests for approval a key may make in one hour, from its usual number per hour. Depends only on
+ * recorded decisions, so that every process and the audit agree.
  */
 
 export const HOUR_MS = 3_600_000;
-/** The usual hour is measured over this time before the current hour. */
+/** Length of the period, before the current hour, from which the usual number per hour is computed. Milliseconds. */
 const MEASURED_MS = 7 * 24 * HOUR_MS;
-/** With fewer hours of requests, no rate is usual yet. */
+/** Minimum number of hours with requests. With fewer, no rate is usual yet. */
 const MIN_HOURS = 3;
-/** Requests of which the usual hour is measured: the newest ones. Bounds the time of a decision. */
+/**
+ * Maximum number of requests from which the usual number is computed: the newest ones. Bounds the time of a decision.
+ */
 export const MAX_MEASURED = 10_000;
 
-/** Requests for approval, and the number of hours of the clock in which they were made. */
+/** Number of requests for approval, and number of clock hours in which they were made. */
 export interface RequestRate {
   requests: number;
   hours: number;
 }
 
 export interface ThrottleSettings {
-  /** How many times its usual number of requests a key may make in one hour. */
+  /** Factor by which a key may exceed its usual number of requests per hour. */
   times: number;
-  /** Requests in one hour that are never throttled. */
+  /** Number of requests per hour that is never throttled. */
   minimum: number;
 }
 
-/** Returns the start of the current hour, and of the time over which the usual hour is measured. UTC, milliseconds. */
+/**
+ * Returns the start of the current hour, and of the period from which the usual number is computed. UTC, milliseconds.
+ */
 export function throttlePeriod(now: number): { hour: number; since: number } {
   const hour = Math.floor(now / HOUR_MS) * HOUR_MS;
   return { hour, since: hour - MEASURED_MS };

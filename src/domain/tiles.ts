@@ -38,14 +38,6 @@ export function rootOfTile(hashes: Uint8Array): Uint8Array {
   return row[0] as Uint8Array;
 }
 
-/** Returns the width of each level's partial tile, by level; 0 if there is none. */
-export function partialWidths(size: number): number[] {
-  const widths: number[] = [];
-  for (let remaining = size; remaining > 0; remaining = Math.floor(remaining / TILE_WIDTH))
-    widths.push(remaining % TILE_WIDTH);
-  return widths;
-}
-
 /** Returns a path such as `x001/x234/067`: groups of three digits, all but the last with the prefix x. */
 function indexPath(index: number): string {
   const digits = String(index);
@@ -57,7 +49,7 @@ function indexPath(index: number): string {
 /**
  * Returns the path under the log's prefix, without a leading slash. Throws RangeError for an invalid tile.
  * @param level 0 to 63, or "entries" for a bundle
- * @param width number of hashes or entries, 1 to 256; 256 is the full tile
+ * @param width number of hashes or entries, 1 to 256; 256 for a full tile
  */
 export function tilePath(level: number | "entries", index: number, width: number = TILE_WIDTH): string {
   if (level !== "entries" && !(Number.isInteger(level) && level >= 0 && level <= MAX_LEVEL))

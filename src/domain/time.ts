@@ -42,7 +42,7 @@ export function parseRfc3339(text: string): number | null {
   ];
   const at = new Date(0);
   at.setUTCFullYear(year, month - 1, day);
-  // Date rolls a month or day that does not exist over into the next.
+  // For a month or day that does not exist, Date continues with the next month.
   if (at.getUTCMonth() !== month - 1 || at.getUTCDate() !== day) return null;
   if (hour > 23 || minute > 59 || second > 59) return null;
   at.setUTCHours(hour, minute, second, Number((match[7] ?? "0").padEnd(3, "0").slice(0, 3)));
@@ -64,8 +64,8 @@ const DURATION = /^(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?(
 const UNIT_MS = [86_400_000, 3_600_000, 60_000, 1000, 1] as const;
 
 /**
- * Parses a duration such as `90s`, `30m`, `1h30m`, `7d` or `500ms` into milliseconds: each unit at most once, largest
- * first. Returns null for other text.
+ * Parses a duration such as `90s`, `30m`, `1h30m`, `7d` or `500ms` into milliseconds. Each unit can occur at most once,
+ * largest unit first. Returns null for other text.
  */
 export function parseDuration(text: string): number | null {
   const match = DURATION.exec(text);

@@ -57,7 +57,8 @@ function decode(line: string): Uint8Array {
 }
 
 /**
- * Returns the log keys in `extra`, which is not authenticated. Returns [] if another log stored something else there.
+ * Returns the log keys in `extra`, which is not authenticated. Returns [] if `extra` contains something else, as in
+ * proofs of other logs.
  */
 function logKeysIn(extra: Uint8Array | null): readonly LogKeyProof[] {
   try {
@@ -69,8 +70,8 @@ function logKeysIn(extra: Uint8Array | null): readonly LogKeyProof[] {
 }
 
 /**
- * Verifies a proof. Returns the index, the checkpoint and the keys that lead to it from the pinned one. Throws
- * ProofError, NoteError, SyntaxError or TypeError.
+ * Verifies a proof. Returns the index, the checkpoint and the log's keys from the pinned one to the one that signed the
+ * checkpoint. Throws ProofError, NoteError, SyntaxError or TypeError.
  */
 export function verifyTlogProof(
   text: string,

@@ -1,6 +1,6 @@
 /**
- * Approval tokens. Tokens are not stored: a token is its claims and an HMAC over the claims and the request hash, so
- * the service can recreate it for the same approver.
+ * Approval tokens. Tokens are not stored. A token consists of its claims and an HMAC over the claims and the request
+ * hash, so the service can create the same token again.
  *
  *   apt1_<base64url of canonical JSON [action_id, approver, expires_at]>.<base64url HMAC-SHA256>
  *
@@ -24,11 +24,10 @@ export interface TokenClaims {
   action_id: string;
   request_hash: string;
   /**
-   * `questionsDigest` of the questions that the approver was shown. Absent in links, which always display the current
-   * state.
+   * `questionsDigest` of the questions that the approver saw. Absent in links, which always display the current state.
    */
   questions?: string | null;
-  /** Commitment to the preview that the approver was shown; null without one. Absent in links. */
+  /** Commitment to the preview that the approver saw; null without one. Absent in links. */
   preview?: string | null;
   /** The principal that the token was created for. */
   approver: string;
@@ -59,14 +58,14 @@ export function makeToken(kind: TokenKind, claims: TokenClaims, mac: Mac): strin
 export type TokenCheckResult = "ok" | "malformed" | "altered" | "other_action" | "other_approver";
 
 /**
- * Checks that `token` matches exactly these claims. Does not check the clock: `expires_at` is the action's, and the
- * statement that uses it tests it.
+ * Checks that `token` matches exactly these claims. Does not check the clock, because `expires_at` is the action's
+ * deadline, which the updating statement checks.
  */
 export function checkToken(kind: TokenKind, token: string, expected: TokenClaims, mac: Mac): TokenCheckResult {
   const parts = decodeToken(kind, token);
   if (parts === null) return "malformed";
-  // Report another action's token without verifying its MAC, because its request hash is unknown here. The token is
-  // rejected either way.
+  // Return this fault without verifying the MAC, because the request hash of the other action is unknown here. The
+  // token is rejected in any case.
   if (parts.action_id !== expected.action_id) return "other_action";
   const claimed: TokenClaims = {
     action_id: parts.action_id,
@@ -101,7 +100,7 @@ export function decodeToken(
     if (!Array.isArray(claims) || claims.length !== 3 || mac.length !== 32) return null;
     const [action_id, approver, expires_at] = claims as unknown[];
     if (typeof action_id !== "string" || typeof approver !== "string" || typeof expires_at !== "number") return null;
-    // Accept only the canonical form. Lone surrogates and 1e400 have none.
+    // Accept only the canonical form, which lone surrogates and 1e400 do not have.
     if (toBase64Url(canonicalBytes([action_id, approver, expires_at])) !== payload) return null;
     return { action_id, approver, expires_at, mac };
   } catch {

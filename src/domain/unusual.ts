@@ -7,7 +7,7 @@ import type { JsonObject, JsonValue } from "./json.ts";
 import { clipText } from "./text.ts";
 import { renderValue } from "./policy/decide/preview.ts";
 
-/** A request as it was submitted, with the id of its action. */
+/** A submitted request, with the id of its action. */
 export interface ComparedRequest {
   id: string;
   tool: string;
@@ -17,7 +17,7 @@ export interface ComparedRequest {
 }
 
 /** A member of `params` or `context` that differs. */
-export interface DifferingMember {
+interface DifferingMember {
   /** JSON pointer into `{params, context}`. */
   pointer: string;
   /** Null if the earlier request had no such member. */
@@ -26,9 +26,9 @@ export interface DifferingMember {
   after: JsonValue;
 }
 
-/** What approvers read about a request in addition to its content. */
+/** What approvers see about a request in addition to its content. */
 export interface Comparison {
-  /** Number of earlier requests that were compared, of any tool. */
+  /** Number of earlier requests, of any tool, with which the request was compared. */
   compared_with: number;
   /** Sentences that are safe to display as plain text. */
   unusual: string[];
@@ -48,10 +48,10 @@ const MAX_DEPTH = 8;
 const MAX_ITEMS = 100;
 const MAX_TEXT = 300;
 
-/** Names of members whose value says who receives something. */
+/** Names of members whose value identifies a recipient. */
 const RECIPIENT =
   /^(to|cc|bcc|recipients?|customer|account|iban|e?mail|address|destination|channel|host|domain|url|payee|beneficiary)(_?(id|name|address|number))?$/i;
-/** Names of members whose numbers identify or order something, so that a large number is not unusual. */
+/** Names of members whose numbers are identifiers or positions, so that a large number is not unusual. */
 const NO_AMOUNT =
   /(^|[_-])(id|ids|number|no|version|seq|index|offset|page|port|line|timestamp|time|date|year)$|(Id|Number)$/;
 
@@ -122,13 +122,13 @@ function describeUnusual(
   const known = new Set([...distinct, ...earlier.flatMap((each) => itemsOf(each).map(canonicalText))]);
   const values = itemsOf(value).filter((each) => !known.has(canonicalText(each)));
   if (values.length === 0) return null;
-  // A member that nearly always has a new value, such as an id or a text, says nothing.
+  // A member that nearly always has a new value, such as an id or a text, is not informative.
   const repeats = earlier.length >= MIN_VALUES && distinct.size * 2 <= earlier.length;
   if (!repeats && !RECIPIENT.test(name)) return null;
   return `${member} ${renderValue(values[0])} is new among ${countOf(earlier.length, "earlier value")}.`;
 }
 
-/** Returns the items of a list. A longer list is one value, so that an agent cannot make the comparison slow. */
+/** Returns the items of a list. A longer list counts as one value, so that an agent cannot make the comparison slow. */
 function itemsOf(value: JsonValue): readonly JsonValue[] {
   return Array.isArray(value) && value.length <= MAX_ITEMS ? value : [value];
 }
@@ -146,7 +146,7 @@ function percentile99(values: readonly number[]): number | null {
   return sorted[Math.ceil(sorted.length * 0.99) - 1] ?? null;
 }
 
-/** Lists members without members of their own, by pointer. Lists are values. */
+/** Lists members that contain no other members, by pointer. A list counts as a value. */
 function listMembers(params: JsonObject): Map<string, JsonValue> {
   const members = new Map<string, JsonValue>();
   collectMembers("/params", params, members, 0);

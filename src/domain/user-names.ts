@@ -1,11 +1,11 @@
-/** Finds the people whom a name can mean, by every name that users have or had. */
+/** Finds the users to whom a name can refer, by all names that they have or had. */
 import { ownerIdentity, principalOfOwner, principalOfUser, userOfPrincipal } from "./owner.ts";
 import type { User } from "./users.ts";
 
 export class UserNames {
-  /** Principals of each user: `user:<id>` and every name, by the user's id. */
+  /** Principals of each user by the user's id: `user:<id>` and all names. */
   private readonly principals = new Map<string, Set<string>>();
-  /** Ids of the users who have or had a name, by its identity. */
+  /** Ids of the users who have or had a name, by the normalized name. */
   private readonly ids = new Map<string, Set<string>>();
 
   /** Adds a user's current name. */
@@ -16,7 +16,7 @@ export class UserNames {
     this.principals.set(id, principals.add(principalOfOwner(name)));
   }
 
-  /** Returns the ids of the users whom an owner names, now or before. @param owner a name, or `user:<id>` */
+  /** Returns the ids of the users who have or had the owner's name. @param owner a name, or `user:<id>` */
   idsNamed(owner: string): readonly string[] {
     const named = this.ids.get(ownerIdentity(owner)) ?? [];
     const id = userOfPrincipal(owner);
@@ -24,7 +24,8 @@ export class UserNames {
   }
 
   /**
-   * Returns the principal, and those of each user who has or had it: `user:<id>` and every name, past or present.
+   * Returns the principal, and the principals of all users who have or had it: `user:<id>` and every past or present
+   * name.
    * @example identitiesOf("owner:ada") // ["owner:ada", "user:0193…", "owner:ada lovelace"]
    */
   identitiesOf(principal: string): readonly string[] {

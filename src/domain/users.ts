@@ -1,6 +1,6 @@
 /**
- * Users: people who sign in. They are stored only as ledger entries and are rebuilt from them, so writing to the
- * database can neither add a user nor give one a role or a passkey.
+ * Users: people who sign in. They are stored only as ledger entries and are rebuilt from them, so someone who can write
+ * to the database can neither add a user nor give a user a role or a passkey.
  */
 import type { UserEntry } from "./entries.ts";
 import { sha256Hex, utf8 } from "./hash.ts";
@@ -12,7 +12,10 @@ import { toRfc3339 } from "./time.ts";
 /** A user as the newest entry left them. */
 export type User = UserEntry["user"];
 
-/** An account at an OpenID Connect provider or a SCIM client. Names and e-mail addresses change hands; this pair does not. */
+/**
+ * An account at an OpenID Connect provider or a SCIM client. Names and e-mail addresses can move to another person, but
+ * this pair cannot.
+ */
 export type ExternalIdentity = User["identities"][number];
 
 export type Passkey = User["passkeys"][number];
@@ -22,7 +25,7 @@ export type Users = ReadonlyMap<string, User>;
 
 export const NO_USERS: Users = new Map();
 
-/** Time to open an enrolment link. Milliseconds. */
+/** Lifetime of an enrolment link. Milliseconds. */
 const LINK_MS = 24 * 3_600_000;
 
 /** Returns a user who cannot sign in yet. @param about members that are already known */
@@ -48,7 +51,7 @@ export function createEnrolmentLinkRecord(token: string, now: number): NonNullab
 
 /**
  * Returns the user after an entry. Throws RangeError if the entry contradicts earlier ones.
- * @param before the user before the entry; null if there was none
+ * @param before the previous state of the user; null if there was none
  */
 export function applyUserEntry(before: User | null, { change, user }: UserEntry): User {
   const who = `the user ${user.id}`;
@@ -78,8 +81,9 @@ export function hasEnrolled({ passkeys, identities }: User): boolean {
 }
 
 /**
- * Returns the name of the active user that an owner names; a fault if there is none, or more than one. Until the first user
- * has enrolled, an owner can be any name, because a service without sign-in knows people only by the owners of their keys.
+ * Returns the name of the only active user to whom an owner refers; a fault if there is none, or more than one. Until
+ * the first user has enrolled, an owner can have any name, because a service without users only knows people as owners
+ * of keys.
  *
  * @param owner the name of a user, or `user:<id>`
  * @example resolveOwner(users, "ada lovelace") // { owner: "Ada Lovelace" }
@@ -113,7 +117,7 @@ export function findUserByPasskey(users: Users, id: string): User | null {
   return findUser(users, ({ passkeys }) => passkeys.some((passkey) => passkey.id === id));
 }
 
-/** Returns a user as a recorded key, for its use as the creator of keys and the person behind votes. */
+/** Returns a user in the form of a recorded key, because the creators of keys and voters are recorded as keys. */
 export function userAsKey(user: User): RecordedKey {
   return {
     id: user.id,

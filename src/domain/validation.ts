@@ -24,7 +24,9 @@ export function lastPointerSegment(pointer: string): string {
     .replaceAll("~0", "~");
 }
 
-/** For a value that matches no variant of a union, returns the fault inside the variant that it resembles. */
+/**
+ * For a value that matches no variant of a union, returns the fault within the variant that the value resembles most.
+ */
 export function findInnermostFault(error: ValueError): ValueError {
   if (error.type !== ValueErrorType.Union) return error;
   for (const variant of error.errors) {
@@ -34,7 +36,9 @@ export function findInnermostFault(error: ValueError): ValueError {
   return error;
 }
 
-/** Returns one sentence about a fault. `siblings` are the member names that an unknown member could have meant. */
+/**
+ * Returns one sentence about a fault. `siblings` are the known member names, for a suggestion about an unknown member.
+ */
 export function explainFault(error: ValueError, siblings: readonly string[]): string {
   const { schema } = error;
   switch (error.type) {

@@ -4,12 +4,13 @@ import { type GroupLimits, intersectLimits, isWithinLimits } from "./groups.ts";
 /** A visibility that the store can filter by. */
 export type StoredVisibility = { all: true } | { agent_id: string } | { key_id: string };
 
-/** `within`: the union of what these groups can see. */
+/** `within`: the union of what these groups let their members see. */
 export type Visibility = StoredVisibility | { within: readonly GroupLimits[] };
 
 /**
- * Whether the credential can see the subject. `agent_id` and `submitted_by` are null for entries about no action, which
- * only unrestricted credentials see. A credential that is limited to tools does not see a subject without `tool`.
+ * Whether the credential can see the subject. `agent_id` and `submitted_by` are null for entries without an action,
+ * which only unrestricted credentials can see. A credential that is limited to certain tools cannot see a subject
+ * without `tool`.
  */
 export function canSee(
   visibility: Visibility,
@@ -32,7 +33,7 @@ export function intersectVisibility(a: GroupVisibility, b: GroupVisibility): Gro
   return { within: a.within.flatMap((limits) => b.within.map((other) => intersectLimits(limits, other))) };
 }
 
-/** Returns what at least one of them lets a member see. */
+/** Returns the union of two visibilities. */
 export function uniteVisibility(a: GroupVisibility, b: GroupVisibility): GroupVisibility {
   return "all" in a || "all" in b ? { all: true } : { within: [...a.within, ...b.within] };
 }

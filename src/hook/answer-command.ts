@@ -11,7 +11,7 @@ interface AnswerCommand {
   number: number | undefined;
 }
 
-/** Returns null unless the call is this one command, with literal arguments. */
+/** Parses the command. Returns null unless the call is exactly this command, with literal arguments. */
 export function parseAnswerCommand({ tool, params }: ActionRequest): AnswerCommand | null {
   const parsed = params?.["parsed"] as ParsedShell | undefined;
   const [command, ...more] = parsed?.commands ?? [];
@@ -24,7 +24,7 @@ export function parseAnswerCommand({ tool, params }: ActionRequest): AnswerComma
   return isNumbered ? { id, text, number: Number(number) } : null;
 }
 
-/** Sends the answer. Returns the sentence for the agent. */
+/** Sends the answer. Returns the message for the agent. */
 export async function sendAnswer(
   assent: Assent,
   { id, text, number }: AnswerCommand,

@@ -10,7 +10,7 @@ try {
   process.stderr.write(
     `Not run: assent-hook cannot start: ${error instanceof Error ? error.message : String(error)}\n`,
   );
-  // Read the rest of the input: a host that cannot write all of it treats the hook as failed and may run the call.
+  // Read the rest of the input. A host that cannot write all of it treats the hook as failed, and may run the call.
   process.stdin.on("error", () => {}).resume();
   setTimeout(() => process.exit(2), 5_000).unref();
 }

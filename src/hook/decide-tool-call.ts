@@ -1,4 +1,4 @@
-/** Decides one call of a hook. Every outcome, errors included, is an answer in the format of the host. */
+/** Decides one call of a hook. Every outcome, including errors, is an answer in the format of the host. */
 import {
   createAssent,
   newAttempt,
@@ -25,7 +25,7 @@ interface HookRequest {
   deadline: number;
   /** Seconds that a call waits for approval; null: until the deadline. */
   maxWait: number | null;
-  /** Aborted when the caller has disconnected; the call then does not start. */
+  /** Aborted when the caller has disconnected, so that the call does not start. */
   signal: AbortSignal;
 }
 
@@ -36,11 +36,11 @@ interface DecisionDependencies {
   createClient?(config: HookConfig, session?: string): Assent;
 }
 
-/** If another call has started the action first, the call is submitted again, at most this often. */
+/** Maximum number of submissions of a call. It is submitted again if another call has started its action first. */
 const MAX_SUBMISSIONS = 32;
 /** Seconds reserved for writing the answer. */
 const ANSWER_MARGIN = 1.5;
-/** Seconds before the agent should repeat the same command. */
+/** Seconds after which the agent should repeat the same command. */
 const RETRY_AFTER = 20;
 
 export async function decideHookCall(question: HookRequest, dependencies: DecisionDependencies): Promise<HookAnswer> {
@@ -50,7 +50,7 @@ export async function decideHookCall(question: HookRequest, dependencies: Decisi
     const { text, value: payload } = readPayload(question.payload);
     host = detectHost(payload, question.flag);
     rejectAmbiguousJson(text, needsDecision(payload));
-    // If the JSON is ambiguous, the event is unknown, so the call must be denied. Set this only after the check.
+    // With ambiguous JSON, the event is unknown, so the call must be denied. So set this only after the check.
     mustDecide = needsDecision(payload);
     const event = readEvent(host, payload, question.environment);
     const { allow, deny } = DIALECTS[host];
@@ -69,7 +69,8 @@ export async function decideHookCall(question: HookRequest, dependencies: Decisi
       }
     }
   } catch (error) {
-    // An event after a call must not be denied: the call has run, and some hosts show a denial as the tool's output.
+    // An event after a call must not be denied, because the call has run, and some hosts display a denial as the tool's
+    // output.
     return mustDecide ? DIALECTS[host].deny(denyReason(error)) : DIALECTS[host].allow();
   }
 }
@@ -90,7 +91,7 @@ async function requestDecision(
   const deadline = performance.now() + (question.deadline - ANSWER_MARGIN) * 1000;
   void dependencies.state.recordSession(event.host, event.session, "call").catch(() => {});
   const config = dependencies.config();
-  // The host chooses the id of its session, not the agent.
+  // The session id comes from the host and not from the agent.
   const session = config.sessions && event.session !== null ? `${event.host}:${event.session}` : undefined;
   const assent = (dependencies.createClient ?? createHookClient)(config, session);
   const { signal } = question;
@@ -108,11 +109,11 @@ async function requestDecision(
     if (action.status === "pending_approval") return pendingText(action, RETRY_AFTER);
     if (["denied", "expired", "cancelled"].includes(action.status)) return refusalText(action);
     if (action.status !== "allowed" && action.status !== "approved") continue;
-    // The host runs the arguments that the agent wrote, not those that an approver changed.
+    // Refuse the call, because the host runs the agent's arguments and not those that an approver changed.
     if (action.proposed != null) return refusalText(action);
     if (await startAction(assent, action, deadline, signal)) {
       if (signal.aborted || performance.now() > deadline + ANSWER_MARGIN * 1000) {
-        // The caller will not read the answer, so the call does not run.
+        // Report a failure, because the caller cannot read the answer, so the call does not run.
         await assent.result(action.id, { success: false, error: "not run: the agent had stopped waiting" });
         throw new PayloadError("the decision came too late");
       }
@@ -131,7 +132,7 @@ async function startAction(
   deadline: number,
   signal: AbortSignal,
 ): Promise<boolean> {
-  // Do not start an action after the agent has stopped waiting.
+  // Do not start an action if the agent no longer waits.
   if (performance.now() >= deadline || signal.aborted) throw new PayloadError("the decision came too late");
   const attempt = newAttempt();
   try {
@@ -139,8 +140,8 @@ async function startAction(
     return started.status === "executing";
   } catch (error) {
     if (error instanceof RequestRefused && error.code === "ACTION_NOT_STARTABLE") return false;
-    // The start may be recorded although its answer was lost. This report ends it. If another call started the
-    // action, the attempt differs and the report changes nothing.
+    // The start may have been recorded although its answer was lost. This report ends the action. If another call
+    // started it, the attempt differs, and the report has no effect.
     if (!(error instanceof RequestRefused))
       void assent
         .result(action.id, { success: false, error: "not run: the start was not confirmed", attempt })

@@ -12,8 +12,8 @@ function commandFor(name: string): [program: string, args: string[]] {
 }
 
 /**
- * Environment variables that the child processes receive. A repository can set variables in some hosts; options for
- * Node or a proxy must not come between the decision and the service.
+ * Environment variables that the child processes receive. Others are omitted, because a repository can set variables in
+ * some hosts. Options for Node or a proxy could affect the decision.
  */
 const FORWARDED_ENVIRONMENT =
   /^(HOME|USERPROFILE|PATH|XDG_[A-Z_]+|TMPDIR|TEMP|TMP|SystemRoot|LANG|LC_[A-Z]+|TZ|DENO_DIR|NODE_EXTRA_CA_CERTS|ASSENT_[A-Z_]+)$/i;
@@ -41,7 +41,7 @@ export function decideInWorker(request: Buffer): Promise<HookAnswer | null> {
   });
 }
 
-/** Starts hookd for later calls. A failure is ignored. @param path its socket */
+/** Starts hookd for later calls. Ignores a failure. @param path path of the socket */
 export function startDaemon(path: string): void {
   try {
     createSocketFolder(path);
@@ -56,6 +56,6 @@ export function startDaemon(path: string): void {
     child.once("error", () => {});
     child.unref();
   } catch {
-    // Ignore the error: the call is already decided.
+    // Ignore the error, because the call has already been decided.
   }
 }

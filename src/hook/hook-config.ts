@@ -12,13 +12,16 @@ export interface HookConfig {
   agent: string | null;
   /** Seconds that a call waits for approval; null: as long as the host allows. */
   wait: number | null;
-  /** Whether the actions of each host session belong to a session of the service. The key then has `sessions:issue`. */
+  /**
+   * Whether the actions of each host session belong to a session of the service. Requires a key with the scope
+   * `sessions:issue`.
+   */
   sessions: boolean;
 }
 
 export class HookConfigError extends Error {}
 
-/** The configuration is valid so far, but has no API key. */
+/** The configuration has no API key, and is valid otherwise. */
 export class MissingApiKeyError extends HookConfigError {}
 
 /** Managed configuration. Its values override those of the user and of projects. */
@@ -44,7 +47,7 @@ function accountConfigFile(): string | null {
   try {
     return join(userInfo().homedir, ".config", "assent", "hook.json");
   } catch {
-    // The account has no entry, as in some containers.
+    // Some containers have no entry for the account.
     return null;
   }
 }
@@ -54,9 +57,9 @@ export function configFiles(env: Readonly<Record<string, string | undefined>>): 
 }
 
 /**
- * Reads the managed file, then the user's files, then the environment; the first value counts. Files precede
- * variables because a repository can set variables in some hosts, and must not redirect the hook to another service.
- * Throws HookConfigError.
+ * Reads the managed file, then the user's files, then the environment. The first value of a setting applies. Files
+ * precede variables, because in some hosts a repository can set variables, and it must not redirect the hook to another
+ * service. Throws HookConfigError.
  */
 export function loadConfig(
   env: Readonly<Record<string, string | undefined>>,
@@ -67,7 +70,7 @@ export function loadConfig(
   const layerOf = (name: string): number =>
     layers.findIndex((layer) => layer[name] !== undefined && layer[name] !== "");
   const value = (name: string): unknown => layers[layerOf(name)]?.[name];
-  // Otherwise a variable could send the file's key to another server, which would then decide.
+  // Otherwise a variable could send the key of a file to another server, which would then decide.
   if (layerOf("api_key") >= 0 && layerOf("url") > layerOf("api_key"))
     throw new HookConfigError(
       `${files[layerOf("api_key")]} has api_key but no url. Set url in the same file; a url from another source is not used with this key`,

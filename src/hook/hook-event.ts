@@ -1,4 +1,4 @@
-/** One event of a hook, in the same form for all hosts. */
+/** One event of a hook, in a form that is the same for all hosts. */
 import type { Host } from "./hosts/answers.ts";
 import type { JsonObject } from "./payload.ts";
 

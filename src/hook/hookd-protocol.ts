@@ -1,4 +1,4 @@
-/** Request format between the launcher and the process that decides: one line of JSON, then the host's payload. */
+/** Request format between the launcher and the deciding process: one line of JSON, then the host's payload. */
 import { loadConfig } from "./hook-config.ts";
 import { decideHookCall } from "./decide-tool-call.ts";
 import { isHost, type HookAnswer } from "./hosts/answers.ts";
@@ -34,8 +34,8 @@ export interface RequestHeader {
 export const MAX_REQUEST_BYTES = MAX_PAYLOAD_BYTES + 65_536;
 
 /**
- * Decides one request. Resolves to null for an invalid request or one of another version; the launcher then uses a
- * worker.
+ * Decides one request. Resolves to null for an invalid request or a request of another version, so that the launcher
+ * uses a worker.
  */
 export async function serveRequest(request: Buffer, version: string, signal: AbortSignal): Promise<HookAnswer | null> {
   const end = request.indexOf(10);

@@ -2,7 +2,7 @@
 import { lstatSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** Returns the socket path; null if there is no safe folder. The hook then works without hookd. */
+/** Returns the socket path; null if there is no safe folder. In that case the hook works without hookd. */
 export function socketPath(env: Readonly<Record<string, string | undefined>>, version: string): string | null {
   if (process.platform === "win32" || process.getuid === undefined) return null;
   const home = env["HOME"];

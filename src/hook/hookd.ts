@@ -10,14 +10,17 @@ import { MAX_REQUEST_BYTES, serveRequest } from "./hookd-protocol.ts";
 interface HookdOptions {
   path: string;
   version: string;
-  /** Milliseconds without a call after which it exits. */
+  /** Idle time after which the process exits. Milliseconds. */
   idle?: number;
 }
 
 const DEFAULT_IDLE_MS = 15 * 60_000;
 /** Interval of heartbeats. The launcher uses a worker if they stop. */
 const HEARTBEAT_MS = 1_000;
-/** A hookd that accepts connections but stays silent this long, for example because it is suspended, is replaced. */
+/**
+ * Timeout of the check whether a running hookd answers. If it does not, for example because it is suspended, it is
+ * replaced.
+ */
 const PROBE_TIMEOUT_MS = 2_000;
 
 /**
@@ -27,7 +30,8 @@ const PROBE_TIMEOUT_MS = 2_000;
  */
 export async function runHookd({ path, version, idle = DEFAULT_IDLE_MS }: HookdOptions): Promise<boolean> {
   if (await isServed(path)) return false;
-  // Bind a temporary name and rename it. If two processes start at once, the path leads to one complete socket.
+  // Bind a temporary name and rename it, so that the path always names one complete socket, even if two processes start
+  // at once.
   const temporaryPath = `${path}.${process.pid}`;
   rmSync(temporaryPath, { force: true });
   let openConnections = 0;
@@ -37,7 +41,7 @@ export async function runHookd({ path, version, idle = DEFAULT_IDLE_MS }: HookdO
     clearTimeout(timer);
     openConnections++;
     void handleConnection(socket, version).finally(() => {
-      // After the end, a timer would keep the process alive.
+      // After the server has closed, a timer would keep the process alive.
       if (--openConnections === 0 && server.listening) timer = setTimeout(end, idle);
     });
   });
@@ -63,7 +67,7 @@ export async function runHookd({ path, version, idle = DEFAULT_IDLE_MS }: HookdO
     throw error;
   }
   const isReplaced = (): boolean => lstatSync(path, { throwIfNoEntry: false })?.ino !== inode;
-  // Exit if the socket was replaced or deleted, because no launcher can connect any more.
+  // Exit if the socket was replaced or deleted, because launchers can no longer connect.
   const watchTimer = setInterval(() => {
     if (isReplaced()) end();
   }, HEARTBEAT_MS);

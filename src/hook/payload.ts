@@ -6,7 +6,7 @@ export type JsonObject = Record<string, unknown>;
 /** Limit of a payload. Bytes. */
 export const MAX_PAYLOAD_BYTES = 4 * 1024 * 1024;
 
-/** A payload that cannot be read. The agent reads the message, which contains nothing of the payload. */
+/** A payload that cannot be parsed. The agent reads the message, which contains no part of the payload. */
 export class PayloadError extends Error {}
 
 export function isObject(value: unknown): value is JsonObject {
@@ -15,7 +15,7 @@ export function isObject(value: unknown): value is JsonObject {
 
 interface Payload {
   text: string;
-  /** Result of JSON.parse. Use it only to choose the answer's format; decide on it only after `rejectAmbiguousJson`. */
+  /** Result of JSON.parse. Before `rejectAmbiguousJson`, use it only to choose the answer's format. */
   value: JsonObject;
 }
 
@@ -35,10 +35,10 @@ export function readPayload(bytes: Uint8Array): Payload {
   return { text, value };
 }
 
-/** Values longer than this do not identify the event. Bytes. */
+/** Size in bytes above which a value cannot identify the event. */
 const LARGE_VALUE_BYTES = 65_536;
 
-/** Replaces each large value at the top level by null. The event and host can still be recognized. */
+/** Replaces each large value at the top level by null. Event and host can still be recognized. */
 export function dropLargeValues(bytes: Uint8Array): Uint8Array {
   const parts: Uint8Array[] = [];
   let [depth, partStart, value, inString] = [0, 0, 0, false];
@@ -75,7 +75,7 @@ const AMBIGUITY_REASONS: Partial<Record<JsonFaultCode, string>> = {
 
 /**
  * Rejects JSON that the host may parse differently from JSON.parse: duplicate members, or inexact numbers. Members
- * that no decision depends on, such as a tool's output, may contain any number.
+ * without influence on the decision, such as a tool's output, may contain any number.
  * @param isAsked whether the event needs a decision; other events only need an unambiguous event name
  * @throws PayloadError
  */

@@ -1,4 +1,4 @@
-/** Sentences for the agent. Each outcome (refused, pending, undecided) asks the agent to do something else. */
+/** Messages for the agent. Each outcome (refused, pending, undecided) tells the agent what to do next. */
 import { AssentError, explainRefusal, questionText, Unauthorized, type ActionRecord } from "../client/index.ts";
 
 export function refusalText(action: ActionRecord): string {

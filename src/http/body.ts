@@ -11,8 +11,8 @@ import { BodyTooLarge, type RequestInfo } from "./request-info.ts";
 
 const MAX_ERRORS = 20;
 /**
- * Bytes of an oversized body that are read and discarded before the connection is closed. Otherwise a proxy that is still
- * sending would report a broken connection instead of the 413.
+ * Maximum bytes of an oversized body that are read and discarded before the connection is closed. Otherwise a proxy
+ * that is still sending would report a broken connection instead of the 413.
  */
 const DISCARD_BYTES = 4 * 1_048_576;
 /** Timeout between two chunks while an oversized body is discarded. */
@@ -62,7 +62,7 @@ export function createBodyReader(route: Route, limits: BodyLimits): BodyReader {
         );
       }
       const bytes = await readBytes(request, max, info, share);
-      // Many clients send a Content-Type without a body.
+      // Many clients send a Content-Type even without a body.
       if (bytes.length === 0 && optional && !asText) return { body: {}, contentType: type };
       if (type === null) throw unsupported(route, null);
       const text = decodeUtf8(bytes);
@@ -139,13 +139,18 @@ async function hasBody(request: Request, info: RequestInfo, share: RequestByteSh
   return (await readBytes(request, 1, info, share).catch(() => new Uint8Array(1))).length > 0;
 }
 
-/** Returns whether a request without Content-Length has no body. An HTTP/2 request can have a body without any length header. */
+/**
+ * Whether a request without Content-Length has no body. An HTTP/2 request can have a body without any length header.
+ */
 function isUnsent(request: Request, info: RequestInfo): boolean {
   if (request.headers.get("transfer-encoding") !== null) return false;
   return info.readBody !== undefined || request.body === null;
 }
 
-/** Reads the body and counts its bytes, so that a missing or false Content-Length costs at most `max` bytes. */
+/**
+ * Reads the body and counts its bytes, so that it uses at most `max` bytes of memory even with a missing or false
+ * Content-Length.
+ */
 export async function readBytes(
   request: Request,
   max: number,
@@ -190,7 +195,10 @@ async function readStream(request: Request, max: number, take: (bytes: number) =
   }
 }
 
-/** Reads and discards up to `maxBytes` of the body, because a client that is still sending would not see the response. */
+/**
+ * Reads and discards up to `maxBytes` of the body. A client that is still sending would otherwise not receive the
+ * response.
+ */
 async function discard(reader: ReadableStreamDefaultReader<Uint8Array>, maxBytes: number): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   for (let size = 0; size < maxBytes;) {

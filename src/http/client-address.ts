@@ -3,7 +3,7 @@ import type { RequestInfo } from "./request-info.ts";
 
 /**
  * Returns the address under which a client is counted: an IPv4 address, an IPv6 /64, or "unknown".
- * @param proxies number of trusted proxies that append to X-Forwarded-For; a client can forge earlier entries
+ * @param proxies number of trusted proxies that append to X-Forwarded-For. Entries before theirs can be forged
  */
 export function clientAddress(request: Request, info: RequestInfo, proxies: number): string {
   let address = info.ip?.() ?? "";

@@ -15,7 +15,7 @@ interface Collector {
  * @param take called with the number of bytes before they are stored
  */
 export function createCollector(max: number, take: (bytes: number) => void): Collector {
-  /** Initially the first chunk without a copy, which is usually the whole body. */
+  /** Initially the first chunk itself, which usually is the whole body and need not be copied. */
   let buffer: Uint8Array | null = null;
   let size = 0;
   return {

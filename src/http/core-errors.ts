@@ -21,13 +21,13 @@ const JSON_BODY: readonly ErrorCode[] = [
   "TOO_MANY_VALUES",
 ];
 
-/** Returns every error that this route can return, each once. */
+/** Returns all errors that the route can return, without duplicates. */
 export function listRouteErrors(route: Route): ErrorKind[] {
   const kinds = [...listCoreErrors(route), ...(route.errors ?? []), "INTERNAL" as const].map(resolveErrorKind);
   return [...new Map(kinds.map((kind) => [kind.code, kind])).values()];
 }
 
-/** Returns the errors of the core, which a route does not list itself. */
+/** Returns the errors of the core for a route. Routes do not list these themselves. */
 export function listCoreErrors(route: Route): ErrorCode[] {
   return [
     // The core refuses an unexpected body, and a path that is not percent-encoded.
@@ -36,7 +36,7 @@ export function listCoreErrors(route: Route): ErrorCode[] {
     ...(route.body === undefined && route.textBodies === undefined ? [] : BODY),
     ...(route.body === undefined ? [] : JSON_BODY),
     ...(route.scope === null ? [] : CREDENTIAL),
-    // Invalid keys are counted on every route that requires a key.
+    // Every route that requires a key counts invalid keys.
     ...(route.exemptFromRateLimit === true && route.scope === null ? [] : (["RATE_LIMITED"] as const)),
     ...(route.method === "GET" ? RESPONSE : []),
   ];

@@ -28,7 +28,7 @@ export function createCors(origins: readonly string[]): Cors | null {
   return {
     headers(request) {
       const origin = allowed(request);
-      // A cache must not return the response for one origin to another.
+      // Vary by origin, because a cache must not return the response for one origin to another.
       if (origin === null) return any ? null : { Vary: "Origin" };
       return any
         ? { "Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": EXPOSED_HEADERS }

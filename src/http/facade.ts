@@ -2,7 +2,10 @@
 import { Refusal } from "../contract/errors.ts";
 import type { ApiResponse, ApiCallOptions, Facade } from "../contract/facade.ts";
 
-/** Returns the API key as a value for `Authorization`, from whichever header the facade uses; null if there is none. */
+/**
+ * Returns the API key in the form of an `Authorization` header, from the header that the facade uses; null if there is
+ * none.
+ */
 export function readApiKey(
   { headers }: Request,
   { keyHeader = "authorization", acceptsBasicAuth: basicKey = false }: Facade,
@@ -55,8 +58,9 @@ export async function readApiResponse(response: Response): Promise<ApiResponse> 
 }
 
 /**
- * Refuses a gateway request that did not reach its facade. A gateway forwards the path of its client and treats 200 as an
- * allow. If a crafted path leaves the facade (`/../healthz`), the 200 of another route must not be taken for an allow.
+ * Refuses a gateway request that did not reach its facade. A gateway forwards the path of its client and treats 200 as
+ * an allow. If a crafted path leaves the facade (`/../healthz`), the gateway must not mistake the 200 of another route
+ * for an allow.
  */
 export function createGatewayCheck(
   facades: readonly Facade[],

@@ -1,4 +1,4 @@
-/** Headers that do not depend on a resource. */
+/** Headers that are independent of resources. */
 import type { Config } from "../config/index.ts";
 
 /** Returns the headers of every response. A page sets its own Content-Security-Policy. */

@@ -22,7 +22,7 @@ export interface RequestByteBudget {
   readonly bytes: number;
 }
 
-/** Larger bodies can use only half of the room, so that small requests still fit. */
+/** Size above which bodies can use only half of the room, so that small requests still fit. */
 const SMALL = 65_536;
 
 export function createRequestByteBudget(maxBytes: number): RequestByteBudget {
@@ -53,18 +53,21 @@ export function createRequestByteBudget(maxBytes: number): RequestByteBudget {
   };
 }
 
-/** @param why start of the message, without a full stop */
+/** @param why beginning of the message, without a full stop */
 export function overloadedRefusal(why: string, headers: Record<string, string> = { Connection: "close" }): Refusal {
   return new Refusal("OVERLOADED", `${why}; send the request again after a second, with the same Idempotency-Key`, {
     headers: { "Retry-After": "1", ...headers },
   });
 }
 
-/** Counts requests of agents that were read and wait for the ledger. */
+/** Counts requests of agents that are waiting for the ledger. */
 export interface Queue {
   /** Throws OVERLOADED if the queue is full. */
   assertRoom(): void;
-  /** Enters the queue, and returns a function that leaves it; calling that again does nothing. Throws OVERLOADED. */
+  /**
+   * Enters the queue, and returns a function that leaves it. Repeated calls of that function do nothing. Throws
+   * OVERLOADED.
+   */
   enter(): () => void;
   readonly length: number;
 }
@@ -72,7 +75,7 @@ export interface Queue {
 export function createQueue(maxLength: number): Queue {
   let length = 0;
   function assertRoom(): void {
-    // Keeps the connection open, because reconnecting is more expensive than reading the small body.
+    // Keep the connection open, because reconnecting takes longer than reading the small body.
     if (length >= maxLength) throw overloadedRefusal(`${length} decisions, starts and results are already queued`, {});
   }
   return {

@@ -17,7 +17,7 @@ interface OpenApiOptions extends ApiDescription {
   routes: readonly Route[];
   /** Errors of plugins. */
   errors: readonly ErrorKind[];
-  /** Number of scopes. A route that accepts all of them accepts any key. */
+  /** Number of all scopes. A route that accepts each of them accepts any key. */
   scopes: number;
   version: string;
   /** Base address for the operations. */
@@ -225,7 +225,10 @@ function contentOf(spec: ResponseSpec, components: Components): Json {
   return Object.keys(content).length === 0 ? {} : { content };
 }
 
-/** @param otherType media type of errors in the form of another protocol */
+/**
+ * Returns the responses for these errors, one for each status.
+ * @param otherType media type of errors in the form of another protocol
+ */
 function failures(kinds: readonly ErrorKind[], otherType?: string): Json {
   const byStatus = new Map<number, ErrorKind[]>();
   for (const kind of kinds) byStatus.set(kind.status, [...(byStatus.get(kind.status) ?? []), kind]);

@@ -7,13 +7,16 @@ import { suggest } from "../domain/suggest.ts";
 
 export type ParameterReader<T> = (given: Iterable<readonly [string, string]>) => T;
 
-/** Refuses unknown and repeated parameters, because a mistyped filter must not widen a list. */
+/**
+ * Returns a function that reads and validates the parameters. It refuses unknown and repeated ones, because a mistyped
+ * filter must not widen a list.
+ */
 export function createParameterReader(
   schema: TObject | undefined,
   kind: "query" | "path",
 ): ParameterReader<Record<string, unknown>> {
   const names = Object.keys(schema?.properties ?? {});
-  // Without a schema, the parameters of the path stay text. The router finds only parameters that the path names.
+  // Without a schema, path parameters remain text. The router only returns parameters that the path names.
   if (schema === undefined && kind === "path") return (given) => Object.fromEntries(given);
   const check = schema === undefined ? null : TypeCompiler.Compile(schema);
   return (given) => {

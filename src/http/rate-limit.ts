@@ -30,7 +30,7 @@ export function createRateLimits(limits: Config["rate_limits"]): RateLimits {
     badKey(address) {
       const uses = badKeys?.(address).uses ?? 0;
       if (uses <= maxBadKeys) return;
-      // The delay doubles with each attempt, so that a client in a loop soon has to wait for a minute.
+      // The delay doubles with each attempt, so that a client in a loop soon has to wait a minute.
       const wait = Math.min(MAX_PENALTY, 2 ** Math.min(6, uses - maxBadKeys - 1));
       throw limited(
         `this address sent ${maxBadKeys} invalid API keys within a minute; check the key, and wait ${wait} s`,

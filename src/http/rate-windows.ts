@@ -11,7 +11,7 @@ export function createRateWindows(
   ms: number,
   clock: () => number = () => performance.now(),
 ): (name: string) => RateWindow {
-  /** Sorted by their end, because all windows have the same length. */
+  /** Sorted by end time, because all windows have the same length. */
   const windows = new Map<string, { uses: number; end: number }>();
   return (name) => {
     const now = clock();

@@ -4,10 +4,10 @@
  */
 import { setImmediate, setTimeout } from "node:timers";
 
-/** Resolves in a later turn of the event loop. Each turn resolves one caller, the one that has waited longest. */
+/** Resolves in a later turn of the event loop. Each turn resolves the caller that has waited longest. */
 type ReadSlot = () => Promise<void>;
 
-/** Longest pause after a slice. Milliseconds. */
+/** Maximum pause after a slice. Milliseconds. */
 const MAX_PAUSE_MS = 50;
 
 /**

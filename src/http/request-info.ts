@@ -1,6 +1,6 @@
 /** Information of the server about a request that the web standard's Request does not have. */
 export interface RequestInfo {
-  /** Set for a request that a facade makes for an outer request, which was already counted. Never set by a server. */
+  /** Set for the inner request that a facade makes. The outer request was already counted. Never set by a server. */
   inner?: true;
   /** Address of the client. */
   ip?(): string | undefined;

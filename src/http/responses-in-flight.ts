@@ -35,7 +35,7 @@ export function createResponsesInFlight(limits: { total: number; perKey: number 
         hold(more) {
           const ofKey = byKey.get(key) ?? 0;
           if (held + more > SMALL_RESPONSE) {
-            // The only response of a key always fits: otherwise a page larger than the limit could never be read.
+            // A key's only response always fits, because a page above the limit could otherwise never be read.
             if (ofKey > held && ofKey + more > limits.perKey)
               throw new Refusal(
                 "TOO_MANY_BYTES",
@@ -65,7 +65,7 @@ export function createResponsesInFlight(limits: { total: number; perKey: number 
   };
 }
 
-/** Bytes passed to the connection in one step. */
+/** Size of the chunks that are passed to the connection. Bytes. */
 const PIECE = 65_536;
 
 /**

@@ -26,7 +26,7 @@ export function createRouter<T>(
   const prefixes = targets
     .filter(({ includesSubpaths }) => includesSubpaths === true)
     .map(({ path, target }) => ({ prefix: `${path}/`, target }));
-  // Paths without parameters, which most requests use, need no pattern.
+  // Most requests use paths without parameters, which need no pattern.
   const literal = new Map(
     targets.filter(({ path }) => !path.includes(":")).map(({ path, target }) => [path, { target, params: {} }]),
   );
@@ -41,7 +41,8 @@ export function createRouter<T>(
     const parent = prefixes.find(({ prefix }) => path.startsWith(prefix));
     if (parent !== undefined) return { target: parent.target, params: {} };
     if (path.length > 1 && path.endsWith("/")) return null;
-    // itty-router writes its results onto the request, so pass a temporary one, without the query that it would parse.
+    // Pass a temporary request without the query, because itty-router parses the query and writes its results onto the
+    // request.
     const match = (await router.fetch({ method: "GET", url: `http://router${path}` })) as RouteMatch<T> | undefined;
     return match ?? null;
   };

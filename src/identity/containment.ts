@@ -25,7 +25,7 @@ export const containment: Containment = {
   },
 };
 
-/** Returns true if the action may have run before it became pending again. Its limit uses then still count. */
+/** Returns true if the action may have run before it became pending again. In that case its limit uses still count. */
 async function ranBefore(tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
   if (row.status !== "pending_approval" || row.reason_code !== "MORE_APPROVALS_NEEDED") return false;
   return mayHaveRun(row, await nullIfCorrupt(tx.entriesOfAction(row.id)));

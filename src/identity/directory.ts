@@ -1,6 +1,6 @@
 /**
- * Keys, users, agents, stops and legal holds as the ledger records them. The tables are only a cache, which anyone with write access to
- * the database can change. So the owner and the rights of a key are verified against this directory ahead of each write.
+ * Keys, users, agents, stops and legal holds as the ledger records them. The tables are only a cache, which anyone with
+ * write access to the database can change. So each write first compares the key's owner and rights with this directory.
  */
 import { StorageError, type EntryRow, type KeyRow, type StorageReader } from "../contract/storage.ts";
 import {
@@ -34,7 +34,7 @@ import { applyUserEntry, hasEnrolled, userAsKey, type User, type Users } from ".
 
 const PAGE = 500;
 
-/** The ledger itself follows the log's keys: src/ledger/sign/log-key-book.ts. */
+/** The ledger itself follows the log's keys, in src/ledger/sign/log-key-book.ts. */
 type DirectoryType = Exclude<FollowedType, "log_key">;
 const TYPES = FOLLOWED_TYPES.filter((type): type is DirectoryType => type !== "log_key");
 
@@ -48,7 +48,7 @@ interface RecordedPermitKey {
 
 export class Directory {
   private readonly keys = new Map<string, RecordedKey>();
-  /** Registered ids that differ from their folded name. */
+  /** Registered ids that differ from their case-folded name. */
   private readonly spelt = new Map<string, string[]>();
   private readonly permitKeyEntries: RecordedPermitKey[] = [];
   private readonly next: Record<DirectoryType, number> = {
@@ -63,7 +63,7 @@ export class Directory {
     suggested_rule: 0,
     permit_key: 0,
   };
-  // Replaced instead of changed when entries arrive, so that a batch or request keeps the users that it started with.
+  // Replace the map instead of changing it, so that a batch or request continues with the users that it started with.
   private userMap = new Map<string, User>();
   private readonly userNames = new UserNames();
   /** Whether a user has ever enrolled. */
@@ -75,7 +75,7 @@ export class Directory {
   private suggestedRuleMap: SuggestedRules = NO_SUGGESTED_RULES;
   private readonly grantMap = createGrantFollower();
   private followed = -1;
-  /** The recorded key that each row was found to match. */
+  /** The recorded key that each row equals. */
   private readonly unaltered = new WeakMap<KeyRow, RecordedKey>();
   /** Returns the grants as of the last commit that was followed. */
   readonly grants: () => Grants;
@@ -85,8 +85,8 @@ export class Directory {
   }
 
   /**
-   * Reads the entries that were recorded since the last call. `epoch` is that of a committed head; under the same epoch
-   * nothing has changed.
+   * Reads the entries that were recorded since the last call. `epoch` is that of a committed head; nothing changes
+   * within an epoch.
    */
   async follow(reader: Pick<StorageReader, "entriesOfType">, epoch: number): Promise<void> {
     if (epoch <= this.followed) return;
@@ -133,7 +133,7 @@ export class Directory {
     return this.keys.get(id) ?? (user === undefined ? null : userAsKey(user));
   }
 
-  /** Returns the keys with this name, revoked ones included. */
+  /** Returns the keys with this name, including revoked ones. */
   keysNamed(name: string): RecordedKey[] {
     return [...this.keys.values()].filter((key) => key.name === name);
   }
@@ -148,7 +148,7 @@ export class Directory {
     return this.hasPeople && (owner === null || this.userNames.idsNamed(owner).length === 0);
   }
 
-  /** Returns the users whom an owner names, now or before. */
+  /** Returns the users to whom an owner's name refers or referred. */
   usersNamed(owner: string): User[] {
     return this.userNames.idsNamed(owner).flatMap((id) => this.userMap.get(id) ?? []);
   }
@@ -163,7 +163,7 @@ export class Directory {
     return this.permitKeyEntries;
   }
 
-  /** Returns the registered ids that equal the folded name except for their spelling. */
+  /** Returns the registered ids with this case-folded name. */
   spellings(folded: string): readonly string[] {
     return this.spelt.get(folded) ?? [];
   }
@@ -172,7 +172,7 @@ export class Directory {
   altered(row: KeyRow): string[] {
     const recorded = this.keys.get(row.id);
     if (recorded === undefined) return ["id"];
-    // A credential keeps its row, and each of its requests checks that row again.
+    // Cache the result, because each request of a credential checks the same row again.
     if (this.unaltered.get(row) === recorded) return [];
     const { scopes, revoked, ...columns } = recorded;
     const altered = Object.entries(columns)

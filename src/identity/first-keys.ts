@@ -52,16 +52,16 @@ export async function ensureAdminKey(
 }
 
 /**
- * Creates an admin and an agent key if the store has no keys. The keys are displayed before they are stored: if the process
- * ends in between, the store still has none, and the next start displays new ones. In the opposite order they could be lost.
- * Rejects if the keys could not be displayed or stored; displayed keys are then invalid.
+ * Creates an admin and an agent key if the store has no keys. The keys are displayed before they are stored: if the
+ * process ends in between, the store still has none, and the next start displays new ones. In the opposite order they
+ * could be lost. Rejects if the keys could not be displayed or stored. In that case displayed keys are invalid.
  */
 export async function createFirstKeys(
   storage: StorageReader,
   ledger: Ledger,
   keys: KeyService,
   clock: () => number,
-  /** The agent that the agent key is bound to; null for none. */
+  /** The agent to which the agent key is bound; null for none. */
   agent_id: string | null,
   /** The first user, who gets an enrolment link. Null if people cannot sign in. */
   firstUser: { id: string } | null,
@@ -75,7 +75,7 @@ export async function createFirstKeys(
   await ledger.transact(async (tx) => {
     // Under the ledger's lock, so that only one of several processes on an empty store displays keys.
     if ((await tx.keys()).length > 0) {
-      // An earlier run of this batch was rolled back, and another process stored its keys meanwhile.
+      // An earlier run of this batch displayed keys and was rolled back, and another process stored its keys meanwhile.
       if (shown) throw new Error("another process has stored the first keys: those shown here are of no use");
       return;
     }
@@ -91,7 +91,7 @@ export async function createFirstKeys(
   });
 }
 
-/** A store that an earlier version made can have keys that submitted as any agent. */
+/** A store of an earlier version can contain keys that submit for any agent. */
 export async function warnAboutUnboundKeys(
   storage: Pick<StorageReader, "keys">,
   log: Logger,

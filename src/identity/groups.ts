@@ -1,4 +1,4 @@
-/** The groups and rotas of the configuration: their members, and what members can see and approve. */
+/** The configured groups and rotas: their members, and the actions that members can see and approve. */
 import type { Groups } from "../contract/core-host.ts";
 import {
   type GroupDefinition,

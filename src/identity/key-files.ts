@@ -1,4 +1,4 @@
-/** Secrets and Ed25519 keys in files: given by configuration, or made on first start with mode 0600. */
+/** Secrets and Ed25519 keys in files: given by the configuration, or created at the first start with mode 0600. */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
@@ -15,7 +15,7 @@ export class VaultError extends Error {
   }
 }
 
-/** RFC 8410: an Ed25519 SubjectPublicKeyInfo is 12 fixed bytes and the key. */
+/** Prefix of an Ed25519 SubjectPublicKeyInfo (RFC 8410): 12 fixed bytes, followed by the key. */
 export function importPublicKey(raw: Uint8Array): KeyObject {
   const prefix = Buffer.from("302a300506032b6570032100", "hex");
   return createPublicKey({ key: Buffer.concat([prefix, raw]), format: "der", type: "spki" });
@@ -101,7 +101,7 @@ function writeSecret(path: string, value: string, flag: "w" | "wx"): void {
   const file = openSync(path, flag, 0o600);
   try {
     writeSync(file, value.endsWith("\n") ? value : `${value}\n`);
-    // Sync, because a key that has signed something must survive a power loss.
+    // Sync the file, because a key that has signed something must survive a power failure.
     fsyncSync(file);
   } finally {
     closeSync(file);

@@ -5,13 +5,13 @@
 import type { Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 
-/** A later use is recorded only if it is this much newer. Milliseconds. */
+/** Minimum difference to the recorded time for which a later use is recorded. Milliseconds. */
 const COARSE = 60_000;
 const WRITE_AFTER = 30_000;
 
 interface KeyUse {
   note(keyId: string, now: number): void;
-  /** Writes the collected times. Never rejects: times that could not be written are written with the next ones. */
+  /** Writes the collected times. Never rejects: a failed write is repeated with the next one. */
   flush(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -38,7 +38,7 @@ export function createKeyUse(storage: Pick<Storage, "write">, log: Logger): KeyU
 
   return {
     note(keyId, now) {
-      // The absolute difference, because the recorded time is in the future after the clock was set back.
+      // Use the absolute difference, because after the clock was set back the recorded time is in the future.
       if (Math.abs(now - (noted.get(keyId) ?? -Infinity)) < COARSE) return;
       noted.set(keyId, now);
       unwritten.set(keyId, now);

@@ -40,9 +40,9 @@ export class KeyService implements Keys {
   private readonly options: KeysOptions;
   private cache = new Map<string, Credential>();
   private cachedEpoch = -1;
-  /** The newest epoch of any batch or head. It may belong to a batch that was rolled back. */
+  /** The highest epoch of any batch or head, including batches that were rolled back. */
   private newestEpoch = -1;
-  /** Ids of keys that were rejected as expired. They stay expired if the clock is set back. */
+  /** Ids of keys that were rejected as expired. They remain expired even if the clock is set back. */
   private readonly expired = new Set<string>();
 
   constructor(options: KeysOptions) {
@@ -50,9 +50,9 @@ export class KeyService implements Keys {
   }
 
   /**
-   * Returns the credential for a key's value; null if the key is not valid.
-   * `confirmed`: the caller confirms the credential under the ledger's lock before it does or returns anything. A cached key
-   * is then accepted without reading the store.
+   * Returns the credential for a key's value; null if the key is not valid. `confirmed`: the caller confirms the
+   * credential under the ledger's lock before it does or returns anything. In that case a cached key is accepted
+   * without reading the store.
    */
   async authenticate(value: string, { confirmed = false }: { confirmed?: boolean } = {}): Promise<Credential | null> {
     if (value.length > 512) return null;
@@ -106,7 +106,7 @@ export class KeyService implements Keys {
     }
     if (!this.isLive(current.key, now)) throw gone(current.key);
     let altered = this.options.directory.altered(current.key);
-    // If the store has another row by now, also verify the row that authenticated the request.
+    // The store may have another row by now, so also verify the row that authenticated the request.
     if (altered.length === 0 && current !== credential) altered = this.options.directory.altered(credential.key);
     if (altered.length > 0) {
       this.options.log.error("a key in the store is not the one in the ledger; run assent audit", {
@@ -232,7 +232,10 @@ interface MakerRights {
   visibility: GroupVisibility;
 }
 
-/** Limits on a key's rights: it has only those that all of its makers have, and sees only what its owner sees. */
+/**
+ * Limits on a key's rights: the key has only rights that all of its creators have, and sees only actions that its owner
+ * sees.
+ */
 interface InheritedRights {
   makers: readonly MakerRights[];
   owner: GroupVisibility;
@@ -245,7 +248,7 @@ function readInheritedRights(row: KeyRow, directory: Directory, groups: Groups, 
   };
 }
 
-/** Returns what all active users see whom the key's owner names, now or before. */
+/** Returns the union of what all active users see to whom the key's owner refers or referred. */
 function ownerVisibility(
   { owner }: Pick<KeyRow, "owner">,
   directory: Directory,
@@ -260,8 +263,8 @@ function ownerVisibility(
 }
 
 /**
- * Returns the rights of those who made the key, directly or through other keys. Admin keys are left out, because they can
- * give any rights. The scopes of a key were compared with its maker's when it was created, and those of a user can change.
+ * Returns the rights of those who made the key, directly or through other keys. Leaves out admin keys, because they can
+ * give any rights. Scopes of a creating key are not compared again, because they cannot change, unlike those of a user.
  */
 function listMakerRights({ created_by }: KeyRow, directory: Directory, groups: Groups, users: Users): MakerRights[] {
   if (created_by === null) return [];
@@ -317,9 +320,10 @@ export function toCredential(
 }
 
 /**
- * Returns which actions a key can see. A key that is bound to an agent sees only that agent, whatever its scopes. If it can
- * approve or read the actions of others, the limits of its groups, its makers and its owner apply, too. If there are such
- * limits and it can do neither, it sees only what it submitted. Without `actions:read` an unbound key sees only that, too.
+ * Returns which actions a key can see. A key that is bound to an agent sees only that agent, whatever its scopes. If it
+ * can approve or read the actions of others, the limits of its groups, its makers and its owner apply, too. If there
+ * are such limits and it can do neither, it sees only its own submissions. The same is true for an unbound key without
+ * `actions:read`.
  */
 function visibilityOf({ id, agent_id }: KeyRow, may: (scope: Scope) => boolean, ofGroups: GroupVisibility): Visibility {
   if (agent_id === null) return may("actions:read") ? ofGroups : { key_id: id };

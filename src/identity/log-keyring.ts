@@ -24,23 +24,26 @@ const FILE = "log-key.pem";
 /** File of a new key until the ledger has recorded it. */
 const NEXT_FILE = "log-key.next.pem";
 /**
- * Returns true for the name of a log key's file in the data folder. A predecessor is stored under its id, because it cosigns
- * for a while.
+ * Returns true for the name of a log key's file in the data folder. A predecessor, which cosigns for a while, is stored
+ * under its id.
  */
 export const isLogKeyFile = (name: string): boolean => /^log-key(?:\.next|\.[0-9a-f]{8})?\.pem$/.test(name);
 
 const NAME = "ledger key";
-/** Time for which a missing key is not searched for again. Milliseconds. */
+/** Time for which a missing key is not searched again. Milliseconds. */
 const MISSED_FOR = 1000;
 
 export interface LogKeyring {
-  /** Public key with which an empty store starts. 32 raw bytes. */
+  /** First public key of an empty store's log. 32 raw bytes. */
   readonly publicKey: Uint8Array;
   /** Returns the signer of a key; null if this process does not have it. Reads the files again before it returns null. */
   signer(name: string, publicKey: Uint8Array): NoteSigner | null;
-  /** Returns the public key of the successor, and creates it if the data folder stores the keys. Throws VaultError. */
+  /**
+   * Returns the public key of the successor, and creates the key if keys are stored in the data folder. Throws
+   * VaultError.
+   */
   next(): Uint8Array;
-  /** Moves the successor's file to the place of the log's key, if the data folder contains it. Throws VaultError. */
+  /** Renames the successor's file to that of the log's key, if it is in the data folder. Throws VaultError. */
   settle(name: string, current: Uint8Array): void;
 }
 
@@ -62,7 +65,7 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
     return publicKey;
   }
 
-  /** A file that cannot be read counts as missing, because the key may be in another file. */
+  /** Ignore a file that cannot be read, because the key may be in another file. */
   function look(id: Uint8Array): void {
     const own = ledger.key === null;
     const places = ledger.key === null ? [files.now, files.next, keptFile(id)] : [ledger.key, ledger.next_key];

@@ -36,7 +36,7 @@ import { createSigner } from "./signer.ts";
 
 const PIN = "permit_key";
 const FILE = "permit-key.pem";
-/** File of a new key until the ledger has recorded it. */
+/** File of a new key until the ledger has recorded the key. */
 const NEXT_FILE = "permit-key.next.pem";
 /** Names of these files in the data folder. */
 export const PERMIT_KEY_FILES = [FILE, NEXT_FILE] as const;
@@ -54,7 +54,7 @@ export interface PermitRotation {
 }
 
 export interface PermitKeyService extends Permits {
-  /** Records the next key. Rejects with VaultError for an unsuitable key; nothing was recorded then. */
+  /** Records the next key. Rejects with VaultError for an unsuitable key, and records nothing. */
   rotate(ledger: Ledger, rotation: PermitRotation): Promise<{ kid: string; previous: string; until: number }>;
   /** Returns true if this public key, in hex, is this process's permit key or any present or former one of the store. */
   signs(publicKey: string): boolean;
@@ -71,7 +71,7 @@ interface PermitKeyOptions {
   head(): Promise<LedgerHead>;
   clock(): number;
   log: Logger;
-  /** Accepts a key that is not the store's, so that a lost key can be rotated. */
+  /** Accepts a key that does not belong to the store, so that a lost key can be replaced. */
   anyKey: boolean;
 }
 
@@ -85,7 +85,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
   await directory.follow(storage, (await options.head()).epoch);
   const fault = storage.exclusive ? null : sharedFault(config);
   if (fault !== null) throw new VaultError(fault);
-  // A key whose rotation was interrupted before its file replaced the old one.
+  // New key of an interrupted rotation, whose file has not replaced the old one yet.
   const waiting = config.permits.key === null ? readSecret(files.next, log) : null;
   if (waiting !== null && publicHex(waiting) === directory.permitKeys().at(-1)?.public_key)
     moveIntoPlace(files.next, files.now);
@@ -188,11 +188,11 @@ class PermitKeys implements PermitKeyService {
       throw new VaultError(
         `permits.key names the key that signs permits: name the file of the new one, ${CREATE_KEY_HINT}`,
       );
-    // If the key in the data folder was lost, this start has just created the next one.
+    // If the key of the data folder was lost, this start has just created the next one.
     const given = key ?? readOrCreate(isLost ? files.now : files.next, log, generatePrivateKey);
     const next = publicHex(given);
-    // If this process never had the old key, only the store says that it was ours, and anyone with write access could have
-    // put it there. So its permits end at once.
+    // End the acceptance of the old key's permits immediately if this process never had that key. In that case only the
+    // store says that it was the permit key, and anyone with write access could have written that.
     const until = await this.record(ledger, next, isLost ? 0 : overlap);
     if (key === null && !isLost) moveIntoPlace(files.next, files.now);
     return { kid: permitKeyId(fromHex(next)), previous: present.kid, until };
@@ -246,7 +246,7 @@ class PermitKeys implements PermitKeyService {
     return this.all().find((key) => key.kid === this.kid);
   }
 
-  /** Returns the same object each time, because the vault caches imported keys by object. */
+  /** Returns the same object for each key, because the vault caches imported keys by object. */
   private importKey(hex: string, until: number | null): PublishedPermitKey {
     const name = `${hex} ${until}`;
     const kept = this.imported.get(name);
@@ -258,7 +258,7 @@ class PermitKeys implements PermitKeyService {
   }
 }
 
-/** Processes on several machines each have a data folder, so a shared store needs a configured key, as the log does. */
+/** Returns why a shared store needs a configured key: processes on several machines have separate data folders. */
 function sharedFault({ ledger, permits }: PermitKeyOptions["config"]): string | null {
   if (ledger.key === null || permits.key !== null) return null;
   return `the key of the log is configured, and the one that signs permits is not, but processes that share a database also need that key: ${CREATE_KEY_HINT}, and give it to each of them with permits.key or ASSENT_PERMIT_KEY`;

@@ -11,7 +11,7 @@ interface LogPin {
   first: string;
 }
 
-/** Stores the log's name and first key, because another key would start a second history with the same entries. */
+/** Stores the log's name and first key, because another key could sign a second history with the same entries. */
 export async function pinLog(storage: Storage, configured: string | null, publicKey: Uint8Array): Promise<LogPin> {
   const first = async (): Promise<void> => {
     const name = configured ?? `assent.local/${uuidv7().slice(-12)}`;

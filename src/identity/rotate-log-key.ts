@@ -9,14 +9,14 @@ import { VaultError } from "./key-files.ts";
 import type { LogKeyring } from "./log-keyring.ts";
 
 export interface LogKeyRotation {
-  /** How long the present key cosigns. Milliseconds from now. */
+  /** How long the current key cosigns. Milliseconds from now. */
   overlap: number;
-  /** Allows a change while the predecessor of the present key still cosigns. */
+  /** Allows a change while the predecessor of the current key still cosigns. */
   again: boolean;
 }
 
 export interface RotatedLogKey extends LogKeyChange {
-  /** False if the log already has that key; nothing was recorded then. */
+  /** False if the log already has this key, in which case nothing is recorded. */
   recorded: boolean;
 }
 
@@ -31,14 +31,14 @@ interface RotatedLog {
 
 /**
  * Resolves to the latest change of key. Safe to repeat after an interruption: a recorded change is not recorded twice.
- * Rejects with VaultError for an unsuitable key; nothing was recorded then.
+ * Rejects with VaultError for an unsuitable key, and records nothing.
  */
 export async function rotateLogKey(
   { ledger, book, ring, signsPermits, clock }: RotatedLog,
   { overlap, again }: LogKeyRotation,
 ): Promise<RotatedLogKey> {
   const { origin } = ledger;
-  // Sign a committed head, which no later entry can undo. The present key would sign it anyway.
+  // Sign a committed head, which no later entry can undo. The current key would sign it anyway.
   const signed = await ledger.checkpoint();
   const previous = currentVkey(book.keys());
   const last = book.keys().changes.at(-1);

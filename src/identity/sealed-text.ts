@@ -1,4 +1,4 @@
-/** Encrypts texts in the store, so that a copy of the database does not give them away. AES-256-GCM. */
+/** Encrypts texts in the store with AES-256-GCM, so that a copy of the database does not reveal them. */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import type { Vault } from "../contract/core-host.ts";
 import { utf8 } from "../domain/hash.ts";
@@ -10,7 +10,7 @@ const TAG_BYTES = 16;
 interface TextOwner {
   /** Kind of the text, `<plugin>/<kind>`. */
   purpose: string;
-  /** Id of the object that the text belongs to. */
+  /** Id of the object to which the text belongs. */
   subject: string;
 }
 

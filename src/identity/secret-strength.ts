@@ -1,9 +1,9 @@
 /**
- * Estimates from its text whether a secret can be guessed. Length is not enough: a sentence from a manual is long, but
- * public.
+ * Estimates from its text whether a secret can be guessed. Length is not sufficient: a sentence from a manual is long,
+ * but public.
  */
 
-/** Pairs of letters that make up half of English text, and a tenth of random letters. */
+/** Pairs of letters that are half of all pairs in English text, but only a tenth in random letters. */
 const COMMON_PAIRS = new Set(
   "th he in er an re on at en nd ti es or te of ed is it al ar st to nt ng se ha as ou io le ve co me de hi ri ro ic ne ea ra ce li ch ll be ma si om ur ge wo pa ss sw rd ke ey pl am xa mp lo wi il mb em".split(
     " ",
@@ -39,6 +39,6 @@ function inWords(text: string): number {
 function readsLikeEnglish(word: string): boolean {
   let common = 0;
   for (let i = 1; i < word.length; i++) if (COMMON_PAIRS.has(word.slice(i - 1, i + 1))) common++;
-  // The longer a random text, the closer its share of common pairs is to the average of random letters.
+  // In a longer random text, the share of common pairs is closer to the average of random letters.
   return common / (word.length - 1) >= (word.length > 12 ? 0.5 : 0.33);
 }

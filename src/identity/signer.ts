@@ -1,6 +1,6 @@
 /**
- * Signs off the main thread. All messages of one turn of the event loop are sent together, because sending one message costs
- * nearly as much as signing it, and sending thirty costs the same.
+ * Signs off the main thread. All messages of one turn of the event loop are sent together, because sending one message
+ * takes nearly as long as signing it, and sending thirty takes no longer.
  */
 import { sign, type KeyObject } from "node:crypto";
 import { setImmediate } from "node:timers";
@@ -17,7 +17,7 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** With fewer messages, sending them to the other thread takes longer than signing them. */
+/** Minimum number of messages for the other thread. Signing fewer is faster than sending them. */
 const WORTH_SENDING = 4;
 
 export function createSigner(key: KeyObject): Signer {
@@ -36,7 +36,7 @@ export function createSigner(key: KeyObject): Signer {
     }
   }
 
-  /** Signs the unanswered messages on this thread, because the other thread has ended. */
+  /** Signs the unanswered messages on this thread, after the other thread has ended. */
   function lose(gone: Worker): void {
     if (worker === gone) worker = null;
     const groups = [...sent.values()];
@@ -52,7 +52,7 @@ export function createSigner(key: KeyObject): Signer {
     thread.on("message", ({ id, signatures }: { id: number; signatures: Uint8Array }) => {
       const group = sent.get(id) ?? [];
       sent.delete(id);
-      // The thread keeps the process alive only while a signature or its end is awaited.
+      // Let the thread keep the process alive only while a signature or its end is awaited.
       if (sent.size === 0 && worker === thread) thread.unref();
       group.forEach(({ resolve }, i) => resolve(signatures.subarray(i * 64, i * 64 + 64)));
     });

@@ -1,6 +1,6 @@
 /**
- * Holds the secret that approval tokens are derived from: configured, or created in the data folder at the first start.
- * Signing keys are separate: log-keyring.ts, permit-keys.ts.
+ * Holds the secret from which approval tokens are derived. It is configured, or created in the data folder at the first
+ * start. Signing keys are separate: log-keyring.ts, permit-keys.ts.
  */
 import * as crypto from "node:crypto";
 import { createHash, createHmac, randomBytes, verify, type KeyObject } from "node:crypto";
@@ -12,7 +12,7 @@ import { setSha256 } from "../domain/hash.ts";
 import { importPublicKey, readOrCreate, VaultError } from "./key-files.ts";
 import { describeWeakness } from "./secret-strength.ts";
 
-// All three runtimes have node:crypto. The one-shot `hash` exists since Node 20.12 and is twice as fast.
+// All three runtimes have node:crypto. Its one-shot `hash` exists since Node 20.12 and is twice as fast.
 const oneShot = (crypto as { hash?: (algorithm: "sha256", bytes: Uint8Array, encoding: "hex") => string }).hash;
 setSha256(
   oneShot === undefined
@@ -39,7 +39,7 @@ export function openVault(config: Config, log: Logger): Vault {
     mac(purpose, message) {
       let key = derived.get(purpose);
       if (key === undefined) {
-        // A separate key for each purpose, so that a MAC is never valid for another purpose.
+        // Derive a separate key for each purpose, so that a MAC is never valid for another purpose.
         key = createHmac("sha256", secret).update(`assent/${purpose}`).digest();
         derived.set(purpose, key);
       }

@@ -1,9 +1,9 @@
-/** Credentials of agents that presented a verified token instead of an API key. */
+/** Credentials of agents that authenticate with a verified token instead of an API key. */
 import { Refusal } from "../contract/errors.ts";
 import type { Credential, Workload } from "../contract/host.ts";
 import { hasScope, PRESETS } from "../domain/scopes.ts";
 
-/** Returns the credential of a workload from the credential of its key: never with more than the scopes of an agent. */
+/** Returns a workload's credential from the credential of its key. It never has more than the scopes of an agent. */
 export function workloadOfKey(credential: Credential, workload: Workload): Credential {
   const { hasScope: keyHasScope } = credential;
   return {

@@ -10,7 +10,7 @@ import type { Tail } from "./tail.ts";
 
 /** Interval at which the head is read, because an announcement of a commit can be lost. Milliseconds. */
 const CATCH_UP_INTERVAL_MS = 500;
-/** The same interval for stores that do not announce commits. */
+/** As CATCH_UP_INTERVAL_MS, for stores that do not announce commits. */
 const POLL_INTERVAL_MS = 250;
 
 interface CommitFollowerOptions {
@@ -64,7 +64,7 @@ export class CommitFollower {
     await this.keeping;
   }
 
-  /** Reads the head and reports it to the tail. Reads it again if it is called meanwhile. */
+  /** Reads the head and reports it to the tail. If it is called during the read, reads again. */
   catchUp(): void {
     this.mustReadAgain = true;
     this.reading ??= this.readHeads();
@@ -85,7 +85,7 @@ export class CommitFollower {
 
   private announced(size?: number): void {
     const { tail } = this.options;
-    // Usually the head of this process's own commit, which subscribers have already received.
+    // This is usually the head of this process's own commit, which subscribers have already received.
     if (size !== undefined && size <= tail.announced()) return;
     if (size === undefined || tail.listening()) this.catchUp();
     else tail.moved(size);
@@ -99,7 +99,8 @@ export class CommitFollower {
       .poll()
       .then(({ size }) => {
         if (size > tail.announced()) this.catchUp();
-        // Not awaited, because these reads hang if the server does. The next poll finds out which server replaced it.
+        // Do not await these reads, because they hang if the server does. The next poll finds the server that replaced
+        // it.
         this.keeping ??= this.keepSeen().finally(() => (this.keeping = null));
       })
       .catch((error: unknown) => log.debug("the database could not be looked at", { error: String(error) }))

@@ -7,8 +7,8 @@ export class HeadReader {
   /** Verifies that each head that is read extends the earlier ones. */
   readonly continuity: Continuity;
   /**
-   * Initially the head at the start, then the head that this process committed last; null if the content of the store
-   * is uncertain.
+   * Initially the head at startup, then the last head that this process committed; null if the content of the store is
+   * uncertain.
    */
   lastCommitted: LedgerHead | null = null;
   private readonly isExclusive: boolean;

@@ -1,4 +1,4 @@
-/** Computes proofs and roots from stored hashes. Holds at most one tile in memory, whatever the size of the ledger. */
+/** Computes proofs and roots from stored hashes. Keeps at most one tile in memory, whatever the size of the ledger. */
 import { StorageError, type StorageReader } from "../contract/storage.ts";
 import { consistencyProof, hashNode, inclusionProof, computeRoot } from "../domain/merkle.ts";
 import { TILE_WIDTH } from "../domain/tiles.ts";

@@ -1,7 +1,7 @@
 /**
- * Delivers committed entries to subscribers, in order and without gaps. Entries of other processes, and own entries whose
- * commit is uncertain, are read from the store by sequence number, but only while there are subscribers, so that processes do
- * not read each other's entries for nothing.
+ * Delivers committed entries to subscribers, in order and without gaps. Entries of other processes, and own entries
+ * whose commit is uncertain, are read from the store by sequence number. They are read only while there are
+ * subscribers, to avoid useless reads.
  */
 import type { Logger } from "../contract/host.ts";
 import { assertContiguous, type EntryRow, type StorageReader } from "../contract/storage.ts";
@@ -21,7 +21,7 @@ export class Tail {
   private gap: Promise<void> | null = null;
   private announcedSize: number;
 
-  /** @param newest called with the last committed entry, even without subscribers */
+  /** @param newest called with the newest committed entry, even without subscribers */
   constructor(
     reader: Pick<StorageReader, "entries">,
     size: number,
@@ -50,7 +50,7 @@ export class Tail {
     return this.add(this.recorders, listener);
   }
 
-  /** Calls the listener with the possible size of the ledger whenever any process commits. */
+  /** Calls the listener with the possible size of the ledger when any process commits. */
   onGrowth(listener: (size: number) => void): () => void {
     return this.add(this.growth, listener);
   }
@@ -68,8 +68,8 @@ export class Tail {
   }
 
   /**
-   * Reports that the ledger has this size because another process committed. With subscribers, starts to read the new entries
-   * and resolves at once. Without subscribers, reads only the newest entry and then resolves.
+   * Reports that the ledger has this size because another process committed. With subscribers, starts to read the new
+   * entries and resolves immediately. Without subscribers, reads only the newest entry, and then resolves.
    */
   async reached(size: number): Promise<void> {
     const grown = size > this.announcedSize;
@@ -124,12 +124,12 @@ export class Tail {
     this.notify(this.listeners, entries);
   }
 
-  /** Reads the missing entries. One read runs at a time, and includes what is announced meanwhile. */
+  /** Reads the missing entries. One read runs at a time, and includes entries that are announced meanwhile. */
   private catchUp(): void {
     if (this.gap !== null || this.deliveredSize >= this.announcedSize || this.listeners.size === 0) return;
     this.gap = this.fill().then((done) => {
       this.gap = null;
-      // Check again, because something may have been announced just as the read ended.
+      // Check again, because an announcement may have arrived just when the read ended.
       if (done) this.catchUp();
     });
   }

@@ -1,6 +1,6 @@
 /**
- * The MCP proxy: connects clients, on standard input and output or over HTTP, with servers, and asks the service
- * about each call.
+ * The MCP proxy: connects clients, on standard input and output or over HTTP, with servers, and requests a decision on
+ * each call from the service.
  */
 import type { Readable, Writable } from "node:stream";
 import { createAssent } from "../client/index.ts";
@@ -25,11 +25,11 @@ interface ProxyOptions {
   log(line: string): void;
 }
 
-/** Timeout of requests to the service. Short, because the client is waiting. Seconds. */
+/** Timeout of requests to the service. Short, because a client waits. Seconds. */
 const SERVICE_TIMEOUT = 10;
 
 export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) {
-  // One session for all clients: a client that could start one by connecting again would leave its past behind.
+  // Use one session for all clients. If each connection had its own, a client could escape its history by reconnecting.
   const session = config.sessions === true ? `mcp-proxy:${crypto.randomUUID()}` : undefined;
   const assent = createAssent({ url, apiKey, session, timeout: SERVICE_TIMEOUT, retries: 1 });
   const page = config.approval_page ?? `${url.replace(/\/+$/, "")}/approve#{id}`;
@@ -41,7 +41,7 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
     log,
   });
   const store = createDefinitionStore(folder);
-  /** Returns the options for a new client session. */
+  /** Creates the options for a new client session. */
   const newSessionOptions = (): SessionOptions => ({
     servers: config.servers,
     store,

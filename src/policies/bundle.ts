@@ -1,4 +1,7 @@
-/** Validates the bundle of a policy source like policies from the API, so that a faulty source cannot activate an unknown effect. */
+/**
+ * Validates the bundle of a policy source in the same way as policies from the API, so that a faulty source cannot
+ * activate unknown effects.
+ */
 import { PolicySourceError, type PolicyBundle, type PolicyFault } from "../contract/policy-source.ts";
 import { validatePolicyDocument } from "../domain/policy/parse/parse.ts";
 

@@ -36,7 +36,7 @@ function parseYamlPolicies(yaml: string): ParsedPolicy[] {
   return documents.map((document) => hashPolicy(document, documents.length === 1 ? yaml : null));
 }
 
-/** Parses and compiles policies. Returns their faults, with line and column where they have one, instead of throwing. */
+/** Parses and compiles policies. Returns faults instead of throwing, with line and column if known. */
 export function readYamlPolicies(yaml: string): {
   documents: PolicyDocument[];
   faults: FieldError[];
@@ -67,7 +67,7 @@ export function fieldError({
   return { detail: message, ...(line === null ? {} : { line }), ...(column === null ? {} : { column }) };
 }
 
-/** Returns the faults that policies have only together. `index` is that of the policy in `documents`. */
+/** Returns faults that policies only have in combination. `index` is the policy's index in `documents`. */
 function findCompileFaults(documents: readonly PolicyDocument[]): { message: string; index: number }[] {
   try {
     compilePolicySet(

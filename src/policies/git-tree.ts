@@ -13,8 +13,8 @@ export interface TreeFile {
 const SUBMODULE = "a submodule is not followed, so its policies would be missing; put them into this repository";
 
 /**
- * Lists the policy files of a tree. Submodules and symbolic links are not followed. With `recursive` they are faults,
- * because they could contain policies, and skipping a policy that denies something would allow it.
+ * Lists the policy files of a tree. Does not follow submodules and symbolic links. With `recursive` they are faults,
+ * because they could contain policies, and skipping a policy that denies would allow actions.
  *
  * @param tree such as `<commit>:<folder>`; rejects as `run` does if it does not exist
  * @param linkFault message for a symbolic link
@@ -44,8 +44,8 @@ export async function listPolicyTree(
 }
 
 /**
- * Returns the size of each file in bytes, or null if the repository does not have the object. Not part of the listing,
- * because `ls-tree` would fetch every object of a partial clone.
+ * Returns the size of each file in bytes, or null if the repository does not have the object. This is separate from the
+ * listing, because `ls-tree` with sizes would fetch every object of a partial clone.
  * @example
  * const sizes = await sizePolicyTree(git, files);
  * const missing = files.filter((_, i) => sizes[i] === null);

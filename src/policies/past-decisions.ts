@@ -1,4 +1,4 @@
-/** Reads past decisions with the votes on them, for suggestions. Reads pages; each is one turn of the main thread. */
+/** Reads past decisions with their votes, for suggestions. Reads one page per turn of the main thread. */
 import type { PastDecision, PastDecisionPage, PastDecisionReader } from "../contract/suggestions.ts";
 import type { ActionRow, DecisionInput, EntryRow, StorageReader } from "../contract/storage.ts";
 import { parseEntryTime, type ActionEntry } from "../domain/action-history.ts";
@@ -11,12 +11,12 @@ import type { SuggestedRules } from "../domain/suggested-rules.ts";
 import { commitDigest, encodeRequest } from "../domain/request.ts";
 
 const PAGE = 100;
-/** Larger requests are not read. Characters. */
+/** Maximum characters of a request that is read. */
 const MAX_REQUEST = 16_384;
 
 type Reader = Pick<StorageReader, "decisionSpan" | "decisions" | "actionsById" | "entriesOfAction">;
 
-/** Returns the actions that somebody flagged as uses of grants and of suggested rules. */
+/** Returns the actions that someone flagged as uses of grants and of suggested rules. */
 export function findFlaggedActions({ all }: Grants, rules: SuggestedRules): ReadonlySet<string> {
   const flagged = new Set<string>();
   for (const { ended } of all.values())
@@ -25,7 +25,7 @@ export function findFlaggedActions({ all }: Grants, rules: SuggestedRules): Read
   return flagged;
 }
 
-/** @param flagged returns the actions that somebody flagged */
+/** @param flagged returns the actions that someone flagged */
 export function createPastDecisionReader(
   reader: Reader,
   flagged: () => Promise<ReadonlySet<string>>,
@@ -114,7 +114,7 @@ function readAnswers(
       }
     }
     if (entry.type === "review" && entry.answer === "deny") isRejected = true;
-    // An approver who changes a request did not want it as it was submitted.
+    // An approver who changes a request has not approved it as it was submitted.
     if (entry.type === "redecision" && entry.edit !== null) isRejected = true;
     if (entry.type === "execution") {
       const { status } = entry;

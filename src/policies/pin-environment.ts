@@ -2,7 +2,7 @@
 import type { Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 
-/** The environment of this process is not the one that its database was started with. */
+/** The environment of this process differs from the one that the database was started with. */
 export class EnvironmentError extends Error {
   constructor(message: string) {
     super(message);
@@ -17,7 +17,7 @@ const NONE = "";
  * Stores the environment at the first start, and compares it at every later one. Two processes with different values of
  * shared data would otherwise replace each other's policies.
  *
- * A store of one process always takes the new environment.
+ * A store that only one process uses accepts a new environment.
  * @param environment `environment` of the configuration
  * @param accept stores this environment even if it differs
  * @throws EnvironmentError if it differs

@@ -10,11 +10,11 @@ import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { markedText } from "../domain/visible-text.ts";
 
-/** Earlier requests that a suggestion names. */
+/** Maximum number of earlier requests that a suggestion lists. */
 const MAX_NAMED = 5;
 const MAX_SUMMARY = 160;
 
-export interface CoveredRequest {
+interface CoveredRequest {
   id: string;
   status: ActionRow["status"];
   created_at: string;
@@ -23,13 +23,13 @@ export interface CoveredRequest {
 }
 
 export interface GrantSuggestions {
-  /** Number of earlier requests of the agent with this tool and operation that the scopes were tried on. */
+  /** Number of earlier requests of the agent, with this tool and operation, with which the scopes were tried. */
   considered: number;
   /** At most three, the narrowest first. */
   suggestions: {
     /** CEL; null covers every request of the agent, tool and operation. */
     scope: string | null;
-    /** Number of those requests that it would have covered. */
+    /** Number of those requests that the grant would have covered. */
     covered: number;
     /** The newest of them. */
     requests: CoveredRequest[];
@@ -39,7 +39,7 @@ export interface GrantSuggestions {
 /**
  * Tries scopes on earlier requests of the same agent, tool and operation. Returns null if the request of the action was
  * erased.
- * @param readEarlier reads the newest of them that the reader may see
+ * @param readEarlier reads the newest earlier requests that the reader may see
  */
 export async function suggestGrants(
   compiled: CompiledPolicySet,

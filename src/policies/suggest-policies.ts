@@ -1,6 +1,6 @@
 /**
- * Suggests policies from past decisions: mines the approvals of each rule, and evaluates every request again with each mined
- * rule, so that what counts is what the policies would decide. Runs on the thread for policy trials.
+ * Suggests policies from past decisions: mines the approvals of each rule, and evaluates every request again with each
+ * mined rule, because the decision of all policies together counts. Runs on the thread for policy trials.
  */
 import type {
   PastDecision,
@@ -34,16 +34,18 @@ import type { YieldIfSlow } from "./yield-if-slow.ts";
 const MAX_SUGGESTIONS = 20;
 const MAX_TEST_CASES = 3;
 
-/** A past decision with what is needed to decide it again. */
+/** A past decision with the inputs for a replay. */
 interface Replayable {
   past: PastRequest;
   request: ActionRequest;
   facts: Facts;
-  /** Whether the policies require approval now. */
+  /** Whether the policies require approval for it now. */
   asks: boolean;
 }
 
-/** Rejects with what the reader rejects with, and with what `yieldIfSlow` throws once the work takes too long. */
+/**
+ * Suggests policies. Rejects with errors of the reader, and with the error of `yieldIfSlow` if the work takes too long.
+ */
 export async function suggestPolicies(
   read: PastDecisionReader,
   compiled: CompiledPolicySet,
@@ -84,7 +86,7 @@ export async function suggestPolicies(
   return report;
 }
 
-/** The shortest first, then the one that covers more. */
+/** Sorts shorter rules first, and among equally long ones the rule that covers more. */
 function compareRules(a: MinedRule, b: MinedRule): number {
   return (
     a.conditions.length - b.conditions.length ||
@@ -94,7 +96,10 @@ function compareRules(a: MinedRule, b: MinedRule): number {
   );
 }
 
-/** Returns the time that each vote took: since the request, or since the approver's vote before. By action and approver. */
+/**
+ * Returns the time that each vote took, by action and approver: since the request, or since the approver's previous
+ * vote if that is later.
+ */
 function voteTimes(decisions: readonly PastDecision[]): Map<string, number> {
   const votes = decisions
     .flatMap(({ action_id, at: asked, votes: given }) => given.map(({ by, at }) => ({ action_id, by, at, asked })))
@@ -115,7 +120,7 @@ function replayableOf(
 ): Replayable {
   const { action_id, source, at, verdict, outcome, votes } = decision;
   const request = JSON.parse(decision.request) as ActionRequest;
-  // What held only at that moment says nothing about the rule.
+  // Drop the facts of that moment, which are irrelevant for the rule.
   const {
     stops: _,
     rejection: __,
@@ -147,7 +152,10 @@ function replayableOf(
   };
 }
 
-/** Returns the one rule that requires approval; "several" if more do, or if no rule can stand in; null if none does. */
+/**
+ * Returns the only rule that requires approval; "several" if there are more, or if no suggested rule can replace it;
+ * null if there is none.
+ */
 function findAskingRule(
   compiled: CompiledPolicySet,
   request: ActionRequest,
@@ -165,7 +173,10 @@ function findAskingRule(
   return only !== undefined && isReplaceable ? { policy: only.policy.name, rule: only.rule.name } : "several";
 }
 
-/** Decides every request that requires approval with the rule, too. Returns null if that allows a rejected one, or too little. */
+/**
+ * Evaluates every request that requires approval with the suggested rule in addition. Returns null if a rejected
+ * request would be allowed, or if too few requests would be.
+ */
 async function tryOut(
   rule: MinedRule,
   compiled: CompiledPolicySet,
@@ -212,7 +223,10 @@ async function tryOut(
   };
 }
 
-/** Returns null if the policies do not compile with this one, for example because there are too many. */
+/**
+ * Compiles the policies with a suggested one. Returns null if that fails, for example because there are too many
+ * policies.
+ */
 function withPolicy({ document }: CompiledPolicySet, definition: PolicyDocument): CompiledPolicySet | null {
   const others = document.policies.filter(({ policy }) => policy !== definition.policy);
   try {
@@ -223,7 +237,7 @@ function withPolicy({ document }: CompiledPolicySet, definition: PolicyDocument)
   }
 }
 
-/** Returns tests of real actions: the newest approved ones, and the nearest rejected ones. */
+/** Returns tests of real actions: the newest approved ones, and the rejected ones that fail the fewest conditions. */
 function testCases(
   rule: MinedRule,
   shadow: PolicyDocument,
@@ -241,7 +255,7 @@ function testCases(
     const each = byId.get(id);
     if (each === undefined) return [];
     const { past, request } = each;
-    // As `assent policy test` decides: without a registered agent or a key's owner.
+    // Decide as `assent policy test` does: without a registered agent, and without an owner of the key.
     const principal = { key_id: "test", name: "policy test", agent_id: null, owner: null };
     const facts = withAssumedActivation(set, request, { principal }, past.at);
     const { effect, shadow: outcomes } = decide(set, request, facts, past.at);

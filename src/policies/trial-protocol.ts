@@ -31,7 +31,7 @@ export interface Jobs {
 }
 export type JobName = keyof Jobs;
 
-/** A read of a job from the store, which only the main thread has open. */
+/** A read of a job from the store, which only the main thread has opened. */
 export type ReaderCall =
   | { method: "decisionSpan"; args: Parameters<StorageReader["decisionSpan"]> }
   | { method: "decisions"; args: Parameters<VisibleReads["decisions"]> }
@@ -51,6 +51,6 @@ export type MessageFromThread =
   | { kind: "failed"; id: number; message: string }
   | { kind: "call"; id: number; call: number; wanted: ReaderCall }
   | { kind: "progress"; id: number; counts: BacktestCounts }
-  /** The thread now works on this job, which is to blame if the thread stops responding. */
+  /** The thread is now running this job. If the thread stops responding, this job is the cause. */
   | { kind: "at"; id: number }
   | { kind: "pong" };

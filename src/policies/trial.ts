@@ -1,7 +1,7 @@
 /**
- * Parses, compiles and tries out submitted policies on a separate thread, so that expensive policies do not delay decisions.
- * The thread starts on demand and ends when it is idle. If it crashes or does not respond, its jobs are refused and the
- * next job starts another thread.
+ * Parses, compiles and tests submitted policies on a separate thread, so that expensive policies do not delay
+ * decisions. The thread starts on demand and ends when it is idle. If it crashes or does not respond, its jobs are
+ * refused and the next job starts another thread.
  */
 import type { Worker } from "node:worker_threads";
 import type { BacktestRange, BacktestReport } from "../contract/backtest.ts";
@@ -28,11 +28,11 @@ export interface TrialOptions {
   /** If absent, nothing is suggested. */
   pastDecisions?: PastDecisionReader;
   log: Logger;
-  /** CPU time of one job, in milliseconds, checked between its steps. */
+  /** CPU time of one job, which is checked between its steps. Milliseconds. */
   budgetMs?: number;
   /** How often the thread is pinged. */
   pingMs?: number;
-  /** After this number of unanswered pings the thread is terminated. */
+  /** Maximum number of unanswered pings, after which the thread is terminated. */
   maxUnansweredPings?: number;
   /** How long a thread without work is kept. */
   idleMs?: number;
@@ -52,7 +52,7 @@ interface RunningJob {
   range?: BacktestRange;
 }
 
-/** Heap limit of the thread. The YAML parser uses some hundred times the size of its text. */
+/** Heap limit of the thread. The YAML parser uses several hundred times the size of its text. */
 const MAX_HEAP_MB = 1024;
 
 export const startTrialThread = (): Worker =>
@@ -62,7 +62,7 @@ export function createTrialService(options: TrialOptions): TrialService {
   return new ThreadedTrials(options);
 }
 
-/** Answers that end a job in the thread after a failed read. */
+/** Answers to failed reads, which end the job in the thread. */
 const EMPTY_ANSWERS = {
   decisions: [],
   decisionSpan: null,
@@ -74,7 +74,7 @@ class ThreadedTrials implements TrialService {
   private thread: Worker | null = null;
   private closed = false;
   private lastId = 0;
-  /** Id of the job that the thread is working on. */
+  /** Id of the job that the thread is running. */
   private current = 0;
   private unansweredPings = 0;
   private pingTimer: NodeJS.Timeout | undefined;

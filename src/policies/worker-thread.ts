@@ -1,4 +1,4 @@
-/** Starts worker threads from a file next to the caller's, from source or compiled like the caller. */
+/** Starts worker threads from a file next to the caller's: as source or compiled, like the caller. */
 import process from "node:process";
 import { Worker, type WorkerOptions } from "node:worker_threads";
 

@@ -1,4 +1,7 @@
-/** Opens the store of a service, and checks that this process has the keys and the environment that the store is pinned to. */
+/**
+ * Opens the store of a service, and checks that this process has the keys and the environment to which the store is
+ * pinned.
+ */
 import type { Config } from "../config/index.ts";
 import type { Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
@@ -26,7 +29,7 @@ export interface OpenStore {
   readonly heads: HeadReader;
 }
 
-/** Name of the fact in `meta` that marks a store which `assent copy` has not finished. */
+/** Name of the fact in `meta` that marks a store that `assent copy` has not finished. */
 export const UNFINISHED_COPY = "unfinished_copy";
 
 /** @param options.storage storage that is not open yet */
@@ -59,12 +62,12 @@ export async function openStore(options: {
 async function followLog(storage: Storage, book: LogKeyBook, ring: LogKeyring, origin: string): Promise<void> {
   await book.follow(storage, (await storage.head()).epoch);
   const { name, publicKey } = parseVkey(currentVkey(book.keys()));
-  // Finish a rotation that was interrupted before the file was put in place.
+  // Finish an interrupted rotation, which may not have renamed the file yet.
   ring.settle(name, publicKey);
   assertLogKey(book.keys(), ring.signer(name, publicKey) !== null, formatVkey(origin, ring.publicKey));
 }
 
-/** Returns true if this key signs or has signed the log. */
+/** Whether this key signs or has signed the log. */
 export function isLogKey({ book, ring, origin }: OpenStore, publicKey: Uint8Array): boolean {
   return equalBytes(publicKey, ring.publicKey) || listVkeys(book.keys()).includes(formatVkey(origin, publicKey));
 }

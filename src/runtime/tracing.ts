@@ -6,7 +6,7 @@ import type { RequestTrace, Tracer, Tracing } from "../contract/tracer.ts";
 /** @param log receives errors of the tracer, which never reach the request */
 export function createTracing(tracer: Tracer, log: Logger): Tracing {
   const traces = new AsyncLocalStorage<RequestTrace | null>();
-  /** Timers that a request started still run in its context after its end. */
+  /** Ended traces. Timers that a request started still run in its context after its end. */
   const ended = new WeakSet<RequestTrace>();
   const current = (): RequestTrace | null => {
     const trace = traces.getStore() ?? null;
@@ -22,7 +22,7 @@ export function createTracing(tracer: Tracer, log: Logger): Tracing {
     }
   }
 
-  /** Wraps each member, because a plugin's error must not fail a decision. */
+  /** Wraps each member, because an error of a plugin must not fail a decision. */
   function guarded(trace: RequestTrace): RequestTrace {
     const { traceId, spanId, traceparent } = trace;
     return {

@@ -26,12 +26,13 @@ interface ServeOptions {
 const MAX_HEADER_LINES = 128;
 
 /**
- * How long Node keeps an idle connection open: longer than a proxy does by default (nginx and AWS: 60 seconds). If the service
- * closed first, a proxy could send a POST on the connection at the same moment. No one could tell whether it was received.
+ * How long Node keeps an idle connection open: longer than a proxy does by default (nginx and AWS: 60 seconds). If the
+ * service closed it first, a proxy could send a POST on the connection at the same moment, and could not tell whether
+ * it was received.
  */
 const KEEP_ALIVE_MS = 75_000;
 
-/** How often idle connections are closed while the service stops. */
+/** Interval at which idle connections are closed while the service stops. Milliseconds. */
 const IDLE_CHECK_MS = 50;
 
 /** The response class that is fastest on this runtime; give it to `createRuntime`. */
@@ -42,7 +43,7 @@ export async function serve(fetch: FetchHandler, options: ServeOptions): Promise
   const cut = new AbortController();
   const server = listen({
     fetch: (request) => (hasTooManyHeaders(request) ? tooManyHeaders() : fetch(request, infoOf(request))),
-    // The handler answers its own errors. This is for errors of the server library, and reveals nothing.
+    // The handler responds to its own errors. This is for errors of the server library, and reveals nothing.
     error: () => new Response("Internal Server Error\n", { status: 500 }),
     hostname: options.host,
     port: options.port,
@@ -79,9 +80,12 @@ const CLIENT_ERROR_STATUS: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
 };
 
-/** Answers a request that Node could not parse. Node's own answer has no body, which some gateways treat as an allow (docs/gateways.md). */
+/**
+ * Responds to a request that Node could not parse. Node's own response has no body, which some gateways treat as an
+ * allow (docs/gateways.md).
+ */
 function answerClientError({ code = "" }: NodeJS.ErrnoException, socket: Duplex): void {
-  // Like Node, write nothing into a response that was already started.
+  // As Node does, write nothing into a response that has already started.
   const isResponding =
     (socket as { _httpMessage?: { headersSent: boolean } | null })._httpMessage?.headersSent === true;
   if (!socket.writable || isResponding || code === "ECONNRESET") return void socket.destroy();
@@ -101,7 +105,7 @@ function tooManyHeaders(): Response {
   return new FastResponse(body, { status: 431, headers: { Connection: "close", "Content-Type": "text/plain" } });
 }
 
-/** Maximum number of unanswered requests on one connection. */
+/** Maximum number of requests without a response on one connection. */
 const MAX_PIPELINED = 128;
 const unanswered = new WeakMap<Duplex, number>();
 
@@ -177,7 +181,7 @@ async function close(
     }
   }, IDLE_CHECK_MS);
   if ((await Promise.race([closed, timeout])) === "late") {
-    // On Deno only the signal closes the remaining connections.
+    // On Deno, only the signal closes the remaining connections.
     cut.abort();
     await server.close(true);
   }

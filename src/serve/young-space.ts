@@ -1,6 +1,6 @@
 /**
- * Keeps V8's young generation small while the service loads. Loading creates much garbage, so V8 would grow it to 16 MiB
- * or more and never shrink it. After startup it grows when requests need it. Only on Node.
+ * Keeps V8's young generation small while the service loads. Loading creates a lot of garbage, so V8 would grow it to
+ * 16 MiB or more and never shrink it. After startup, V8 can grow it as requests need it. Only on Node.
  */
 import { setFlagsFromString } from "node:v8";
 

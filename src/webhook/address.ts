@@ -29,8 +29,8 @@ const CLOSED_V6: readonly [network: string, bits: number][] = [
 ];
 
 /**
- * Returns whether the text is a public IP address. Returns false for invalid addresses, zones, and addresses that embed an
- * IPv4 address (mapped, compatible, 6to4, Teredo). For NAT64's well-known prefix the embedded address is checked.
+ * Whether the text is a public IP address. False for invalid addresses, zones, and addresses that contain an IPv4
+ * address (mapped, compatible, 6to4, Teredo). For NAT64's well-known prefix, checks the contained address.
  */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);

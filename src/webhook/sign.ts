@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 
 const PREFIX = "whsec_";
 
-/** Returns the 24 to 64 bytes of the key in `whsec_<base64>`, or null if the text does not have that form. */
+/** Returns the key in `whsec_<base64>` (24 to 64 bytes); null if the text does not have that form. */
 export function readSecret(text: string): Uint8Array | null {
   if (!text.startsWith(PREFIX)) return null;
   const key = Buffer.from(text.slice(PREFIX.length), "base64");

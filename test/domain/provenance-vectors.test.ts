@@ -27,14 +27,7 @@ import {
   verifyConsistency,
   verifyInclusion,
 } from "../../src/domain/merkle.ts";
-import {
-  decodeEntryBundle,
-  encodeEntryBundle,
-  parseTilePath,
-  partialWidths,
-  tilePath,
-  tilesBetween,
-} from "../../src/domain/tiles.ts";
+import { decodeEntryBundle, encodeEntryBundle, parseTilePath, tilePath, tilesBetween } from "../../src/domain/tiles.ts";
 import { formatTlogProof, parseTlogProof, ProofError, verifyTlogProof } from "../../src/domain/tlog-proof.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
 import { CHECKPOINT, PROOF, VKEY } from "../support/proof-vectors.ts";
@@ -338,7 +331,6 @@ describe("tiles", () => {
       full.filter(({ level }) => level > 0),
       [{ level: 1, index: 0 }],
     );
-    assert.deepEqual(partialWidths(70_000), [112, 17, 1]);
     assert.deepEqual(tilesBetween(255, 256), [{ level: 0, index: 0 }]);
     assert.deepEqual(tilesBetween(256, 511), []);
     assert.deepEqual(tilesBetween(65_535, 65_536), [

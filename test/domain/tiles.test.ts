@@ -5,7 +5,6 @@ import {
   decodeEntryBundle,
   encodeEntryBundle,
   parseTilePath,
-  partialWidths,
   rootOfTile,
   tilePath,
   tilesBetween,
@@ -62,21 +61,6 @@ describe("layout", () => {
     ]);
     assert.deepEqual(tilesBetween(2 ** 40 + 255, 2 ** 40 + 256), [{ level: 0, index: 2 ** 32 }]);
     assert.deepEqual(tilesBetween(2 ** 40, 2 ** 40 + 255), []);
-  });
-
-  test("full and partial tiles together contain every hash of every level", () => {
-    for (const size of [0, 1, 255, 256, 257, 65_535, 65_536, 70_000, 2 ** 24 + 1]) {
-      const widths = partialWidths(size);
-      let hashes = size;
-      for (let level = 0; hashes > 0; level++) {
-        assert.equal(widths[level], hashes % 256, `size ${size}, level ${level}`);
-        hashes = Math.floor(hashes / 256);
-      }
-    }
-    assert.deepEqual(partialWidths(0), []);
-    assert.deepEqual(partialWidths(256), [0, 1]);
-    assert.deepEqual(partialWidths(2 ** 40 + 3), [3, 0, 0, 0, 0, 1]);
-    assert.equal(partialWidths(MAX).length, 7);
   });
 
   test("the root of a tile depends on its hashes and their order", () => {

@@ -11,7 +11,7 @@ import { printTypes, queryOf } from "../support/type-printer.ts";
 
 const FILE = join(ROOT, "src/client/api.ts");
 const HEAD = `/**
- * Requests and answers of the API. Made of the OpenAPI document: change nothing here.
+ * Requests and responses of the API, generated from the OpenAPI document. Do not edit:
  *
  *   ASSENT_UPDATE=1 node test/run.mjs test/types/client-types.slow.test.ts
  */

@@ -1,4 +1,4 @@
-/** Tells people through an ntfy server (https://ntfy.sh): a topic is what a channel's `to` names. */
+/** Notifies people through an ntfy server (https://ntfy.sh). A channel's `to` names a topic. */
 import { definePlugin, NotifierError, renderNotice, Type, type Message } from "assent/plugin";
 
 export default definePlugin({
@@ -31,7 +31,7 @@ export default definePlugin({
               ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
             },
             body: JSON.stringify({ topic: message.to, ...wordsOf(message) }),
-            // The message holds a link, and the headers a token: nobody else gets them.
+            // The message contains a link and the headers a token, so do not follow redirects to other servers.
             redirect: "manual",
             signal,
           });
@@ -47,14 +47,14 @@ export default definePlugin({
   }),
 });
 
-/** A wrong token or address stays wrong however often it is tried; a server that is busy or broken gets well again. */
+/** Returns the error of a refused message: permanent, for example after a wrong token, unless the server is busy or broken. */
 function refused({ status, headers }: Response): NotifierError {
   const seconds = Number(headers.get("retry-after") ?? 0);
   const permanent = status < 500 && status !== 408 && status !== 429;
   return new NotifierError(`ntfy answered ${status}`, { permanent, retryAfterMs: seconds > 0 ? seconds * 1000 : null });
 }
 
-/** Priority 4 rings, 5 rings until somebody looks. */
+/** Returns the message in the words of ntfy. Priority 4 makes a sound; 5 repeats it until someone looks. */
 function wordsOf(message: Message): { title: string; message: string; priority?: number; click?: string } {
   if (message.kind === "event")
     return { title: `ledger: ${message.event.type}`, message: `entry ${message.event.seq}` };

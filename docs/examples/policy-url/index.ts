@@ -1,4 +1,4 @@
-/** Policies from an address: asked for with its entity tag every few seconds, taken as a whole or not at all. */
+/** Loads policies from a URL: requests it with its entity tag every few seconds, and activates all policies or none. */
 import { definePlugin, parsePolicies, PolicySourceError, Type } from "assent/plugin";
 
 const TIMEOUT = 10_000;
@@ -17,12 +17,12 @@ export default definePlugin({
     { additionalProperties: false },
   ),
   setup(host, { url, token, poll_seconds }) {
-    // Into the ledger goes the address without its query, which may hold a secret.
+    // The ledger records the address without its query, which can contain a secret.
     const { origin, pathname } = new URL(url);
     const place = origin + pathname;
     const source = { kind: "url", url: place };
     let seen: { etag: string | null; text: string } | null = null;
-    /** What was loaded last; null when that failed, so that whatever is read next is news. */
+    /** Text that was loaded last; null after a failure, so that the next successful request counts as a change. */
     let loaded: string | null = null;
 
     async function read(): Promise<string> {

@@ -1,4 +1,4 @@
-/** GET /v1/denials: what policies denied lately, counted from the ledger's decisions by agent and rule. */
+/** GET /v1/denials: counts recent denials by agent and rule, from the decisions in the ledger. */
 import { definePlugin, defineRoute, Type, type Static } from "assent/plugin";
 
 const HOUR = 3_600_000;
@@ -40,7 +40,7 @@ export default definePlugin({
         scope: "analytics:read",
         query: Query,
         responses: { 200: { description: "Denials by agent and rule.", schema: Answer } },
-        // A key sees the decisions that it may see anywhere else, and no others.
+        // A key sees only the decisions that it can see elsewhere in the API.
         async handle({ query: { hours = 24 }, credential, signal }) {
           const until = host.clock() + 1;
           const found = new Map<string, Static<typeof Denial>>();

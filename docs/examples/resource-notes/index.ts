@@ -1,4 +1,4 @@
-/** Notes on actions: people write them and take them back, and the ledger keeps that they did. */
+/** Notes on actions: people write and retract them, and the ledger records both. */
 import { createHash, randomUUID } from "node:crypto";
 import {
   defineErrors,
@@ -115,7 +115,7 @@ function routes(host: Host) {
   ];
 }
 
-/** The ledger keeps this instead of the text, so that the text can be erased. */
+/** Returns the hash that the ledger records instead of the text, so that the text can be erased. */
 function commit({ salt, text }: { salt: string; text: string }): string {
   return createHash("sha256")
     .update(salt + text)

@@ -1,4 +1,4 @@
-/** An Assent storage that keeps everything in memory and a journal of every transaction in one file. */
+/** An Assent storage that keeps all state in memory and appends every transaction to one file. */
 import { join } from "node:path";
 import { definePlugin, Type } from "assent/plugin";
 import { journalStorage } from "./journal.ts";

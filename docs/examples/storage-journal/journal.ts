@@ -1,4 +1,4 @@
-/** A file of JSON lines that only grows: one line for each transaction, which counts once it is whole and synced. */
+/** An append-only file of JSON lines, one for each transaction. A transaction is committed once its line is complete and synced. */
 import { mkdir, open, readFile, rm, writeFile, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createLoggedStorage, StorageError, type LoggedChange, type Storage, type StorageLog } from "assent/storage";
@@ -8,7 +8,7 @@ export function journalStorage(path: string): Storage {
 }
 
 function journal(path: string): StorageLog {
-  /** Null while it is closed or only read. */
+  /** Null while the store is closed or open read-only. */
   let file: FileHandle | null = null;
   let end = 0;
   let broken = false;
@@ -25,7 +25,7 @@ function journal(path: string): StorageLog {
           file = await open(path, stored === null ? "a" : "r+", 0o600);
           end = stored?.length ?? 0;
           broken = false;
-          // What a crash left of the last line was never acknowledged.
+          // A last line that a crash cut off was never acknowledged.
           await file.truncate(end);
         }
         return stored?.changes ?? [];
@@ -51,7 +51,7 @@ function journal(path: string): StorageLog {
         await opened.datasync();
         end += line.length;
       } catch (error) {
-        // Part of the line may be there, and a failed sync says nothing about what is on the disk.
+        // The file may contain part of the line, and after a failed sync the content of the disk is unknown.
         await opened
           .truncate(end)
           .then(() => opened.datasync())
@@ -77,7 +77,7 @@ function decode(_key: string, value: unknown): unknown {
   return typeof bytes === "string" ? new Uint8Array(Buffer.from(bytes, "base64")) : value;
 }
 
-/** The changes of every whole line, and where the last of them ends. Null where there is no file. */
+/** Returns the changes of every complete line, and the end of the last one. Null if there is no file. */
 async function read(path: string): Promise<{ changes: LoggedChange[]; length: number } | null> {
   let text: Buffer;
   try {
@@ -91,7 +91,7 @@ async function read(path: string): Promise<{ changes: LoggedChange[]; length: nu
   return { changes: lines.flatMap((line) => JSON.parse(line, decode) as LoggedChange[]), length };
 }
 
-/** A second process must be refused. A lock that a dead process left is taken over. */
+/** Locks the file against other processes. Takes over the lock of a process that has died. */
 async function lock(path: string): Promise<void> {
   for (;;) {
     try {

@@ -1,4 +1,4 @@
-/** The suite that every storage passes, run on this one. */
+/** Runs the conformance suite of storages on this one. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ storageSuite({
     let storage = journalStorage(path);
     return {
       storage,
-      // A new object: nothing but the file may carry what was committed.
+      // A new object, so that only the file can contain what was committed.
       async reopen() {
         await storage.close();
         storage = journalStorage(path);

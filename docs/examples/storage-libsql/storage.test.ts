@@ -1,4 +1,4 @@
-/** The suite that every storage passes, run on a libSQL file. */
+/** Runs the conformance suite of storages on a libSQL file. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

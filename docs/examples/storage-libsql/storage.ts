@@ -9,7 +9,7 @@ export interface LibsqlOptions {
 }
 
 export function libsqlStorage(options: LibsqlOptions): Storage {
-  return createSqlStorage(libsqlEngine(options), { ...sqliteDialect, beginnings: [] });
+  return createSqlStorage(libsqlEngine(options), sqliteDialect);
 }
 
 function libsqlEngine(options: LibsqlOptions): SqlEngine {
@@ -22,12 +22,12 @@ function libsqlEngine(options: LibsqlOptions): SqlEngine {
 
   return {
     name: "storage-libsql",
-    // Others may write to a server, and a write transaction shuts them out while it is open.
+    // Other processes can write to the same server. An open write transaction blocks them.
     exclusive: false,
 
     async open({ readOnly }) {
       client = connect();
-      // A file only: a server has its own.
+      // Only for a file: a server has its own setting.
       if (options.url.startsWith("file:") && !readOnly) await client.execute("pragma journal_mode = wal");
     },
 
@@ -39,12 +39,12 @@ function libsqlEngine(options: LibsqlOptions): SqlEngine {
     query: async (sql, args) => rowsOf(await opened().execute({ sql, args })),
 
     async begin() {
-      // BEGIN IMMEDIATE: reads inside see the newest head, and nobody else moves it meanwhile.
+      // BEGIN IMMEDIATE: reads in the transaction see the newest head, which no other process can move meanwhile.
       let tx: Transaction;
       try {
         tx = await opened().transaction("write");
       } catch (error) {
-        // On a file, a connection that was refused the lock goes on reading what it saw then.
+        // A file's connection that did not get the lock would continue to read its old snapshot.
         opened().close();
         client = connect();
         throw error;
@@ -77,12 +77,12 @@ function libsqlEngine(options: LibsqlOptions): SqlEngine {
       return new StorageError(kind, `cannot ${doing}: ${message}`, { cause: error });
     },
 
-    // Nobody tells that the head was moved; the service looks every two seconds.
+    // libSQL sends no notification of a new head; the service reads it every two seconds.
     watch: async () => async () => undefined,
   };
 }
 
-/** Plain rows, in which bytes are Uint8Arrays. */
+/** Converts the result to plain rows, with bytes as Uint8Arrays. */
 function rowsOf({ columns, rows }: ResultSet): SqlRow[] {
   return rows.map((row) =>
     Object.fromEntries(

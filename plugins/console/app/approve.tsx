@@ -1,6 +1,6 @@
 /**
- * The page that links in notifications open. It works with the token in the address, which was sent to one person.
- * Opening it only reads; a button votes. A person who is signed in votes as that user, and signs with their passkey.
+ * The page that links in notifications open. The token in the address authorizes one person. Opening the page only
+ * reads; a button votes. A signed-in user votes as that user, and signs with their passkey.
  */
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -158,7 +158,10 @@ function Approve() {
   );
 }
 
-/** Returns the status after the vote, which counts only for what this page showed. */
+/**
+ * Votes with the link's token. Returns the status after the vote. The vote counts only if the request is still as this
+ * page showed it.
+ */
 async function voteByLink(shown: string, approve: boolean, reason: string): Promise<string> {
   const body = { token, shown, approve, ...(reason === "" ? {} : { reason }) };
   return (await request("POST /v1/approval-link/verdict", { body, key: null })).action.status;
@@ -198,7 +201,7 @@ function Summary({ action, isPending }: { action: LinkAnswer["action"]; isPendin
   );
 }
 
-/** The link cannot vote, because no passkey signs its vote. */
+/** Rendered in place of the vote buttons if the rules require a vote that is signed with a passkey. */
 function SignInToSign() {
   return (
     <Notice kind="busy">
@@ -212,7 +215,7 @@ function SignInToSign() {
   );
 }
 
-/** A link is not a credential that could be checked at each use of a grant. */
+/** Grants need a signed-in user, because a link cannot be checked again at each use of a grant. */
 function SignInToGrant() {
   return (
     <p class="quiet">
@@ -272,7 +275,7 @@ function Messages({ seen: { action, refusal }, voter, lost, done, isLate }: Mess
   );
 }
 
-/** The link is invalid, or the service is unreachable. */
+/** Rendered if the link is invalid, or the service is unreachable. */
 function Refused({ error, again }: { error: unknown; again: () => void }) {
   const isInvalid = error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429;
   if (!isInvalid) return <Problem error={error} again={again} />;
@@ -287,7 +290,10 @@ function Refused({ error, again }: { error: unknown; again: () => void }) {
   );
 }
 
-/** Removes the token from the address, where others could read it, and keeps it in the tab's history for a reload. */
+/**
+ * Removes the token from the address, where others could read it, and stores it in the tab's history state for a
+ * reload.
+ */
 function takeToken(): string {
   const given = decodeFragment(location.hash.slice(1));
   if (given === "") {

@@ -4,7 +4,7 @@ import { Shell } from "./shell/shell.tsx";
 
 const place = document.getElementById("console");
 if (place !== null) {
-  // Remove the text that the document shows while scripts load.
+  // Remove the placeholder text that the document shows while scripts load.
   place.replaceChildren();
   render(<Shell />, place);
 }

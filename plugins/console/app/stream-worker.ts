@@ -5,7 +5,10 @@
 import { readStream, type LedgerEvent, type StreamState } from "./core/stream.ts";
 
 interface Source {
-  /** Each port with the number of its latest subscription, which every message to it repeats. */
+  /**
+   * The ports of the tabs, each with the number of its latest subscription. Every message to the port repeats the
+   * number.
+   */
   ports: Map<MessagePort, number>;
   over: AbortController;
   state: StreamState | null;
@@ -37,7 +40,7 @@ function start(key: string): Source {
     onState(state) {
       source.state = state;
       send({ state });
-      // The next tab tries again, because the key may have been given more scopes.
+      // The next tab tries again, because the key may have been given more scopes meanwhile.
       if (state.state === "refused") end(key, source);
     },
   });

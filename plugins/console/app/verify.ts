@@ -13,13 +13,13 @@ export interface Checkpoint {
 }
 
 /** A change of the log's key: the bytes of its entry (base64), its index, and its path to the checkpoint (hex). */
-export interface KeyChange {
+interface KeyChange {
   leaf: string;
   index: number;
   path: readonly string[];
 }
 
-/** Browsers give WebCrypto only to pages of https and localhost. */
+/** Browsers provide WebCrypto only to pages of https and localhost. */
 export const canVerify: boolean = globalThis.crypto?.subtle !== undefined;
 
 export async function sha256(bytes: Uint8Array): Promise<Uint8Array> {
@@ -56,7 +56,7 @@ export function canonicalText(value: unknown): string {
     .join(",")}}`;
 }
 
-/** Returns the `request_hash` of an action as the page shows it. */
+/** Computes the `request_hash` of an action as the page displays it. */
 export async function requestHash({
   agent_id,
   tool,
@@ -90,7 +90,9 @@ function hashNode(left: Uint8Array, right: Uint8Array): Promise<Uint8Array> {
   return sha256(concat(Uint8Array.of(1), left, right));
 }
 
-/** Returns the root that a leaf and its path lead to (RFC 9162 section 2.1.3.2); null if the path does not fit. */
+/**
+ * Returns the root that a leaf and its path lead to (RFC 9162 section 2.1.3.2); null if the path has the wrong length.
+ */
 export async function rootFromInclusion(
   index: number,
   size: number,
@@ -134,8 +136,8 @@ export async function parseVkey(text: string): Promise<VerifierKey> {
 }
 
 /**
- * Returns the checkpoint in a note that the pinned key signed. Ignores other signatures; throws an Error if there is none
- * of the pinned key, or a wrong one.
+ * Returns the checkpoint in a note that the pinned key signed. Ignores other signatures; throws an Error if the
+ * signature of the pinned key is missing or invalid.
  */
 export async function openCheckpoint(note: string, vkey: string): Promise<Checkpoint> {
   const key = await parseVkey(vkey);
@@ -191,7 +193,7 @@ interface ParsedProof {
 }
 
 /** Parses a C2SP tlog-proof. */
-export function parseProof(text: string): ParsedProof {
+function parseProof(text: string): ParsedProof {
   const split = text.indexOf("\n\n");
   const lines = text.slice(0, Math.max(split, 0)).split("\n");
   if (split < 0 || lines.shift() !== "c2sp.org/tlog-proof@v1")
@@ -208,7 +210,7 @@ export function parseProof(text: string): ParsedProof {
   return { index: Number(index), path, extra, checkpoint: text.slice(split + 2) };
 }
 
-/** The members of a `log_key` entry that are compared. */
+/** The members of a `log_key` entry that are read. */
 interface KeyChangeEntry {
   type: string;
   seq: number;
@@ -219,7 +221,7 @@ interface KeyChangeEntry {
 
 /**
  * Opens the checkpoint in a note for a reader who pinned an earlier key of the log. Each `log_key` entry after that key
- * must be signed by the key that it ends and by the key that it names, and be in the log that the last key signed.
+ * must be signed by the key that it ends and by the key that it names, and be part of the log that the last key signed.
  * @param changes in order; those before the pinned key are ignored
  */
 export async function openUnderPin(
@@ -261,7 +263,7 @@ async function assertIncluded(
   if (!equal(led, root)) throw new Error("the path does not lead from this entry to the checkpoint's root");
 }
 
-/** Returns the changes of the log's key in a proof file. Other logs can put anything there. */
+/** Returns the changes of the log's key in a proof file. The file's extra data can contain anything else. */
 function changesIn(extra: Uint8Array | null): KeyChange[] {
   try {
     const { log_keys } = JSON.parse(new TextDecoder().decode(extra ?? new Uint8Array())) as { log_keys?: unknown };
@@ -288,7 +290,7 @@ export async function verifyProof(
 }
 
 /** A proof as the service returns it, with the values that open the entry's commitment. */
-export interface ProofAnswer {
+interface ProofAnswer {
   leaf: string;
   index: number;
   path: readonly string[];
@@ -300,7 +302,7 @@ export interface ProofAnswer {
 export interface VerifiedEntry {
   index: number;
   checkpoint: Checkpoint;
-  /** The key that signed the checkpoint: the pinned one, or one that followed it. */
+  /** The key that signed the checkpoint: the pinned key or a successor. */
   vkey: string;
   entry: Record<string, unknown>;
   /** What the entry commits to; null if the proof does not contain it. */
@@ -349,7 +351,7 @@ export async function verifyConsistency({
   if (first === second) return path.length === 0 && equal(firstRoot, secondRoot);
   let [f, s] = [first - 1, second - 1];
   while (f % 2 === 1) [f, s] = [Math.floor(f / 2), Math.floor(s / 2)];
-  // A power of two is a perfect subtree itself: its root starts the way and is not in the proof.
+  // A power of two is a perfect subtree itself. Its root is the start of the path and not part of the proof.
   const [start, ...steps] = f === 0 ? [firstRoot, ...path] : path;
   if (start === undefined) return false;
   let [fr, sr] = [start, start];

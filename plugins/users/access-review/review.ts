@@ -23,7 +23,10 @@ interface Patterns {
   tools: string[] | null;
 }
 
-/** A limit, and further limits that apply in addition, such as those of a delegation or of the user who made the key. */
+/**
+ * The patterns of a limit, and those of other limits that also apply, such as of a delegation or of the user who made
+ * the key.
+ */
 type ReviewLimit = Patterns & { also: Patterns[] };
 
 /** A user, a live key, or another principal that voted, such as the owner of a revoked key. */
@@ -35,7 +38,7 @@ export interface ReviewRow {
   roles: string[];
   groups: string[];
   may_approve: boolean;
-  /** What the user or key can see and approve: what at least one of these limits includes. Null means all. */
+  /** The limits of which at least one must include what the user or key sees and approves. Null means all actions. */
   limits: ReviewLimit[] | null;
   /** The agent that the key is bound to. */
   agent_id: string | null;
@@ -58,7 +61,7 @@ export interface ReviewRow {
 export interface Review {
   since: string;
   until: string;
-  /** Emergency approvals, of any time, that nobody has reviewed: their ids, oldest first. */
+  /** Ids of emergency approvals that no one has reviewed yet, whatever their age. Oldest first. */
   open_reviews: string[];
   rows: ReviewRow[];
 }
@@ -152,11 +155,11 @@ function describeLimits(visibility: Visibility): ReviewRow["limits"] {
       return { ...first, also };
     });
   if ("agent_id" in visibility) return [{ agents: [visibility.agent_id], tools: null, also: [] }];
-  // A user who sees only their own submissions has nothing to approve.
+  // A user who sees only their own submissions cannot approve anything.
   return "key_id" in visibility ? [] : null;
 }
 
-/** Returns the patterns that all apply, each once. */
+/** Returns the patterns, which must all match. Without duplicates. */
 function listPatterns({ agents, tools, agent_id, also }: GroupLimits): Patterns[] {
   const own = { agents: agents === null ? null : [...agents], tools: tools === null ? null : [...tools] };
   const bound = agent_id === undefined ? [] : [{ agents: [agent_id], tools: agents === null ? own.tools : null }];
@@ -204,8 +207,8 @@ function describeUse(
 }
 
 /**
- * Returns the time of the newest entry of the user, or of the newest use of their sessions. Milliseconds; 0 if there is
- * none.
+ * Returns the time of the user's newest entry or newest use of a session, whichever is later. Milliseconds; 0 if there
+ * is none.
  */
 async function lastUse(sessions: Sessions, { id }: User, recorded: number): Promise<number> {
   const seen = (await sessions.list(id)).map(({ seen_at }) => seen_at);

@@ -41,7 +41,8 @@ const RIGHTS = {
   groups: Texts,
   may_approve: Type.Boolean(),
   limits: Type.Union([Type.Array(Limit), Type.Null()], {
-    description: "They can approve what at least one of these limits includes; null if all, or none.",
+    description:
+      "The principal can approve actions that meet at least one of these limits. Null if it can approve all actions, or none.",
   }),
   delegators: Type.Array(Text, { description: "Principals of the users in whose place they can approve now." }),
 };
@@ -50,11 +51,15 @@ export const RightsRecord = Type.Object(RIGHTS, closed);
 const Row = Type.Object(
   {
     kind: Type.Union([Type.Literal("user"), Type.Literal("key"), Type.Literal("voter")], {
-      description: "`voter`: somebody who voted and is no user and no live key, such as the owner of a revoked key.",
+      description:
+        "`voter`: someone who voted but is neither a user nor the owner of a live key, such as the owner of a revoked key.",
     }),
     id: Nullable,
     name: Text,
-    principal: Type.String({ description: "Who the votes count as. Keys of one owner share it, and the votes." }),
+    principal: Type.String({
+      description:
+        "Principal for whom the votes count. Keys of one owner have the same principal, and so the same votes.",
+    }),
     roles: Texts,
     ...RIGHTS,
     agent_id: Nullable,
@@ -62,15 +67,15 @@ const Row = Type.Object(
     rejections: Count,
     break_glass: Type.Integer({ minimum: 0, description: "Approvals alone in an emergency." }),
     approval_rate: Type.Union([Type.Number(), Type.Null()], { description: "Share of approvals among the votes." }),
-    median_seconds: Type.Union([Count, Type.Null()], { description: "Median of the time from submission to vote." }),
+    median_seconds: Type.Union([Count, Type.Null()], { description: "Median time from submission to vote." }),
     last_used_at: Nullable,
-    unused: Type.Boolean({ description: "Live, older than the period, and not used in it." }),
+    unused: Type.Boolean({ description: "Whether the key is live, older than the period, and was not used in it." }),
     ended_at: Nullable,
   },
   closed,
 );
 
-const OpenReviews = Type.Array(Text, { description: "Ids of emergency approvals that nobody has reviewed." });
+const OpenReviews = Type.Array(Text, { description: "Ids of emergency approvals that no one has reviewed." });
 
 export function accessReviewRoute(host: CoreHost, sessions: Sessions): Route {
   return defineRoute({

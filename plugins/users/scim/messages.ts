@@ -72,7 +72,10 @@ export function renderPage<T>(
   };
 }
 
-/** Throws USERS_SCIM_INVALID if two names differ only by case: `active` and `Active` could say different things. */
+/**
+ * Throws USERS_SCIM_INVALID if two names differ only in case, because `active` and `Active` could have different
+ * values.
+ */
 function assertDistinctNames(object: JsonObject): JsonObject {
   const names = Object.keys(object).map((name) => name.toLowerCase());
   const twice = names.find((name, at) => names.indexOf(name) !== at);
@@ -80,7 +83,7 @@ function assertDistinctNames(object: JsonObject): JsonObject {
   throw new Refusal(ERRORS.SCIM_INVALID, `the attribute ${twice.slice(0, 60)} appears twice`);
 }
 
-/** Returns a member by name in any case: names of SCIM attributes ignore it. */
+/** Returns a member by name, ignoring case as SCIM does for attribute names. */
 export function member(object: JsonObject, name: string): JsonValue | undefined {
   const found = Object.keys(object).find((each) => each.toLowerCase() === name.toLowerCase());
   return found === undefined ? undefined : object[found];
@@ -92,7 +95,10 @@ export function readText(value: JsonValue | undefined, name: string, max: number
   throw new Refusal(ERRORS.SCIM_INVALID, `${name} must be a text of 1 to ${max} characters`);
 }
 
-/** Reads `active`. Some clients send it as a text. Throws USERS_SCIM_INVALID, because a guess could let a leaver stay. */
+/**
+ * Reads `active`. Some clients send it as a text. Throws USERS_SCIM_INVALID for other values, because a wrong guess
+ * could keep a user active who has left.
+ */
 export function readActive(value: JsonValue): boolean {
   if (typeof value === "boolean") return value;
   const text = typeof value === "string" ? value.toLowerCase() : "";

@@ -1,6 +1,6 @@
 /**
- * Data that SCIM needs and the ledger does not contain: user names, and who was deactivated. Stored as documents with a
- * MAC, so that writing to the database cannot swap the accounts of two people.
+ * Data that SCIM needs and the ledger does not contain: user names, and who was deactivated. They are documents with a
+ * MAC, so that someone who can write to the database cannot swap the accounts of two people.
  */
 import {
   canonicalText,

@@ -1,6 +1,6 @@
 /**
- * Groups of a SCIM client. A group's members are the users whose entries name it, and its id follows from its name, so the
- * store has only the fact that the group exists.
+ * Groups of a SCIM client. A group's members are the users whose entries name it, and its id is computed from its name.
+ * So the store contains only the existence of the group.
  */
 import {
   confirmWithScope,
@@ -56,7 +56,7 @@ export class ScimGroups {
     const { documents } = this.host;
     const document = await (tx === undefined ? documents : documents.within(tx)).get(this.key(id.slice(0, 100)));
     const group = document?.value as unknown as Group | undefined;
-    // The name determines roles, so ignore a row whose id does not follow from its name.
+    // Ignore a row whose id does not match its name, because the name determines roles.
     if (group !== undefined && this.idOf(group.name) === id) return group;
     throw new Refusal(ERRORS.SCIM_NOT_FOUND, `there is no group ${id.slice(0, 100)}`);
   }
@@ -166,7 +166,7 @@ function applyOperation(group: Group, members: Set<string>, { op, path, value }:
   }
 }
 
-/** The configuration maps groups by name, so renaming a group makes it another group. */
+/** Rejects a new name, because the configuration maps groups by name. */
 function assertSameName(group: Group, name: unknown): void {
   const given = isJsonObject(name) ? member(name, "displayName") : name;
   if (given !== undefined && given !== group.name)

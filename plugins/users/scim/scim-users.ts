@@ -22,8 +22,8 @@ import type { Sessions } from "../sessions.ts";
 import { member, type PatchOperation, readActive, readText } from "./messages.ts";
 import { ScimRecords, type UserRecord } from "./records.ts";
 
-/** The attributes of a SCIM user that are read. Absent ones do not change. */
-export interface UserChange {
+/** The attributes of a SCIM user that the plugin reads. Absent attributes do not change. */
+interface UserChange {
   external_id?: string;
   user_name?: string;
   name?: string;
@@ -56,7 +56,7 @@ export class ScimUsers {
     this.records = new ScimRecords(host, options);
   }
 
-  /** Returns the users that are not deleted, oldest first. */
+  /** Returns the users that the client has not deleted, oldest first. */
   async list(): Promise<ScimUser[]> {
     const records = await this.records.readAll();
     return [...(await this.host.users.list()).values()].flatMap((user) => {
@@ -65,7 +65,7 @@ export class ScimUsers {
     });
   }
 
-  /** Throws USERS_SCIM_NOT_FOUND if there is no such user, or the client deleted them. */
+  /** Finds a user. Throws USERS_SCIM_NOT_FOUND if there is no such user, or the client deleted them. */
   async find(users: Users, id: string, tx?: LedgerTransaction): Promise<ScimUser> {
     const user = users.get(id);
     const reader = tx === undefined ? this.host.documents : this.host.documents.within(tx);
@@ -112,7 +112,7 @@ export class ScimUsers {
     return this.run(credential, async (tx, by) => this.apply(tx, by, await this.find(tx.users, id, tx), change));
   }
 
-  /** Ends the user. Afterwards the resource does not exist for the client. */
+  /** Ends the user. For the client, the resource no longer exists afterwards. */
   delete(credential: Credential, id: string): Promise<ScimUser> {
     return this.run(credential, async (tx, by) => {
       const ended = await this.apply(tx, by, await this.find(tx.users, id, tx), { active: false });
@@ -121,7 +121,10 @@ export class ScimUsers {
     });
   }
 
-  /** Sets the provider's groups of a user who is not ended, and the roles and groups that follow from them. */
+  /**
+   * Sets the provider's groups of a user who is not ended, and the roles and groups that the configuration derives from
+   * them.
+   */
   setGroups(tx: LedgerTransaction, by: Actor, user: User, names: readonly string[]): void {
     if (user.ended_at !== null) return;
     if (names.length > MAX_GROUPS)
@@ -180,7 +183,7 @@ export class ScimUsers {
 const MAX_GROUPS = 64;
 const MAX_TEXT = 200;
 
-/** Reads the attributes of a whole user, as POST and PUT have them. Others are ignored. */
+/** Reads the attributes of a whole user from the body of POST or PUT. Ignores other attributes. */
 export function readUser(body: JsonObject): UserChange {
   return Object.entries(body).reduce<UserChange>(
     (change, [name, value]) => ({
@@ -191,7 +194,7 @@ export function readUser(body: JsonObject): UserChange {
   );
 }
 
-/** Reads the operations of a PATCH. A later one wins. */
+/** Reads the operations of a PATCH. If several set one attribute, the last one applies. */
 export function readUserPatch(operations: readonly PatchOperation[]): UserChange {
   return operations.reduce<UserChange>((change, operation) => ({ ...change, ...readAttribute(operation, {}) }), {});
 }

@@ -1,6 +1,6 @@
 /**
- * The one-time sign-in link of `assent demo --serve`. Its page exchanges the token in the fragment, once, for the keys of
- * the demo and stores them where the console looks for them: in the browser tab.
+ * The one-time sign-in link of `assent demo --serve`. Its page exchanges the token in the fragment, once, for the keys
+ * of the demo, and stores them in the browser tab for the console.
  */
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { sha256Hex, utf8 } from "../../domain/hash.ts";
@@ -8,11 +8,11 @@ import { sha256Hex, utf8 } from "../../domain/hash.ts";
 export interface DemoKeys {
   /** Signs in to the console. */
   admin: string;
-  /** Submits actions. The console fills it into its examples. */
+  /** Key that submits actions. The console inserts it into its examples. */
   agent: string;
 }
 
-export interface SignInLink {
+interface SignInLink {
   /** Path with the token in its fragment, which is not sent to servers. */
   path: string;
   /** Answers requests for the page of the link; null for all other requests. */

@@ -20,8 +20,8 @@ export async function* readEntries(store: StorageReader, from: number, to: numbe
 }
 
 /**
- * Returns the sequence numbers of earlier entries about users, keys, agents, stops, legal holds, grants, delegations and signing keys:
- * they say what was in force when the window began.
+ * Returns the sequence numbers of earlier entries about users, keys, agents, stops, legal holds, grants, delegations
+ * and signing keys: they determine what was in force at the start of the window.
  */
 export async function findContext(store: StorageReader, first: number): Promise<number[]> {
   const found: number[] = [];
@@ -36,8 +36,8 @@ export async function findContext(store: StorageReader, first: number): Promise<
 }
 
 /**
- * Yields lines: each selected entry as its bytes, and the root of each largest perfect subtree without one. Together they
- * hash to the root of the tree.
+ * Yields the lines of the file: each selected entry as its bytes, and between them the roots of the largest perfect
+ * subtrees without a selected entry. Together they hash to the root of the tree.
  * @param others sorted sequence numbers of entries outside the window
  */
 export async function* renderEntries(

@@ -1,4 +1,4 @@
-/** Opens what the entries of actions commit to, for the pack. */
+/** Reads the contents that the entries of actions commit to, for the pack. */
 import type { ActionRow, EntryRow, StorageReader } from "../../contract/storage.ts";
 import type { ActionEntry } from "../../domain/action-history.ts";
 import { decodeEdit } from "../../domain/edited-request.ts";
@@ -20,7 +20,10 @@ export async function readActionEntries(store: StorageReader, id: string, end: n
   return (await store.entriesOfAction(id)).filter(({ seq, type }) => seq < end || ERASURES.includes(type));
 }
 
-/** Opens an action. Leaves out what only later entries commit to, so that the pack of a window does not change. */
+/**
+ * Reads the contents of an action. Omits contents that only later entries commit to, so that the pack of a window does
+ * not change.
+ */
 export async function openAction(
   row: ActionRow,
   rows: readonly EntryRow[],
@@ -45,7 +48,7 @@ export async function openAction(
   const request = parseCompleteRequest(row);
   const edited = entries.findLast((entry) => entry.type === "redecision" && entry.edit !== null);
   const newest = edited === undefined ? null : decodeEdit(row.effective);
-  // A later change, after the window, replaced the one in it.
+  // A change after the window replaced the one in the window.
   const edit =
     newest !== null && commitDigest(newest.salt, encodeRequest(newest.request).hash) === edited?.commitment
       ? newest

@@ -1,4 +1,4 @@
-/** Writes the files of a pack one after the other, and computes their digests. */
+/** Writes the files of a pack one at a time, and computes their digests. */
 import { createHash } from "node:crypto";
 import { createWriteStream, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -6,14 +6,16 @@ import { once } from "node:events";
 import { CommandError } from "../command.ts";
 import type { Manifest } from "./pack-format.ts";
 
-export interface PackWriter {
+interface PackWriter {
   /** Writes one file from pieces of text. Waits for the disk, so that memory stays bounded. */
   write(name: string, pieces: AsyncIterable<string> | Iterable<string>): Promise<void>;
   /** Files so far, by name. */
   files(): Manifest["files"];
 }
 
-/** Creates the folder. Throws CommandError if it exists and is not empty, so that no pack contains files of another. */
+/**
+ * Creates the folder. Throws CommandError if it exists and is not empty, so that files of two packs are never mixed.
+ */
 export function createPackWriter(folder: string): PackWriter {
   mkdirSync(folder, { recursive: true });
   if (readdirSync(folder).length > 0) throw new CommandError(`the folder "${folder}" is not empty; name another one`);

@@ -1,4 +1,4 @@
-/** The policy sets that decisions of a pack name, with what each changed. */
+/** The policy sets that decisions of a pack name, with their changes. */
 import type { StorageReader } from "../../contract/storage.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { canonicalText } from "../../domain/canonical.ts";
@@ -15,7 +15,7 @@ export interface PolicySets {
   /** Notes a set. */
   see(digest: string | null): void;
   compiled(digest: string | null): Promise<CompiledPolicySet>;
-  /** Yields a line for each set that was seen, in the order in which they came into force. */
+  /** Yields a line for each set that occurred, in the order of activation. */
   render(): AsyncIterable<string>;
 }
 

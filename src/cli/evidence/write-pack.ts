@@ -18,12 +18,12 @@ import { foldPeople, renderPeople, renderVotes } from "./tables.ts";
 
 const PAGE = 64;
 
-export interface PackOptions {
+interface PackOptions {
   folder: string;
   /** Milliseconds. */
   from: number;
   to: number;
-  /** A checkpoint of this log that covers the window; null for the newest. */
+  /** A checkpoint of this log that covers the window; null selects the newest one. */
   checkpoint: string | null;
   witnesses: string[];
   /** The page that verifies the pack. */
@@ -31,7 +31,7 @@ export interface PackOptions {
   progress(done: number, total: number): void;
 }
 
-export interface WrittenPack {
+interface WrittenPack {
   manifest: Manifest;
   /** SHA-256 of manifest.json, which names the digests of all other files. */
   digest: string;
@@ -103,7 +103,7 @@ export async function writePack(store: StorageReader, options: PackOptions): Pro
   return { manifest, digest, actions };
 }
 
-/** Prefers the newest checkpoint that witnesses cosigned, if it covers the window. */
+/** Returns the newest checkpoint that witnesses cosigned if it covers the window; otherwise the newest one. */
 async function readNewestCheckpoint(store: StorageReader, end: number): Promise<string> {
   const witnessed = await store.meta("witnessed_checkpoint");
   if (witnessed !== null && parseCheckpoint(readNote(witnessed).text).size >= end) return witnessed;
@@ -112,7 +112,7 @@ async function readNewestCheckpoint(store: StorageReader, end: number): Promise<
   return stored.note;
 }
 
-/** Returns the first key of the log, which introduces all later ones. */
+/** Returns the first key of the log. The entries introduce all later ones. */
 async function readFirstKey(store: StorageReader): Promise<string> {
   const [row] = await store.entriesOfType("log_key", 0, 1);
   const vkey = row === undefined ? await store.meta("log_vkey") : decodeEntry<LogKeyEntry>(row.bytes).previous;
@@ -127,14 +127,14 @@ interface Listeners {
   onOutside(seq: number): void;
 }
 
-/** Yields a line for each action with an entry in the window, at its first one. */
+/** Yields a line for each action with an entry in the window, when its first entry is reached. */
 async function* renderActions(
   store: StorageReader,
   { first, end }: { first: number; end: number },
   sets: PolicySets,
   listeners: Listeners,
 ): AsyncIterable<string> {
-  /** Actions that were decided before the window. Others are seen once, at their decision. */
+  /** Ids of actions that were decided before the window. The other actions are new at their decision. */
   const earlier = new Set<string>();
   let page: string[] = [];
   for await (const row of readEntries(store, first, end)) {

@@ -1,4 +1,7 @@
-/** MCP clients whose settings `assent mcp install` edits: where they keep servers, and a server's entry with and without the proxy. */
+/**
+ * MCP clients whose settings `assent mcp install` edits: the location of their servers, and the entry of a server with
+ * and without the proxy.
+ */
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { foldName } from "../../domain/names.ts";
@@ -120,9 +123,9 @@ function directEntry(entry: JsonObject): JsonObject {
   return { ...others, ...("type" in others ? { type: "http" } : {}), url: words[http + 1] as string };
 }
 
-/** The changes of an installation, so that it can be undone exactly. */
+/** The changes of an installation, with which it can be undone exactly. */
 export interface Backup {
-  /** The whole file before the installation; null if it already had servers behind the proxy. */
+  /** The whole file before the installation; null if it already contained servers behind the proxy. */
   before: string | null;
   after: string;
   /** Each changed entry by its server's name, before and after. */
@@ -130,8 +133,8 @@ export interface Backup {
 }
 
 /**
- * Puts every server behind the proxy. Servers that are behind it stay as they are.
- * Throws SettingsError, which names each server that cannot be put behind the proxy and is not in `skipped`.
+ * Puts every server behind the proxy, except servers that already are. Throws SettingsError, which names each server
+ * that cannot be put behind the proxy and is not in `skipped`.
  */
 export function addProxy(
   text: string,
@@ -180,7 +183,7 @@ export function removeProxy(text: string, client: Client, backup: Backup | null)
   return after;
 }
 
-/** Changes only the members that differ, so that comments and secrets next to them are neither lost nor displayed. */
+/** Changes only the members that differ, so that comments and secrets next to these members are preserved. */
 function withEntry(text: string, path: readonly string[], before: JsonObject, after: JsonObject): string {
   let edited = text;
   for (const [name, value] of Object.entries(after)) {

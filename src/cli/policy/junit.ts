@@ -12,7 +12,10 @@ interface Case {
   failure: string | null;
 }
 
-/** @param short whether the coverage is too low: then each rule that no test reaches is a failure in the suite "coverage" */
+/**
+ * @param short whether the coverage is below the minimum. In that case each rule that no test reaches is a failure in
+ * the suite "coverage"
+ */
 export function renderJunit(folder: string, checked: CheckedFolder, coverage: Coverage | null, short: boolean): string {
   const suites = new Map<string, Case[]>();
   const add = (suite: string, one: Case): void => {
@@ -72,7 +75,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
 function xml(text: string): string {
   return (
     text
-      // oxlint-disable-next-line no-control-regex -- XML 1.0 has no way to write these
+      // oxlint-disable-next-line no-control-regex -- XML 1.0 cannot represent these characters
       .replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogate}/gu, "\ufffd")
       .replaceAll(/[&<>"\n\t\r]/g, (char) => ENTITIES[char] as string)
   );

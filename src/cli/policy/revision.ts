@@ -17,7 +17,7 @@ interface Revision {
 export function parseRevision(text: string): Revision {
   const colon = text.indexOf(":");
   const rev = colon < 0 ? text : text.slice(0, colon);
-  // Git would parse it as an option, and some options run programs.
+  // Git would parse this revision as an option, and some options run programs.
   if (rev === "" || rev.startsWith("-"))
     throw new CommandError(`"${text}" is neither a folder nor a revision of git`, EXIT.usage);
   return { rev, folder: colon < 0 ? null : text.slice(colon + 1) };
@@ -33,7 +33,8 @@ export async function loadRevision(
   { recursive = false, environment = null }: { recursive?: boolean; environment?: string | null },
 ): Promise<PolicyFolder> {
   const name = safe(rev);
-  // A bare repository, such as in a server-side hook, has no work tree: paths are then relative to the working folder.
+  // A bare repository, such as in a server-side hook, has no work tree. In that case paths are relative to the working
+  // folder.
   const inTree =
     decode(
       await git(

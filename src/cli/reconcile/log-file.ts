@@ -1,4 +1,4 @@
-/** Reads the log files of a source in pieces. */
+/** Reads the log files of a source in chunks. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { basename } from "node:path";
@@ -8,7 +8,7 @@ import type { EffectSource, SourceRecord } from "../../contract/effects.ts";
 import { SourceFault } from "../../domain/effects/source-fault.ts";
 import { CommandError } from "../command.ts";
 
-/** What a coverage statement says about a file. */
+/** The facts about a file that the coverage statement contains. */
 export interface ReadFile {
   name: string;
   sha256: string;

@@ -19,10 +19,13 @@ interface ExecutionPage {
 
 type Call = <T>(method: string, path: string) => Promise<T>;
 
-/** How long before the window an action can have started whose result or effect is in it. */
+/** Maximum time before the window at which an action can have started whose result or effect is in the window. */
 const LONGEST_RUN_MS = 24 * 3_600_000;
 
-/** Returns the actions that started at most a day before `from`, or whose result came after that, up to `to`. Milliseconds. */
+/**
+ * Returns the actions that started up to `to` (milliseconds), and at the earliest a day before `from`, or whose result
+ * came after that day began.
+ */
 export async function readStartedActions(call: Call, from: number, to: number): Promise<Map<string, StartedAction>> {
   const actions = new Map<string, StartedAction>();
   const query = `since=${toRfc3339(from - LONGEST_RUN_MS)}&until=${toRfc3339(to)}&limit=1000`;
@@ -40,7 +43,7 @@ export async function readStartedActions(call: Call, from: number, to: number): 
         tool,
         operation,
         params,
-        // Without its start, the action began before everything that was read.
+        // If the start is not among the executions, the action started before all of them.
         started_at: before?.started_at ?? (phase === "start" ? time : 0),
         ended_at: isResult ? time : (before?.ended_at ?? null),
         success: isResult ? success : (before?.success ?? null),

@@ -75,7 +75,7 @@ class Splitter {
     if (character === "\n") return this.length === 1 ? this.skip() : this.finish();
     if (character === "\r") return null;
     if (character === '"' && this.state !== "plain") {
-      // Two quotes inside a quoted field are one.
+      // Two quotes inside a quoted field represent one.
       if (this.state === "quote") this.field += '"';
       this.state = "quoted";
     } else if (character === ",") {

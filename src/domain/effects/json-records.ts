@@ -5,7 +5,7 @@ import { SourceFault } from "./source-fault.ts";
 /** Longest record, in UTF-16 code units. */
 const MAX_RECORD = 4 * 1024 * 1024;
 const WRAPPER = /^\uFEFF?\s*(?:\[|\{\s*"Records"\s*:\s*\[)/;
-/** Characters that are enough to recognize the wrapper. */
+/** Number of characters that suffices to recognize the wrapper. */
 const HEAD = 256;
 
 interface JsonRecord {
@@ -31,7 +31,7 @@ async function* split(text: AsyncIterable<string>): AsyncIterable<JsonRecord> {
 class Splitter {
   private line = 1;
   private head: string | null = "";
-  /** Whether the records are the items of an array. */
+  /** Whether the records are items of an array. */
   private wrapped = false;
   private closed = false;
   private record = "";
@@ -90,13 +90,13 @@ class Splitter {
       throw new SourceFault(this.start, `the record is longer than ${MAX_RECORD} characters`);
   }
 
-  /** Follows strings and nesting inside a record. */
+  /** Tracks strings and nesting inside a record. */
   private step(character: string): void {
     if (this.inString) {
       if (this.escaped) this.escaped = false;
       else if (character === "\\") this.escaped = true;
       else if (character === '"') this.inString = false;
-      // A string cannot contain a line feed, so a record that lost its end is found on its own line.
+      // A string cannot contain a line feed. So an unterminated record is detected on its own line.
       else if (character === "\n") throw new SourceFault(this.start, "the record is not JSON: a string is not closed");
     } else if (character === '"') this.inString = true;
     else if (character === "{" || character === "[") this.depth++;

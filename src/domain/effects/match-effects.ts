@@ -1,7 +1,7 @@
 /**
- * Matches effects in the world to started actions, one to one. An effect with an action's id matches that action if the
- * operation, the parameters and the time are equal, too, because agents control such ids. An effect without an id can be
- * paired by operation, parameters and time: that is a guess, so both sides count as unknown.
+ * Matches effects in the world to started actions, one to one. An effect with an action's id matches that action only
+ * if operation, parameters and time agree, too, because agents control such ids. An effect without an id is paired by
+ * operation, parameters and time. Such a pair is a guess, so both sides count as unknown.
  */
 import { canonicalText } from "../canonical.ts";
 import { sha256Hex, utf8 } from "../hash.ts";
@@ -18,13 +18,13 @@ export interface SourceEvent {
   readonly event: string;
   /** Identity that caused the effect, as the source names it. */
   readonly actor: string;
-  /** The id of an action that the agent or its credential attached; null if there is none. */
+  /** Id of the action that the agent or its credential attached to the effect; null if there is none. */
   readonly action_id: string | null;
-  /** The record of the log, which mappings read. */
+  /** The record of the log, from which mappings read values. */
   readonly record: JsonObject;
 }
 
-/** Says which action an event is the effect of. */
+/** Maps events of the source to the actions of one operation. */
 export interface EffectMapping {
   readonly event: string;
   readonly tool: string;
@@ -48,7 +48,7 @@ export interface StartedAction {
 }
 
 /** Why no action explains an effect. */
-export type UnmatchedReason =
+type UnmatchedReason =
   | "unknown_action"
   | "other_operation"
   | "parameters_differ"
@@ -56,7 +56,7 @@ export type UnmatchedReason =
   | "already_matched"
   | "no_action";
 
-export interface UnmatchedEffect {
+interface UnmatchedEffect {
   readonly id: string;
   readonly at: number;
   readonly event: string;
@@ -65,7 +65,7 @@ export interface UnmatchedEffect {
   readonly reason: UnmatchedReason;
 }
 
-/** The window and how actions and effects in it were matched. */
+/** The window, and how its actions and effects were matched. */
 export interface Reconciliation {
   /** Effects in the window. The other three numbers add up to `total`. */
   readonly effects: { total: number; matched: number; unmatched: number; unknown: number };
@@ -73,21 +73,21 @@ export interface Reconciliation {
   readonly actions: { total: number; matched: number; missing: number; unknown: number };
   readonly unmatched: readonly UnmatchedEffect[];
   readonly missing: readonly { id: string; at: number }[];
-  /** Ids of the effect and the action that were paired without an id. A guess. */
+  /** Pairs of an effect and an action that were matched without an id, which is a guess. */
   readonly likely: readonly { effect: string; action_id: string }[];
   readonly skipped: { duplicates: number; outside: number; unmapped: number };
 }
 
-export interface MatchOptions {
+interface MatchOptions {
   readonly mappings: readonly EffectMapping[];
   /** Milliseconds; inclusive start and exclusive end of the window. */
   readonly from: number;
   readonly to: number;
-  /** By how much an effect can be earlier than the start or later than the result of its action. Milliseconds. */
+  /** Maximum time by which an effect can precede the start or follow the result of its action. Milliseconds. */
   readonly tolerance: number;
 }
 
-export interface EffectMatcher {
+interface EffectMatcher {
   /** Adds an event of the source, in any order. Throws RangeError if its id was added with another content. */
   add(event: SourceEvent): void;
   /** Returns the result. Call it once, after the last event. */
@@ -109,7 +109,7 @@ interface UnnamedEffect {
   readonly digest: string;
 }
 
-/** Creates a matcher for one source and window. @param actions those that were started, of any tool */
+/** Creates a matcher for one source and window. @param actions started actions of any tool */
 export function createEffectMatcher(actions: Iterable<StartedAction>, options: MatchOptions): EffectMatcher {
   return new SourceMatcher(actions, options);
 }
@@ -148,7 +148,7 @@ class SourceMatcher implements EffectMatcher {
     const mapping = this.byEvent.get(event.event);
     if (mapping === undefined) return void this.skipped.unmapped++;
     if (!this.isInWindow(event.at)) this.skipped.outside++;
-    // An effect next to the window can belong to an action inside it.
+    // An effect just outside the window can belong to an action inside it.
     if (event.at < from - tolerance || event.at >= to + tolerance) return;
     if (event.action_id !== null) return this.settle(event, this.matchNamed(event, mapping));
     const { record: _, ...rest } = event;
@@ -209,7 +209,7 @@ class SourceMatcher implements EffectMatcher {
     if (candidate.match !== null) return "already_matched";
     if (digests !== null && digests.get(mapping) !== digestEvent(this.mappingAt(mapping), event))
       return "parameters_differ";
-    // Nobody can compare erased parameters, but the action cannot explain a second effect.
+    // Erased parameters cannot be compared, but the action must not explain a second effect.
     candidate.match = digests === null ? "likely" : "exact";
     return digests === null ? "unknown" : "matched";
   }
@@ -267,8 +267,9 @@ function byTime(a: { id: string; at: number }, b: { id: string; at: number }): n
 }
 
 /**
- * Pairs effects that carry no id with unmatched actions. Takes effects by time, and for each the possible action that ended
- * first, which pairs as many as possible. Falls back to erased actions, whose parameters nobody can compare.
+ * Pairs effects that carry no id with unmatched actions. Goes through the effects by time and chooses the possible
+ * action that ended first, which finds the largest number of pairs. Falls back to erased actions, whose parameters
+ * cannot be compared.
  */
 function* pairUnnamed(
   effects: readonly UnnamedEffect[],
@@ -292,7 +293,7 @@ function* pairUnnamed(
   for (const { event, mapping, digest } of [...effects].sort((a, b) => a.event.at - b.event.at)) {
     const find = (key: string): Candidate | undefined => {
       const group = groups.get(key) ?? [];
-      // Effects come in the order of their times, so what has ended before this one explains no later one.
+      // Effects are ordered by time, so an action that ended before this effect cannot explain a later one.
       const ahead = group.findIndex(
         (each) => each.match === null && (end(each) >= event.at || isDuring(each.action, event.at)),
       );
@@ -304,7 +305,7 @@ function* pairUnnamed(
   }
 }
 
-/** Returns the key under which actions and mappings of one operation meet. */
+/** Returns the key with which actions and mappings of one operation are matched. */
 function targetKey({ tool, operation }: { tool: string; operation: string }): string {
   return JSON.stringify([foldName(tool), foldName(operation)]);
 }
@@ -320,14 +321,14 @@ function digestParams(mapping: EffectMapping, read: (name: string) => JsonValue 
   return sha256Hex(utf8(JSON.stringify(values)));
 }
 
-/** Logs write numbers as text and the other way around, so `5` and `"5"` are equal. */
+/** Some logs write numbers as text, and others the reverse, so `5` and `"5"` are equal. */
 function comparable(value: JsonValue): string | null {
   if (value === null || typeof value === "string") return value;
   if (typeof value !== "object") return String(value);
   try {
     return canonicalText(value);
   } catch {
-    // The service accepts no such value, so no action has it.
+    // The service does not accept such a value, so no action has it.
     return null;
   }
 }

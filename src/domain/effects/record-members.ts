@@ -30,7 +30,7 @@ export function findRecordText(value: JsonObject, pointer: string): string | nul
 }
 
 /**
- * Returns the id of an action that a text contains as a word; null if it contains none, or several.
+ * Returns the id of an action that a text contains as a word; null unless the text contains exactly one.
  * @example
  * findActionId("Assent-Action: 019346a0-0000-7000-8000-000000000000"); // "019346a0-0000-7000-8000-000000000000"
  */

@@ -1,4 +1,4 @@
-/** Options that every effect source has: its mappings, the actors that it compares, and the tolerance. */
+/** Common options of effect sources: mappings, compared actors, and tolerance. */
 import { type Static, type TProperties, Type } from "@sinclair/typebox";
 
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 200, description });
@@ -45,7 +45,7 @@ export type EffectSourceOptions = Static<typeof CommonOptions>;
 const closed = { additionalProperties: false };
 
 /**
- * Returns the schema of a plugin's options: `sources` by name, each with the common members and these.
+ * Returns the schema of a plugin's options: `sources` by name, each with the common members and the given ones.
  * @example
  * const Options = effectSourceOptions({ log_format: Type.Literal("csvlog") });
  */

@@ -6,7 +6,7 @@ import type { Gesture, VotedGrant } from "../gesture.ts";
 import type { Decision, RecordedFacts } from "../policy/policy-types.ts";
 import type { ReviewAnswer, ReviewFault } from "../reviews.ts";
 
-/** The credential that caused the entry. Always taken from authentication, never from a request body. */
+/** The credential that caused the entry. It comes from authentication, never from a request body. */
 export interface Actor {
   key_id: string;
   principal: string;
@@ -34,9 +34,9 @@ export interface DecisionEntry {
   expires_at: string | null;
   /** Deadline for starting; null if the action cannot start. */
   approved_until: string | null;
-  /** SHA-256(salt ‖ SHA-256(canonical `{meta}`)), with a salt of its own; null without `meta`. */
+  /** SHA-256(salt ‖ SHA-256(canonical `{meta}`)), with a separate salt; null without `meta`. */
   meta: string | null;
-  /** The plan that the action was submitted with, and its position there, starting at 1; null if there is none. */
+  /** The action's plan, and its position there from 1; null if there is none. */
   plan: { id: string; position: number } | null;
 }
 
@@ -48,7 +48,8 @@ export interface ApprovalEntry {
   agent_id: string;
   commitment: string;
   /**
-   * `expired` and `cancelled` end the action without a vote. `rejection_lifted` ends the effect of an earlier `deny`.
+   * `expired` and `cancelled` end the action without a vote. `rejection_lifted` ends the time in which an earlier
+   * `deny` rejects duplicate requests.
    */
   verdict: "approve" | "deny" | "expired" | "cancelled" | "rejection_lifted";
   /** Null if the approval expired. */
@@ -57,40 +58,42 @@ export interface ApprovalEntry {
   /** Whether the person behind the agent confirmed their own action, in the mode `self_confirm`. */
   self_approval: boolean;
   /**
-   * The delegation that the approver used, and the principal of the user who gave it, in whose groups the vote counts,
-   * too. Null if the approver voted for themselves alone.
+   * The delegation that the approver used, and the principal of the delegator, for whose groups the vote also counts.
+   * Null if the approver used none.
    */
   delegation: { id: string; from: string } | null;
   /** Whether the approver approved alone in an emergency. A `break_glass` entry follows. */
   break_glass: boolean;
-  /** The grant that the vote gives, whose entry is before this one; null if it gives none. */
+  /** The grant that the vote gives, whose entry precedes this one; null if it gives none. */
   grant: (VotedGrant & { id: string }) | null;
-  /** Groups of the approver at the time of the vote that the approval names. Empty unless this is a vote. */
+  /** Those of the approver's groups at the time of the vote that the approval names. Empty unless this is a vote. */
   groups: string[];
   /** Whether the approver was in none of the requester's groups. False if those are unknown. */
   independent: boolean;
   /** The signature of the vote with a passkey; null if it was not signed. */
   gesture: Gesture | null;
-  /** Salted commitment to the preview that the approver was shown; null if there was none. Lowercase hex. */
+  /** Salted commitment to the preview that the approver saw; null if there was none. Lowercase hex. */
   preview: string | null;
-  /** `questionsDigest` of what approvers asked so far; null if nothing was asked, or unless this is a vote. */
+  /** `questionsDigest` of the questions so far; null if there are none, or unless this is a vote. */
   questions: string | null;
   /**
-   * `actionListDigest` of the actions that remain after the vote on a plan; null unless the vote is part of one. It is
-   * void once that list changes.
+   * `actionListDigest` of the actions that remain after a vote on a plan; null for other votes. The vote is void once
+   * the list changes.
    */
   plan: string | null;
   /** The number of distinct approvers so far, including this one. */
   approvals: number;
   quorum: number;
   status: "pending_approval" | "approved" | "denied" | "expired" | "cancelled";
-  /** Deadline for starting, also if that is what expired; null if the action cannot start. */
+  /** Deadline for starting (including the one that passed, for `expired`); null if the action cannot start. */
   approved_until: string | null;
-  /** End of the time in which the rejection denies duplicate requests; null if it denies none. */
+  /** Time until which the rejection denies duplicate requests; null if it denies none. */
   rejection_until: string | null;
 }
 
-/** An approver asked the agent about its pending action, or the agent answered. Changes no status. */
+/**
+ * An approver asked the agent a question about its pending action, or the agent answered. The status does not change.
+ */
 export interface QuestionEntry {
   type: "question";
   v: 1;
@@ -103,7 +106,7 @@ export interface QuestionEntry {
   number: number;
   /** The approver; for an answer the agent's credential. */
   by: Actor;
-  /** SHA-256(salt ‖ SHA-256(canonical `{text}`)), with a salt of its own. */
+  /** SHA-256(salt ‖ SHA-256(canonical `{text}`)), with a separate salt. */
   text: string;
 }
 
@@ -117,11 +120,14 @@ export interface ReviewEntry {
   commitment: string;
   /** The reviewer, as the policies name it. */
   reviewer: string;
-  /** Version of its model, prompt or rules, as it reported it or as it is configured; null if it was not called. */
+  /**
+   * Version of the reviewer's model, prompt or rules, as answered or else as configured; null if the reviewer was not
+   * called.
+   */
   version: string | null;
-  /** Sequence number of the entry that made the action pending, which the reviewer was asked about. */
+  /** Sequence number of the entry that made the action pending. */
   asked: number;
-  /** SHA-256(salt ‖ SHA-256(input)), where the input is what the reviewer was sent; null if it was not called. */
+  /** SHA-256(salt ‖ SHA-256(request to the reviewer)); null if the reviewer was not called. */
   input: string | null;
   /** Null if it gave no valid answer in time. */
   answer: ReviewAnswer | null;
@@ -136,7 +142,7 @@ export interface ReviewEntry {
   status: "pending_approval" | "approved" | "denied";
   /** Deadline for starting; null unless this approves the action. */
   approved_until: string | null;
-  /** End of the time in which the denial refuses the same request; null if it refuses nothing. */
+  /** Time until which the denial refuses the same request; null if it refuses none. */
   rejection_until: string | null;
 }
 
@@ -163,13 +169,13 @@ export interface RedecisionEntry {
   quorum: number | null;
   expires_at: string | null;
   /**
-   * Who has to approve from this entry on: what the action required before, and what the decision requires. Null unless
+   * The approvers that are required from this entry on: the earlier requirement and that of this decision. Null unless
    * the action is pending.
    */
   approvers: ApproverPlan[] | null;
   /**
-   * Present if an approver changed the request: `commitment` is of the effective request from here on, and earlier votes
-   * are void. Null otherwise.
+   * An approver's change of the request; null without one. From here on `commitment` is of the effective request, and
+   * earlier votes are void.
    */
   edit: { previous: string; comment: string | null } | null;
 }
@@ -192,16 +198,14 @@ export interface ExecutionEntry {
   success: boolean | null;
   /** SHA-256(salt ‖ SHA-256(canonical `{error, meta, success}`)); null unless this is a result. */
   result: string | null;
-  /**
-   * How the person who settled the unknown outcome knows it; null if this settles none. Stays in the ledger forever.
-   */
+  /** How the person who settled the unknown outcome knows it; null for other entries. Stays in the ledger forever. */
   comment: string | null;
   status: "executing" | "unknown" | "succeeded" | "failed";
 }
 
 /**
- * The request, the limit usage and the result were deleted from the store. The commitments in the action's other
- * entries can no longer be opened. No entry follows this one.
+ * The request, the limit usage and the result were deleted from the store. The values of the commitments in the
+ * action's other entries are gone. No entry follows this one.
  */
 export interface ErasureEntry {
   type: "erasure";
@@ -212,7 +216,7 @@ export interface ErasureEntry {
   /** The commitment from the action's decision. */
   commitment: string;
   /**
-   * `asked`: someone requested the erasure. `subject`: it was part of the request of a person whose data the action
+   * `asked`: someone requested the erasure. `subject`: a person requested the erasure of their data, which the action
    * contained; the entry does not name the person. `retention`: the configured retention time ended.
    */
   cause: "asked" | "subject" | "retention";
@@ -223,8 +227,7 @@ export interface ErasureEntry {
 }
 
 /**
- * One part of what the action's entries commit to was deleted from the store, because its retention period ended. The request
- * is kept.
+ * One part of an action's content was deleted from the store, because its retention period ended. The request remains.
  */
 export interface PartErasureEntry {
   type: "part_erasure";

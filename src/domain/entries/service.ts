@@ -1,4 +1,4 @@
-/** Ledger entries about the things that decisions depend on: policies, keys, agents and stops. */
+/** Ledger entries about everything that decisions depend on: policies, keys, agents, users, stops and others. */
 import type { JsonObject } from "../json.ts";
 import type { Actor } from "./actions.ts";
 
@@ -9,7 +9,7 @@ export interface PolicyChange {
   managed_by: string | null;
   /** The newest version. */
   version: number;
-  /** Digest of that version's definition if this change created the version; else null. */
+  /** Digest of the version's definition if this change created the version; else null. */
   digest: string | null;
   /** The active version; null if no version is active. */
   active: number | null;
@@ -24,13 +24,16 @@ export interface PolicySetEntry {
   previous: string | null;
   policy_set: string | null;
   policy_count: number;
-  /** Null above 200 policies, because an entry's size is limited. The digest covers them all. */
+  /** Null if there are more than 200, because an entry's size is limited. The digest covers all policies. */
   policies: { policy: string; version: number }[] | null;
   /**
    * Origin of the change. With `refused` and `fault`, the offered set was rejected and the previous set stays active.
    */
   source: Record<string, string>;
-  /** Every policy that was stored, changed or deleted, in several entries if there are many. The set can be unchanged. */
+  /**
+   * Every policy that was stored, changed or deleted, split into several entries if there are many. The active set can
+   * be unchanged.
+   */
   changes: PolicyChange[];
   by: Actor | null;
 }
@@ -95,11 +98,13 @@ export interface UserEntry {
       name: string;
       added_at: string;
     }[];
-    /** One-time link that adds a passkey: SHA-256 of its token, hex. Null if none is open. */
+    /** One-time link that adds a passkey: SHA-256 of its token, hex. Null if there is no unused link. */
     link: { hash: string; expires_at: string } | null;
     /** SHA-256 of each unused recovery code, hex. */
     recovery_codes: string[];
-    /** Names of the provider's groups that a SCIM client put the user in. `roles` and `groups` follow from them. */
+    /**
+     * Names of the provider's groups to which a SCIM client added the user. `roles` and `groups` are derived from them.
+     */
     provider_groups: string[];
     /** Source that manages the user: `oidc:<provider>`, `scim:<provider>`, or null for this service. */
     managed_by: string | null;
@@ -116,7 +121,7 @@ export interface StopEntry {
   type: "stop";
   v: 1;
   at: string;
-  /** `lift_asked`: too few people have asked to lift the stop, so it stays active. */
+  /** `lift_asked`: too few people have requested the lift, so the stop remains active. */
   change: "placed" | "lift_asked" | "lifted";
   /** The stop as it was placed. */
   stop: {
@@ -126,12 +131,12 @@ export interface StopEntry {
     tool: string | null;
     policy: string | null;
     reason: string;
-    /** When the stop ends by itself; null if never. */
+    /** When the stop expires; null if never. */
     until: string | null;
   };
   /** Comment of the person who lifts the stop. */
   comment: string | null;
-  /** Number of people who have asked to lift the stop, including this one; 0 when it is placed. */
+  /** Number of people who have requested the lift, including this one; 0 when the stop is placed. */
   approvals: number;
   needed: number;
   by: Actor;
@@ -142,14 +147,14 @@ export interface LegalHoldEntry {
   type: "legal_hold";
   v: 1;
   at: string;
-  /** `release_asked`: too few people have asked to release the hold, so it stays active. */
+  /** `release_asked`: too few people have requested the release, so the hold remains active. */
   change: "placed" | "release_asked" | "released";
   /** The hold as it was placed. Exactly one of `action`, `agent` and `subject` is not null. */
   hold: {
     id: string;
     /** Id of the action that it covers. */
     action: string | null;
-    /** The agent whose actions it covers, in any spelling. */
+    /** The agent whose actions the hold covers, in any spelling. */
     agent: string | null;
     /**
      * SHA-256(salt ‖ SHA-256(canonical `{subject}`)) of a person's identifier. The hold covers the actions that mention
@@ -161,13 +166,16 @@ export interface LegalHoldEntry {
   };
   /** Why the hold can be released; null when it is placed. */
   comment: string | null;
-  /** Number of people who have asked to release the hold, including this one; 0 when it is placed. */
+  /** Number of people who have requested the release, including this one; 0 when the hold is placed. */
   approvals: number;
   needed: number;
   by: Actor;
 }
 
-/** An approver granted later actions, or a grant ended. A grant also ends without an entry: at its time, and at a stop. */
+/**
+ * An approver granted later actions, or a grant ended. A grant also ends without an entry: when it expires, and at a
+ * stop.
+ */
 export interface GrantEntry {
   type: "grant";
   v: 1;
@@ -184,23 +192,23 @@ export interface GrantEntry {
     scope: string | null;
     /** Number of uses. */
     count: number;
-    /** Sum of a CEL expression over all uses; null for no such cap. */
+    /** Cap of the sum of a CEL expression over all uses; null for none. */
     sum: { of: string; at_most: number } | null;
     until: string;
     /** Whether a failed result of a use ends it. */
     ends_on_failure: boolean;
     /**
-     * Credential id of the passkey that signed the vote that it was given with; null if none did. While the grantor has this
-     * passkey, it can cover the grantor's own agent, where the rules have the mode `self_confirm`.
+     * Credential id of the passkey that signed the vote with the grant; null if there is none. While the grantor has
+     * this passkey, the grant can cover the grantor's own agent, if the rules have the mode `self_confirm`.
      */
     passkey: string | null;
   };
   /** Null when it was granted. */
   cause: "revoked" | "rejection" | "flag" | "failure" | null;
-  /** The action that it was granted with, that was rejected or flagged, or that failed; null if there is none. */
+  /** The action with which the grant was given, or whose rejection, flag or failure ended it; null if there is none. */
   related_action: string | null;
   comment: string | null;
-  /** The grantor, or the credential that ended it. */
+  /** The grantor, or the credential that ended the grant. */
   by: Actor;
 }
 
@@ -219,9 +227,9 @@ export interface DelegationEntry {
     /** Id of the user in whose place the other one approves. */
     from: string;
     to: string;
-    /** Groups and rotas that votes count for; null for all of the delegator's. */
+    /** Groups and rotas for which the delegate's vote counts; null for all of the delegator's. */
     groups: string[] | null;
-    /** Globs of the agents and tools that it covers; null for all. */
+    /** Globs of the agents and tools that the delegation covers; null for all. */
     agents: string[] | null;
     tools: string[] | null;
     starts_at: string;
@@ -230,22 +238,22 @@ export interface DelegationEntry {
   /** Null when it was created. */
   cause: "revoked" | "user_ended" | null;
   comment: string | null;
-  /** The delegator, or the credential that ended it. */
+  /** The delegator, or the credential that ended the delegation. */
   by: Actor;
 }
 
-/** One person approved an action alone in an emergency, or another one reviewed that. */
+/** One person approved an action alone in an emergency, or another person reviewed that approval. */
 export interface BreakGlassEntry {
   type: "break_glass";
   v: 1;
   at: string;
   change: "used" | "reviewed";
-  /** The agent that the action is of. */
+  /** Agent of the action. */
   agent_id: string;
   use: { id: string; tool: string; operation: string };
-  /** The action. Its vote is the entry before this one when it was used. */
+  /** The action. For a use, the preceding entry is the vote. */
   related_action: string;
-  /** Why it could not wait, or what the review found. Stays in the ledger forever. */
+  /** Why the action could not wait, or the result of the review. Stays in the ledger forever. */
   comment: string;
   /** The approver, or the reviewer. */
   by: Actor;
@@ -259,7 +267,7 @@ export interface SuggestedRuleEntry {
   type: "suggested_rule";
   v: 1;
   at: string;
-  /** `restored`: a person put the rule in force again. An activation leaves a reversal in effect. */
+  /** `restored`: a person reactivated a reverted rule. Activating its policy does not undo a reversal. */
   change: "activated" | "deactivated" | "reverted" | "restored";
   /** The rule as it was activated. */
   rule: {
@@ -285,8 +293,8 @@ export interface SuggestedRuleEntry {
 }
 
 /**
- * A key made the last request for approval that it may make in this hour: many times more than in its usual hour. Further
- * ones are refused until `until` and leave no entry.
+ * A key has used up its requests for approval in this hour, many times more than in its usual hour. Further requests
+ * are refused until `until`, without an entry.
  */
 export interface ThrottleEntry {
   type: "throttle";
@@ -294,13 +302,13 @@ export interface ThrottleEntry {
   at: string;
   /** The agent of the last request. */
   agent_id: string;
-  /** The action of the last request. Its decision is the entry before this one. */
+  /** The action of the last accepted request. The preceding entry is its decision. */
   related_action: string;
-  /** Requests in this hour, including the last one. */
+  /** Number of requests in this hour, including the last accepted one. */
   requests: number;
-  /** Requests in the seven days before, and the number of hours in which they were made. */
+  /** Number of requests in the previous seven days, and number of hours in which they were made. */
   usual: { requests: number; hours: number };
-  /** The settings: the factor, and the number of requests that is never throttled. */
+  /** The configured factor. */
   times: number;
   minimum: number;
   /** End of the hour. */
@@ -314,15 +322,15 @@ export interface PlanEntry {
   type: "plan";
   v: 1;
   at: string;
-  /** The agent that all actions are of. */
+  /** Agent of all the actions. */
   agent_id: string;
   plan: {
     id: string;
-    /** Whether each action can start only when the ones ahead of it have ended. */
+    /** Whether each action can start only when all earlier actions have ended. */
     ordered: boolean;
     /** Whether no action can start after one has failed. */
     stop_on_failure: boolean;
-    /** `commitment` is the one in the decision of the action. */
+    /** `commitment` is that of the action's decision. */
     actions: { action_id: string; commitment: string }[];
   };
   /** Who submitted the plan. */
@@ -353,7 +361,7 @@ export interface LogKeyEntry {
   vkey: string;
   /** The previous key. */
   previous: string;
-  /** Until when the previous key signs in addition. */
+  /** Time until which the previous key also signs. */
   previous_until: string;
   /**
    * A checkpoint of the log before this entry, with the extension line `log-key <previous> <vkey>`, signed by both

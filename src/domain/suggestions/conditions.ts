@@ -1,6 +1,6 @@
 /**
- * Conditions over one parameter: the narrowest that holds for all values that people approved. Values of requests appear in
- * them only as quoted literals; patterns consist of fixed pieces.
+ * Computes the narrowest condition on one parameter that is true for all approved values. Values of requests appear
+ * only as quoted literals, and patterns consist of fixed parts.
  */
 import type { JsonObject, JsonValue } from "../json.ts";
 import { celHasParam, celLiteral, celParam } from "../policy/condition/cel-literal.ts";
@@ -9,7 +9,7 @@ export type Scalar = string | number | boolean | null;
 
 export interface Condition {
   kind: "parameters" | "equality" | "membership" | "prefix" | "range" | "pattern";
-  /** The parameter; null for the condition on the names of all parameters. */
+  /** The parameter; null for the condition on the set of parameter names. */
   param: string | null;
   /** CEL. */
   text: string;
@@ -19,13 +19,16 @@ export interface Condition {
 /** Texts that are longer have no condition. */
 const MAX_TEXT = 256;
 const MAX_MEMBERS = 8;
-/** A value of a list occurred at least this often. */
+/** Minimum occurrences of a value in a list of values. */
 const MIN_OCCURRENCES = 2;
-/** Fewer different values do not make a range or pattern. */
+/** Minimum number of different values for a range or a pattern. */
 const MIN_DISTINCT = 6;
 const MIN_PREFIX = 3;
 
-/** Pieces of a character class, in the order in which they are written. None has a meaning in a shell. */
+/**
+ * Parts of a character class, in the order in which they are written. None of these characters has a meaning in a
+ * shell.
+ */
 const PIECES: readonly (readonly [piece: string, pattern: RegExp])[] = [
   ["a-z", /[a-z]/],
   ["A-Z", /[A-Z]/],
@@ -51,8 +54,9 @@ function isScalar(value: JsonValue): value is Scalar {
 }
 
 /**
- * Returns the narrowest conditions that hold for all of these parameters: one on their names, and one for each. Null if a
- * parameter has no condition, such as a free text, because then anything could be in it.
+ * Returns the narrowest conditions that are true for all approved requests: one on the parameter names, and one for
+ * each parameter. Null if there is no condition for a parameter, such as a free text, because it could then have any
+ * value.
  */
 export function fitConditions(approved: readonly Record<string, Scalar>[]): Condition[] | null {
   const names = [...new Set(approved.flatMap((params) => Object.keys(params)))].sort();
@@ -66,7 +70,10 @@ export function fitConditions(approved: readonly Record<string, Scalar>[]): Cond
   return conditions;
 }
 
-/** A parameter that no approved request had may change what the others mean, so requests with one are not covered. */
+/**
+ * A parameter that no approved request has may change the meaning of the others, so requests with such a parameter are
+ * not covered.
+ */
 function parameterNames(names: readonly string[]): Condition {
   const known = new Set(names);
   return {
@@ -124,7 +131,7 @@ function range(expression: string, values: readonly number[]): Core {
   return { kind: "range", text, test: (value) => typeof value === "number" && value >= low && value <= high };
 }
 
-/** A common start up to a separator, followed by a text of the pattern that all have. */
+/** Returns a condition: a common prefix that ends at a separator, followed by a text that matches a common pattern. */
 function prefix(expression: string, values: readonly string[]): Core | null {
   const start = cutAtSeparator(commonStart(values));
   const points = Array.from(start).length;
@@ -167,16 +174,16 @@ function mailDomain(expression: string, values: readonly string[]): Core | null 
 
 interface CharacterPattern {
   source: string;
-  /** Further conditions on the whole text, in CEL. */
+  /** Returns further conditions on the whole text, in CEL. */
   text(expression: string): string;
   isSafe(whole: string): boolean;
   test(whole: string): boolean;
 }
 
 /**
- * Returns the pattern of texts of which a part consists of the same kinds of characters, and which are no longer. Null if a
- * character is none of the pieces, such as a space or a quote. A part cannot start with "-" or contain ".." where no
- * approved one does: either can mean an option or another folder.
+ * Returns a pattern for texts with the same kinds of characters and at most the same length. Null if a character
+ * belongs to none of the parts, such as a space or a quote. Excludes a leading "-" and ".." unless an approved text has
+ * them, because they can mean an option or another folder.
  */
 function characterPattern(texts: readonly string[], partOf: (text: string) => string): CharacterPattern | null {
   const values = texts.map(partOf);
@@ -188,7 +195,7 @@ function characterPattern(texts: readonly string[], partOf: (text: string) => st
       .join("");
   const first = pieces(values.map((value) => value.charAt(0)));
   const all = pieces(values);
-  // As CEL counts: in code points. A bounded repetition in the pattern would cost many steps.
+  // Count code points, as CEL does. A bounded repetition in the pattern would use many steps.
   const longest = Math.max(...texts.map((text) => Array.from(text).length));
   const source = `^[${first}][${all}]*$`;
   const tested = new RegExp(source);
@@ -215,7 +222,7 @@ function commonStart(values: readonly string[]): string {
   return start.replace(/[\uD800-\uDBFF]$/, "");
 }
 
-/** Returns the start up to its last character that is neither a letter nor a digit. */
+/** Returns the prefix up to its last character that is neither a letter nor a digit. */
 function cutAtSeparator(start: string): string {
   return /^.*[^\p{L}\p{N}]/su.exec(start)?.[0] ?? "";
 }

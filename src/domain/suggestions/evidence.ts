@@ -1,4 +1,7 @@
-/** The evidence of a suggestion: who decided what it would have decided, and what else it would allow. */
+/**
+ * The evidence of a suggestion: who decided the requests that the rule would have decided, and which other requests it
+ * would allow.
+ */
 import { toRfc3339 } from "../time.ts";
 import type { MinedRule } from "./mine.ts";
 import { isStrong, measureSupport, type EvidenceBar, type PastRequest } from "./past-request.ts";
@@ -10,10 +13,13 @@ const MAX_EXAMPLES = 5;
 const MAX_PEOPLE = 20;
 
 export interface Evidence {
-  /** Approvals that the rule covers, and those of them that count for the bar. */
+  /** Number of approvals that the rule covers. The support counts some of them. */
   approvals: number;
   counted: number;
-  /** Approvals with a vote within three seconds, or of the person's own action: weak evidence, which does not count. */
+  /**
+   * Number of approvals with a vote within three seconds, or of the person's own action. Such approvals are weak
+   * evidence and do not count.
+   */
   weak: number;
   /** Principals of the approvers of strong approvals. */
   people: number;
@@ -26,21 +32,24 @@ export interface Evidence {
   median_vote_ms: number;
   /** How the approved actions ended. */
   outcomes: Record<PastRequest["outcome"], number>;
-  /** Rejected requests that fail the fewest conditions. */
+  /** The rejected requests that fail the fewest conditions. */
   nearest_rejections: { action_id: string; at: string; agent_id: string; failed: string[] }[];
-  /** Rejections of the same tool and operation. */
+  /** Number of rejections of the same tool and operation. */
   rejections: number;
   /** Exact one-sided upper bound of the rejection rate that this many strong approvals without a rejection support. */
   rejection_bound: { trials: number; rejections: number; confidence: number; upper: number };
-  /** What else of the range the rule would newly allow: requests that no person answered, or that were not counted. */
+  /**
+   * Other requests of the range that the rule would newly allow: requests without a person's answer, or that were not
+   * counted.
+   */
   newly_allows: {
     unanswered: number;
     approved: number;
     examples: { action_id: string; at: string; agent_id: string }[];
   };
-  /** Parameters whose condition holds for values that nobody approved. */
+  /** Parameters whose condition is also true for values that no one approved. */
   open_params: string[];
-  /** Backtest: the decisions of the range that were replayed, and those that flip to `allow`. */
+  /** Result of a backtest: the replayed decisions of the range, and those that flip to `allow`. */
   backtest: { evaluated: number; flipped: number };
 }
 
@@ -95,7 +104,7 @@ export function collectEvidence(
 
 const exampleOf = ({ action_id, at, agent_id }: PastRequest) => ({ action_id, at: toRfc3339(at), agent_id });
 
-/** Returns the rejections that fail the fewest conditions, the newest first among equals. */
+/** Returns the rejections that fail the fewest conditions. Among equals the newest first. */
 export function findNearest({ group, conditions, agents }: MinedRule): Evidence["nearest_rejections"] {
   return group.rejected
     .map((request) => ({

@@ -1,13 +1,13 @@
 /**
- * Mines the approvals of one rule, tool and operation for conditions that hold for many approved requests and for no rejected
- * one. Deterministic; time and memory are bounded by counts, not by a clock.
+ * Searches the approvals of one rule, tool and operation for conditions that are true for many approved requests and
+ * for no rejected one. Deterministic; time and memory are bounded by counts, not by a clock.
  */
 import type { JsonObject } from "../json.ts";
 import { fitConditions, scalarParams, type Condition, type Scalar } from "./conditions.ts";
 import { measureSupport, meetsBar, type EvidenceBar, type PastRequest } from "./past-request.ts";
 
 /** Approvals of one rule, tool and operation, and all rejections of the tool and operation. */
-export interface MinedGroup {
+interface MinedGroup {
   asked: { policy: string; rule: string };
   tool: string;
   operation: string;
@@ -25,9 +25,9 @@ export interface MinedRule {
   covered: PastRequest[];
 }
 
-/** Names that can be in matchers: they contain no glob, and nothing that is invisible or could be taken for syntax. */
+/** Names that can be in matchers: without globs, invisible characters, and characters with a meaning in YAML or CEL. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.:/@-]{0,127}$/;
-/** Maximum approvals and rejections of a group. The newest are read. */
+/** Maximum number of approvals, and of rejections, of a group. The newest are read. */
 const MAX_APPROVED = 2_000;
 const MAX_REJECTED = 2_000;
 const MAX_AGENTS = 50;
@@ -36,14 +36,14 @@ const MAX_PARAMS = 16;
 const MAX_SPLITS = 24;
 /** Maximum visits of records in a group. */
 const MAX_VISITS = 1_000_000;
-/** Largest probability that a part without rejections is one by chance. */
+/** Largest probability that a part has no rejections by chance. */
 const MAX_CHANCE = 0.01;
 /** Maximum rules of a group. */
 const MAX_RULES = 3;
-/** CEL conditions have at most 2,048 characters. */
+/** Maximum characters of a suggested condition, below the maximum of 2,048 for CEL. */
 const MAX_CONDITION = 1_900;
 
-/** Sorts requests into groups, in the order of the rules' names. */
+/** Groups requests by rule, sorted by the rules' names. */
 export function groupRequests(history: readonly PastRequest[]): MinedGroup[] {
   const groups = new Map<string, { group: MinedGroup; approved: PastRequest[] }>();
   const rejected = new Map<string, PastRequest[]>();
@@ -76,7 +76,7 @@ interface Candidate {
   params: Record<string, Scalar>;
 }
 
-/** Returns the rules that the group supports: those with the fewest splits first, and among them the largest. */
+/** Returns the rules that the group supports: first those with the fewest splits, and among these the largest. */
 export function mineGroup(group: MinedGroup, bar: EvidenceBar): MinedRule[] {
   let left = group.approved.flatMap((request): Candidate[] => {
     const params = scalarParams(request.params);
@@ -121,8 +121,8 @@ function findBest(
 }
 
 /**
- * Whether chance is a poor explanation for a part without rejections. If rejections fell on requests at random, some part
- * between them would look clean, and the more parts are tried, the larger it would be.
+ * Whether a part without rejections is unlikely to be a coincidence. Even if rejections were random, some parts would
+ * have none, and the more parts are tried, the larger such a part can be.
  */
 function isBeyondChance({ approved, rejected }: MinedGroup, part: readonly Candidate[], tried: number): boolean {
   const rate = rejected.length / (approved.length + rejected.length);
@@ -156,7 +156,7 @@ function tryRule(
   if (conditions === null) return null;
   const text = conditions.map((condition) => condition.text).join(" && ");
   if (text.length > MAX_CONDITION) return null;
-  // Whoever asked: a rejection of one agent's request is one of the request.
+  // Compare the rejections of all agents, because a rejection concerns the request, whoever submitted it.
   if (group.rejected.some(({ params }) => matches(conditions, params))) return null;
   return { group, agents, conditions, text, covered: candidates.map(({ request }) => request) };
 }
@@ -177,8 +177,9 @@ function largest(rules: readonly (MinedRule | null)[]): MinedRule | null {
 }
 
 /**
- * Returns parts of the approvals that a single parameter tells apart from rejected requests: by presence, value, values that
- * nobody rejected, range between rejected numbers, or start of a text. The largest first, and the number of all.
+ * Returns parts of the approvals that one parameter separates from the rejected requests: by its presence, its value, a
+ * list of values that no one rejected, a range between rejected numbers, or the prefix of a text. Largest part first.
+ * Also returns the number of all parts.
  */
 function findSplits(
   candidates: readonly Candidate[],
@@ -235,7 +236,7 @@ function splitByRange(name: string, present: readonly Candidate[], refused: read
   return [...segments.values()];
 }
 
-/** Parts by the start of a text up to each separator, and by the domain of a mail address. */
+/** Returns parts by the prefix of a text up to each separator, and by the domain of a mail address. */
 function splitByStart(name: string, present: readonly Candidate[]): Candidate[][] {
   const groups = new Map<string, Candidate[]>();
   const add = (key: string, candidate: Candidate): void => {

@@ -1,11 +1,11 @@
-/** Requests of the past as suggestions read them: what was asked, how people voted, and how it ended. */
+/** Past requests as suggestions use them: the request, the votes, and the outcome. */
 import type { JsonObject } from "../json.ts";
 
 /** One vote on a request. */
-export interface PastVote {
+interface PastVote {
   /** Principal of the approver. */
   by: string;
-  /** Time since the request, or since the approver's vote before, whichever is shorter. Milliseconds. */
+  /** Time from the request or from the approver's previous vote, whichever is later, to this vote. Milliseconds. */
   took_ms: number;
   /** Whether the approver confirmed their own action, or approved alone in an emergency. */
   exceptional: boolean;
@@ -15,8 +15,8 @@ export interface PastRequest {
   action_id: string;
   agent_id: string;
   /**
-   * Whose volume the request counts as: the agent that the key is bound to, or the key. A key that can name any agent counts
-   * once.
+   * The source of the request, for counting: the agent to which the key is bound, or else the key. So a key that can
+   * name any agent counts once.
    */
   source: string;
   tool: string;
@@ -26,15 +26,15 @@ export interface PastRequest {
   /** Milliseconds. */
   at: number;
   /**
-   * `approved`: people approved it as it was submitted. `rejected`: a person or a machine reviewer rejected it, an approver
-   * changed it, or somebody flagged it. `unanswered`: anything else.
+   * `approved`: people approved it as it was submitted. `rejected`: a person or a machine reviewer rejected it, an
+   * approver changed it, or someone flagged it. `unanswered`: all others.
    */
   verdict: "approved" | "rejected" | "unanswered";
   /** The approving votes. */
   votes: readonly PastVote[];
   /** How an approved action ended. */
   outcome: "succeeded" | "failed" | "unknown" | "not_run";
-  /** The rule that requires approval now; null if another answer is given, or more than one rule requires it. */
+  /** The only rule that requires approval now; null if there is none or more than one, or if another answer wins. */
   asked: { policy: string; rule: string } | null;
 }
 
@@ -46,15 +46,16 @@ export interface EvidenceBar {
   min_days: number;
 }
 
-export const DEFAULT_BAR: EvidenceBar = { min_approvals: 20, min_people: 2, min_days: 3 };
-
-/** Sources that must support every suggestion. No option lowers it: one agent alone can never have a rule suggested. */
-export const MIN_SOURCES = 2;
-/** A faster vote is weak evidence and does not count. */
-export const FAST_VOTE_MS = 3_000;
+/**
+ * Minimum number of sources of every suggestion. No option lowers it, so that one agent alone can never cause a
+ * suggestion.
+ */
+const MIN_SOURCES = 2;
+/** Time below which a vote is weak evidence and does not count. Milliseconds. */
+const FAST_VOTE_MS = 3_000;
 const DAY_MS = 86_400_000;
 
-/** Whether the approval counts: each vote took its time, and nobody confirmed their own action. */
+/** Whether the approval counts: each vote took long enough, and no one confirmed their own action. */
 export function isStrong({ votes }: Pick<PastRequest, "votes">): boolean {
   return votes.length > 0 && votes.every(({ took_ms, exceptional }) => took_ms >= FAST_VOTE_MS && !exceptional);
 }
@@ -62,7 +63,7 @@ export function isStrong({ votes }: Pick<PastRequest, "votes">): boolean {
 /** What stands behind a set of approvals. */
 export interface Support {
   approvals: number;
-  /** Approvals that count: strong ones, at most half of the bar from each source. */
+  /** Number of approvals that count: strong ones, and from each source at most half of the required number. */
   counted: number;
   strong: number;
   people: number;
@@ -71,7 +72,7 @@ export interface Support {
   days: number;
 }
 
-/** Returns what stands behind the approvals. */
+/** Returns the support of a suggestion: sources, people and counted approvals. */
 export function measureSupport(approvals: readonly PastRequest[], { min_approvals }: EvidenceBar): Support {
   const strong = approvals.filter(isStrong);
   const bySource = new Map<string, number>();

@@ -1,4 +1,4 @@
-/** Bounds the rate of rejections that a number of votes supports. */
+/** Computes an upper bound of the rejection rate from a number of votes. */
 
 /**
  * Returns the exact (Clopper-Pearson) upper bound of a rate: with the returned rate, `rejections` or fewer in `trials` would
@@ -9,7 +9,7 @@
 export function upperRejectionBound(rejections: number, trials: number, confidence = 0.95): number {
   if (trials <= 0 || rejections >= trials) return 1;
   let [low, high] = [0, 1];
-  // 60 halvings are below the precision of a double.
+  // After 60 halvings, the interval is below the precision of a double.
   for (let i = 0; i < 60; i++) {
     const middle = (low + high) / 2;
     if (atMostProbability(rejections, trials, middle) > 1 - confidence) low = middle;
@@ -18,7 +18,10 @@ export function upperRejectionBound(rejections: number, trials: number, confiden
   return high;
 }
 
-/** Probability of at most `k` successes in `n` trials at the rate `p`, summed in logarithms so that nothing underflows. */
+/**
+ * Returns the probability of at most `k` successes in `n` trials at the rate `p`. Sums logarithms, so that nothing
+ * underflows.
+ */
 function atMostProbability(k: number, n: number, p: number): number {
   const [success, failure] = [Math.log(p), Math.log1p(-p)];
   let sum = 0;

@@ -1,6 +1,6 @@
 /**
- * Writes a mined rule as a policy with tests. Every name is fixed or a digest; values of requests are quoted texts, and numbers,
- * booleans and null stand in JSON.
+ * Writes a mined rule as a policy with tests. Every name is fixed or a digest. Values of requests are quoted texts, or
+ * numbers, booleans and null as in JSON.
  */
 import { canonicalText } from "../canonical.ts";
 import { sha256Hex, utf8 } from "../hash.ts";
@@ -10,7 +10,7 @@ import { toRfc3339 } from "../time.ts";
 import type { MinedRule } from "./mine.ts";
 import type { PastRequest } from "./past-request.ts";
 
-export const RULE_NAME = "as people decided";
+const RULE_NAME = "as people decided";
 const NAME_DIGITS = 12;
 
 /** Returns the policy that the rule forms. Its name is a digest of the rule. */
@@ -49,7 +49,7 @@ export function renderPolicyYaml({ policy, mode, suggested, rules }: PolicyDocum
   ].join("\n");
 }
 
-/** A past request, and what the policies answer to it while the suggested policy is in shadow mode. */
+/** A past request, and the answers of the policies to it while the suggested policy is in shadow mode. */
 export interface TestCase {
   name: string;
   request: PastRequest;
@@ -79,7 +79,7 @@ export function renderTestsYaml(policy: string, inPlaceOf: string, cases: readon
   ].join("\n");
 }
 
-/** Returns JSON that YAML reads as the same value: all names and texts are double-quoted. */
+/** Returns JSON that YAML parses as the same value, because all names and texts are double-quoted. */
 function yamlJson(value: JsonObject): string {
   return escapeInvisible(JSON.stringify(value));
 }

@@ -5,9 +5,9 @@
 import { createHash } from "node:crypto";
 import { truncate, isObject, PayloadError, type JsonObject } from "../payload.ts";
 
-/** The service's default limit for an action is 64 KiB; this leaves room for its other members. */
+/** Below the service's default limit for an action (64 KiB), to leave room for the action's other members. */
 const MAX_ARGUMENT_BYTES = 48 * 1024;
-/** Policies match the ends of these values, so they are never shortened. */
+/** Members whose values are never shortened, because policies match their ends. */
 const NEVER_SHORTENED = new Set(["cwd", "workspace", "path", "paths", "deletes", "reads", "writes", "urls", "hosts"]);
 
 /** Shortens values until they fit. Throws PayloadError if the shortest form is still too large. */

@@ -1,5 +1,6 @@
 /**
- * Builds the action for a tool call: canonical tool names, absolute paths, and for a shell command what it would run.
+ * Builds the action of a tool call: canonical tool names, absolute paths, and for a shell command the commands that it
+ * would run.
  */
 import { hostname } from "node:os";
 import type { ActionRequest } from "../../client/index.ts";
@@ -35,7 +36,7 @@ export async function toCanonicalAction(
   const mcp = parseMcpToolName(event.tool);
   const kind = mcp === null ? toolKind(event.tool) : undefined;
   const remarks: JsonObject = {};
-  // Built with `Object.fromEntries`, so that a member `__proto__` stays a plain member.
+  // Use `Object.fromEntries`, so that a member `__proto__` remains a normal member.
   const isRemark = ([name, value]: [string, unknown]): boolean =>
     mcp === null && REMARKS.has(name) && typeof value === "string";
   const members = Object.entries(event.input);
@@ -51,7 +52,7 @@ export async function toCanonicalAction(
 }
 
 /**
- * Binds an approval to this machine and workspace: the same paths and server names elsewhere mean other files and
+ * Binds an approval to this machine and workspace: elsewhere, the same paths and server names denote other files and
  * servers.
  */
 function actionContext({ workspace, cwd }: CallLocation): JsonObject {
@@ -65,7 +66,7 @@ function canonicalName(
 ): { tool: string; operation: string } {
   if (mcp !== null) return { tool: `mcp.${mcp.server}`, operation: mcp.name };
   if (kind === "agent") return { tool: "agent", operation: tool.toLowerCase() };
-  // An unknown tool. Policies deny it until one names it.
+  // Policies deny an unknown tool until a rule names it.
   if (kind === undefined) return { tool: "other", operation: tool };
   const [name, operation] = CANONICAL_NAMES[kind];
   return { tool: name, operation };
@@ -157,7 +158,7 @@ async function commandParams(input: JsonObject, location: CallLocation): Promise
 
 function commandText(value: unknown): string {
   if (typeof value === "string" && value.trim() !== "") return value;
-  // Codex may send a list of words. They are quoted, so that the text means the same.
+  // Codex may send a list of words. Quote them, so that the text has the same meaning.
   if (Array.isArray(value) && value.length > 0 && value.every((word) => typeof word === "string"))
     return (value as string[]).map(shellQuote).join(" ");
   throw new PayloadError("the call has no command as text");
@@ -256,7 +257,7 @@ async function patchParams(input: JsonObject, location: CallLocation): Promise<J
 function fetchParams(input: JsonObject): JsonObject {
   const { url, urls, ...rest } = input;
   const given = [url, urls].flat().filter((each) => each !== undefined);
-  // Gemini's tool takes the URL inside a prompt.
+  // Gemini's tool gets the URL inside of a prompt.
   const inText = typeof rest["prompt"] === "string" ? (rest["prompt"].match(/https?:\/\/[^\s"'<>]+/gi) ?? []) : [];
   const all = given.length > 0 ? given : inText;
   if (all.length === 0 || all.some((each) => typeof each !== "string" || !URL.canParse(each)))

@@ -1,6 +1,6 @@
 /** Maps each host's tool names to canonical names. docs/hooks.md contains the same table. */
 
-/** Kind of a tool, which decides how its arguments are read. */
+/** Kind of a tool, which determines how its arguments are parsed. */
 export type ToolKind = "run" | "input" | "read" | "search" | "write" | "patch" | "delete" | "fetch" | "find" | "agent";
 
 /** Tool and operation that policies match, by kind. */
@@ -17,7 +17,7 @@ export const CANONICAL_NAMES: Readonly<Record<Exclude<ToolKind, "agent">, readon
     find: ["web", "search"],
   };
 
-/** Tool names of all hosts, in lower case. No name has two meanings. */
+/** Tool names of all hosts, in lower case. No name is used for two kinds. */
 const HOST_TOOL_NAMES: Readonly<Record<ToolKind, string>> = {
   run: "bash shell powershell run_in_terminal run_shell_command execute_bash execute_cmd local_shell exec_command run_command terminal",
   // Input for a running command.
@@ -54,7 +54,7 @@ export function toolKind(tool: string): ToolKind | undefined {
   return KINDS.get(tool.toLowerCase());
 }
 
-/** Whether a tool searches file names by a pattern, which may begin in any folder. */
+/** Whether a tool searches for file names by a pattern, which may begin in any folder. */
 export function searchesFileNames(tool: string): boolean {
   return ["glob", "file_search", "list", "ls", "list_dir", "list_directory"].includes(tool.toLowerCase());
 }

@@ -1,5 +1,5 @@
 /**
- * Finds out whether a Codex version reports the folder of each command. Its model may choose another folder than the
+ * Determines whether a Codex version reports the folder of each command. The model may choose another folder than the
  * session's.
  */
 import { execFile } from "node:child_process";
@@ -9,7 +9,7 @@ import { stat } from "node:fs/promises";
 const resultsByFile = new Map<string, boolean>();
 const VERSION_TIMEOUT_MS = 5000;
 
-/** Since 0.169.0, `cwd` of the payload is the command's folder; before, it was the session's. */
+/** Since 0.169.0, `cwd` of the payload is the command's folder; before that version, it was the session's folder. */
 function versionReportsFolder(version: string): boolean {
   const [, major, minor, , preRelease] = /^codex\S*\s+(\d+)\.(\d+)\.(\d+)(-\S+)?\s*$/.exec(version) ?? [];
   if (major === undefined) return false;
@@ -35,7 +35,7 @@ export async function codexReportsFolder(program: string | null): Promise<boolea
 
 function runVersionCommand(program: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    // Empty environment and folder `/`, so that nothing of the agent's can change the output.
+    // Use an empty environment and the folder `/`, so that nothing that the agent controls can change the output.
     execFile(
       program,
       ["--version"],

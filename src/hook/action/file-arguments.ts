@@ -1,8 +1,11 @@
-/** Finds the paths in the arguments of a file tool. Member names differ between hosts, so it rather finds too many. */
+/**
+ * Finds the paths in the arguments of a file tool. Member names differ between hosts, so the search may find too many
+ * paths, but never too few.
+ */
 import { fileURLToPath } from "node:url";
 import { isObject, PayloadError, type JsonObject } from "../payload.ts";
 
-/** Members that name the file; a call has at most one value for them. */
+/** Members that name the file. A call has at most one of them. */
 export const PATH_MEMBERS = [
   "file_path",
   "filePath",
@@ -37,7 +40,7 @@ export function nestedPaths(rest: JsonObject): unknown[] {
 /** Returns the part of a pattern before its first wildcard. */
 const literalPrefix = (pattern: string): string => pattern.slice(0, /[*?[{]|$/.exec(pattern)?.index);
 
-/** Returns the folders in which file name patterns begin; they may lie outside of the named folder. */
+/** Returns the folders in which file name patterns begin; these may be outside of the named folder. */
 export function patternBaseFolders(rest: JsonObject, folder: string): string[] {
   const patterns = ["pattern", "glob_pattern", "query"].map((name) => rest[name]);
   return patterns

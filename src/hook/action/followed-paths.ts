@@ -9,7 +9,7 @@ const MAX_SEGMENTS = 256;
 interface FollowedPath {
   /** The path with all links resolved. */
   target: string;
-  /** The path's names before each link: `/work/app/.env`, if that is a link to `/work/app/env/local`. */
+  /** Names of the path before each link is resolved: `/work/app/.env` for a link to `/work/app/env/local`. */
   names: string[];
 }
 
@@ -48,7 +48,7 @@ export class LinkFollower {
     return { target: current, names };
   }
 
-  /** Links above the workspace, such as /tmp on macOS, are not reported as names. */
+  /** Links above the workspace, such as /tmp on macOS, do not count as further names. */
   private async isAboveWorkspace(folder: string): Promise<boolean> {
     const { workspace } = this;
     return workspace !== null && isInside(workspace, await realPath(folder).catch(() => folder));

@@ -1,13 +1,13 @@
-/** Finds out which repository, and so which settings, a git command would use. */
+/** Determines which repository, and therefore which settings, a git command would use. */
 import { lstatSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { toAbsolute, isInside, realPath } from "./followed-paths.ts";
 import type { ShellCommand } from "../shell/shell-types.ts";
 
 /**
- * Whether git would use settings that lie in the workspace itself: in a folder laid out like a bare repository, or
- * one that a `.git` file points to. Such settings can name commands that `git status` runs, and no policy protects
- * these files by name.
+ * Whether git would use settings in the workspace itself: in a folder with the layout of a bare repository, or in the
+ * target of a `.git` file. Such settings can name commands that `git status` runs, and no policy protects these files
+ * by name.
  */
 export async function usesWorkspaceGitSettings(folders: readonly string[], workspace: string | null): Promise<boolean> {
   for (const folder of folders)
@@ -45,14 +45,14 @@ function pathExists(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch {
-    // git runs as the same user, so it cannot read the file either.
+    // Ignore the error, because git runs as the same user and cannot read the file either.
     return false;
   }
 }
 
 /**
- * Whether git would read files outside of the repository. `git diff` and `git grep` do so without a repository, in
- * one of another owner, and for paths outside of it.
+ * Whether git would read files outside of the repository. `git diff` and `git grep` do so if there is no repository, if
+ * it belongs to another user, and for paths outside of it.
  */
 export function readsUntrackedFiles(
   { args: [verb, ...args] }: ShellCommand,
@@ -67,14 +67,14 @@ export function readsUntrackedFiles(
   });
 }
 
-/** Whether an argument is a folder, in any of the folders that the command may run in. */
+/** Whether an argument names a folder, relative to any of the folders in which the command may run. */
 export function hasFolderArgument({ args }: ShellCommand, folders: readonly string[], home: string | null): boolean {
   return args.some((word) =>
     folders.some((folder) => {
       try {
         return statSync(toAbsolute(word, folder, home), { throwIfNoEntry: false })?.isDirectory() === true;
       } catch {
-        // The command runs as the same user, so it cannot read the file either.
+        // Ignore the error, because the command runs as the same user and cannot read the file either.
         return false;
       }
     }),
@@ -88,7 +88,7 @@ function repositoryRoot(folder: string): string | null {
   }
 }
 
-/** git ignores repositories of other users by default. */
+/** Whether the repository belongs to this user. By default git ignores repositories of other users. */
 function isOwnedByUser(root: string): boolean {
   return [root, join(root, ".git")].every((path) => lstatSync(path).uid === process.getuid?.());
 }

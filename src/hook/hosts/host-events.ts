@@ -16,7 +16,7 @@ export function readEvent(host: Host, payload: JsonObject, environment: HookEnvi
   if (kind === "before" && tool === undefined) throw new PayloadError("the call has no tool name");
   const roots = payload["workspace_roots"];
   const root = Array.isArray(roots) && typeof roots[0] === "string" ? roots[0] : null;
-  // Codex reports the folder of the call, which its model chooses, and starts its hooks in the session's folder.
+  // Codex reports the folder of the call, which its model chooses. Its hooks start in the folder of the session.
   const workspace = environment.project ?? root ?? (host === "codex" ? environment.cwd : null);
   return {
     host,
@@ -59,7 +59,7 @@ function eventKind(host: Host, payload: JsonObject): HookEvent["kind"] {
   if (BEFORE_EVENTS.has(event)) return "before";
   if (AFTER_EVENTS.has(event)) return "after";
   if (event === "sessionstart" || event === "agentspawn") return "session";
-  // A permission request follows a call that was already decided here.
+  // Ignore a permission request, because it follows a call that was already decided.
   if (IGNORED_EVENTS.has(event)) return "ignored";
   throw new PayloadError("the event is unknown");
 }
@@ -68,7 +68,7 @@ const IGNORED_EVENTS = new Set(
   "sessionend stop subagentstart subagentstop userpromptsubmit notification precompact postcompact".split(" "),
 );
 
-/** Cursor's older events are about one kind of tool each, and do not name it. */
+/** Each of Cursor's older events is about one kind of tool, without naming it. */
 const TOOL_OF_EVENT: Readonly<Record<string, string>> = {
   beforeshellexecution: "Shell",
   aftershellexecution: "Shell",
@@ -91,7 +91,7 @@ function toolName(host: Host, payload: JsonObject): string | undefined {
   return tool;
 }
 
-/** Returns the host of a URL, or the program's name, so that policies can match it. */
+/** Returns the host of a URL, or the program's name, which policies can match. */
 function serverName(server: string | undefined): string {
   if (server === undefined) return "unknown";
   if (URL.canParse(server) && /^https?:/.test(server)) return new URL(server).hostname;

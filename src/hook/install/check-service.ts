@@ -1,5 +1,5 @@
 /**
- * Checks that the hook can reach the service and is allowed to submit: before a host depends on it, and when a user
+ * Checks that the hook can reach the service and is allowed to submit: before a host uses the hook, and when a user
  * diagnoses it.
  */
 import { tmpdir } from "node:os";
@@ -11,20 +11,20 @@ import { loadConfig, type HookConfig } from "../hook-config.ts";
 import type { Host } from "../hosts/answers.ts";
 import type { JsonObject } from "../payload.ts";
 
-/** Scope of keys that request session tokens. */
+/** Scope with which a key requests session tokens. */
 const SESSION_SCOPE = "sessions:issue";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
 interface ConfigCheck {
   config: HookConfig | null;
-  /** The agent that the hook acts as; null if it is unknown because of a fault. */
+  /** The agent for which the hook submits; null if it is unknown because of a fault. */
   agent: string | null;
   /** Reasons why the service would refuse each call. */
   faults: string[];
 }
 
-/** Reads the hook's configuration and asks the service about the key. */
+/** Reads the hook's configuration and checks its key at the service. */
 export async function checkConfig(env: Variables): Promise<ConfigCheck> {
   let config: HookConfig;
   try {
@@ -35,7 +35,10 @@ export async function checkConfig(env: Variables): Promise<ConfigCheck> {
   return { config, ...(await checkKey(config)) };
 }
 
-/** Checks that the key can act as one agent, and nothing else. With `sessions` it must be able to request session tokens, too. */
+/**
+ * Checks that the key can submit for one agent, and has no other privileges. With `sessions` it must also be able to
+ * request session tokens.
+ */
 export async function checkKey({
   url,
   apiKey,
@@ -70,7 +73,7 @@ const TIMEOUT = 15;
 export const createCheckClient = (url: string, apiKey: string, timeout = TIMEOUT): Assent =>
   createAssent({ url, apiKey, timeout, retries: 0 });
 
-/** Everyday calls of a coding agent. Each host's parser knows these tools by these names. */
+/** Typical calls of a coding agent. Each host's parser knows these tools under these names. */
 export function everydayCalls(folder: string): Record<string, { tool: string; input: JsonObject }> {
   const file = join(folder, "README.md");
   return {
@@ -86,21 +89,21 @@ interface PolicyAnswer {
   reason: string;
 }
 
-/** Returns the service's decisions on everyday calls. Records nothing. */
+/** Returns the service's decisions on typical calls. Records nothing. */
 export async function askPolicies(
   config: HookConfig,
   agent: string,
   host: Host,
   home: string | null,
 ): Promise<PolicyAnswer[]> {
-  // Use a separate folder: only its name matters, and the working folder may be the home folder, which is not a
+  // Use a separate folder. Only its name matters, and the working folder may be the home folder, which cannot be a
   // workspace.
   const folder = join(tmpdir(), "assent-hook-check");
   const assent = createCheckClient(config.url, config.apiKey);
   const environment = { cwd: folder, home, project: folder, codexProgram: null };
   const answers: PolicyAnswer[] = [];
   for (const [call, { tool, input }] of Object.entries(everydayCalls(folder))) {
-    // Only a real Codex can tell in which folder a command runs, so the hook requires approval for each command here.
+    // Only a real Codex can report the folder of a command, so here the hook would require approval for each command.
     if (host === "codex" && tool === "Bash") continue;
     const event = {
       host,
@@ -116,7 +119,7 @@ export async function askPolicies(
     };
     const { request } = await toCanonicalAction(event, agent, environment);
     const { decision, reason } = await assent.gate(request);
-    // If null, the rules allow the call, and a limit counts it when it is submitted.
+    // A null decision means that the rules allow the call, and that a limit counts it at its submission.
     answers.push({ call, decision: decision ?? "allow", reason });
   }
   return answers;

@@ -22,12 +22,12 @@ import {
 type Variables = Readonly<Record<string, string | undefined>>;
 
 interface Finding {
-  /** `info`: how the host behaves, which cannot be changed here. */
+  /** `info` describes a behaviour of the host that cannot be changed here. */
   kind: "ok" | "wrong" | "info";
   text: string;
 }
 
-/** What each host does with a call if its hook does not answer. docs/hooks.md lists which of these were tested. */
+/** Behaviour of each host if its hook does not answer. docs/hooks.md lists which of these were tested. */
 const BEHAVIOR_WITHOUT_ANSWER: Readonly<Record<Host, string>> = {
   "claude-code":
     'runs the call when the hook is killed, missing or too slow; from 2.1.295 on not with "onFailure": "block", which install writes for those',
@@ -147,7 +147,7 @@ function hookCommandsIn(host: Host, scope: Scope, folders: SettingsFolders, comm
   }
 }
 
-/** Runs the command as the host does. Resolves to null if the service's denial came back, otherwise to the output. */
+/** Runs the command as the host does. Resolves to null if the service denied the call, otherwise to the output. */
 async function runCanary(
   host: Host,
   commandLine: string,
@@ -162,8 +162,7 @@ async function runCanary(
 }
 
 /**
- * Runs an everyday call through the installed hook. Resolves to null if it is allowed, otherwise to the hook's
- * output.
+ * Runs a typical call through the installed hook. Resolves to null if it is allowed, otherwise to the hook's output.
  */
 export async function testInstalledHook(
   host: Host,
@@ -174,7 +173,7 @@ export async function testInstalledHook(
 ): Promise<string | null> {
   const id = `setup-${randomUUID()}`;
   const payload = hostPayload(host, tool, input, folder, id);
-  // Do not wait for an approval: the policies should allow this call.
+  // Do not wait for an approval, because the policies should allow this call.
   const { out, err, code } = await runCommand(
     `${commandLine} --wait 0`,
     JSON.stringify(payload),

@@ -1,4 +1,4 @@
-/** Finds host settings that disable hooks: the settings contain the hook, but the host does not call it. */
+/** Finds host settings that disable hooks, so that the host does not call an installed hook. */
 import type { Host } from "../hosts/answers.ts";
 import { isObject, type JsonObject } from "../payload.ts";
 import { parseJsonc } from "./jsonc.ts";
@@ -46,7 +46,7 @@ export function disabledReason(host: Host, place: SettingsFolders, read: ReadFil
   return null;
 }
 
-/** Codex has this setting in TOML. Every file is checked, because Codex decides which of them counts. */
+/** Codex has this setting in TOML. Check all files, because it is unknown which of them Codex uses. */
 function codexDisabledReason({ home, project }: SettingsFolders, read: ReadFile): string | null {
   const files = [
     "/etc/codex/requirements.toml",
@@ -58,7 +58,9 @@ function codexDisabledReason({ home, project }: SettingsFolders, read: ReadFile)
   return file === undefined ? null : `${file} has "hooks = false" among its features, and so codex calls no hook`;
 }
 
-/** Finds `hooks = false`, or its older name `codex_hooks`, under [features] or in one line with it. */
+/**
+ * Whether the file contains `hooks = false`, or its older name `codex_hooks`, under [features] or on one line with it.
+ */
 function disablesHooksFeature(toml: string): boolean {
   let table = "";
   return toml.split(/\r?\n/).some((line) => {
@@ -85,7 +87,7 @@ export function readMember(text: string | null, path: readonly string[]): unknow
   try {
     value = text === null ? undefined : parseJsonc(text);
   } catch {
-    // The host cannot read such settings either.
+    // Ignore settings that cannot be parsed, because the host cannot read them either.
     return undefined;
   }
   for (const name of path)

@@ -1,4 +1,4 @@
-/** Adds the hook to a host's settings and removes it again: pure functions from text to text. */
+/** Adds the hook to a host's settings, and removes it: pure functions from text to text. */
 import { isDeepStrictEqual } from "node:util";
 import { DIALECTS, type Host } from "../hosts/answers.ts";
 import { isObject, type JsonObject } from "../payload.ts";
@@ -67,7 +67,8 @@ export interface HookInstallation {
 
 /**
  * Syntax that each host accepts in addition to JSON. A host ignores a file with other syntax, hook included, or does
- * not start. Known from the sources of VS Code and Gemini; the others accept only JSON, or it is unknown.
+ * not start. Known from the sources of VS Code and Gemini. The other hosts accept only JSON, or their syntax is
+ * unknown.
  */
 const ACCEPTED_SYNTAX: Partial<Record<Host, readonly SyntaxExtension[]>> = {
   vscode: ["a byte order mark", "comments", "trailing commas"],
@@ -83,7 +84,7 @@ export function unreadableReason(host: Host, text: string): string | null {
     : `it has ${extras.join(" and ")}, and ${host} is not known to read such a file: it would go on without the hook`;
 }
 
-/** Timeout that the host gets, in seconds: longer than the hook takes. */
+/** Returns the timeout in the host's settings, in seconds: longer than the hook needs. */
 const hookTimeout = (host: Host): number => DIALECTS[host].deadline + (DIALECTS[host].deadline > 60 ? 60 : 20);
 
 /**
@@ -112,7 +113,7 @@ export function addHook(text: string | null, wanted: HookInstallation): string {
 /** Value of `version` that some hosts require. */
 const FORMAT_VERSIONS: Partial<Record<Host, number | string>> = { copilot: 1, vscode: 1, cursor: 1, kiro: "v1" };
 
-/** Returns empty settings, with the byte order mark of the previous text. */
+/** Returns empty settings, with the byte order mark of the previous text, if any. */
 const emptySettings = (text: string): string => `${text.startsWith("\uFEFF") ? "\uFEFF" : ""}{}\n`;
 
 interface Entry {
@@ -140,7 +141,7 @@ function hookEntries({ host, command, onFailure }: HookInstallation): Entry[] {
           ...(event === "SessionStart" ? {} : { matcher: host === "gemini" ? ".*" : "*" }),
           hooks: [{ type: "command", command: line, timeout: limit * unit, ...more }],
         });
-      // Events after a call and at the start of a session are only reported, so they need no long timeout.
+      // Events after a call and at the start of a session only report, so they need no long timeout.
       return [
         of(before as string, seconds, onFailure === true ? { onFailure: "block" } : {}),
         ...others.map((event) => of(event, 20)),
@@ -173,7 +174,7 @@ function hookEntries({ host, command, onFailure }: HookInstallation): Entry[] {
 
 const commandLine = (command: string, host: Host): string => `${command} --host ${host}`;
 
-/** Whether exactly these entries of the hook exist, each once. */
+/** Whether the settings contain exactly these entries of the hook, each once. */
 function hasExactEntries(text: string, entries: readonly Entry[], host: Host, command: string): boolean {
   const value = parseSettings(text);
   const ours = hookCommands(value, host, command);
@@ -187,7 +188,7 @@ function hasExactEntries(text: string, entries: readonly Entry[], host: Host, co
 }
 
 /**
- * Returns the settings without the hook; null if nothing else is left.
+ * Returns the settings without the hook; null if nothing else remains.
  * @param command of a hook with a custom command line
  * @throws SettingsError
  */

@@ -1,6 +1,7 @@
 /**
- * Edits settings of other programs in their text: comments, order, indentation and line ends stay. jsonc-parser reads
- * the text. Its own edits reformat the lines around them, and a removal must restore the text byte for byte.
+ * Edits the text of other programs' settings, and preserves comments, order, indentation and line ends. Uses
+ * jsonc-parser to parse the text, but not to edit it: its edits reformat neighbouring lines, and a removal must restore
+ * the text byte for byte.
  */
 import { findNodeAtLocation, parseTree, visit, type Node } from "jsonc-parser";
 import { isDeepStrictEqual } from "node:util";
@@ -9,7 +10,7 @@ export class SettingsError extends Error {}
 
 type JsonPath = readonly (string | number)[];
 
-/** What a file may contain in addition to JSON. */
+/** Syntax that a file may contain in addition to JSON. */
 export type SyntaxExtension = "a byte order mark" | "comments" | "trailing commas";
 
 const BYTE_ORDER_MARK = "\uFEFF";
@@ -24,7 +25,7 @@ interface ParsedText {
 function parseText(text: string): ParsedText {
   const extras = new Set<SyntaxExtension>();
   if (text.startsWith(BYTE_ORDER_MARK)) extras.add("a byte order mark");
-  // Replace the byte order mark by a blank, so that offsets stay the same.
+  // Replace the byte order mark by a blank, so that offsets do not change.
   const body = text.replace(BYTE_ORDER_MARK, " ");
   try {
     checkSyntax(body, extras);
@@ -38,7 +39,7 @@ function parseText(text: string): ParsedText {
 }
 
 /**
- * Throws at the first syntax error and at a duplicate name, which programs resolve differently.
+ * Throws at the first syntax error and at a duplicate name, because programs treat duplicates differently.
  * @throws SettingsError
  */
 function checkSyntax(text: string, extras: Set<SyntaxExtension>): void {

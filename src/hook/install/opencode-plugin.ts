@@ -11,7 +11,9 @@ export function pluginCommand(text: string): string | null {
   }
 }
 
-/** Returns the plugin's source. OpenCode runs plugins in its own process, and an exception stops the call. */
+/**
+ * Returns the plugin's source. OpenCode runs plugins in its own process. An exception in a plugin prevents the call.
+ */
 export function pluginSource(command: string, seconds: number): string {
   return `// Written by "assent hook install": asks assent-hook about each call. Whatever fails, the call does not run.
 import { spawn } from "node:child_process";

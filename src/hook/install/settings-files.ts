@@ -37,7 +37,7 @@ export function readSettings(path: string): string | null {
 export function writeSettings(path: string, before: string | null, text: string | null, newMode = 0o644): void {
   if (readSettings(path) !== before) throw new Error(`${path} was changed in the meantime; run the command again`);
   try {
-    // Write to the target of a link, so that the link stays.
+    // Write to the target of a link, so that the link is preserved.
     const file = before === null ? path : realpathSync(path);
     const mode = before === null ? newMode : statSync(file).mode & 0o777;
     if ((mode & 0o222) === 0) throw new Error("the file is read-only");
@@ -76,7 +76,7 @@ export function lineDiff(before: string | null, after: string | null): string[] 
     string[],
     string[],
   ];
-  // Length of the longest common subsequence of the lines after each position.
+  // Length of the longest common subsequence of the lines from each position on.
   const common = Array.from({ length: a.length + 1 }, () => new Uint32Array(b.length + 1));
   for (let i = a.length - 1; i >= 0; i--)
     for (let j = b.length - 1; j >= 0; j--)

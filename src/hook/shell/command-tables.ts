@@ -4,7 +4,7 @@ export interface Wrapper {
   /** Short options without a value (`flags`) and with one (`values`). */
   flags: string;
   values: string;
-  /** Long options without dashes. A value follows after "=" or, for `longValues`, in the next word. */
+  /** Long options without dashes. A value follows "=" or, for `longValues`, is the next word. */
   long?: readonly string[];
   longValues?: readonly string[];
   /** Number of positional arguments before the command, such as the time of `timeout`. */
@@ -57,7 +57,7 @@ export const WRAPPERS: Readonly<Record<string, Wrapper>> = {
   },
 };
 
-/** Wrappers whose command is not parsed, so that they require approval. */
+/** Wrappers whose command is not parsed, so they require approval. */
 export const OPAQUE_WRAPPERS: ReadonlySet<string> = new Set(
   (
     "parallel script expect pkexec runuser chroot unshare nsenter strace ltrace gdb flock at batch entr tmux screen " +
@@ -88,12 +88,12 @@ export const INTERPRETERS: Readonly<Record<string, RegExp>> = {
 const HARMLESS_VARIABLES: ReadonlySet<string> = new Set("NODE_ENV CI TZ NO_COLOR FORCE_COLOR COLUMNS LINES".split(" "));
 
 /**
- * Whether an assignment cannot change which commands run, or how. In some character sets a backslash is half of a
- * letter, so only UTF-8 and C locales count.
+ * Whether an assignment cannot change which commands run, or how. Of the locales, only UTF-8 and C are harmless,
+ * because in other character sets a backslash can be the second byte of a letter.
  */
 export function isHarmlessAssignment(variable: string, value: string): boolean {
   return (
-    // zsh evaluates the values of COLUMNS and LINES as numbers.
+    // zsh evaluates the values of COLUMNS and LINES as numeric expressions.
     (HARMLESS_VARIABLES.has(variable) && /^[\w.,:+/-]*$/.test(value)) ||
     (/^(LANG|LC_[A-Z]+)$/.test(variable) && /^(C|POSIX|\w+[.]UTF-?8|C[.]UTF-?8)$/i.test(value))
   );

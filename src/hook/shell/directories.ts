@@ -1,4 +1,4 @@
-/** Tracks the folders that a shell line may be in, and resolves file arguments. Pure; POSIX paths. */
+/** Tracks the folders in which a shell line may run, and resolves file arguments. Pure; POSIX paths. */
 import { dirname, isAbsolute, normalize, resolve } from "node:path/posix";
 import type { ShellArgument } from "./shell-types.ts";
 import type { ShellContext, UnclearReason } from "./shell-types.ts";
@@ -7,7 +7,7 @@ import { SYSTEM_FOLDERS } from "./command-tables.ts";
 const MAX_FOLDERS = 8;
 
 export class Directories {
-  /** Folders that the line may be in so far. Whether a `cd` runs is unknown, so both folders stay. */
+  /** Folders in which the line may run so far. A `cd` might not run, so both folders remain. */
   private readonly folders: Set<string>;
   private readonly home: string | null;
   private readonly note: (reason: UnclearReason) => void;
@@ -28,7 +28,7 @@ export class Directories {
       target === undefined ? [this.home] : before.map((place) => this.resolve(target, target.text, place));
     for (const path of targets) {
       if (path === null || this.folders.size >= MAX_FOLDERS) return this.note("directory");
-      // `cd` resolves ".." by the text, not by links.
+      // `cd` resolves ".." in the text of the path, and not by links.
       this.folders.add(resolve(path));
     }
   }
@@ -74,7 +74,7 @@ export class Directories {
     return isAbsolute(path) ? path : `${place}/${path}`;
   }
 
-  /** Returns `rm` for `/bin/rm`. Paths outside of the system's folders stay as written. */
+  /** Returns the name of a command: `rm` for `/bin/rm`. Paths outside of the system's folders do not change. */
   commandName({ text, isLiteral: clear }: ShellArgument): string {
     return clear && text.startsWith("/") && SYSTEM_FOLDERS.has(dirname(normalize(text)))
       ? normalize(text).slice(dirname(normalize(text)).length + 1)

@@ -6,13 +6,13 @@ import type { ShellArgument } from "./shell-types.ts";
 import type { UnclearReason } from "./shell-types.ts";
 
 const NUMBER = /^[-+]?[0-9]*$/;
-/** Operators with a numeric operand. zsh evaluates an expression after `-t`, ksh after all of them. */
+/** Operators with a numeric operand. zsh evaluates the operand of `-t` as an expression, ksh those of all. */
 const NUMERIC_OPERATOR = /^-(t|eq|ne|lt|le|gt|ge)$/;
-/** Conversions other than text. They read numbers, or set a variable (`%n`). */
+/** Conversions other than text. They parse numbers, or set a variable (`%n`). */
 const NUMERIC_CONVERSION = /%[-+ #0-9.']*[^-+ #0-9.'sbcq]/;
-/** zsh replaces these escapes before it looks for conversions. */
+/** zsh replaces these escapes before it searches for conversions. */
 const ESCAPED_PERCENT = /\\(0*45|x25|u0*25)/i;
-/** Arguments that assign nothing, even if evaluated as an expression. */
+/** Matches arguments that assign nothing, even if they are evaluated as an expression. */
 const NO_ASSIGNMENT = /^(?!.*--)[\w .,:-]*$/s;
 
 export function evaluationReason(name: string, args: readonly ShellArgument[]): UnclearReason | null {
@@ -24,7 +24,7 @@ export function evaluationReason(name: string, args: readonly ShellArgument[]): 
     case "printf":
       return printfReason(words);
     default:
-      // `-v` and `-R` name a variable, whose subscript is evaluated.
+      // The operand of `-v` and `-R` is a variable, whose subscript is evaluated.
       if (words.includes("-v") || words.includes("-R")) return "expansion";
       return words.some((text, i) => NUMERIC_OPERATOR.test(text) && !comparesNumbers(words, i)) ? "expansion" : null;
   }

@@ -1,4 +1,4 @@
-/** Reads the commands that a command starts: by shells, wrappers, `find -exec`, `eval`. */
+/** Reads the commands that another command starts: shells, wrappers, `find -exec`, `eval`. */
 import type { Directories } from "./directories.ts";
 import type { ShellArgument, UnclearReason } from "./shell-types.ts";
 import { evaluationReason } from "./evaluated-arguments.ts";
@@ -24,7 +24,7 @@ const STATE_BUILTINS = new Set(
 const DECLARATION_BUILTINS = new Set("export declare typeset local readonly".split(" "));
 const FIND_EXEC_OPTIONS = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
-/** The reader of a whole line, as far as nested commands need it. */
+/** The members of the whole line's reader that nested commands use. */
 interface CommandReader {
   readonly directories: Directories;
   note(reason: UnclearReason): void;
@@ -44,7 +44,7 @@ export class NestedCommands {
     this.reader = reading;
   }
 
-  /** Reads one command. `input` is the here-document on its standard input; null if unknown. */
+  /** Reads one command. `input` is the here-document on its standard input; null if it is unknown. */
   read(argv: readonly ShellArgument[], via: readonly string[], depth: number, input: string | null): void {
     const [first, ...args] = argv;
     if (first === undefined) return;
@@ -119,7 +119,7 @@ export class NestedCommands {
     if (DECLARATION_BUILTINS.has(name)) {
       for (const { text } of args) {
         this.noteAssignment(text);
-        // Attributes turn values into expressions or name references; so does a subscript.
+        // Attributes turn values into expressions or name references, and so does a subscript.
         if (!/^(-[px]|[A-Za-z_]\w*(=.*)?)$/s.test(text)) this.reader.note("assignment");
       }
       return record();
@@ -143,7 +143,7 @@ export class NestedCommands {
     this.text([action], via, depth);
   }
 
-  /** Reads arguments that the command joins and runs as a script. */
+  /** Reads the arguments of a command that joins them and runs the result as a script. */
   private text(args: readonly ShellArgument[], via: readonly string[], depth: number): void {
     if (!args.every(({ isLiteral: clear }) => clear)) return this.reader.note("expansion");
     this.reader.readScript(args.map(({ text }) => text).join(" "), via, depth + 1);
@@ -205,7 +205,7 @@ export class NestedCommands {
       this.reader.note("wrapper");
       return record();
     }
-    // Without a command, a wrapper runs nothing; `env` prints all variables.
+    // A wrapper without a command runs nothing; `env` prints all variables.
     if (rest.length === 0) return record();
     // xargs appends arguments from standard input.
     if (name === "xargs") this.reader.note("expansion");
@@ -242,7 +242,7 @@ export class NestedCommands {
       if (!FIND_EXEC_OPTIONS.has((args[index] as ShellArgument).text)) continue;
       const end = args.findIndex(({ text }, i) => i > index && (text === ";" || text === "+"));
       const nestedCommand = args.slice(index + 1, end < 0 ? args.length : end);
-      // find inserts file names that are not in the text.
+      // `find` inserts file names, which the text does not contain.
       this.reader.note("expansion");
       this.read(nestedCommand, via, depth, null);
       index += nestedCommand.length;
@@ -282,7 +282,7 @@ export class NestedCommands {
   }
 }
 
-/** Returns how many further words a group of short options takes; null if one is unknown. */
+/** Returns the number of further words that belong to a group of short options; null if an option is unknown. */
 function extraWords({ flags, values }: Wrapper, letters: string): 0 | 1 | null {
   for (const [i, letter] of Array.from(letters).entries()) {
     if (values.includes(letter)) return i === letters.length - 1 ? 1 : 0;

@@ -1,4 +1,7 @@
-/** Parses a shell command: what runs, with which arguments, on which files, and what the text does not show. Pure. */
+/**
+ * Parses a shell command: which commands run, with which arguments, on which files, and what the text does not
+ * determine. Pure.
+ */
 import {
   parse,
   forEachChild,
@@ -21,7 +24,7 @@ const MAX_LENGTH = 32_768;
 const MAX_COMMANDS = 64;
 const MAX_WORDS = 512;
 const MAX_PATHS = 128;
-/** Limit for `sh -c "sh -c '…'"` and the like. */
+/** Maximum nesting of commands such as `sh -c "sh -c '…'"`. */
 const MAX_DEPTH = 8;
 
 /**
@@ -33,7 +36,7 @@ const HIDDEN_CHARACTERS = new RegExp(
   "u",
 );
 
-/** Parses without access to the file system. Links are treated as folders, so ".." after a name is unclear. */
+/** Parses without access to the file system. Treats links as folders, so ".." after a name is unclear. */
 export function parseShell(text: string, place: ShellContext): ParsedShell {
   const { parsed } = readShellText(text, place);
   const climbs = (path: string): boolean => {
@@ -53,8 +56,8 @@ export function parseShell(text: string, place: ShellContext): ParsedShell {
 }
 
 /**
- * Parses with absolute paths that still contain "..", for callers that resolve links. `folders` are all folders that
- * the line may be in.
+ * Parses with absolute paths that still contain "..", for callers that resolve links. `folders` lists all folders in
+ * which the line may run.
  */
 export function readShellText(text: string, place: ShellContext): { parsed: ParsedShell; folders: string[] } {
   const reading = new ShellReader(place);
@@ -68,10 +71,10 @@ class ShellReader {
   private readonly reads = new Set<string>();
   private readonly writes = new Set<string>();
   private readonly paths = new Set<string>();
-  /** Standard streams opened for writing. They count as written files if the line also reads from files. */
+  /** Standard streams that are opened for writing. They count as written files if the line also reads from files. */
   private readonly streams = new Set<string>();
   private readonly unclear = new Set<UnclearReason>();
-  /** Arguments that name files only if something on the line is unclear. */
+  /** Arguments that name files only if another part of the line is unclear. */
   private readonly texts: ShellArgument[] = [];
   private words = 0;
   private source = "";
@@ -103,8 +106,8 @@ class ShellReader {
   /** Reads text that a shell runs. */
   readScript(text: string, via: readonly string[], depth: number): void {
     if (text.length > MAX_LENGTH || depth > MAX_DEPTH) return this.note("size");
-    // Shells join continued lines before they look for "$(" or "&&"; this parser does so afterwards. They also
-    // disagree about a backslash at the end.
+    // Shells join continued lines before they search for "$(" or "&&", but this parser joins them afterwards. Shells
+    // also disagree about a backslash at the end.
     if (/\S\\\n|\\$/.test(text)) this.note("syntax");
     let tree;
     try {
@@ -118,7 +121,7 @@ class ShellReader {
     this.source = before;
   }
 
-  /** Records a command that runs. `files` are the arguments that may name files. */
+  /** Records a command that runs. `files` contains the arguments that may name files. */
   recordCommand(name: ShellArgument, args: readonly ShellArgument[], via: readonly string[], files = args): void {
     this.words += args.length + 1;
     if (this.commands.length >= MAX_COMMANDS || this.words > MAX_WORDS) return this.note("size");
@@ -145,7 +148,7 @@ class ShellReader {
       case "Command":
         return this.readCommand(node, via, depth);
       case "Function":
-        // After a function definition, a name may mean something else.
+        // After the definition of a function, the name may mean something else.
         this.note("function");
         break;
       case "Coproc":
@@ -157,7 +160,7 @@ class ShellReader {
         this.note("assignment");
         break;
       case "TestCommand":
-        // Operands of -eq and -v are evaluated as expressions, which may run commands. In other shells, "||" ends the
+        // Operands of -eq and -v are evaluated as expressions, which may run commands. In some shells, "||" ends the
         // command.
         this.note("expansion");
         break;
@@ -197,7 +200,7 @@ class ShellReader {
     for (const each of node.prefix) if (each.type === "Assignment") this.readAssignment(each, via, depth);
     for (const each of node.redirects) this.readRedirect(each, via, depth, wordAfter(node, each.end));
     if (node.name === undefined) return;
-    // The parser ignores a parenthesis after a word; in zsh it is a pattern that can contain "#".
+    // The parser ignores a parenthesis after a word, but in zsh it starts a pattern that can contain "#".
     const recordOpenedFile = /[ \t]*\(/y;
     for (const { end } of [node, node.name, ...node.args]) {
       recordOpenedFile.lastIndex = end;
@@ -213,7 +216,7 @@ class ShellReader {
       const { text, unclear } = wordValue(each.value);
       return { text: `${each.name}=${text}`, isLiteral: unclear === null, startsWithTilde: false };
     });
-    // Not for git: "HEAD^" and "HEAD~2" are commits, and git's own patterns match only tracked files.
+    // Not for git, where "HEAD^" and "HEAD~2" are commits, and git's own patterns match only tracked files.
     if (name.text !== "git" && args.some(({ mayBeZshPattern: extended }) => extended === true)) this.note("glob");
     const documents = node.redirects.filter((each): each is HereDoc => each.type === "HereDoc");
     this.runs.read(
@@ -232,9 +235,9 @@ class ShellReader {
     return null;
   }
 
-  /** Reads a redirection. `next` is the word after it, if known. */
+  /** Reads a redirection. `next` is the word that follows it, if known. */
   private readRedirect(node: Redirection, via: readonly string[], depth: number, next?: Word): void {
-    // zsh and dash accept one digit; two digits are a word.
+    // zsh and dash accept only one digit as a descriptor; two digits are a word.
     if (node.descriptor?.type === "FileDescriptor" && node.descriptor.value > 9) this.note("syntax");
     if (node.type === "HereDoc") {
       // Shells disagree about a here-document without an end, or with a delimiter of two lines.
@@ -253,7 +256,7 @@ class ShellReader {
     const target = this.argument(node.target, via, depth);
     if (target.mayBeZshPattern === true) this.note("glob");
     if (node.type === "HereString") return;
-    // `2>&1` names a descriptor, `>&file` a file.
+    // In `2>&1` the word names a descriptor, in `>&file` a file.
     if (node.operator.endsWith("&") && /^([0-9]+-?|-)$/.test(target.text)) return;
     // Bash expands the file of `>&` again after it removed the quotes, so `>&'$(x)'` and `>&"<(x)"` run x.
     if (node.operator.endsWith("&") && /[$`]|[<>]\(/.test(target.text)) this.note("expansion");
@@ -262,7 +265,7 @@ class ShellReader {
     const files = node.operator === "<" || node.operator === "<&" ? this.reads : this.writes;
     this.opens(target, files);
     if (files === this.reads || !node.target.text.startsWith("!")) return;
-    // After ">", zsh reads "!" like bash's ">|": the file is the next word.
+    // After ">", zsh reads "!" as bash reads the "|" of ">|", so the file is the next word.
     this.note("shell");
     const { text } = target;
     if (node.target.text !== "!")
@@ -273,7 +276,7 @@ class ShellReader {
   private opens(target: ShellArgument, files: Set<string>): void {
     for (const path of this.directories.filePaths(target)) {
       if (files.size + this.paths.size >= MAX_PATHS) return this.note("size");
-      // Output to /dev/null writes nothing. /dev/stdout may be a file, opened again.
+      // Output to /dev/null writes nothing. /dev/stdout may be a file that is opened again.
       if (path === "/dev/null" || (files === this.reads && path === "/dev/stdin")) continue;
       if (files === this.writes && /^\/dev\/std(out|err)$/.test(path)) {
         this.streams.add(path);

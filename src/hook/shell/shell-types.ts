@@ -1,10 +1,10 @@
 /** Types of a parsed shell command: `params.parsed` of `shell`/`run`. docs/hooks.md describes each member. */
 
-/** Reasons why the text does not show what runs. Any of them requires approval. */
+/** Reasons why the text does not determine what runs. Each of them requires approval. */
 const UNCLEAR_REASONS = [
   /** A syntax error, or text that shells parse differently. */
   "syntax",
-  /** Exceeds a limit of length, depth or number. */
+  /** The command exceeds a limit of length, depth or number. */
   "size",
   /** Invisible characters, or characters that reorder text. */
   "characters",
@@ -20,7 +20,7 @@ const UNCLEAR_REASONS = [
   "assignment",
   "function",
   "alias",
-  /** The shell's state changes: set, shopt, hash, enable. */
+  /** The command changes the shell's state: set, shopt, hash, enable. */
   "state",
   /** A shell reads commands from a file. */
   "script",
@@ -33,21 +33,20 @@ const UNCLEAR_REASONS = [
   /** The folder in which a command runs is unknown. */
   "directory",
   /**
-   * git would read its settings, which name commands to run, from the workspace, or read files outside of a
-   * repository.
+   * git would read its settings, which can name commands, from the workspace, or read files outside of a repository.
    */
   "repository",
-  /** An argument is a folder, whose files are not named. */
+  /** An argument is a folder, so the files that the command uses are unknown. */
   "folder",
-  /** Another shell than bash or sh, or text that means something else in another shell. */
+  /** The command is for another shell than bash or sh, or has another meaning in another shell. */
   "shell",
 ] as const;
 export type UnclearReason = (typeof UNCLEAR_REASONS)[number];
 
 export interface ShellCommand {
-  /** Name without a system folder: `rm` for `/bin/rm`. Otherwise as written: `./rm`. */
+  /** Name of the command: `rm` for `/bin/rm`. Outside of the system's folders as written: `./rm`. */
   name: string;
-  /** Argument values, or the source text where a value is not in the text. */
+  /** Values of the arguments, or the source text of an argument whose value is unknown. */
   args: string[];
   /** Commands that start this one, outermost first: `sudo`, `env`, `xargs`, `sh`. */
   via: string[];
@@ -55,14 +54,14 @@ export interface ShellCommand {
 
 export interface ParsedShell {
   version: 1;
-  /** Every simple command, in text order, including wrapped ones. */
+  /** All simple commands in the order of the text, including wrapped ones. */
   commands: ShellCommand[];
-  /** Files that redirections open; absolute paths. */
+  /** Absolute paths of the files from which redirections read. */
   reads: string[];
   writes: string[];
-  /** Every path that an argument may name, absolute, including the targets of links. */
+  /** Absolute paths that the arguments may name, including the targets of links. */
   paths: string[];
-  /** Sorted, without duplicates. If empty, `commands` contains all that runs. */
+  /** Reasons why the command is unclear. Sorted, without duplicates. If empty, `commands` is complete. */
   unclear: UnclearReason[];
 }
 
@@ -73,14 +72,12 @@ export interface ShellContext {
   home: string | null;
 }
 
-/**
- * One argument. `text` is its value, or its source text if `isLiteral` is false because the value is not in the text.
- */
+/** One argument. `text` is its value or, if `isLiteral` is false because the value is unknown, its source text. */
 export interface ShellArgument {
   text: string;
   isLiteral: boolean;
-  /** Whether it begins with a tilde that the shell expands. */
+  /** Whether the argument begins with a tilde that the shell expands. */
   startsWithTilde: boolean;
-  /** Whether zsh may treat it as a file pattern. */
+  /** Whether zsh may interpret the argument as a file pattern. */
   mayBeZshPattern?: boolean;
 }

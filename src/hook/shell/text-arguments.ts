@@ -5,8 +5,8 @@
 import type { ShellArgument } from "./shell-types.ts";
 
 /**
- * A `sed -n` script that only prints lines, by number or by pattern. Patterns are plain ASCII without "/", "\" and
- * "[", because seds disagree where such a pattern ends, and the text after its end may be a command. The pack
+ * A `sed -n` script that only prints lines, by number or by pattern. Patterns are plain ASCII without "/", "\" and "[",
+ * because versions of sed disagree about the end of such a pattern, and the text after it may be a command. The pack
  * "coding-agents" has the same pattern.
  */
 const ADDRESS = String.raw`([0-9]+|[$]|/[ -.0-Z\]-~]+/)`;
@@ -15,7 +15,7 @@ const SED_PRINT_SCRIPT = new RegExp(`^${ADDRESS}(,${ADDRESS})?p(;${ADDRESS}(,${A
 interface Options {
   /** Short options without a value. */
   flags: string;
-  /** Short options with a value, in the same or the next word, and its format. */
+  /** Short options with a value (in the same or the next word), and the format of the value. */
   values: Readonly<Record<string, RegExp>>;
   /** Long options without a value, or with one after "=". */
   long: RegExp;
@@ -23,7 +23,7 @@ interface Options {
 
 const NUMBER = /^[0-9]+$/;
 const TYPE = /^[a-z0-9]+$/;
-/** `-C` is missing because some versions take no value for it. */
+/** `-C` is missing, because it has no value in some versions. */
 const GREP_OPTIONS: Options = {
   flags: "EFGHILPRabchilnoqrsvwxyz0123456789",
   values: { A: NUMBER, B: NUMBER, m: NUMBER },
@@ -46,7 +46,7 @@ const GIT_GREP_OPTIONS: Options = {
   long: /^--(line-number|ignore-case|count|files-with-matches|word-regexp|fixed-strings|cached|heading|break|show-function|no-color)$/,
 };
 
-/** Returns the arguments that may be files: all but the pattern. Returns all if an option is unknown. */
+/** Returns the arguments that may be files: all except the pattern. Returns all of them if an option is unknown. */
 export function fileArguments(name: string, args: readonly ShellArgument[]): readonly ShellArgument[] {
   const at = patternIndex(SEARCH_COMMANDS[name] as Options, args);
   if (at === null || (name === "sed" && !SED_PRINT_SCRIPT.test((args[at] as ShellArgument).text))) return args;
@@ -54,15 +54,15 @@ export function fileArguments(name: string, args: readonly ShellArgument[]): rea
 }
 
 /**
- * Programs that run a script of the project by name. The script can read any file anyway, so its plain arguments
- * count as text.
+ * Programs that run a script of the project by its name. Their plain arguments count as text, because the script can
+ * read any file anyway.
  */
 const SCRIPT_RUNNERS = new Set(["npm", "pnpm", "yarn", "bun", "go", "cargo", "pytest", "make"]);
 const MESSAGE_OPTION = /^(-[a-z]*m|--message)$/;
 
 /**
- * Returns the arguments that are text for this command. Another command on the line may still read them as files
- * (`echo .env | xargs cat`), so the caller treats them as files unless the whole line is clear.
+ * Returns the arguments that are text for this command. Another command of the line may still read them as files (`echo
+ * .env | xargs cat`), so the caller must treat them as files unless the whole line is clear.
  */
 export function textArguments(name: string, args: readonly ShellArgument[]): readonly ShellArgument[] {
   if (name === "echo" || name === "printf") return args;
@@ -81,8 +81,8 @@ export function textArguments(name: string, args: readonly ShellArgument[]): rea
 }
 
 /**
- * Returns the index of the pattern; null if unknown. Options after the pattern count too, because one may define
- * another pattern.
+ * Returns the index of the pattern; null if it is unknown. Also considers options after the pattern, because one of
+ * them may define another pattern.
  */
 function patternIndex({ flags, values, long }: Options, args: readonly ShellArgument[]): number | null {
   let pattern: number | null = null;

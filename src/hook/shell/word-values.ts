@@ -1,4 +1,4 @@
-/** Computes the value of a shell word, if the text alone shows it. */
+/** Computes the value of a shell word, if the text alone determines it. */
 import {
   forEachChild,
   type CommandExpansionPart,
@@ -13,25 +13,27 @@ interface WordValue {
   /** Value of the word, or its source text if `unclear` is set. */
   text: string;
   unclear: UnclearReason | null;
-  /** Scripts in its command substitutions, which run too. */
+  /** Scripts in the word's command substitutions, which run, too. */
   scripts: ParsedScript[];
-  /** Whether it begins with a tilde that the shell expands. */
+  /** Whether the word begins with a tilde that the shell expands. */
   startsWithTilde: boolean;
-  /** Whether zsh with `extendedglob` may treat it as a file pattern. Some hosts load the user's zsh settings. */
+  /**
+   * Whether zsh with `extendedglob` may interpret the word as a file pattern. Some hosts load the user's zsh settings.
+   */
   mayBeZshPattern: boolean;
 }
 
 /**
- * Whether text that the parser treats as plain has a meaning in a shell, as in "1>(x)": parser and shell would then
- * disagree. Quoted parts are passed as a quotation mark.
+ * Whether text that the parser treats as plain has a meaning in a shell, as in "1>(x)", so that parser and shell
+ * disagree. The caller replaces quoted parts by a quotation mark.
  */
 function isMisread(raw: string): boolean {
   return /[<>()|&;\s]|\$['"]/.test(withoutEscapes(raw)) || hasExpansion(raw);
 }
 
 /**
- * Like `isMisread`, for double quotes and here-documents. zsh allows all letters in names, and "=", "^", "~" and "+"
- * before them.
+ * As `isMisread`, for double quotes and here-documents. zsh allows all letters in names, and "=", "^", "~" and "+"
+ * before names.
  */
 export function hasExpansion(raw: string): boolean {
   return /`|\$[\w({[@*#?$!=^~+\u0080-\uffff-]/.test(withoutEscapes(raw));
@@ -39,10 +41,10 @@ export function hasExpansion(raw: string): boolean {
 
 const withoutEscapes = (raw: string): string => raw.replace(/\\./gs, "_");
 
-/** Escapes of `$'…'` other than those that all shells expand alike. */
+/** Escapes of `$'…'`, except those that all shells expand in the same way. */
 const ESCAPES = /\\(?!\\|[abefnrtv]|x[0-9a-f]{2}|[0-7]{3}|u[0-9a-f]{4})/i;
 
-/** Unquoted "^", "#" and "~", which are pattern operators in zsh. */
+/** Whether the word contains unquoted "^", "#" or "~", which are pattern operators in zsh. */
 function isZshPattern(raw: string): boolean {
   return /[\^#]|.~./s.test(withoutEscapes(raw));
 }
@@ -104,7 +106,7 @@ function partValue(part: WordPart, scripts: ParsedScript[]): string | null {
     case "SingleQuoted":
       return part.value;
     case "AnsiCQuoted":
-      // In other shells, the quotation also ends at \'.
+      // In some shells, the quotation also ends at \'.
       return ESCAPES.test(part.text.replaceAll("\\\\", "")) ? null : part.value;
     case "DoubleQuoted": {
       const { text, unclear } = joinParts(part.parts, scripts);
@@ -119,7 +121,7 @@ function partValue(part: WordPart, scripts: ParsedScript[]): string | null {
   }
 }
 
-/** Agents write long texts as `$(cat <<'EOF' … EOF)`: the value is the text. */
+/** Agents write long texts as `$(cat <<'EOF' … EOF)`, whose value is the text. */
 function substitutionValue({ script }: CommandExpansionPart, scripts: ParsedScript[]): string | null {
   if (script === undefined) return null;
   const [only, ...others] = script.commands;

@@ -32,7 +32,7 @@ export const GrantSum = Type.Object(
 export const VOTED_GRANT = {
   count: count("Number of uses."),
   ends_on_failure: Type.Boolean({ description: "Whether a failed result of a use ends the grant." }),
-  for_ms: count("Milliseconds from the vote to its end."),
+  for_ms: count("Milliseconds from the vote to the end of the grant."),
   scope: orNull(text("CEL over the request; null covers every request.")),
   sum: orNull(GrantSum),
 };

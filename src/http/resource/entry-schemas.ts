@@ -204,9 +204,11 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     comment: orNull(text("Reason that the reviewer gave.")),
     latency_ms: count("Milliseconds from the call to its answer, fault or timeout."),
     outstanding: count("Reviewers of the same request that have not answered yet."),
-    status: oneOfSchema("The action's status with it.", "pending_approval", "approved", "denied"),
+    status: oneOfSchema("Status of the action after the answer.", "pending_approval", "approved", "denied"),
     approved_until: orNull(time("Deadline for starting; null unless this approves the action.")),
-    rejection_until: orNull(time("Until when the denial refuses the same request; null if it does not.")),
+    rejection_until: orNull(
+      time("End of the time in which the same request is denied, too; null if the denial does not extend to it."),
+    ),
   }),
   execution: entry<ExecutionEntry>("ExecutionEntry", "execution", {
     ...ABOUT_ACTION,
@@ -241,18 +243,21 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     ...ABOUT_ACTION,
     part: oneOfSchema("What was erased.", ...ERASABLE_PARTS),
     reason: text("Reason of the erasure."),
-    by: Type.Null({ description: "Null: only the retention period erases parts." }),
+    by: Type.Null({ description: "Always null, because only the end of a retention period erases parts." }),
   }),
   plan: entry<PlanEntry>("PlanEntry", "plan", {
     at: time("Time of the entry."),
-    agent_id: text("The agent that all actions are of."),
+    agent_id: text("Agent of all the actions."),
     plan: Type.Object(
       {
         id: Type.String(),
-        ordered: Type.Boolean({ description: "Each action starts only when the ones ahead of it have ended." }),
-        stop_on_failure: Type.Boolean({ description: "No action starts after one has failed." }),
+        ordered: Type.Boolean({ description: "Each action can start only when all earlier actions have ended." }),
+        stop_on_failure: Type.Boolean({ description: "No action can start after another one has failed." }),
         actions: Type.Array(
-          Type.Object({ action_id: text("The action."), commitment: digest("As in its decision.") }, closed),
+          Type.Object(
+            { action_id: text("The action."), commitment: digest("Commitment in the decision of the action.") },
+            closed,
+          ),
         ),
       },
       { description: "The actions in order. Their decisions follow this entry.", ...closed },
@@ -266,7 +271,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     policy_count: count("Number of policies in the set."),
     policies: orNull(
       Type.Array(Type.Object({ policy: Type.String(), version: Type.Integer() }, closed), {
-        description: "Null above 200 policies. The digest covers them anyway.",
+        description: "Null if the set has more than 200 policies. The digest covers them, too.",
       }),
     ),
     source: Type.Record(Type.String(), Type.String(), { description: "Origin of the set." }),
@@ -414,7 +419,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         sum: orNull(GrantSum),
         until: time("When the grant ends."),
         ends_on_failure: Type.Boolean({ description: "Whether a failed result of a use ends the grant." }),
-        passkey: orNull(text("Credential id of the passkey that signed the vote that it was given with.")),
+        passkey: orNull(text("Credential id of the passkey that signed the vote with the grant.")),
       },
       { description: "The grant as it was created.", ...closed },
     ),
@@ -428,7 +433,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     by: Actor,
   }),
   delegation: entry<DelegationEntry>("DelegationEntry", "delegation", {
-    at: time("When."),
+    at: time("Time of the entry."),
     change: oneOfSchema("The change.", "created", "ended"),
     delegation: Type.Object(
       {
@@ -438,19 +443,19 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         groups: orNull(Type.Array(Type.String(), { description: "Groups and rotas that votes count for." })),
         agents: orNull(Type.Array(Type.String(), { description: "Globs of the agents that it covers." })),
         tools: orNull(Type.Array(Type.String(), { description: "Globs of the tools that it covers." })),
-        starts_at: time("Start of its time."),
-        until: time("End of its time."),
+        starts_at: time("When it starts."),
+        until: time("When it expires."),
       },
-      { description: "The delegation as it was created. Null covers everything.", ...closed },
+      { description: "The delegation as it was created. A null member means no restriction.", ...closed },
     ),
     cause: orNull(oneOfSchema("Why it ended; null when it was created.", "revoked", "user_ended")),
-    comment: orNull(text("Of the delegator, or of the credential that ended it.")),
+    comment: orNull(text("Comment of the delegator, or of the credential that ended the delegation.")),
     by: Actor,
   }),
   break_glass: entry<BreakGlassEntry>("BreakGlassEntry", "break_glass", {
-    at: time("When."),
+    at: time("Time of the entry."),
     change: oneOfSchema("The change.", "used", "reviewed"),
-    agent_id: text("The agent that the action is of."),
+    agent_id: text("Agent of the action."),
     use: Type.Object(
       { id: Type.String(), tool: Type.String(), operation: Type.String() },
       { description: "The break-glass approval.", ...closed },
@@ -483,12 +488,12 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     by: orNull(Actor),
   }),
   throttle: entry<ThrottleEntry>("ThrottleEntry", "throttle", {
-    at: time("When."),
+    at: time("Time of the entry."),
     agent_id: text("The agent of the last request."),
     related_action: text("The action of the last request."),
     requests: count("Requests for approval in this hour."),
     usual: Type.Object(
-      { requests: count("Requests."), hours: count("Hours in which they were made.") },
+      { requests: count("Requests."), hours: count("Number of hours with such requests.") },
       { description: "Requests for approval in the seven days before.", ...closed },
     ),
     times: count("Factor that throttles."),

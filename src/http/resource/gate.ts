@@ -1,6 +1,6 @@
 /**
- * Lets a facade ask whether a call may run now. Submits the action and starts it in one step, so that an allow is used only
- * once, and the start is recorded before the call runs.
+ * Decides for a facade whether a call may run now. Submits and starts the action in one step, so that an allow can be
+ * used only once, and the start is recorded before the call runs.
  */
 import { explainRefusal, type ExplainedAction } from "../../client/refusal.ts";
 import type { ApiResponse, FacadeCall } from "../../contract/facade.ts";
@@ -20,9 +20,9 @@ export interface GateRequest {
 export type GateOutcome =
   /** The action is allowed and was started: the caller may run it once. */
   | { kind: "go"; action: GateAction }
-  /** The action requires approval. The same request can be sent again to check it. */
+  /** The action requires approval. The client can send the same request again to check. */
   | { kind: "wait"; action: GateAction }
-  /** `reason` says what happened, and `next` what the agent may do, in the words of the clients. */
+  /** `reason` explains the refusal, and `next` what the agent may do, in the terms of the clients. */
   | { kind: "no"; action: GateAction; code: string; reason: string; next: string }
   /** No decision was made. */
   | { kind: "fault"; status: number; code: string; detail: string; retryAfter: string | null };
@@ -44,7 +44,7 @@ export interface GateAction extends ExplainedAction {
 type GateCall = Pick<FacadeCall, "callApi" | "request">;
 type Fault = Extract<GateOutcome, { kind: "fault" }>;
 
-/** Returns the agent that the caller's key is bound to, or null if it is not bound. */
+/** Returns the agent to which the caller's key is bound; null for an unbound key. */
 async function boundAgent(call: GateCall): Promise<string | null | Fault> {
   const me = await call.callApi("GET", "/v1/me");
   return me.status === 200 ? (me.json as { key: { agent_id: string | null } }).key.agent_id : readFault(me);
@@ -73,14 +73,15 @@ async function submitAndStartAs(
   const submit = createSubmit(call, bound, request, waitSeconds);
   const first = await startOf(call, await submit("/v1/actions?join=open"));
   // Two clients that send the same request at the same time share one action until it starts. An approval is valid for
-  // only one of them. If the policy allows the action, the other client submits an action of its own.
+  // only one of the clients. If the policy allows the action, the other client submits an action of its own.
   const lostRace = first.kind === "no" && first.code === "ACTION_NOT_STARTABLE" && first.action.decision === "allow";
   return lostRace ? startOf(call, await submit("/v1/actions")) : first;
 }
 
 /**
- * Submits and starts several different actions that must run together or not at all. Submits all of them before it starts
- * the first. Resolves to an outcome for each, or to the outcomes that prevent the others from running.
+ * Submits and starts several different actions that must run together or not at all. Submits all of them before it
+ * starts the first. Resolves to the outcome of each action, or only to the outcomes that prevent the others from
+ * running.
  * @param waitSeconds how long to wait for approvals, for all actions together
  */
 export async function submitAndStartAll(
@@ -94,7 +95,7 @@ export async function submitAndStartAll(
   if (bound !== null && typeof bound === "object") return { passed: false, outcomes: requests.map(() => bound) };
   const obstacles: GateOutcome[] = [];
   for (const request of requests) {
-    // The actions share one wait. Do not wait once one of them cannot run.
+    // The wait is for all actions together. Do not wait if one of them cannot run.
     const remaining = obstacles.length > 0 ? 0 : Math.round(waitSeconds - (performance.now() - startedAt) / 1000);
     const outcome = readDecision(await createSubmit(call, bound, request, remaining)("/v1/actions?join=open"));
     if (outcome.kind !== "may") obstacles.push(outcome);
@@ -114,7 +115,7 @@ export async function submitAndStartAll(
   return { passed: true, outcomes: started.map((action) => ({ kind: "go", action })) };
 }
 
-/** Returns `may` if the submitted action can be started, otherwise the outcome. */
+/** Returns `may` if the submitted action can be started; otherwise the outcome. */
 function readDecision(
   submitted: ApiResponse,
 ): Exclude<GateOutcome, { kind: "go" }> | { kind: "may"; action: GateAction } {
@@ -139,13 +140,13 @@ async function startOf(call: GateCall, submitted: ApiResponse): Promise<GateOutc
   return started.status < 500 && started.status !== 429 ? refusal(action, fault.code, fault.detail) : fault;
 }
 
-/** The reason code of a decision says nothing of what became of the action afterwards. */
+/** The reason code of a decision does not describe what happened to the action afterwards. */
 function codeOf({ status, denied_by, reason_code }: GateAction): string {
   if (status !== "denied") return status.toUpperCase();
   return denied_by === "person" ? "REJECTED" : reason_code;
 }
 
-/** @param detail why the action could not be started, if that was tried */
+/** @param detail why the action could not be started, if a start was attempted */
 function refusal(action: GateAction, code: string, detail?: string): Extract<GateOutcome, { kind: "no" }> {
   const { why, next } = explainRefusal(action, detail === undefined ? undefined : { code, message: detail });
   return { kind: "no", action, code, reason: why, next };
@@ -169,7 +170,7 @@ export function describeRefusal(outcome: Exclude<GateOutcome, { kind: "go" }>): 
   }
 }
 
-/** Tells a model only that it may try again, without details of the failure. */
+/** Returns the message that a model may try again, without details of the failure. */
 export const describeFault = (code: string): { code: string; message: string } => ({
   code,
   message: `Not run: the approval service could not decide (${code}). It was not denied; try again later.`,

@@ -1,4 +1,4 @@
-/** A facade for gateways that ask about each request, and forward it only if the response is 200. */
+/** A facade for gateways that request a decision on each request, and forward a request only if the response is 200. */
 import { Type } from "@sinclair/typebox";
 import type { ApiResponse, Facade, FacadeCall, FacadeFault } from "../../contract/facade.ts";
 import type { Reply } from "../../contract/resource.ts";
@@ -74,7 +74,7 @@ export function createGatewayFacade(
   };
 }
 
-/** Starts the action of the permit, so that the permit cannot be used again. */
+/** Starts the permit's action, so that the permit cannot be used again. */
 async function usePermit(call: FacadeCall, original: GatewayRequest, { tool, covers }: GatewayOptions): Promise<Reply> {
   assertUnambiguous(original);
   const permit = call.request.headers.get(PERMIT_HEADER);
@@ -86,7 +86,7 @@ async function usePermit(call: FacadeCall, original: GatewayRequest, { tool, cov
   if (claims["aud"] !== tool) return refused("PERMIT_INVALID", `the permit is not for "${tool}"`);
   if (covers === "request" && claims["action_digest"] !== computeActionDigest(original, tool, agent_id))
     return refused("PERMIT_INVALID", "the permit is for another request");
-  // The claims were read without verifying the signature. The start verifies the permit, and succeeds only once.
+  // The claims are not verified yet. The start verifies the permit, and succeeds only once.
   return startedBy(await call.callApi("POST", `/v1/actions/${id}/start`, { json: { permit } }));
 }
 
@@ -136,7 +136,10 @@ function refused(code: string, detail: string, id?: string, retryAfter?: string)
   };
 }
 
-/** No decision was made. Also hides problems with the gateway's own key, which its client must not see as a 401. */
+/**
+ * Responds that no decision was made. Also hides problems with the gateway's own key, which must not reach its client
+ * as a 401.
+ */
 function broken({ code }: Pick<FacadeFault, "code">, retryAfter: string | null = null): Reply {
   return {
     status: 503,

@@ -1,6 +1,6 @@
 /**
- * Turns an authorization request of a gateway into an action. The decided request must be the one that runs, so
- * requests that two servers could interpret differently are refused, and so are requests with an incomplete body.
+ * Turns an authorization request of a gateway into an action. The upstream must run exactly the decided request. So
+ * this refuses requests with an incomplete body, and requests that two servers could interpret differently.
  */
 import { canonicalText } from "../../domain/canonical.ts";
 import type { JsonObject, JsonValue } from "../../domain/json.ts";
@@ -27,14 +27,14 @@ export interface GatewayRequest {
 const BODYLESS = ["GET", "HEAD", "OPTIONS"];
 const HOST = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 /**
- * Some frameworks and servers override the method or path with headers such as `X-HTTP-Method-Override`, `X-Original-URL`
- * or `Script-Name`, and would run another request than the decided one. No list of them can be complete, so every header
- * with one of these words in its name is refused.
+ * Some frameworks and servers override the method or path with headers such as `X-HTTP-Method-Override`,
+ * `X-Original-URL` or `Script-Name`, and would run another request than the decided one. No list of such headers can be
+ * complete, so every header with one of these words in its name is refused.
  */
 const OVERRIDE = /(?:^|-)(?:method|ur[il]|path|prefix|script|override|rewrite|destinationurl)(?:-|$)/;
-/** Headers of CORS, MCP and htmx that contain such a word but override nothing. */
+/** Harmless headers of CORS, MCP and htmx whose names contain such a word. */
 const HARMLESS: readonly string[] = ["access-control-request-method", "mcp-method", "hx-current-url"];
-/** Headers that upgrade the connection, through which later messages would pass without a decision. */
+/** Headers that upgrade the connection. Later messages on it would need no decision. */
 const UPGRADES = ["upgrade", "x-forwarded-upgrade", "sec-websocket-key", "http2-settings"] as const;
 
 /** Throws UnreadableRequest if servers could interpret the request differently. */
@@ -56,7 +56,7 @@ export function toGateRequest(original: GatewayRequest, tool: string, agent: str
   assertUnambiguous(original);
   const { method, host, uri } = original;
   if (host.length > 255 || !HOST.test(host)) throw new UnreadableRequest("the gateway did not send a valid host");
-  // Servers decode raw bytes as Latin-1 or UTF-8. Some end the URL at "#" and query parameters at ";".
+  // Servers decode raw bytes as Latin-1 or as UTF-8. Some end the URL at "#", and query parameters at ";".
   if (!/^[!-~]*$/.test(uri) || uri.includes("#")) throw new UnreadableRequest("the URL contains unencoded characters");
   const [path = "", query = ""] = splitOnce(uri, "?");
   if (query.includes(";"))
@@ -85,7 +85,10 @@ function splitOnce(text: string, mark: string): string[] {
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** Decodes a path. Throws UnreadableRequest for paths that servers interpret differently: they decode twice, merge slashes, resolve dot segments. */
+/**
+ * Decodes a path. Throws UnreadableRequest for paths that servers interpret differently, because some decode twice,
+ * merge slashes or resolve dot segments.
+ */
 function plainPath(path: string): string {
   if (!path.startsWith("/")) throw new UnreadableRequest("the path does not begin with a slash");
   if (/\/\/|\/\.{1,2}(?:\/|$)|[\\;]|%(?:2f|5c|2e|25|3b|00)/i.test(path))
@@ -93,7 +96,7 @@ function plainPath(path: string): string {
       "the path contains encoded or repeated separators, which servers interpret differently",
     );
   const plain = decoded(path);
-  // Some servers normalise names to NFKC, which turns a fullwidth full stop into a full stop.
+  // Some servers normalize names to NFKC, which turns a fullwidth full stop into a normal one.
   if (countSeparators(plain.normalize("NFKC")) !== countSeparators(plain))
     throw new UnreadableRequest("the path contains characters that some servers treat as dots or slashes");
   for (const char of plain)

@@ -4,7 +4,7 @@ import { decodeUtf8, isJsonObject, parseJson, type JsonObject, type JsonValue } 
 /** Thrown for a request that can be interpreted in different ways, so that no decision is made. */
 export class UnreadableRequest extends Error {}
 
-/** Same limit as for the service's own routes. */
+/** Maximum number of values, the default of the service's own routes. */
 const MAX_VALUES = 10_000;
 
 /** Throws UnreadableRequest. */

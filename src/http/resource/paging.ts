@@ -58,7 +58,7 @@ export function decodeSeqCursor(list: string, cursor: string): number {
   return Number(position);
 }
 
-/** Reports a cursor whose position does not have the form of the list. */
+/** Returns the error for a cursor whose position does not have the form of the list. */
 export function invalidCursor(cursor: string): Refusal {
   return new Refusal("INVALID_CURSOR", `"${cursor}" is not a cursor of this list; use next_cursor unchanged`, {
     errors: [{ parameter: "cursor", detail: "next_cursor of a page of this list" }],
@@ -101,9 +101,9 @@ export function cutPage<Row>(
   return { rows, next_cursor: result.length > limit && last !== undefined ? encodeCursor(list, position(last)) : null };
 }
 
-/** Rows of the first read of a page, enough for most pages. */
+/** Number of rows of the first read of a page, which suffices for most pages. */
 const FIRST_READ = DEFAULT_LIMIT + 1;
-/** Bounds of each further read. Its bytes are estimated from the rows so far. */
+/** Maximum rows and bytes of each further read. The bytes are estimated from the rows so far. */
 const [READ_ROWS, READ_BYTES] = [64, 262_144];
 /** Approximate bytes of a rendered row in addition to `size`. */
 const OVERHEAD = 1024;
@@ -118,7 +118,7 @@ interface BoundedPage {
 interface PageSource<Row> {
   /** Reads up to `limit` rows after a row, or from the beginning. */
   read(after: Row | null, limit: number): Promise<Row[]>;
-  /** Returns the bytes of a row that count towards the limit of the page. */
+  /** Returns the bytes of a row that count towards the page's limit. */
   size(row: Row): number;
   position(row: Row): string | number;
   /** Returns the row as the API represents it. */
@@ -130,10 +130,9 @@ interface PageSource<Row> {
 }
 
 /**
- * Reads a page of at most `limit` rows and `bytes` bytes, but at least one row. Keeps only the rows of one slice and the
- * JSON of earlier rows in memory, and reserves the bytes of both with `hold`.
- * Throws VALIDATION_FAILED if `bytes` would cut a page that was requested by offset, because the next offset would skip
- * the rows that did not fit.
+ * Reads a page of at most `limit` rows and `bytes` bytes, but at least one row. Keeps only the rows of one slice and
+ * the JSON of earlier rows in memory, and reserves the bytes of both with `hold`. Throws VALIDATION_FAILED if `bytes`
+ * would shorten a page that was requested by offset, because the next offset would skip the omitted rows.
  * @param list name of the list, so that a cursor of another list is refused
  */
 export async function readPage<Row>(
@@ -147,7 +146,7 @@ export async function readPage<Row>(
   let slice = FIRST_READ;
   for (;;) {
     await turn();
-    // Read one more row than fits, to know whether there is another page.
+    // Read one more row than fits, to determine whether there is another page.
     const count = Math.min(slice, max.limit + 1 - items.length);
     const rows = await read(last, count);
     hold(rows.reduce((sum, row) => sum + size(row) + OVERHEAD, 0));

@@ -1,11 +1,14 @@
-/** Determines which principals a vote counts for: the voter and, unless key creators are trusted, the creators of the key. */
+/**
+ * Determines the principals for whom a vote counts: the voter and, unless key creators are trusted, the creators of the
+ * key.
+ */
 import type { CoreHost } from "../../contract/core-host.ts";
 import type { Actor } from "../../domain/entries.ts";
 import { listKeyMakers, principalsOfKeys, UNKNOWN_PERSON } from "../../domain/standing.ts";
 
 /**
- * Returns the principals that a vote counts for. If the vote came through a link, `key_id` belongs to no key, so only the
- * voter counts. Once people sign in, a vote with a key that has no owner is of an unknown person.
+ * Returns the principals for whom a vote counts. The `key_id` of a vote by link belongs to no key, so only the voter
+ * counts. Once people sign in, a vote with a key without an owner is from an unknown person.
  */
 export function principalsBehindVote(
   host: Pick<CoreHost, "config" | "keys">,
@@ -13,13 +16,13 @@ export function principalsBehindVote(
 ): string[] {
   const { principal, key_id } = vote;
   const line = listKeyMakers(key_id, (id) => host.keys.recordedKey(id));
-  // The first is the voter's own key or user, whose name can be the owner of other keys.
+  // The first element is the voter's own key or user. The user's name can be the owner of other keys.
   const counted = host.config.approvals.trust_key_makers ? line.slice(0, 1) : line;
   const isUnknown = principal.startsWith("key:") && host.keys.isUnknownOwner(null);
   return [...identitiesOf(host, [principal, ...principalsOfKeys(counted)]), ...(isUnknown ? [UNKNOWN_PERSON] : [])];
 }
 
-/** Returns everyone behind a credential, also where `approvals.trust_key_makers` lets their votes count separately. */
+/** Returns everyone behind a credential, even if `approvals.trust_key_makers` lets their votes count separately. */
 export function peopleBehind(
   host: Pick<CoreHost, "keys">,
   { principal, key_id }: Pick<Actor, "principal" | "key_id">,
@@ -28,7 +31,7 @@ export function peopleBehind(
   return identitiesOf(host, [principal, ...principalsOfKeys(line)]);
 }
 
-/** Returns the principals with every name that their users have or had. */
+/** Returns the principals, extended by all past and present names of their users. */
 export function identitiesOf({ keys }: Pick<CoreHost, "keys">, principals: readonly string[]): string[] {
   return [...new Set(principals.flatMap((principal) => keys.identitiesOf(principal)))];
 }

@@ -49,7 +49,7 @@ export interface BatchContext {
   now: number;
   policies(tx: StorageTransaction, digest: string | null): Promise<ActivePolicies>;
   confirm(tx: StorageTransaction, credential: Credential, epoch: number, now: number): Promise<Credential>;
-  /** `committed`: the epoch is the epoch of the stored head, not of this batch. */
+  /** `committed`: the epoch is that of the stored head, not of this batch. */
   agentFacts(tx: StorageTransaction, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
   /** Returns the stops as of the head that the batch starts from. */
   stops(): Stops;
@@ -68,7 +68,7 @@ export interface BatchContext {
   /** Confirms the credential of a user's session, or of an agent that acts for a user. `confirm` only knows keys. */
   confirmUser(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
   outbox: AfterEntries | null;
-  /** Time limit for all jobs of a batch. The job that is running when the limit expires is removed from the batch. Milliseconds. */
+  /** Time limit for all jobs of a batch. If it expires, the running job is removed from the batch. Milliseconds. */
   jobMs: number;
   /** Returns why a plugin's entry is invalid; null if it is valid. */
   entryFault(entry: PluginEntry): string | null;
@@ -101,10 +101,10 @@ export async function runBatch(
     const done = await runJobs(batch, jobs, late);
     batch.seal();
     const head = done.touched ? batch.headAfter() : before;
-    // Send these writes directly after the jobs' writes, so that one round trip answers all of them.
+    // Send these writes directly after the jobs' writes, to need only one round trip.
     const appended = done.touched ? append(tx, before, batch, context) : Promise.resolve();
     appended.catch(() => undefined);
-    // If a job's write failed, the append fails too. Blame the job.
+    // If a job's write failed, the append fails, too. Report the job's error.
     await done.awaitWrites();
     await appended;
     return { head, entries: batch.rows, outcomes: done.outcomes };
@@ -137,7 +137,7 @@ class Batch {
   private edge: Uint8Array[];
   private policySet: string | null;
   private epoch: number;
-  /** Reads and writes of rows, the same for every job. */
+  /** Reads and writes of rows, shared by all jobs. */
   private readonly store: ReturnType<typeof createJobTransaction>;
   private view: JobTransaction | null = null;
   private sealed = false;
@@ -193,8 +193,8 @@ class Batch {
   }
 
   /**
-   * Returns a function that returns true if the head has moved without a new entry. Other processes could not
-   * distinguish such a head from a forked history.
+   * Returns a function that tells whether the head has moved without a new entry. Other processes could not distinguish
+   * such a head from a forked history.
    */
   watchHead(): () => boolean {
     const { policySet, epoch } = this;
@@ -202,7 +202,7 @@ class Batch {
     return () => this.rows.length === length && (this.policySet !== policySet || this.epoch !== epoch);
   }
 
-  /** Prefetches what the jobs are known to need, for all jobs at once. */
+  /** Prefetches the rows that the jobs announced, for all jobs at once. */
   async prefetch(jobs: readonly QueuedJob[]): Promise<void> {
     if (jobs.every((pending) => pending.prefetch === undefined)) return;
     const view = await this.makeView();
@@ -218,7 +218,10 @@ class Batch {
     );
   }
 
-  /** The transaction for the next job; null if it must be created, because the active policy set changed in the batch. */
+  /**
+   * The transaction for the next job; null if it must be created again because the active policy set changed in this
+   * batch.
+   */
   currentView(): JobTransaction | null {
     return this.view?.activePolicies.digest === this.policySet ? this.view : null;
   }
@@ -229,7 +232,7 @@ class Batch {
     return this.view;
   }
 
-  /** Returns the members of a job's transaction that do more than read and write rows. */
+  /** Returns the members of a job's transaction other than the reads and writes of rows. */
   private membersOf(activePolicies: ActivePolicies): BatchMembers {
     const { tx, context } = this;
     const stops = (): Stops => this.stops;
@@ -272,7 +275,8 @@ class Batch {
       agentFacts: (agentId) =>
         context.agentFacts(tx, agentId, this.epoch, !this.agentsChanged && this.epoch === this.base.epoch),
       expectChange: (write) => {
-        // Avoid an unhandled rejection: the write may fail before it is awaited, and is not awaited once the batch has ended.
+        // Avoid an unhandled rejection, because the write may fail before it is awaited, and is not awaited after the
+        // batch has ended.
         write.catch(() => undefined);
         this.move();
         this.expected.push(write);

@@ -1,26 +1,26 @@
 /**
  * The service's clock: the time of day, but never earlier than the last entry of the ledger, whichever process wrote
  * it. If the time of day jumped ahead and back, entries would otherwise be out of order, and expired permits and
- * approvals would be valid again.
- * While the last entry is ahead of the time of day, this clock continues from that entry, slower than real time. If the
- * clock stopped, nothing would expire meanwhile; at normal speed it would stay ahead forever.
+ * approvals would be valid again. While the last entry is ahead of the time of day, this clock continues from that
+ * entry at a slower speed. If it stopped, nothing would expire meanwhile; at normal speed, it would remain ahead
+ * forever.
  */
 import type { Logger } from "../../contract/host.ts";
 
 export interface LedgerClock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Reports that the ledger has an entry of this time. */
+  /** Reports the time of a new ledger entry. */
   observeEntryTime(at: number): void;
-  /** Returns how far the clock is ahead of the time of day. Milliseconds; usually 0. */
+  /** Returns by how much the clock is ahead of the time of day. Milliseconds; usually 0. */
   ahead(): number;
 }
 
 /**
- * Speed while the clock is ahead. It catches up a day in ten days, and an interval of an hour then takes 67 minutes.
+ * Speed while the clock is ahead. A lead of a day is gone after ten days, and an interval of an hour takes 67 minutes.
  */
 const SLOWED_RATE = 0.9;
-/** Minimum lead that is logged, because clocks of several machines always differ a little. Milliseconds. */
+/** Lead above which a warning is logged. Clocks of several machines always differ a little. Milliseconds. */
 const MIN_LOGGED_LEAD_MS = 2_000;
 
 /** @param steady a monotonic clock in milliseconds */

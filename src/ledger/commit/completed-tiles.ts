@@ -2,7 +2,10 @@
 import { StorageError, type EntryRow, type StorageReader, type TileRow } from "../../contract/storage.ts";
 import { rootOfTile, tilesBetween, TILE_WIDTH } from "../../domain/tiles.ts";
 
-/** A tile has 256 hashes (C2SP tlog-tiles). Its root is one hash of the level above. */
+/**
+ * Returns the tiles that the batch completes. A tile has 256 hashes (C2SP tlog-tiles), and its root is one hash of the
+ * next level.
+ */
 export async function computeCompletedTiles(
   tx: StorageReader,
   oldSize: number,

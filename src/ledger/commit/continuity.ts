@@ -1,7 +1,7 @@
 /**
  * Detects that the database was replaced by another history. After a failover to a standby that lacks the newest
- * entries, decisions and signatures are lost, and continuing would fork the log. So every head that is read must extend
- * the heads that were read before, and this is verified on every new connection.
+ * entries, decisions and signatures are lost, and continuing would fork the log. So every head must extend the heads
+ * that were read before. This is verified on every new connection.
  */
 import { StorageError, type LedgerHead, type StorageReader, type StoredHead } from "../../contract/storage.ts";
 import { equalBytes } from "../../domain/hash.ts";
@@ -12,11 +12,11 @@ import { createProofReader } from "../reader.ts";
 export interface Continuity {
   /** Returns the newest head that this process has read, committed or signed. */
   seen(): LedgerHead;
-  /** Accepts a head that this process has committed, or has verified. */
+  /** Records a head that this process has committed or verified. */
   advance(head: LedgerHead): void;
   /**
-   * Returns the head that `read` returns. Rejects with StorageError "corrupt" if it is smaller than a head that was seen
-   * before the read, or contradicts it.
+   * Calls `read` and returns its head. Rejects with StorageError "corrupt" if the head is smaller than a head that was
+   * seen before the read, or contradicts it.
    */
   observe(read: () => Promise<StoredHead>): Promise<StoredHead>;
   /** Verifies that the tree on a new connection contains everything seen so far. Rejects with StorageError "corrupt". */
@@ -54,9 +54,9 @@ export interface TrustedHistory {
 const MAX_HASHES_READ = 4096;
 
 /**
- * Returns true if the head extends the trusted head, and everything that this process has signed or seen. Usually needs one
- * read, of the leaf hashes that other processes appended: the trusted tree plus these hashes must produce the head, and the
- * signed and the seen tree on the way.
+ * Returns true if the head extends the trusted head, and everything that this process has signed or seen. Usually needs
+ * one read, of the leaf hashes that other processes appended. Appending these hashes to the trusted tree must produce
+ * the head, and as intermediate results the signed and the seen tree.
  */
 export async function extendsTrustedHead(
   reader: Pick<StorageReader, "leafHashes">,
@@ -92,7 +92,7 @@ export async function extendsTrustedHead(
 /** @param reader reads the store outside transactions */
 export function createContinuity(start: StoredHead, reader: StorageReader): Continuity {
   let seen: LedgerHead = start;
-  /** Identifies the running database that was verified to contain everything seen. */
+  /** Identifies the running database, which was verified to contain everything that this process has seen. */
   let incarnation = start.server?.incarnation;
 
   function advance(head: LedgerHead): void {
@@ -100,7 +100,7 @@ export function createContinuity(start: StoredHead, reader: StorageReader): Cont
   }
 
   async function observe(read: () => Promise<StoredHead>): Promise<StoredHead> {
-    // Reads can end in a different order than they began. So the head must only extend what was seen before this read.
+    // Reads can end in another order than they began, so the head must only extend what was seen before this read.
     const before = seen;
     const head = await read();
     if (!canExtend(before, head)) throw lostHistoryError(before, head);

@@ -1,6 +1,6 @@
 /**
- * Creates the transaction that jobs receive: the store's reads and writes, except those that move the head, which only
- * `record` does. Each member is written out, so that the compiler checks every one.
+ * Creates the transaction that jobs receive: the store's reads and writes, except the append of entries, which only
+ * `record` does. All members are listed, so that the compiler checks each one.
  */
 import type { LedgerTransaction } from "../../contract/ledger.ts";
 import type {
@@ -27,7 +27,7 @@ interface JobTransactionOptions {
   tx: StorageTransaction;
   /** Reads entries, including those of the batch. */
   entries: BatchReads;
-  /** The reads made for all jobs in advance; null before there are any. */
+  /** The reads that were made in advance for all jobs; null before that. */
   prefetched(): Prefetched | null;
   /** Called before each write. */
   wrote(): void;

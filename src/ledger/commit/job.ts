@@ -14,8 +14,8 @@ export interface QueuedJob {
   reject(error: unknown): void;
 }
 
-/** When a traced job passed each stage, in the time of `performance.now()`. The last run of its batch counts. */
-export interface JobTiming {
+/** The times of `performance.now()` at which a traced job passed each stage, in the last run of its batch. */
+interface JobTiming {
   trace: RequestTrace;
   queuedAt: number;
   startedAt: number;
@@ -73,5 +73,5 @@ export class JobNotPreparedError extends Error {
   }
 }
 
-/** The running job exceeded its time limit. Waiting longer would keep the lock and block all other jobs. */
+/** The running job exceeded its time limit. A longer wait would hold the lock and block all other jobs. */
 export class JobTimeoutError extends Error {}

@@ -5,14 +5,14 @@
 import type { EntryRow, FollowedType, LedgerReads } from "../../contract/storage.ts";
 import { equalBytes } from "../../domain/hash.ts";
 
-// The type makes the compiler report a missing read. Tiles are left out, because they are complete only at the end of a
+// The type makes the compiler report a missing read. Excludes tiles, because they are complete only at the end of a
 // batch.
 type Reads = Omit<LedgerReads, "head" | "checkpoint" | "tile" | "tileRoots">;
 
 /**
  * Returns reads that include the batch's entries.
  * @param size size of the stored head
- * @param rows entries of the batch; grows while it runs
+ * @param rows entries of the batch, which grow while it runs
  * @param ofAction reads the stored entries of an action
  */
 export function includeBatchEntries(

@@ -1,5 +1,5 @@
 /**
- * Reads what the jobs of a batch are known to need in one round trip, before the first job runs. Otherwise each job
+ * Reads the rows that the jobs of a batch announced in one round trip, before the first job runs. Otherwise each job
  * would wait for the database under the ledger's lock. Later writes of the jobs update or evict what was prefetched.
  */
 import type { PrefetchKeys } from "../../contract/ledger.ts";
@@ -57,7 +57,7 @@ const cacheKey = (...parts: readonly (string | number)[]): string => JSON.string
 const spanKey = ({ policy, basis, subject, since, limit }: HistorySpan): string =>
   cacheKey(policy, basis, subject, since, limit);
 
-/** Reads what the jobs need. `requests` may be incomplete: a job reads what is missing itself. */
+/** Reads what the jobs need. `requests` may be incomplete, because jobs read missing rows themselves. */
 export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]): Promise<Prefetched> {
   const histories = new Set<string>();
   const names = new Map<string, IdempotencyLookup>();
@@ -74,7 +74,7 @@ export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]
     readActionRows(tx, histories),
     names.size === 0 ? [] : tx.idempotencies([...names.values()]),
     spans.size === 0 ? [] : tx.limitsUsed([...spans.values()]),
-    // One statement for each history, so that the planner always uses the index.
+    // Use one statement for each history, so that the planner always uses the index.
     Promise.all([...pasts.values()].map(async (span) => ({ span, actions: await tx.pastActions(span) }))),
   ]);
   /** Past actions by span. */
@@ -141,7 +141,7 @@ export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]
         if (span.since <= at) span.used = { count: count + 1, sum: Math.min(sum + amount, Number.MAX_SAFE_INTEGER) };
       }
     },
-    // Only the store knows which limits and subjects the released uses belonged to, so all sums are evicted.
+    // Evict all sums, because only the store knows to which limits and subjects the released uses belonged.
     releaseLimitUses: () => uses.clear(),
   };
 }
@@ -157,7 +157,8 @@ interface ActionRows {
 async function readActionRows(tx: Reader, ids: ReadonlySet<string>): Promise<ActionRows> {
   const rows = ids.size === 0 ? [] : await tx.actionsById([...ids]);
   const [entries, keys] = await Promise.all([
-    // One statement for each action, so that the planner always uses the index, and damaged bytes affect only one action.
+    // Use one statement for each action, so that the planner always uses the index, and damaged bytes affect only one
+    // action.
     Promise.all(rows.map(({ id }) => nullIfCorrupt(tx.entriesOfAction(id)))),
     Promise.all([...new Set(rows.map(({ submitted_by }) => submitted_by))].map((id) => tx.key(id))),
   ]);

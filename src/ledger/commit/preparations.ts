@@ -1,4 +1,4 @@
-/** Prepares outside the lock what a batch or one of its jobs needs, such as a policy set that must be compiled. */
+/** Makes preparations outside the lock for a batch or one of its jobs, such as compiling a policy set. */
 import type { PreparationRequired } from "../../contract/ledger.ts";
 import type { QueuedJob, JobNotPreparedError } from "./job.ts";
 
@@ -6,11 +6,11 @@ import type { QueuedJob, JobNotPreparedError } from "./job.ts";
 const MAX_PREPARATIONS = 20;
 
 export interface Preparations {
-  /** Prepares what the whole batch needs. Resolves to false if that failed and its callers got an error. */
+  /** Prepares what the whole batch needs. Resolves to false if that failed and the callers of its jobs got an error. */
   ofBatch(missing: PreparationRequired, live: readonly QueuedJob[], times: number): Promise<boolean>;
   /**
-   * Prepares what one job needs. Returns true if the job can stay in its batch, and false if it was refused or is queued
-   * again after its preparation.
+   * Makes the preparation of one job. Returns true if the job can remain in its batch, and false if it was refused or
+   * will be queued again.
    */
   ofJob(unprepared: JobNotPreparedError): boolean;
   /** Returns the number of jobs that are being prepared outside a batch. */

@@ -23,21 +23,24 @@ import {
 import { equalBytes } from "../../domain/hash.ts";
 import { createProofReader } from "../reader.ts";
 
-/** Time for processes to report after the first one, even if all known ones have reported. Milliseconds. */
+/**
+ * Minimum time for further processes to report after the first one, even if all known processes have reported.
+ * Milliseconds.
+ */
 const MIN_WAIT_MS = 1_000;
 /** Maximum wait for a process that was alive before and does not report. Milliseconds. */
 const MAX_WAIT_MS = 5_000;
-/** A process counts as ended if its row is older than this. Milliseconds. */
+/** Age of its row above which a process counts as ended. Milliseconds. */
 const ALIVE_MS = 15_000;
 /** How often a process renews its row. Milliseconds. */
 const RENEW_INTERVAL_MS = 5_000;
-/** A process counts as ended before the restart if its row is older than this. Milliseconds. */
+/** Age of its row above which a process counts as ended before the restart. Milliseconds. */
 const FORGOTTEN_AFTER_MS = 60_000;
 /** Interval at which the rows are read again. Milliseconds. */
 const POLL_INTERVAL_MS = 100;
 /** Time limit for a decision that waits for the processes to agree. Milliseconds. */
 const TIMEOUT_MS = 8_000;
-/** With `acceptRollback`, a process counts as ended if its row is this old. Milliseconds. */
+/** Age of its row above which a process counts as ended with `acceptRollback`. Milliseconds. */
 const ENDED_AFTER_MS = 2_000;
 
 /** Size and root of a ledger. */
@@ -66,7 +69,7 @@ export class RollCall {
   private known = new Set<string>();
   private running: Promise<void> | null = null;
   private reported: { incarnation: string; at: number } | null = null;
-  /** When this process first saw the incarnation. The database's clock is not used, because it may be set back. */
+  /** When this process first saw the incarnation. Does not use the database's clock, which may be set back. */
   private first = { incarnation: "", at: 0 };
   private lastError = "";
 
@@ -154,7 +157,7 @@ export class RollCall {
   private missing(processes: readonly ProcessRow[], incarnation: string): string[] {
     const reported = new Set(rowsOfIncarnation(processes, incarnation).map((row) => row.instance));
     const earlier = processes.filter((row) => row.incarnation !== incarnation);
-    // Ages count from the newest row, because the database may have been unavailable for a while.
+    // Compute ages relative to the newest row, because the database may have been unavailable for a while.
     const newest = Math.min(...earlier.map((row) => row.age_ms));
     const alive = earlier.filter((row) => row.age_ms <= FORGOTTEN_AFTER_MS && row.age_ms - newest <= ALIVE_MS);
     return [...new Set([...this.known, ...alive.map((row) => row.instance)])].filter(

@@ -4,11 +4,11 @@ import { PreparationRequired, type LedgerTransaction } from "../../contract/ledg
 import { StorageError } from "../../contract/storage.ts";
 import { JobTimeoutError, JobFailedError, JobNotPreparedError, type JobOutcome, type QueuedJob } from "./job.ts";
 
-/** A write whose response the job does not await. */
+/** A write that the job does not await. */
 export type PendingWrite = Promise<boolean>;
 
 /** The batch that the jobs write to. */
-export interface JobBatch {
+interface JobBatch {
   /** Returns the transaction that jobs see; null if it must be created. */
   currentView(): LedgerTransaction | null;
   makeView(): Promise<LedgerTransaction>;
@@ -19,13 +19,13 @@ export interface JobBatch {
   readonly expected: readonly PendingWrite[];
 }
 
-export interface JobsDone {
+interface JobsDone {
   outcomes: JobOutcome[];
   /** True if any job has written something. */
   touched: boolean;
   /**
-   * Waits for the writes that jobs did not await, and verifies that each changed its row. Rejects with Poisoned or Unprepared
-   * for the job whose write failed. Must be awaited before the commit.
+   * Waits for the writes that jobs did not await, and verifies that each changed its row. Rejects with Poisoned or
+   * Unprepared for the job whose write failed. Await this before the commit.
    */
   awaitWrites(): Promise<void>;
 }
@@ -35,7 +35,7 @@ export async function runJobs(batch: JobBatch, jobs: readonly QueuedJob[], late:
   const outcomes: JobOutcome[] = [];
   const expecting: { pending: QueuedJob; write: PendingWrite }[] = [];
   let touched = false;
-  /** A failed or hanging write also fails all later statements, so it is reported first. */
+  /** A write that failed or hangs also makes later statements fail, so report it first. */
   const awaitWrites = async (): Promise<void> => {
     for (const { pending, write } of expecting) await assertChanged(pending, write, late);
   };
@@ -80,6 +80,6 @@ function batchError(pending: QueuedJob, error: unknown): Error | null {
   if (error instanceof PreparationRequired) return new JobNotPreparedError(pending, error);
   if (error instanceof JobTimeoutError)
     return new JobFailedError(pending, new StorageError("unavailable", "a job of the ledger did not end in time"));
-  // The job is at fault for a value that cannot be stored. Other storage errors affect the whole batch.
+  // A value that cannot be stored is the fault of the job. Other storage errors affect the whole batch.
   return error instanceof StorageError && error.kind !== "invalid" ? error : null;
 }

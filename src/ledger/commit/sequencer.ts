@@ -1,6 +1,6 @@
 /**
- * The single writer of the ledger in this process. Jobs that arrive while a batch commits form the next batch; a lone job
- * commits at once. docs/design.md describes what a crash means at each step.
+ * The single writer of the ledger in this process. Jobs that arrive while a batch commits form the next batch; a lone
+ * job commits at once. docs/design.md describes the effect of a crash at each step.
  */
 import { AsyncResource } from "node:async_hooks";
 import { setImmediate } from "node:timers";
@@ -52,7 +52,7 @@ export interface SequencerOptions extends TrustedHistory {
   maxBatch: number;
   jobMs: BatchContext["jobMs"];
   policies: BatchContext["policies"];
-  /** Called under the lock ahead of the jobs: reads the keys and agents that changed up to this head. */
+  /** Called under the lock before the jobs run: reads the keys and agents that changed up to this head. */
   follow(tx: StorageReader, head: LedgerHead): Promise<void>;
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
@@ -73,7 +73,7 @@ export interface SequencerOptions extends TrustedHistory {
   checkpointStored(size: number): void;
   /**
    * Called after the callers have their responses, in the order of commits.
-   * @param base the signed checkpoint that the head is known to extend
+   * @param base a signed checkpoint that the head is known to extend
    */
   committed(entries: readonly EntryRow[], head: LedgerHead, base: SignedCheckpoint | null): void;
   /** Called after each transaction of a batch with the milliseconds for which it held the lock. */
@@ -107,7 +107,7 @@ export class Sequencer {
   private readonly options: SequencerOptions;
   private readonly preparations: Preparations;
   private queue: QueuedJob[] = [];
-  /** The loop serves all requests, so it must not run in the trace of the request that started it. */
+  /** The loop serves all requests, so detach it from the trace of the request that started it. */
   private readonly runDetached = AsyncResource.bind(() => this.run());
   private running: Promise<void> | null = null;
   /** The last head that this process committed, or verified to extend its own. */
@@ -115,8 +115,8 @@ export class Sequencer {
   /** The newest signed checkpoint that `trusted` is known to extend. */
   private base: SignedCheckpoint | null;
   /**
-   * True if the last batch found entries of another process. The next batch then prefetches such entries together with
-   * the lock.
+   * Whether the last batch found entries of another process. If so, the next batch prefetches such entries together
+   * with the lock.
    */
   private othersWrite = false;
   private isClosed = false;
@@ -134,7 +134,7 @@ export class Sequencer {
   }
 
   transact<T>(job: Job<T>, prefetch?: Prefetch): Promise<T> {
-    // A store inside this process responds at once, so prefetching costs more than it saves.
+    // A store in this process responds immediately, so prefetching takes longer than it saves.
     return this.enqueueJob(job, false, this.options.storage.exclusive ? undefined : prefetch);
   }
 
@@ -200,8 +200,8 @@ export class Sequencer {
   }
 
   /**
-   * Waits for more jobs, one turn of the event loop at a time, as long as each turn brings some. A single job waits for one
-   * turn. Larger batches are faster overall, because one sync costs as much as many decisions.
+   * Waits for more jobs, one turn of the event loop at a time, as long as each turn brings some. A single job waits for
+   * one turn. Larger batches are faster overall, because one sync takes as long as many decisions.
    */
   private async waitForMoreJobs(): Promise<void> {
     let seen = -1;
@@ -366,7 +366,7 @@ export class Sequencer {
     await this.assertContinuity(tx, head);
     const last = this.options.heads.lastCommitted;
     this.othersWrite = last === null || !isSameHead(head, last);
-    // Another process, whose clock is ahead, may have written the last entry.
+    // The last entry may have been written by another process, whose clock is ahead.
     if (head.size > 0 && this.othersWrite) {
       const [newest] = await tx.entries(head.size - 1, head.size);
       if (newest !== undefined) this.options.clock.observeEntryTime(newest.created_at);
@@ -400,7 +400,7 @@ export class Sequencer {
   }
 }
 
-/** Stops must work even if the active policies cannot be loaded. The empty set allows nothing. */
+/** Stops must work even if the active policies cannot be loaded. An empty policy set allows nothing. */
 const withoutPolicies: BatchContext["policies"] = (_tx, digest) =>
   Promise.resolve({ digest, compiled: emptyPolicySet(), source: null });
 

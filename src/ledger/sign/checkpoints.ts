@@ -1,6 +1,6 @@
 /**
  * Signs committed heads, each at most once, and only if a head extends the last signed one. A signature is returned
- * only after it was stored outside the store, so that neither a crash nor a restore makes this process forget it.
+ * only after it was stored outside the store, so that neither a crash nor a restore of the store can lose it.
  */
 import type { Vault } from "../../contract/core-host.ts";
 import type { SignedCheckpoint } from "../../contract/ledger.ts";
@@ -13,7 +13,7 @@ import type { ProofReader } from "../reader.ts";
 /** Minimum interval between signatures of commits under load. Milliseconds. */
 const SIGN_EVERY = 100;
 
-export interface CheckpointOptions {
+interface CheckpointOptions {
   origin: string;
   /** Returns the signers of a checkpoint of this size. Throws StorageError if this process must not sign it. */
   signers(size: number): readonly NoteSigner[];
@@ -34,7 +34,7 @@ export class Checkpoints {
   private waiting: { head: LedgerHead; base: SignedCheckpoint | null } | null = null;
   private timer: ReturnType<typeof setTimeout> | null = null;
   private signedAt = -Infinity;
-  /** Checkpoints of heads that this process committed. Its later commits extend them. */
+  /** Checkpoints of heads that this process committed. Later commits of this process extend them. */
   private readonly own = new WeakSet<SignedCheckpoint>();
   /** Signatures are made one at a time, because each must extend the previous one. */
   private queue: Promise<unknown> = Promise.resolve();
@@ -69,7 +69,7 @@ export class Checkpoints {
 
   /** Signs the committed head that `read` returns. Rejects with StorageError "corrupt" if the head has another history. */
   async sign(read: () => Promise<LedgerHead>): Promise<SignedCheckpoint> {
-    // Read the checkpoint before the head, because an older head need not contain a newer checkpoint.
+    // Read the checkpoint before the head, because an older head might not contain a newer checkpoint.
     const before = this.newest;
     const head = await read();
     if (!(await this.extendsCheckpoint(head, before))) throw this.doesNotExtend(head, before);
@@ -150,7 +150,7 @@ export class Checkpoints {
     const { head, base } = next;
     try {
       await this.inTurn(async () => {
-        // A newer head may have been signed on request.
+        // A newer head may have been signed on request meanwhile.
         if (this.newest !== null && this.newest.size >= head.size) return;
         const isOwn = this.newest === base || (this.newest !== null && this.own.has(this.newest));
         if (!isOwn && !(await this.extendsCheckpoint(head, this.newest))) throw this.doesNotExtend(head, this.newest);

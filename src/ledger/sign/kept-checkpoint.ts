@@ -31,16 +31,16 @@ export interface CheckpointFile {
   read(): string | null;
   /**
    * Writes the note durably, unless another process stored a newer one at this path. Rejects with StorageError on
-   * failure; the note must then not be returned to anyone.
+   * failure. In that case no caller must get the note.
    */
   keep(note: string): Promise<void>;
-  /** Renames the file, and returns the new name, which contains the size. */
+  /** Renames the file, so that it is no longer used. Returns the new name, which contains the size. */
   setAside(size: number): string;
 }
 
 /**
  * Opens the file.
- * @param optional whether the path is a default: if it cannot be used, that is logged once and ignored
+ * @param optional whether the path is a default, so that a failure to use it is only logged once
  */
 export function openCheckpointFile(
   path: string,
@@ -76,7 +76,7 @@ export function openCheckpointFile(
     }
   }
 
-  // Create the folder only at the start. A folder that disappears later was moved, and must not be created at its old place.
+  // Create the folder only at startup. A folder that disappears later was moved, and must not be created again.
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   } catch {
@@ -121,7 +121,7 @@ function sizeOf(note: string): number {
  * remains.
  */
 async function replaceFile(path: string, content: string): Promise<void> {
-  // A unique name, because several processes may keep their checkpoint at one path.
+  // Use a unique name, because several processes may store their checkpoint at one path.
   const part = `${path}.${randomUUID().slice(0, 8)}.new`;
   try {
     const file = await open(part, "wx", 0o600);
@@ -134,7 +134,7 @@ async function replaceFile(path: string, content: string): Promise<void> {
     await rename(part, path);
     await syncFolder(dirname(path));
   } catch (error) {
-    // Ignore errors of the clean-up, because the first error says more.
+    // Ignore errors of the clean-up, because the first error is more informative.
     await rm(part, { force: true }).catch(() => {});
     throw error;
   }
@@ -151,7 +151,10 @@ export function readCheckpointFile(path: string): string | null {
   }
 }
 
-/** Syncs the folder, which makes the new name durable. Some systems and runtimes cannot sync a folder, and need not. */
+/**
+ * Syncs the folder, which makes the new name durable. Ignores an error, because some systems and runtimes cannot sync a
+ * folder.
+ */
 async function syncFolder(path: string): Promise<void> {
   try {
     const folder = await open(path, "r");
@@ -172,7 +175,7 @@ export function isPermissionDenied(error: unknown): boolean {
 }
 
 /** The signed history that a store must contain. */
-export interface StoredHistory {
+interface StoredHistory {
   /** Entries that the store holds. */
   size: number;
   keys: LogKeys;
@@ -206,7 +209,7 @@ export async function verifyCheckpointFile(
         fault: `the store does not contain what ${place} was signed over (size ${size}): it is another history`,
       };
     } catch (error) {
-      // The signer may be a key that the log got after this copy of the store was made.
+      // The signer may be a key that was added to the log after this copy of the store was made.
       const isUnknown = error instanceof NoteError && error.reason === "unknown_key";
       if (!isUnknown || size <= stored || !keys.first.startsWith(`${origin}+`)) throw error;
       return {
@@ -222,14 +225,15 @@ export async function verifyCheckpointFile(
   }
 }
 
-export interface CheckpointComparison extends StoredHistory {
+interface CheckpointComparison extends StoredHistory {
   /** Accepts a store that does not contain the kept checkpoint. */
   acceptRollback: boolean;
   log: Logger;
 }
 
 /**
- * Rejects with LedgerTampered if the store does not contain the checkpoint stored outside it, unless that is accepted.
+ * Rejects with LedgerTampered if the store does not contain the checkpoint stored outside it, unless `acceptRollback`
+ * is set.
  */
 export async function compareWithCheckpointFile(kept: CheckpointFile, comparison: CheckpointComparison): Promise<void> {
   const note = kept.read();

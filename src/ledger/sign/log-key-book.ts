@@ -1,6 +1,6 @@
 /**
- * Determines from the ledger which keys sign a checkpoint, without a restart. A process that does not have the log's key
- * signs nothing, and writes nothing, because it could not sign its own entries.
+ * Determines from the ledger which keys sign a checkpoint, without a restart. A process without the log's key neither
+ * signs nor writes, because it could not sign its own entries.
  */
 import type { LogKeyView } from "../../contract/ledger.ts";
 import { StorageError, type EntryRow, type StorageReader } from "../../contract/storage.ts";
@@ -22,7 +22,7 @@ const PAGE = 100;
 export interface LogKeyBook {
   keys(): LogKeys;
   /**
-   * Reads the key changes since the last call. `epoch` is that of the head; under the same epoch nothing has changed. Rejects
+   * Reads the key changes since the last call. `epoch` is that of the head; nothing changes within an epoch. Rejects
    * with StorageError.
    */
   follow(reader: Pick<StorageReader, "entriesOfType">, epoch: number): Promise<void>;
@@ -37,7 +37,7 @@ export interface LogKeyBook {
   assertHeld(): void;
 }
 
-export interface LogKeyBookOptions {
+interface LogKeyBookOptions {
   /** The key with which the log started. */
   first: string;
   /** Returns the signer of a key; null if this process does not have the key. */
@@ -121,7 +121,10 @@ function taken(keys: LogKeys, { seq, bytes, leaf_hash }: EntryRow, verify: Verif
   }
 }
 
-/** Returns the entries below this size that changed the log's key, with inclusion proofs. Rejects with StorageError. */
+/**
+ * Returns the entries below this size that changed the log's key, with their inclusion proofs. Rejects with
+ * StorageError.
+ */
 export async function proveLogKeys(
   { changes }: LogKeys,
   size: number,

@@ -30,10 +30,7 @@ export function openCheckpointLog(
   let writing: Promise<void> = Promise.resolve();
   let written = -1;
   let complaint = "";
-  /**
-   * True while the file might end in an incomplete line: at the start, because of an earlier process, and after a failed
-   * write.
-   */
+  /** Whether the file might end in an incomplete line, which an earlier process or a failed write can leave. */
   let mayBeTorn = true;
   let hasFolder = false;
 

@@ -33,7 +33,10 @@ export function createPostedCheckpoints({
   everyMs,
   log,
 }: PostedCheckpointsOptions): PostedCheckpoints {
-  /** Size that each URL last accepted, as far as this process knows. After a restart a URL gets the same checkpoint again. */
+  /**
+   * Size that each URL last accepted, as far as this process knows. After a restart, each URL gets the same checkpoint
+   * again.
+   */
   const taken = new Map<string, number>();
   const complaints = new Map<string, string>();
   const over = new AbortController();
@@ -64,7 +67,7 @@ export function createPostedCheckpoints({
           complaints.delete(url);
         } catch (error) {
           const reason = error instanceof Error ? error.message : String(error);
-          // Log each reason once. Leave out the path of the URL, which may contain a secret.
+          // Log each reason once. Omit the path of the URL, which may contain a secret.
           if (!over.signal.aborted && complaints.get(url) !== reason)
             log.warn("a checkpoint was not taken; the next one will cover it", {
               host: new URL(url).host,

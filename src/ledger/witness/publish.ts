@@ -1,4 +1,4 @@
-/** Publishes signed checkpoints, so that a forked log is noticed. */
+/** Publishes signed checkpoints, so that others can detect a forked log. */
 import type { Config } from "../../config/index.ts";
 import type { LeaderLease } from "../../contract/core-host.ts";
 import type { Logger } from "../../contract/host.ts";
@@ -9,7 +9,7 @@ import { createPostedCheckpoints } from "./posted-checkpoints.ts";
 import { Witnesses } from "./witnesses.ts";
 
 /**
- * Starts what is configured.
+ * Starts the configured kinds of publication.
  * @param createLease creates the lease with which one process does the work for all
  */
 export function publishCheckpoints(

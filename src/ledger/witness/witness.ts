@@ -19,7 +19,7 @@ import { verifyConsistency } from "../../domain/merkle.ts";
 import { parseAddCheckpoint, type AddCheckpoint } from "../../domain/witness-protocol.ts";
 
 /** The tree that was cosigned last. */
-export interface WitnessedTree {
+interface WitnessedTree {
   size: number;
   /** Root of the cosigned tree, 32 bytes. */
   root: Uint8Array;
@@ -32,14 +32,14 @@ export interface WitnessStateStore {
   write(origin: string, tree: WitnessedTree): Promise<void>;
 }
 
-export interface WitnessAnswer {
+interface WitnessAnswer {
   status: number;
   body: string;
   contentType: string;
 }
 
-export interface WitnessOptions {
-  /** Verifier keys of the logs to witness. If several have the same origin, any of them is accepted. */
+interface WitnessOptions {
+  /** Verifier keys of the logs to witness. If several keys have the same origin, each of them is accepted. */
   logs: readonly string[];
   state: WitnessStateStore;
   signer: NoteSigner;
@@ -49,7 +49,10 @@ export interface WitnessOptions {
 }
 
 export interface Witness {
-  /** Handles an add-checkpoint request. Rejects only if the state cannot be read or written; nothing was cosigned then. */
+  /**
+   * Handles an add-checkpoint request. Rejects only if the state cannot be read or written, in which case nothing is
+   * cosigned.
+   */
   addCheckpoint(body: string): Promise<WitnessAnswer>;
 }
 
@@ -94,7 +97,7 @@ export function createWitness({ logs, state, signer, clock, verify }: WitnessOpt
       }
       const vkeys = logs.filter((vkey) => parseVkey(vkey).name === origin);
       if (vkeys.length === 0) return text(404, "this log is not witnessed here");
-      // Requests for one log run one at a time, because both could otherwise be checked against the same state.
+      // Handle requests for one log one at a time. Otherwise two could be checked against the same state.
       const turn = (turns.get(origin) ?? Promise.resolve()).then(() => decide(origin, vkeys, request));
       turns.set(
         origin,

@@ -18,14 +18,14 @@ const REQUEST_TIMEOUT_MS = 10_000;
 const MAX_RETRY_DELAY_MS = 65_536;
 const META = "witnessed_checkpoint";
 
-export interface WitnessAddress {
+interface WitnessAddress {
   /** Submission prefix: requests go to `<url>/add-checkpoint`. */
   url: string;
   /** Verifier key of the witness. */
   vkey: string;
 }
 
-export interface WitnessesOptions {
+interface WitnessesOptions {
   witnesses: readonly WitnessAddress[];
   ledger: Pick<Ledger, "checkpoint" | "consistency">;
   storage: Pick<Storage, "meta" | "write">;
@@ -38,7 +38,7 @@ export interface WitnessesOptions {
 
 export class Witnesses {
   private readonly options: WitnessesOptions;
-  /** Size that each witness last cosigned, as far as this process knows. The witness's response corrects it. */
+  /** Size of the last cosignature of each witness, as far as this process knows. Responses of witnesses correct it. */
   private readonly sizes = new Map<string, number>();
   private readonly complaints = new Map<string, string>();
   private readonly over = new AbortController();
@@ -69,7 +69,7 @@ export class Witnesses {
     await this.options.lease.release();
   }
 
-  /** Returns the signature line of the witness. Rejects with a reason for people. */
+  /** Returns the signature line of the witness. Rejects with a readable reason. */
   private async cosignature(witness: WitnessAddress, signed: SignedCheckpoint): Promise<string> {
     for (const last of [false, true]) {
       const old = this.sizes.get(witness.vkey) ?? 0;

@@ -1,4 +1,4 @@
-/** The client that sent a request, for as long as the proxy works on that request. */
+/** The client that sent a request, while the proxy works on the request. */
 import type { JsonObject, Reply } from "../transport/rpc-message.ts";
 import type { ServerQuestion } from "../upstreams/upstream.ts";
 
@@ -9,8 +9,8 @@ export interface Caller {
   readonly info: JsonObject;
   readonly capabilities: JsonObject;
   /**
-   * Resolves as soon as the client is connected, or has disconnected for good. A client of 2026-07-28 disconnects
-   * while it answers a question.
+   * Resolves as soon as the client is connected, or has disconnected for good. A client of protocol revision 2026-07-28
+   * disconnects while it answers a question.
    */
   whenAttached(): Promise<void>;
   /** Seconds that the call may wait for an approval, if the client set a limit. */

@@ -16,9 +16,9 @@ import { Peer, type Channel, type IncomingRequest } from "../transport/peer.ts";
 import { ClientSession, type SessionOptions } from "../session/client-session.ts";
 
 export interface ClientConnection {
-  /** Resolves, when the connection closes, to the reason as a sentence. */
+  /** Resolves to the reason (a sentence) when the connection closes. */
   readonly closed: Promise<string>;
-  /** Whether the client has sent `initialize`, even if the answer is still on its way. */
+  /** Whether the client has sent `initialize`, even if the answer has not been sent yet. */
   readonly isInitialized: boolean;
   close(): Promise<void>;
 }
@@ -28,7 +28,9 @@ export function connectClient(channel: Channel, options: SessionOptions): Client
   const closed = new Promise<string>((resolve) => (resolveClosed = resolve));
   let session: ClientSession | null = null;
   let markInitialized = (): void => {};
-  /** A client of 2025-11-25 must not be asked anything before it sends `notifications/initialized`. */
+  /**
+   * A client of protocol revision 2025-11-25 must not be asked anything before it sends `notifications/initialized`.
+   */
   const initialized = new Promise<void>((resolve) => (markInitialized = resolve));
 
   const peer: Peer = new Peer(channel, {

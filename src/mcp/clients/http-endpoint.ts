@@ -38,7 +38,7 @@ import { Peer, type Channel } from "../transport/peer.ts";
 import type { SessionOptions } from "../session/client-session.ts";
 
 interface HttpEndpointOptions {
-  /** Returns the options for a new client session. */
+  /** Creates the options for a new client session. */
   newSessionOptions(): SessionOptions;
   /** Token that clients send as `Authorization: Bearer`; null if every client that can connect is trusted. */
   token: string | null;
@@ -50,7 +50,7 @@ interface HttpEndpointOptions {
 }
 
 const MCP_PATH = "/mcp";
-/** Limit of concurrent sessions, because each session has its own server connections. */
+/** Maximum number of concurrent sessions, because each session has its own server connections. */
 const MAX_SESSIONS = 64;
 /** Closes a session after this time without a request. Milliseconds. */
 const SESSION_IDLE_MS = 30 * 60_000;
@@ -147,7 +147,7 @@ export class HttpEndpoint {
     return isRequest(message) ? this.handleStatelessRequest(request, message) : new Response(null, { status: 202 });
   }
 
-  /** Answers a request of 2026-07-28. Such a request is complete in itself; closing its response stream cancels it. */
+  /** Answers a request of 2026-07-28. Such a request needs no session. Closing its response stream cancels it. */
   private async handleStatelessRequest(request: Request, message: RpcRequest): Promise<Response> {
     const mismatch = headerMismatch(request.headers, message) ?? (await this.paramMismatch(request.headers, message));
     if (mismatch !== null) return errorResponse(400, ERROR_CODE.headerMismatch, mismatch, message.id);
@@ -177,7 +177,7 @@ export class HttpEndpoint {
 
   private async paramMismatch(headers: Headers, message: RpcRequest): Promise<string | null> {
     if (message.method !== "tools/call") return null;
-    // If the server cannot be reached, its tool has no header rules to check. The policy decides on the body in any
+    // If the server cannot be reached, the header rules of its tool are unknown. The policy decides on the body in any
     // case.
     const tool = await this.modern.findTool(message).catch(() => undefined);
     const given = message.params?.["arguments"];
@@ -232,8 +232,8 @@ export class HttpEndpoint {
   }
 
   /**
-   * Cancels the request when the client closes the response stream, because the answer cannot reach the client any
-   * more. A call that still waits must then not run.
+   * Cancels the request when the client closes the response stream, because the answer can no longer reach the client.
+   * A call that still waits must not run in that case.
    */
   private cancelOnDisconnect(response: Response, session: HttpSession, { id }: RpcRequest): Response {
     return this.trackStream(response, session, (interrupted) => {

@@ -1,6 +1,6 @@
 /**
- * One request of protocol revision 2026-07-28 over all its rounds. To ask the client for input, the proxy ends the
- * response with the questions; the client then sends the request again with the answers.
+ * One request of protocol revision 2026-07-28 with all of its rounds. To ask the client for input, the proxy ends the
+ * response with the questions. The client then sends the request again with the answers.
  */
 import type { Caller } from "./caller.ts";
 import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
@@ -9,14 +9,14 @@ import type { ServerQuestion } from "../upstreams/upstream.ts";
 
 export type SendNotification = (method: string, params: JsonObject) => void;
 
-/** Capability that the client must declare before the proxy asks it with this method. */
+/** Capability that a client must declare before the proxy can send it a question of this method. */
 const REQUIRED_CAPABILITY: Readonly<Record<string, string>> = {
   "elicitation/create": "elicitation",
   "sampling/createMessage": "sampling",
   "roots/list": "roots",
 };
 
-/** The connection of the client in the current round. */
+/** The current round, in which a client is connected. */
 interface Round {
   notify: SendNotification;
   token: unknown;
@@ -42,7 +42,7 @@ export class MultiRoundRequest implements Caller {
 
   /**
    * @param work executes the request; called once
-   * @param store stores the request until the client returns; returns its token
+   * @param store stores the request until the client returns, and returns a token for it
    */
   constructor(
     digest: string,
@@ -59,7 +59,7 @@ export class MultiRoundRequest implements Caller {
   }
 
   /**
-   * Connects the client, which may bring answers to earlier questions. Resolves to the reply: the result, or new
+   * Connects the client, which may send answers to earlier questions. Resolves to the reply: the result, or new
    * questions.
    */
   attach(signal: AbortSignal, notify: SendNotification, token: unknown, answers: JsonObject): Promise<Reply> {
@@ -85,7 +85,7 @@ export class MultiRoundRequest implements Caller {
         },
         (error: unknown) => reject(error instanceof Error ? error : new Error(String(error))),
       );
-      // Questions without an answer are sent again, which ends this response too.
+      // Send questions without an answer again, which also ends this response.
       setTimeout(() => {
         this.sendQuestions();
         if (this.connected !== null) this.resolveAttached();

@@ -1,7 +1,7 @@
 /**
  * Serves clients of protocol revision 2026-07-28, which send no `initialize`: each request contains everything it
- * needs. The proxy asks such a client by a result of type `input_required`, and the client repeats the request with its
- * answers. Until then the proxy stores the request in memory.
+ * needs. To ask such a client, the proxy returns a result of type `input_required`, and the client repeats the request
+ * with its answers. Until then the proxy stores the request in memory.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { canonicalText } from "../../domain/canonical.ts";
@@ -25,12 +25,12 @@ import { ClientSession, type SessionOptions } from "../session/client-session.ts
 import type { Tool } from "../tools/tool-catalog.ts";
 import type { ClientFacts } from "../upstreams/upstream.ts";
 
-/** Limit for a client to return with its answers. Milliseconds. */
+/** Maximum time until a client returns with its answers. Milliseconds. */
 const ROUND_TIMEOUT_MS = 10 * 60_000;
 
 /**
- * Methods whose results need cache members. The proxy forbids caching: its results are valid for one client at one
- * moment.
+ * Methods whose results need cache members. The proxy forbids caching, because its results are only valid for one
+ * client at one moment.
  */
 const CACHEABLE_METHODS = new Set([
   "tools/list",
@@ -53,7 +53,7 @@ export class StatelessEndpoint {
     this.onEnded = onEnded;
   }
 
-  /** Returns the tool that a call names; undefined if there is none that may be called. */
+  /** Returns the tool that a call names; undefined if there is none that can be called. */
   async findTool({ params }: Request): Promise<Tool | undefined> {
     const { [META_KEY.client]: info, [META_KEY.capabilities]: capabilities } = readMeta(params);
     const name = params?.["name"];

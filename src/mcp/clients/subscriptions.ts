@@ -41,7 +41,7 @@ export function createSubscriptions() {
   const filterUris = (filter: JsonObject): string[] => (filter["resourceSubscriptions"] ?? []) as string[];
 
   return {
-    /** Returns the resources whose updates the request asks for. */
+    /** Returns the resources whose updates the request subscribes to. */
     requestedUris: (request: Request, capabilities: JsonObject): string[] =>
       filterUris(acceptedFilter(request, capabilities)),
     /** Whether an open subscription includes a resource. */
@@ -64,7 +64,7 @@ export function createSubscriptions() {
         });
       });
     },
-    /** Sends a notification to the subscriptions that asked for it, and to no others. */
+    /** Sends a notification to the subscriptions that requested it. */
     publish(method: string, params: JsonObject): void {
       for (const { id, filter, notify } of subscriptions.values()) {
         const [name] = LIST_CHANGE_FILTERS[method] ?? [];

@@ -75,7 +75,7 @@ export function readProxyConfig(text: string, env: Environment): ProxyConfig {
   const errors = new Map<string, string>();
   for (const fault of Value.Errors(File, value)) {
     const { path } = findInnermostFault(fault);
-    // Report the first error of each member; later ones repeat it.
+    // Report only the first error of each member, because later ones repeat it.
     if (!errors.has(path)) errors.set(path, explainFault(findInnermostFault(fault), siblingNames(File, path)));
   }
   if (errors.size > 0)
@@ -87,7 +87,7 @@ export function readProxyConfig(text: string, env: Environment): ProxyConfig {
   const serverByTool = new Map<string, string>();
   for (const { name, tool } of servers) {
     const other = serverByTool.get(foldName(tool));
-    // Actions of both servers would look alike, so an approval for one server could run on the other.
+    // Actions of both servers would be equal, so an approval for one server could run on the other.
     if (other !== undefined)
       throw new ProxyConfigError(
         `/servers/${name}/tool: "${tool}" is used by the server "${other}" already; choose another name`,
@@ -180,10 +180,10 @@ export function deriveServerName(reach: readonly string[] | URL): string {
   return (name || part).replaceAll(/[^A-Za-z0-9._-]/g, "-").slice(0, 32);
 }
 
-/** Seconds that known clients wait for a tool call, by the name they send. */
+/** Seconds that known clients wait for a tool call, by the name that they send. */
 const CLIENT_TIMEOUTS: Readonly<Record<string, number>> = { "claude-code": 240, "gemini-cli-mcp-client": 540 };
 
-/** Seconds for other clients: less than the 60 s after which most give up. */
+/** Default in seconds, below the 60 s after which most other clients give up. */
 const DEFAULT_WAIT = 50;
 
 export function approvalWaitFor(client: Readonly<Record<string, unknown>>, configured: number | undefined): number {

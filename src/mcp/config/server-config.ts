@@ -5,13 +5,13 @@ export interface ServerConfig {
   name: string;
   /** Value of `tool` in the server's actions. */
   tool: string;
-  /** Protocol revision; `auto` tries the client's revision first and then the other one. */
+  /** Protocol revision of the server; `auto` tries the client's revision first, and then the other one. */
   era: "auto" | "2025-11-25" | "2026-07-28";
   /** Tools that clients cannot list or call, as patterns with `*`. */
   hide: string[];
   /** Methods that the proxy forwards without a decision. */
   open: GovernedMethod[];
-  /** Keys of a call's `_meta` that the server receives, as patterns with `*`. Policies see them. */
+  /** Patterns with `*` of the keys of a call's `_meta` that the server receives. Policies can read these. */
   meta: string[];
   /** `first`: the definitions of the first start are accepted. `accepted`: a person must accept all definitions. */
   definitions: "first" | "accepted";
@@ -21,7 +21,10 @@ export interface ServerConfig {
 export interface ProcessTarget {
   command: string;
   args: string[];
-  /** Added to the proxy's own environment, which the process inherits without the variables that begin with ASSENT_. */
+  /**
+   * Variables in addition to the proxy's own environment. The process does not inherit variables that begin with
+   * ASSENT_.
+   */
   env: Record<string, string>;
   cwd?: string | undefined;
 }
@@ -29,11 +32,14 @@ export interface ProcessTarget {
 export interface HttpTarget {
   url: string;
   headers: Record<string, string>;
-  /** Headers of each governed call, with `{member}` for members of the credential that its start issued; null for none. */
+  /**
+   * Headers of each governed call, in which `{member}` is replaced by a member of the credential that the start issued;
+   * null for none.
+   */
   credentialHeaders: Record<string, string> | null;
 }
 
-/** Methods that need a decision in addition to `tools/call`, which always needs one. */
+/** Methods that can need a decision in addition to `tools/call`, which always needs one. */
 export const GOVERNED_METHODS = [
   "resources/read",
   "prompts/get",

@@ -1,6 +1,6 @@
 /**
- * The proxy's own tool `assent_answer`, with which a model answers an approver's question. Lists contain it once a call
- * of the session was refused because of a question.
+ * The proxy's own tool `assent_answer`, with which a model answers an approver's question. Tool lists contain it as
+ * soon as a call of the session was refused because of a question.
  */
 import { AssentError } from "../../client/index.ts";
 import { isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
@@ -23,7 +23,7 @@ export const ANSWER_TOOL_DEFINITION: JsonObject = {
   },
 };
 
-/** Whether the reply refuses a call because of a question. */
+/** Whether the reply is a refusal because of a question. */
 export function refusesWithQuestion(reply: Reply): boolean {
   if (!("result" in reply)) return false;
   const { _meta: meta } = reply.result;

@@ -7,20 +7,20 @@ import { matchesAny } from "../../domain/policy/compile/glob.ts";
 import type { JsonObject } from "../transport/rpc-message.ts";
 
 /**
- * W3C Trace Context (SEP-414). It differs in each call, so no approval could cover it. `baggage` is not included
- * because the application chooses its values.
+ * W3C Trace Context (SEP-414). It is not decided, because it differs in each call. `baggage` is not included because
+ * the application chooses its values.
  */
 const TRACE_KEYS = new Set(["traceparent", "tracestate"]);
 
-/** The proxy sets these keys itself, separately for client and server. */
+/** Whether the proxy sets this key itself, separately for client and server. */
 const isProxyKey = (key: string): boolean => key === "progressToken" || key.startsWith("io.modelcontextprotocol/");
 
 interface CallMeta {
-  /** The members that the receiver gets: `decided`, and the trace context. */
+  /** The members that the receiver gets: those in `decided`, and the trace context. */
   sent: JsonObject;
   /** The forwarded members that policies see. */
   decided: JsonObject;
-  /** For the record only: all other members, including the trace context. */
+  /** The members that are only recorded: all others, including the trace context. */
   recorded: JsonObject;
 }
 
@@ -28,7 +28,8 @@ interface CallMeta {
 export function readCallMeta(meta: JsonObject, keys: readonly string[]): CallMeta {
   const members = Object.entries(meta).filter(([key]) => !isProxyKey(key));
   const { traceparent: parent } = meta;
-  // Without a valid `traceparent`, `tracestate` has no meaning, and either could carry any text.
+  // Drop the trace context without a valid `traceparent`, because `tracestate` is then meaningless, and both could
+  // contain any text.
   const isTraced = typeof parent === "string" && isTraceparent(parent);
   const isTraceMember = ([key, value]: [string, unknown]): boolean =>
     isTraced && TRACE_KEYS.has(key) && typeof value === "string";

@@ -1,11 +1,11 @@
-/** Inserts the credential that a start issued into the headers of one call to a server. */
+/** Inserts the credential that the start issued into the headers of a call to a server. */
 import type { JsonObject } from "../transport/rpc-message.ts";
 
 const PLACEHOLDER = /\{([A-Za-z0-9_]+)\}/g;
-/** Visible ASCII and spaces, so that a value cannot add another header. */
+/** Matches visible ASCII and spaces, so that a value cannot add another header. */
 const HEADER_VALUE = /^[\x20-\x7e]*$/;
 
-/** Returns what is wrong with the header templates of the configuration; null if nothing is. */
+/** Returns the fault of the configured header templates; null if there is none. */
 export function findTemplateFault(templates: Readonly<Record<string, string>>): string | null {
   for (const [name, template] of Object.entries(templates)) {
     if (!/^[A-Za-z0-9-]+$/.test(name)) return `"${name}" is not the name of a header`;

@@ -22,7 +22,7 @@ export interface ToolCall {
   params: JsonObject;
   context: JsonObject;
   meta: JsonObject;
-  /** Whether the caller can send the arguments that an approver changed. */
+  /** Whether the caller can send the arguments as an approver changed them. */
   appliesEdits?: boolean;
 }
 
@@ -32,15 +32,15 @@ type CallDecision =
       id: string;
       /** The credential that the start issued; null if no issuer covers the action. */
       secret: JsonObject | null;
-      /** The parameters to run, if an approver changed them; else null. */
+      /** The parameters as an approver changed them; null if no one did. */
       editedParams: JsonObject | null;
       report(success: boolean, error?: string): void;
     }
   | { mayRun: false; refusal: Refusal };
 
 /**
- * Checks, immediately before the start, that the call still matches the decision. Resolves to a refusal if not;
- * otherwise to null. `needsApproval` says whether a person approved it.
+ * Checks, immediately before the start, that the call still matches the decision. Resolves to a refusal if it does not,
+ * otherwise to null. `needsApproval` tells whether a person approved the call.
  */
 export type Recheck = (needsApproval: boolean) => Promise<Refusal | null>;
 
@@ -57,7 +57,7 @@ interface CallGateOptions {
   log(line: string): void;
 }
 
-/** If another call has started the action first, the call is submitted again, at most this often. */
+/** Maximum number of submissions of a call. It is submitted again if another call has started its action first. */
 const MAX_SUBMISSIONS = 4;
 const PROGRESS_INTERVAL_MS = 10_000;
 const MAX_SHOWN_PAGES = 10_000;
@@ -65,7 +65,7 @@ const MAX_SHOWN_PAGES = 10_000;
 export class CallGate {
   private readonly options: CallGateOptions;
   private readonly progressIntervalMs: number;
-  /** Actions whose approval page was shown. A repeated call does not show the page again. */
+  /** Ids of actions whose approval page was shown, so that a repeated call does not show it again. */
   private readonly shownPages = new Set<string>();
 
   constructor(options: CallGateOptions) {
@@ -79,8 +79,8 @@ export class CallGate {
   }
 
   /**
-   * Resolves to true if the policies deny the tool with any arguments. If the service cannot answer, resolves to
-   * false; each call is then decided.
+   * Resolves to true if the policies deny the tool with any arguments. If the service cannot answer, resolves to false,
+   * because each call is decided anyway.
    */
   async isNeverAllowed(tool: string, operation: string, signal: AbortSignal): Promise<boolean> {
     try {
@@ -95,7 +95,7 @@ export class CallGate {
 
   /**
    * Submits the call, waits, and starts it.
-   * @throws the reason of the caller's signal if the client disconnects; nothing has run then.
+   * @throws the reason of the caller's signal if the client disconnects. In that case nothing has run.
    */
   async decide(call: ToolCall, caller: Caller, recheck: Recheck = () => Promise.resolve(null)): Promise<CallDecision> {
     const deadline = performance.now() + (caller.maxWait ?? this.options.maxWait(caller.info)) * 1000;
@@ -117,7 +117,7 @@ export class CallGate {
     const startedAt = performance.now();
     const sendProgress = (): void => {
       const waitedSeconds = Math.round((performance.now() - startedAt) / 1000);
-      // MCP requires progress to increase. The server's own progress follows, so these values stay close to 0.
+      // MCP requires increasing progress values. The server's own progress follows, so these values remain close to 0.
       caller.sendProgress({
         progress: waitedSeconds / 1e6,
         message: `waiting for approval ${action.id} (${waitedSeconds} s)`,
@@ -203,15 +203,15 @@ export class CallGate {
     const attempt = newAttempt();
     let secret: JsonObject | null;
     try {
-      // Do not pass the caller's signal: the proxy must learn whether the start was recorded.
+      // Do not pass the caller's signal, because the proxy must know whether the start was recorded.
       const edited = action.proposed == null ? {} : { requestHash: action.request_hash ?? undefined };
       const started = await this.options.assent.start(id, { permit: action.permit ?? undefined, attempt, ...edited });
       secret = (started.credential?.secret as JsonObject | undefined) ?? null;
     } catch (error) {
       if (!(error instanceof AssentError)) throw error;
       if (error instanceof RequestRefused && RETRYABLE_START_ERRORS.has(error.code)) return "started elsewhere";
-      // The start may be recorded although its answer was lost. The call does not run, and this report says so. If
-      // another call started the action, the attempt differs and the report changes nothing.
+      // The start may have been recorded although its answer was lost. This report says that the call did not run. If
+      // another call started the action, the attempt differs, and the report has no effect.
       if (!(error instanceof RequestRefused))
         this.report(id, attempt, false, "the start was not confirmed, so the call did not run");
       return { mayRun: false, refusal: serviceErrorRefusal(error, id) };
@@ -231,7 +231,7 @@ export class CallGate {
     };
   }
 
-  /** The report is sent in the background: the tool has run, whether or not the report succeeds. */
+  /** Sends the report in the background, because the tool has run whether or not the report succeeds. */
   private report(id: string, attempt: string, success: boolean, error?: string): void {
     this.options.assent
       .result(id, { success, attempt, ...(error === undefined ? {} : { error: clipText(error, 9_999) }) })

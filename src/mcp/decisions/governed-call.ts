@@ -23,9 +23,9 @@ import type { AskClient, Upstream } from "../upstreams/upstream.ts";
  * reserves.
  */
 const REFUSED_CODE = -32010;
-/** Limit for telling a server that its task is cancelled. Milliseconds. */
+/** Timeout for cancelling a task at a server. Milliseconds. */
 const CANCEL_TIMEOUT_MS = 5000;
-/** Limit of the `_meta` that is recorded. Bytes of JSON. */
+/** Maximum size of the recorded `_meta`. Bytes of JSON. */
 const MAX_META_BYTES = 2048;
 
 export interface UpstreamCall {
@@ -40,7 +40,7 @@ export interface UpstreamCall {
   /** Additional headers, for servers that are called over HTTP. */
   headers?: Readonly<Record<string, string>>;
   context: JsonObject;
-  /** Returns what the server receives if an approver changed the arguments. Absent if the arguments cannot be changed. */
+  /** Returns the call with the arguments as an approver changed them. Absent if the arguments cannot be changed. */
   withArguments?(changed: JsonObject): Pick<UpstreamCall, "params" | "headers">;
   /** Last check before the call starts. */
   recheck?: Recheck;
@@ -49,7 +49,7 @@ export interface UpstreamCall {
 export interface DecisionOptions {
   gate: CallGate;
   session: string;
-  /** Whether lists leave out tools that policies always deny. */
+  /** Whether lists leave out tools that the policies always deny. */
   hideDenied: boolean;
 }
 
@@ -108,8 +108,7 @@ export async function forwardCall(
   if (params["task"] === undefined || "error" in reply) return reply;
   const { task } = reply.result;
   if (!isObject(task) || typeof task["taskId"] !== "string") return reply;
-  // The server made a task of the call. Wait for the result, because the client's task is a separate one of the
-  // proxy.
+  // The server runs the call as a task. Wait for the result, because the client's task is a separate task of the proxy.
   const { taskId } = task;
   try {
     return await upstream.request("tasks/result", { taskId }, options);

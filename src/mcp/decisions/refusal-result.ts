@@ -1,4 +1,4 @@
-/** Texts for the model when a call was not made: what happened, what to do and what to avoid. */
+/** Texts for the model about a call that did not run: the reason, and what to do next. */
 import {
   toSingleLine,
   explainRefusal,
@@ -24,7 +24,7 @@ export interface Refusal {
     /** Seconds; null if a retry cannot succeed. */
     retry_after: number | null;
     code: string | null;
-    /** Present if a person rejected the call: who, and why. */
+    /** Present if a person rejected the call: the approver and the comment. */
     rejection?: ActionRecord["rejection"];
     /** The approver's question about the pending call. */
     question?: { number: number; text: string };
@@ -99,7 +99,7 @@ export function proxyRefusal(why: string, code: string): Refusal {
   return { text: `${NOT_RUN} ${why}`, facts: { status: "refused", action_id: null, retry_after: null, code } };
 }
 
-/** Returns the refusal for a tool that no one should approve. */
+/** Returns the refusal of a tool that is withheld, so that no one should approve it. */
 export function withheldToolRefusal({ withheld: held, upstream }: Pick<Tool, "withheld" | "upstream">): Refusal {
   const what = held === "new" ? "is new, and nobody has accepted it yet" : "has changed since somebody accepted it";
   return proxyRefusal(
@@ -121,7 +121,7 @@ export function serverGoneRefusal(server: string, what: string): Refusal {
 
 /**
  * Returns a refusal as the result of a tool. Clients check `structuredContent` against the tool's output schema even if
- * `isError` is set. If there is an output schema, the facts are only in `_meta`.
+ * `isError` is set. So if there is an output schema, the facts are only in `_meta`.
  */
 export function refusalToolResult({ text, facts }: Refusal, hasOutputSchema: boolean): JsonObject {
   return {

@@ -33,7 +33,7 @@ import { ToolCatalog, type Tool } from "../tools/tool-catalog.ts";
 import type { AskClient, ClientFacts, ServerQuestion, Upstream } from "../upstreams/upstream.ts";
 import { mergeServerInfo } from "../upstreams/merged-server-info.ts";
 
-/** The client of the session. Messages that belong to one request go to that request's `Caller` instead. */
+/** The client of the session. Messages of one request go to that request's `Caller` instead. */
 interface SessionClient {
   notify(method: string, params: JsonObject | undefined): void;
   /**
@@ -62,11 +62,12 @@ const PROXY_NOTIFICATIONS = new Set([
 ]);
 
 /**
- * Requests of a server that need no decision: the client's roots, and the client's tasks that the server has started.
+ * Requests of a server that need no decision: reading the client's roots, and the client's tasks that the server itself
+ * started.
  */
 const UNDECIDED_METHODS = /^(?:roots\/list|tasks\/(?:get|list|result|cancel))$/;
 
-/** The only revision with built-in tasks; later revisions have tasks as an extension. */
+/** The only revision with built-in tasks. Later revisions have them as an extension. */
 const TASKS_VERSION = "2025-11-25";
 
 export class ClientSession {
@@ -153,7 +154,7 @@ export class ClientSession {
     }
   }
 
-  /** Forwards a notification of the client to all servers. */
+  /** Forwards a client's notification to all servers. */
   forwardNotification({ method }: Notification): void {
     if (method === "notifications/roots/list_changed") for (const upstream of this.live()) void upstream.notify(method);
   }

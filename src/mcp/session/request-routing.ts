@@ -46,7 +46,7 @@ interface RoutingDependencies {
   tasks(): TaskStore | null;
   send(call: UpstreamCall, caller: Caller): Promise<Reply>;
   setLevel(params: JsonObject, live: readonly Upstream[]): Promise<Reply>;
-  /** Runs a tool call. It always needs a decision, whatever `open` says. */
+  /** Runs a tool call. It always needs a decision, whatever `open` contains. */
   tool(call: UpstreamCall, tool: Tool, caller: Caller): Promise<Reply>;
   /** Whether clients are offered the proxy's tool that answers approvers. */
   offersAnswers(): boolean;
@@ -68,13 +68,13 @@ const CAPABILITY_OF_LIST: Readonly<Record<string, string>> = {
 /** Copies `ttl` of a task request, and no other member. */
 const taskLifetime = ({ ttl }: JsonObject): JsonObject => (typeof ttl === "number" ? { ttl } : {});
 
-/** Limits lists that the proxy itself needs, so that a server that hangs does not block the request. */
+/** Limits the time of lists that the proxy itself needs, so that a server that hangs does not block the request. */
 const withListTimeout = ({ signal, capabilities }: Caller): ListRequester => ({
   signal: AbortSignal.any([signal, AbortSignal.timeout(LIST_TIMEOUT_MS)]),
   capabilities,
 });
 
-/** Returns the function that handles one request. It throws ListError and AnswerLostError. */
+/** Handles requests. Throws ListError and AnswerLostError. */
 export class RequestRouter {
   private readonly dependencies: RoutingDependencies;
   private readonly promptNames: NameAssignments = new Map();
@@ -161,7 +161,7 @@ export class RequestRouter {
       }),
       context: { mcp: { ...(isObject(annotations) ? { annotations } : {}), definition: tool.digest } },
       async recheck(refresh) {
-        // The server may have changed the tool in the meantime, without notice.
+        // The server may have changed the tool meanwhile without a notification.
         const current = await findTool(refresh).catch(() => undefined);
         if (current?.upstream !== tool.upstream || current.upstream.closed !== null)
           return serverGoneRefusal(tool.upstream.config.name, "disconnected while the call waited");
@@ -192,20 +192,20 @@ export class RequestRouter {
     };
   }
 
-  /** Hidden tools can still be called by name; such a call is decided like any other. */
+  /** Lists the tools. Hidden tools can still be called by name, and are decided like other tools. */
   private async listTools(caller: Caller): Promise<Reply> {
     const tools = await this.dependencies.toolCatalog.list(this.dependencies.live());
     const hidden = await Promise.all(tools.map((tool) => this.dependencies.isHidden(tool, caller.signal)));
     const withTasks = isObject(caller.capabilities["tasks"]);
     const shown = tools.filter((_, i) => hidden[i] === false).map((tool) => toClientTool(tool, withTasks));
     if (!this.dependencies.offersAnswers()) return { result: { tools: shown } };
-    // A server's tool of the same name would be shadowed, so it is not listed.
+    // Leave out a server's tool with the name of the proxy's own tool, because it could not be called.
     return { result: { tools: [...shown.filter(({ name }) => name !== ANSWER_TOOL), ANSWER_TOOL_DEFINITION] } };
   }
 
   /**
-   * Lists items of all servers. To find the owner of a name or URI, it waits for every server. For display
-   * (`isShown`), it does not wait for slow servers.
+   * Lists items of all servers. For display (`isShown`), it does not wait for slow servers. Otherwise it waits for
+   * every server, to find the owner of a name or URI.
    */
   private async listItems(method: string, caller: ListRequester, isShown: boolean = false): Promise<ListedItem[]> {
     const key = LIST_METHODS[method] as string;

@@ -1,6 +1,6 @@
 /**
- * Tasks of protocol revision 2025-11-25: a call runs in the background while the client polls its status. The proxy
- * stores tasks itself, so that a call can wait for approval as a task even if its server does not support tasks.
+ * Tasks of protocol revision 2025-11-25: a call runs in the background while the client polls its status. The proxy has
+ * its own tasks, so that a call can wait for approval as a task even if the server does not support tasks.
  */
 import { randomUUID } from "node:crypto";
 import type { Caller } from "../clients/caller.ts";
@@ -13,9 +13,9 @@ export const TASKS_CAPABILITY: JsonObject = { list: {}, cancel: {}, requests: { 
 const RELATED_TASK_KEY = "io.modelcontextprotocol/related-task";
 const IMMEDIATE_RESPONSE_KEY = "io.modelcontextprotocol/model-immediate-response";
 
-/** Limit of concurrent tasks in one session. */
+/** Maximum number of concurrent tasks in one session. */
 const MAX_TASKS = 200;
-/** How long a task is stored: default and maximum. Milliseconds. */
+/** Default lifetime of a task. Milliseconds. */
 const DEFAULT_TTL_MS = 3_600_000;
 const MAX_TTL_MS = 24 * 3_600_000;
 /** Poll interval for clients, and the time without a poll after which a client counts as disconnected. Milliseconds. */
@@ -160,7 +160,7 @@ export class TaskStore {
       info: caller.info,
       capabilities: caller.capabilities,
       maxWait: (task.facts["ttl"] as number) / 1000,
-      // No request waits for the answer, so the call starts only while the client still polls its tasks.
+      // No request waits for the answer, so the call starts only if the client still polls its tasks.
       whenAttached: () =>
         this.openResultRequests > 0 || performance.now() - this.lastPoll < CLIENT_TIMEOUT_MS || signal.aborted
           ? Promise.resolve()

@@ -12,7 +12,7 @@ import { ERROR_CODE, LEGACY_VERSIONS, errorReply, isObject, type JsonObject } fr
 import type { ServerConfig } from "../config/server-config.ts";
 import { connectUpstream } from "../upstreams/upstream.ts";
 
-/** Limit of a server's text in the record: enough to recognize it. Characters. */
+/** Maximum length of a server's text in the record, which suffices to recognize the text. Characters. */
 const MAX_TEXT_LENGTH = 500;
 
 export interface ServerReview {
@@ -101,7 +101,7 @@ export function definitionText(definition: Definition | null): string {
 }
 
 /**
- * Submits the acceptance and, once it is allowed, stores the accepted definitions. Resolves to the action in its last
+ * Submits the acceptance and, once it is allowed, stores the accepted definitions. Resolves to the action in its final
  * state.
  */
 export async function acceptDefinitions(

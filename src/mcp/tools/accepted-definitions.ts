@@ -36,8 +36,8 @@ export interface DefinitionChange {
 }
 
 /**
- * Members that models do not read. Some servers generate them anew for each session, and `execution` exists only for
- * clients of 2025-11-25.
+ * Members that models do not read. Some servers create them again for each session, and `execution` exists only in
+ * protocol revision 2025-11-25.
  */
 const EXCLUDED_MEMBERS = new Set(["_meta", "icons", "execution"]);
 
@@ -46,7 +46,7 @@ export function toDefinition(tool: JsonObject): Definition {
   return { digest: createHash("sha256").update(canonicalText(definition)).digest("hex"), definition };
 }
 
-/** Returns everything that a model reads of a server: its instructions and tools. */
+/** Returns all texts of a server that a model reads: its instructions and tools. */
 export function toDefinitions(instructions: string | null, tools: JsonObject[]): Map<string, Definition> {
   const definitions = new Map<string, Definition>();
   if (instructions !== null) definitions.set(INSTRUCTIONS_KEY, toDefinition({ instructions }));

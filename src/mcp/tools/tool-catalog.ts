@@ -33,7 +33,9 @@ export interface Tool extends NamedItem<ListedItem> {
 
 type CheckedTool = Omit<Tool, "name" | "exposedName">;
 
-/** @param changed called when a slow server's tools arrive after a list was returned without them, and they differ */
+/**
+ * @param changed called when the tools of a slow server arrive after a list without them was returned, and they differ
+ */
 export class ToolCatalog {
   private readonly store: DefinitionStore;
   private readonly log: (line: string) => void;
@@ -84,7 +86,7 @@ export class ToolCatalog {
     return tool === undefined || duplicates.length > 0 ? undefined : { ...tool, name: assignment.name, exposedName };
   }
 
-  /** Returns the server whose tool last had this name, even if the tool or the server is gone. */
+  /** Returns the server whose tool had this name most recently, even if the tool or the server no longer exists. */
   serverOf(exposedName: string): string | undefined {
     return this.assignments.get(exposedName)?.server;
   }
@@ -112,14 +114,14 @@ export class ToolCatalog {
     return null;
   }
 
-  /** Concurrent callers share one request, so it uses none of their signals. */
+  /** Callers share one request, so it uses none of their signals. */
   private async fetchTools(upstream: Upstream, refresh: boolean): Promise<JsonObject[]> {
     if (!isObject(upstream.capabilities["tools"])) return [];
     const cached = refresh ? undefined : this.lists.get(upstream);
     if (cached !== undefined) return cached;
     const list = listAllPages(upstream, "tools/list", "tools", { signal: AbortSignal.timeout(LIST_TIMEOUT_MS) }).then(
       (tools) =>
-        // A tool with the name of an MCP method would be decided as that method.
+        // Leave out tools with the name of an MCP method, because a call would be decided as that method.
         tools.filter(
           ({ name }) =>
             typeof name === "string" &&
@@ -187,7 +189,7 @@ export class ToolCatalog {
 export function toClientTool(tool: Tool, withTasks: boolean): JsonObject {
   const { exposedName, withheld } = tool;
   if (withheld === null) {
-    // Declare task support for every tool, because the waiting task is the proxy's.
+    // Declare task support for every tool, because the waiting task is a task of the proxy.
     const { execution } = tool.item;
     if (!withTasks || readTaskSupport(tool.item) === "required") return toClientItem(tool);
     return { ...toClientItem(tool), execution: { ...(isObject(execution) ? execution : {}), taskSupport: "optional" } };

@@ -10,9 +10,9 @@ export interface HttpChannel extends Channel {
   setVersion(version: string): void;
 }
 
-/** Limit for telling the server that the session has ended. Milliseconds. */
+/** Timeout for ending the session at the server. Milliseconds. */
 const TERMINATE_TIMEOUT_MS = 2000;
-/** Header inside this process that refers to the credential of a request. Never sent. */
+/** Internal header that refers to the credential of a request. It is never sent. */
 const CREDENTIAL_REFERENCE = "assent-credential-reference";
 
 export async function openHttpChannel(
@@ -20,17 +20,17 @@ export async function openHttpChannel(
   { url, headers }: HttpTarget,
   log: (line: string) => void,
 ): Promise<HttpChannel> {
-  // Send only the configured headers: no header of the client reaches the server.
+  // Send only the configured headers. No header of the client reaches the server.
   /** Credentials of requests that are being sent, by the reference in `CREDENTIAL_REFERENCE`. */
   const credentials = new Map<string, Readonly<Record<string, string>>>();
-  // The SDK sets `Authorization` itself, so a credential is put in where the SDK calls fetch.
+  // The SDK sets `Authorization` itself, so the credential is inserted when the SDK calls fetch.
   const fetchWithCredential = (input: string | URL, init: RequestInit = {}): Promise<Response> => {
     const sent = new Headers(init.headers);
     const reference = sent.get(CREDENTIAL_REFERENCE);
     if (reference === null) return fetch(input, init);
     sent.delete(CREDENTIAL_REFERENCE);
     for (const [header, value] of Object.entries(credentials.get(reference) ?? {})) sent.set(header, value);
-    // A redirect could carry the credential elsewhere.
+    // Do not follow redirects, because they could send the credential to another server.
     return fetch(input, { ...init, headers: sent, redirect: "error" });
   };
   const transport = new StreamableHTTPClientTransport(new URL(url), {
@@ -38,7 +38,7 @@ export async function openHttpChannel(
     fetch: fetchWithCredential,
   });
   let closed = false;
-  /** Whether requests of 2026-07-28 were sent. Closing the stream of such a request cancels it. */
+  /** Whether requests of protocol revision 2026-07-28 were sent. Closing the stream of such a request cancels it. */
   let isModern = false;
   const channel: HttpChannel = {
     onmessage: () => {},
@@ -47,7 +47,7 @@ export async function openHttpChannel(
     async send(message, { signal, headers: extraHeaders, credentialHeaders } = {}) {
       const modern = isRequest(message) && META_KEY.version in readMeta(message.params);
       isModern ||= modern;
-      // Servers of revision 2026-07-28 accept only requests.
+      // Servers of protocol revision 2026-07-28 accept only requests.
       if (isModern && !isRequest(message)) return;
       const reference = credentialHeaders === undefined ? null : randomUUID();
       if (reference !== null && credentialHeaders !== undefined) credentials.set(reference, credentialHeaders);

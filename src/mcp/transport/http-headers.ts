@@ -11,8 +11,8 @@ const NAME_MEMBER: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns how the headers contradict the body; null if they agree. They must agree because the decision covers the
- * body.
+ * Returns how the headers contradict the body; null if they agree. They must agree, because the decision covers only
+ * the body.
  */
 export function headerMismatch(headers: Headers, { method, params }: Request): string | null {
   if (headers.get("mcp-protocol-version") !== readMeta(params)[META_KEY.version])
@@ -24,7 +24,7 @@ export function headerMismatch(headers: Headers, { method, params }: Request): s
   return null;
 }
 
-/** Like `headerMismatch`, for the tool arguments that the tool's schema repeats in headers. */
+/** As `headerMismatch`, for tool arguments that the tool's schema repeats in headers. */
 export function paramHeaderMismatch(headers: Headers, schema: unknown, toolArguments: JsonObject): string | null {
   for (const { header, path } of headerParams(schema)) {
     const value = headerText(valueAt(toolArguments, path));
@@ -81,7 +81,7 @@ function headerText(value: JsonValue | undefined): string | null {
 
 const isDecimal = (text: string): boolean => /^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(text);
 
-/** Encodes a value as `=?base64?…?=` if it is not plain ASCII, or if a parser would alter it. */
+/** Encodes a value as `=?base64?…?=` if it is not plain ASCII, or if a parser would change it. */
 function encodeHeader(value: string): string {
   return /^[!-~](?:[\t -~]*[!-~])?$/.test(value) && !/^=\?base64\?.*\?=$/.test(value)
     ? value

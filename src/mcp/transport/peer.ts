@@ -17,24 +17,24 @@ import {
 
 /** Transports messages. */
 export interface Channel {
-  /** Resolves when the message has been handed to the transport; rejects if it cannot be sent. */
+  /** Sends a message. Resolves when the transport has accepted it; rejects if it cannot be sent. */
   send(message: Message, options?: SendOptions): Promise<void>;
   close(): Promise<void>;
   onmessage: (message: Message) => void;
   /** Called once when the channel closes, also after `close`. `reason` is a sentence. */
   onclose: (reason: string) => void;
-  /** Called if the answer to a request will not arrive, on channels with one connection per request. */
+  /** Called on channels with one connection per request if the answer to a request was lost. */
   onAnswerLost?: (id: RequestId, reason: string) => void;
 }
 
 interface SendOptions {
-  /** The incoming request that this message belongs to. */
+  /** The incoming request to which this message belongs. */
   related?: RequestId | undefined;
   /** Closes the connection of this request, on channels with one connection per request. */
   signal?: AbortSignal | undefined;
   /** Additional HTTP headers for this message. */
   headers?: Readonly<Record<string, string>> | undefined;
-  /** Headers with the credential of this message. They replace configured ones. */
+  /** Headers with the credential of this message. They replace configured headers of the same name. */
   credentialHeaders?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -55,11 +55,11 @@ export interface RequestOptions {
   related?: RequestId | undefined;
   headers?: SendOptions["headers"];
   credentialHeaders?: SendOptions["credentialHeaders"];
-  /** Requests progress notifications and receives the params of each. */
+  /** Called with the params of each progress notification. If present, the request asks for such notifications. */
   onprogress?: ((params: JsonObject) => void) | undefined;
 }
 
-/** The other side disconnected, or the request was cancelled. The request may have been carried out. */
+/** The other side disconnected, or the request was cancelled. The request might have taken effect. */
 export class AnswerLostError extends Error {}
 
 export class Peer {

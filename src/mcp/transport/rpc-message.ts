@@ -74,9 +74,9 @@ export const errorReply = (code: number, message: string, data?: JsonValue): Rep
   error: { code, message, ...(data === undefined ? {} : { data }) },
 });
 
-/** A text that is not a message, or that JSON parsers would read differently. */
+/** A text that is not a message, or that JSON parsers would interpret differently. */
 export class MessageError extends Error {
-  /** The request, if its id could be read; it needs an answer. */
+  /** The request, if its id could be parsed, so that it can be answered. */
   readonly request: Request | null;
   readonly code: number;
   constructor(message: string, request: Request | null, code: number) {
@@ -87,7 +87,7 @@ export class MessageError extends Error {
 }
 
 /**
- * Parses a message of a client. Rejects JSON that parsers read differently: duplicate keys, integers beyond 2^53,
+ * Parses a message of a client. Rejects JSON that parsers interpret differently: duplicate keys, integers beyond 2^53,
  * lone surrogates.
  * @throws MessageError
  */
@@ -153,7 +153,7 @@ const isId = (value: unknown): value is RequestId => typeof value === "string" |
 const isFailure = (value: unknown): boolean =>
   isObject(value) && typeof value["code"] === "number" && typeof value["message"] === "string";
 
-/** Reads id and method of a rejected message, only to answer it. */
+/** Reads id and method of a rejected message, so that it can be answered. */
 function salvageRequest(text: string): Request | null {
   try {
     const value = JSON.parse(text) as unknown;

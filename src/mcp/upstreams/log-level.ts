@@ -8,7 +8,7 @@ export function createLogLevel(log: (line: string) => void) {
 
   const acceptsLevel = ({ era, capabilities }: Upstream): boolean =>
     era === "legacy" && isObject(capabilities["logging"]);
-  /** Does not use the client's signal, because the client does not wait for slow servers. */
+  /** Does not use the client's signal, because slow servers answer after the client's request. */
   const sendLevel = (upstream: Upstream, params: JsonObject): Promise<Reply> =>
     upstream.request("logging/setLevel", params, {
       signal: AbortSignal.timeout(LIST_TIMEOUT_MS),
@@ -18,11 +18,14 @@ export function createLogLevel(log: (line: string) => void) {
     log(`the server "${upstream.config.name}" did not receive the log level: ${String((error as Error).message)}`);
 
   return {
-    /** Resolves to the first reply. Of several servers, resolves to an error only if all replies in time are errors. */
+    /**
+     * Sends the level. Resolves to the first reply. With several servers, resolves to an error only if all replies in
+     * time are errors.
+     */
     async set({ level }: JsonObject, live: readonly Upstream[]): Promise<Reply> {
       const params = { level: typeof level === "string" ? level : null };
       const previousLevel = requestedLevel;
-      // Set before sending, so that a server that connects meanwhile receives the level too.
+      // Set this before sending, so that a server that connects meanwhile also receives the level.
       requestedLevel = params;
       const replies: Reply[] = [];
       const requests = live
@@ -31,7 +34,7 @@ export function createLogLevel(log: (line: string) => void) {
       await settlesWithin(Promise.all(requests));
       const [first] = replies;
       if (first === undefined || !replies.every((reply) => "error" in reply)) return { result: {} };
-      // A newer request may have changed the level since.
+      // A newer request may have changed the level meanwhile.
       if (requestedLevel === params) requestedLevel = previousLevel;
       return first;
     },

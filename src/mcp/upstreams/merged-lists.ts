@@ -17,7 +17,7 @@ export type NamedItem<T extends ListedItem> = T & {
   exposedName: string;
 };
 
-/** Page limit of one list, in case a server's cursors never end. */
+/** Maximum number of pages of one list, in case a server's cursors never end. */
 const MAX_PAGES = 200;
 
 /** Signal and capabilities for a list request. Without capabilities, those of the initialization apply. */
@@ -87,13 +87,13 @@ export class ListError extends Error {
   }
 }
 
-/** Which item each name was assigned to, for the lifetime of the session. */
+/** The item to which each name was assigned, for the lifetime of the session. */
 export type NameAssignments = Map<string, { server: string; name: string }>;
 
 /**
- * Gives each item a unique name: the server's own name if no other server uses it, otherwise prefixed with the
- * server's name. A name is never assigned to another item later, even if its server is gone, because a client with an
- * older list would then call the wrong item. Items without a name, or whose name is still ambiguous, are left out.
+ * Gives each item a unique name: the server's own name if no other server uses it, otherwise prefixed with the server's
+ * name. A name is never assigned to another item later, even if its server is gone, because a client with an older list
+ * would then call the wrong item. Leaves out items without a name, and items whose name is still ambiguous.
  */
 export function assignUniqueNames<T extends ListedItem>(
   items: readonly T[],
@@ -133,7 +133,7 @@ export function assignUniqueNames<T extends ListedItem>(
   });
 }
 
-/** The item as the client sees it, under its own name. */
+/** Returns the item as the client sees it, under its unique name. */
 export const toClientItem = ({ item, exposedName }: NamedItem<ListedItem>): JsonObject => ({
   ...item,
   name: exposedName,

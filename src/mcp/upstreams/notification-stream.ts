@@ -1,11 +1,11 @@
 /**
- * Receives the notifications of a server of 2026-07-28, which sends them only on an open `subscriptions/listen`
- * request.
+ * Receives the notifications of a server of protocol revision 2026-07-28, which sends them only on an open
+ * `subscriptions/listen` request.
  */
 import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
 import type { Peer } from "../transport/peer.ts";
 
-/** @param envelope adds the members that every request of 2026-07-28 carries */
+/** @param envelope adds the members that every request of protocol revision 2026-07-28 contains */
 export function createNotificationStream(
   peer: Peer,
   capabilities: JsonObject,
@@ -37,8 +37,8 @@ export function createNotificationStream(
   return {
     listen,
     /**
-     * Handles `resources/subscribe` and `resources/unsubscribe` of 2025-11-25, which 2026-07-28 replaces by this
-     * request.
+     * Handles `resources/subscribe` and `resources/unsubscribe` of protocol revision 2025-11-25, which 2026-07-28
+     * replaces by this request.
      */
     subscribe(method: string, uri: unknown): Reply {
       if (!supports("resources", "subscribe") || typeof uri !== "string")

@@ -1,4 +1,4 @@
-/** Keeps one slow server from delaying the answers of the others. */
+/** Prevents one slow server from delaying the answers of the others. */
 import type { Upstream } from "./upstream.ts";
 
 /** How long a list of several servers waits for one of them. Milliseconds. */

@@ -10,16 +10,16 @@ interface UpstreamPoolHandlers {
   onnotification(upstream: Upstream, notification: Notification): void;
   /** Called when a server connects or disconnects, because the lists change. */
   changed(upstream: Upstream): void;
-  /** Called when the only server, a process, has exited: the session ends with it. */
+  /** Called when the only server is a process and has exited, because the session ends with it. */
   ended(reason: string): void;
   log(line: string): void;
 }
 
 /** Kinds of lists that can change. */
 export const LIST_KINDS = ["tools", "prompts", "resources"] as const;
-/** Delays before reconnecting, by the number of losses in a row. Milliseconds. */
+/** Delays before reconnecting, by the number of consecutive losses. Milliseconds. */
 const RECONNECT_DELAYS_MS = [250, 1000, 4000, 15_000, 60_000];
-/** A connection that lasted this long resets the number of losses. Milliseconds. */
+/** Duration of a connection that resets the number of losses. Milliseconds. */
 const STABLE_AFTER_MS = 60_000;
 
 interface PoolEntry {
@@ -45,7 +45,7 @@ export class UpstreamPool {
   }
 
   /**
-   * Connects to all servers. With several, does not wait for slow ones.
+   * Connects to all servers. With several servers, does not wait for slow ones.
    * @throws Error whose message can be shown to the user, if no server is connected
    */
   async open(facts: ClientFacts): Promise<void> {

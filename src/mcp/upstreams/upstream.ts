@@ -66,7 +66,7 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
-/** Limit of question rounds in one request: the same as in the official client. */
+/** Maximum number of question rounds in one request, as in the official client. */
 const MAX_ROUNDS = 10;
 /** Timeout of the initialization. Milliseconds. */
 const INITIALIZE_TIMEOUT_MS = 60_000;
@@ -130,7 +130,7 @@ export async function connectUpstream(
     }
     quiet = false;
     return await connectIn(secondEra).catch((error: unknown) => {
-      // Every server can answer `initialize`, so its error explains more than the one of `server/discover`.
+      // Every server can answer `initialize`, so its error is more informative than that of `server/discover`.
       throw firstEra === "legacy" ? firstError : error;
     });
   } catch (error) {
@@ -144,7 +144,7 @@ export async function connectUpstream(
 
 /**
  * Returns the revisions to try, in order. `auto` starts with the client's revision, because servers may behave
- * differently in each. Servers of the Python SDK, for example, ask no questions in 2026-07-28.
+ * differently. Servers of the Python SDK, for example, ask no questions in 2026-07-28.
  */
 function erasToTry({ era }: ServerConfig, client: ClientFacts): [Upstream["era"], Upstream["era"]?] {
   if (era !== "auto") return [era === MODERN_VERSION ? "modern" : "legacy"];
@@ -257,7 +257,7 @@ async function connectModern(config: ServerConfig, peer: Peer, client: ClientFac
         `the server "${config.name}" asked for input more than ${MAX_ROUNDS} times`,
       );
     },
-    // Clients of 2026-07-28 send no notifications except cancellations, which the peer sends.
+    // Clients of protocol revision 2026-07-28 send no notifications except cancellations, which the peer sends.
     notify: () => Promise.resolve(),
     close: () => peer.close(),
   };

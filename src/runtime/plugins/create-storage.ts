@@ -1,4 +1,4 @@
-/** Finds the plugin that provides the storage. Runs no other code of any plugin. */
+/** Finds the plugin that provides the storage, without running other code of plugins. */
 import { StorageError, type Storage } from "../../contract/storage.ts";
 import type { StorageHost } from "../../plugin.ts";
 import type { LoadedPlugin } from "./loader.ts";

@@ -1,4 +1,4 @@
-/** Collects what plugins declare by name before any of their code runs: scopes, errors, entry types, commands. */
+/** Collects the names that plugins declare, before any of their code runs: scopes, errors, entry types, commands. */
 import { Kind, type TObject } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { CORE_COMMANDS } from "../../contract/command.ts";
@@ -21,7 +21,7 @@ export interface Declarations {
   entryFault(entry: PluginEntry): string | null;
 }
 
-/** Throws PluginError for a name that the plugin may not use, or that another one uses. */
+/** Throws PluginError for a name that the plugin must not use, or that another plugin uses. */
 export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarations {
   const scopes = new Names("scope", SCOPES);
   const errors = new Names("error", Object.keys(ERRORS));

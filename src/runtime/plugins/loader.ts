@@ -11,7 +11,7 @@ export interface LoadedPlugin {
   options: unknown;
   /** The name in the configuration, for messages. */
   origin: string;
-  /** True if the operator grants the privileged host. */
+  /** Whether the operator grants the privileged host. */
   core?: boolean;
 }
 
@@ -30,7 +30,7 @@ async function standardPlugins(): Promise<Standard> {
   return { plugins: module.STANDARD, core: module.CORE_PLUGINS };
 }
 
-/** Entry in `plugins` that stands for all plugins that are loaded by default. */
+/** Entry in `plugins` that represents all plugins that are loaded by default. */
 const ALL = "built-in";
 
 export class PluginLoadError extends Error {
@@ -89,8 +89,8 @@ function isPath(name: string): boolean {
 }
 
 /**
- * Returns all bundled plugins except those in `except`, with the storage for the configured address. Plugins that a later
- * version adds are included. A plugin that the list names itself, with options, is not loaded twice.
+ * Returns all bundled plugins except those in `except`, with the storage for the configured address. Leaves out plugins
+ * that the list also names.
  */
 function allBut(standard: StandardPlugins, options: Record<string, unknown>, config: Config): string[] {
   const { except = [], ...rest } = options;
@@ -149,11 +149,11 @@ async function readTypeScript(): Promise<void> {
   const { bun, deno } = process.versions;
   const strips = (process.features as { typescript?: unknown }).typescript;
   if (bun !== undefined || deno !== undefined || (strips !== undefined && strips !== false)) return;
-  // These sources are TypeScript, so the runtime supports it already.
+  // These sources are TypeScript, so the runtime already supports it.
   if (import.meta.url.endsWith(".ts")) return;
   try {
     const { register } = await import("tsx/esm/api");
-    // No tsconfig.json, because its paths could lead to a second copy of this package.
+    // Use no tsconfig.json, because its paths could lead to a second copy of this package.
     register({ tsconfig: false });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
@@ -164,7 +164,7 @@ async function readTypeScript(): Promise<void> {
   }
 }
 
-/** Detects that a module is CommonJS. The runtimes' own messages about that are misleading. */
+/** Whether a module failed because it is CommonJS. The runtimes' own messages about that are misleading. */
 function asCommonJs(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code, message } = error as NodeJS.ErrnoException;

@@ -1,4 +1,4 @@
-/** Documents of one plugin, which the store separates by the plugin's name. */
+/** Documents of one plugin. The store separates them by the plugin's name. */
 import type { Documents } from "../../contract/core-host.ts";
 import type { Document, DocumentReader, DocumentWriter } from "../../contract/plugin-documents.ts";
 import type { DocumentReads, DocumentRow, DocumentWrites } from "../../contract/storage.ts";
@@ -15,7 +15,8 @@ export function createDocuments(plugin: string, storage: () => DocumentReads): D
   return {
     get: (key) => readerOf(plugin, storage()).get(key),
     list: (filter) => readerOf(plugin, storage()).list(filter),
-    // The type of jobs omits these members: they take the name of a plugin, and a job could name another's.
+    // The type of jobs omits these members, because they have the plugin's name as a parameter, and a job could pass
+    // another plugin's name.
     within: (tx) => writerOf(plugin, tx as JobTransaction),
   };
 }

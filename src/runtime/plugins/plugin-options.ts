@@ -6,7 +6,7 @@ import { explainFault, siblingNames } from "../../domain/validation.ts";
 import type { Plugin } from "../../plugin.ts";
 import type { LoadedPlugin } from "./loader.ts";
 
-/** Names the plugin and, for options, the key. */
+/** An invalid plugin. The message names the plugin and, for options, the key. */
 export class PluginError extends Error {
   readonly plugin: string;
   constructor(plugin: string, message: string, options?: { cause?: unknown }) {
@@ -80,7 +80,7 @@ export function parseOptions({ name, options: declared = NO_OPTIONS }: Plugin, g
   // Unknown keys are usually typing errors, so they are rejected even if the plugin's schema permits them.
   const schema = declared.additionalProperties === undefined ? { ...declared, additionalProperties: false } : declared;
   const options = Value.Default(markRecordItems(schema), Value.Clone(given ?? {}));
-  // A missing key also has the wrong type. Report only the first fault of each key.
+  // A missing key also has the wrong type, so report only the first fault of each key.
   const faults = [...Value.Errors(schema, options)]
     .filter((fault, i, all) => all.findIndex(({ path }) => path === fault.path) === i)
     .slice(0, 10);

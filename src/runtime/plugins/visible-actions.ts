@@ -1,4 +1,4 @@
-/** Reads of actions on behalf of one credential. */
+/** Reads the actions that one credential can see. */
 import { Refusal } from "../../contract/errors.ts";
 import type { Credential, VisibleActions } from "../../contract/host.ts";
 import type { ActionReads, ActionRow, StorageReader } from "../../contract/storage.ts";
@@ -6,10 +6,12 @@ import { decodeEntry, type DecisionEntry } from "../../domain/entries.ts";
 import { canSee } from "../../domain/visibility.ts";
 import { createVisibleReads } from "../../storage/visible-reads.ts";
 
-/** Decisions per read. Other requests run between two reads. */
+/** Maximum number of decisions per read, because other requests run between two reads. */
 const PAGE = 500;
 
-/** Throws ACTION_NOT_FOUND if the action does not exist or is not visible. Without a credential, none is. */
+/**
+ * Throws ACTION_NOT_FOUND if the action does not exist or is not visible. Without a credential, no action is visible.
+ */
 export async function readVisibleAction(
   reader: Pick<ActionReads, "action">,
   credential: Credential | null,

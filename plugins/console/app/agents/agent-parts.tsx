@@ -1,4 +1,4 @@
-/** Parts that the list of agents and the page about one share. */
+/** Elements that both the list of agents and the page of one agent use. */
 import type { Agent } from "../core/api-types.ts";
 import { Text } from "../ui/elements.tsx";
 import { plain } from "../ui/format.ts";

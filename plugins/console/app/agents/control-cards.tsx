@@ -9,7 +9,7 @@ import { PersonLink } from "../ui/person.tsx";
 import { LoadedCard } from "../ui/section.tsx";
 import { AGENT_TEXTS as TEXTS } from "./strings.ts";
 
-/** Kinds of action whose limits are read, each with one replay. */
+/** Maximum kinds of action whose limits are read. Each needs one replay. */
 const MAX_KINDS = 4;
 
 export function GrantCard({ id }: { id: string }) {
@@ -62,7 +62,7 @@ interface LimitUse {
   /** Actions, or millionths of a sum. */
   used: number;
   action: Action;
-  /** Null if the active version of the policy has no such limit any more. */
+  /** Null if the active version of the policy no longer has this limit. */
   definition: { count?: number; at_most?: number; window?: string } | null;
 }
 

@@ -10,10 +10,13 @@ import { Card, LoadedCard } from "../ui/section.tsx";
 import { AGENT_TEXTS as TEXTS } from "./strings.ts";
 import { findTypicalParameters, type TypicalKind } from "./typical.ts";
 
-/** Actions that the cards are computed from, and those that are listed. The service compares with as many. */
+/**
+ * Maximum number of actions that the cards are computed from, and that are listed. The service compares with the same
+ * number.
+ */
 const MAX_ACTIONS = 300;
 const LATEST = 8;
-/** Kinds of action whose parameters are described. */
+/** Maximum kinds of action whose parameters are described. */
 const MAX_KINDS = 5;
 
 export type Sample = ReturnType<typeof useSample>;
@@ -154,7 +157,7 @@ function Member({ member }: { member: TypicalKind["members"][number] }) {
   );
 }
 
-/** Votes of people. Machine reviewers, time-outs and earlier rejections are no votes. */
+/** Renders the votes of people. Machine reviewers, time-outs and earlier rejections are not votes. */
 function Votes({ id, actions }: { id: string; actions: readonly Action[] }) {
   const votes = actions.flatMap(({ approvals }) => approvals);
   const approved = votes.filter(({ approve }) => approve).length;

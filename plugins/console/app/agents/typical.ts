@@ -1,15 +1,15 @@
 /** What is typical for an agent's parameters: ranges of numbers and the most frequent values, computed from its newest actions. */
 import type { Action } from "../core/api-types.ts";
 
-/** Members per kind of action, and values per member. */
+/** Maximum members per kind of action, and maximum values per member. */
 const MAX_MEMBERS = 12;
 const MAX_VALUES = 3;
-/** Nested objects below this depth are left out. */
+/** Nested objects below this depth are omitted. */
 const MAX_DEPTH = 3;
 /** Longer values are shortened. */
 const MAX_TEXT = 60;
 
-export interface TypicalNumber {
+interface TypicalNumber {
   kind: "number";
   name: string;
   /** Number of actions with the member. */
@@ -20,11 +20,11 @@ export interface TypicalNumber {
   high: number;
 }
 
-export interface TypicalText {
+interface TypicalText {
   kind: "text";
   name: string;
   count: number;
-  /** The most frequent values, most frequent first. Empty if every action had another one. */
+  /** The most frequent values, most frequent first. Empty if all values differ. */
   values: { text: string; count: number }[];
   /** Number of different values. */
   distinct: number;
@@ -39,7 +39,7 @@ export interface TypicalKind {
 
 type Sample = Pick<Action, "tool" | "operation" | "params">;
 
-/** Returns what is typical for each tool and operation, the most frequent first. */
+/** Returns what is typical for each tool and operation, the most frequent kind first. */
 export function findTypicalParameters(actions: readonly Sample[]): TypicalKind[] {
   const kinds = new Map<string, Sample[]>();
   for (const action of actions) {

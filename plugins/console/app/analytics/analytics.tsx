@@ -134,7 +134,7 @@ function Content({ sums }: { sums: Sums }) {
   );
 }
 
-/** Returns the bar of a rule. Decisions without a rule have no list of their own. */
+/** Returns the bar of a rule. Decisions without a rule have no link, because no list of actions shows exactly those. */
 function ruleBar({ policy, rule, count }: Sums["by_rule"][number], since: string): Bar {
   const name = `${policy ?? ""} ${rule ?? ""}`;
   if (policy === null || rule === null) return { name, label: TEXTS.noRule, count };
@@ -153,7 +153,7 @@ function ruleBar({ policy, rule, count }: Sums["by_rule"][number], since: string
   };
 }
 
-/** What a policy denied is counted above as a decision; the other denied actions were asked about first. */
+/** Actions that a policy denied are counted above as decisions. The other denied actions required approval first. */
 function statusBars({ by_status, by_decision, since }: Sums): Bar[] {
   const bar = (name: string, count: number, filters: Parameters<typeof actionsAddress>[1]): Bar => ({
     name,

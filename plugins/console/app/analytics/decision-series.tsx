@@ -4,18 +4,20 @@ import { Chart } from "../ui/chart.tsx";
 import { Count } from "../ui/bars.tsx";
 import { Table, Time } from "../ui/elements.tsx";
 import { actionsAddress, type Sums } from "./range.ts";
-import { LINES, TEXTS } from "./strings.ts";
+import { DECISION_LINES, TEXTS } from "./strings.ts";
 
 export function DecisionSeries({ sums, agent_id }: { sums: Sums; agent_id?: string }) {
   const { whole, current, interval } = sums;
   const drawn = useMemo(
     () => ({
       times: whole.map(({ start }) => Date.parse(start) / 1000),
-      lines: LINES.map(({ key, dash, ...line }: (typeof LINES)[number] & { dash?: readonly number[] }) => ({
-        ...line,
-        ...(dash === undefined ? {} : { dash: [...dash] }),
-        values: whole.map(({ by_decision }) => by_decision[key]),
-      })),
+      lines: DECISION_LINES.map(
+        ({ key, dash, ...line }: (typeof DECISION_LINES)[number] & { dash?: readonly number[] }) => ({
+          ...line,
+          ...(dash === undefined ? {} : { dash: [...dash] }),
+          values: whole.map(({ by_decision }) => by_decision[key]),
+        }),
+      ),
     }),
     [sums],
   );
@@ -39,7 +41,7 @@ export function DecisionSeries({ sums, agent_id }: { sums: Sums; agent_id?: stri
       )}
       <details>
         <summary>{TEXTS.numbers}</summary>
-        <Table label="Decisions over time" head={["From", TEXTS.actions, ...LINES.map(({ name }) => name)]}>
+        <Table label="Decisions over time" head={["From", TEXTS.actions, ...DECISION_LINES.map(({ name }) => name)]}>
           {sums.series.map(({ start, end, total, by_decision }) => {
             const about = { until: end, agent_id: agent_id ?? null };
             return (
@@ -50,7 +52,7 @@ export function DecisionSeries({ sums, agent_id }: { sums: Sums; agent_id?: stri
                 <td data-label={TEXTS.actions}>
                   <Count count={total} of={`actions from ${start}`} href={actionsAddress(start, about)} />
                 </td>
-                {LINES.map(({ key, name }) => (
+                {DECISION_LINES.map(({ key, name }) => (
                   <td key={key} data-label={name}>
                     <Count
                       count={by_decision[key]}

@@ -2,7 +2,7 @@
 import { Figure } from "../ui/bars.tsx";
 import { duration } from "../ui/format.ts";
 import { actionsAddress, type Sums } from "./range.ts";
-import { LINES, TEXTS } from "./strings.ts";
+import { DECISION_LINES, TEXTS } from "./strings.ts";
 
 export function Figures({ sums, agent_id }: { sums: Sums; agent_id?: string }) {
   const { total, by_decision, approvals, since } = sums;
@@ -13,7 +13,7 @@ export function Figures({ sums, agent_id }: { sums: Sums; agent_id?: string }) {
   return (
     <div class="figures">
       <Figure name={TEXTS.actions} value={total.toLocaleString()} href={address()} />
-      {LINES.map(({ key, name }) => (
+      {DECISION_LINES.map(({ key, name }) => (
         <Figure
           key={key}
           name={name}

@@ -1,4 +1,4 @@
-/** The range of time that sums are about, and the addresses of the actions behind each number. */
+/** The time range of the sums, and the links to the actions behind each number. */
 import type { Analytics } from "../core/api-types.ts";
 import { now, request, url } from "../core/api.ts";
 import { toLocalInput } from "../ui/format.ts";
@@ -9,7 +9,7 @@ export const INTERVALS = ["hour", "day", "week", "month"] as const;
 export type Interval = (typeof INTERVALS)[number];
 export const TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** Ranges that the page offers, with the interval that suits each. */
+/** Ranges that the page offers, each with its interval. */
 export const RANGES = {
   "24 hours": { length: DAY, interval: "hour" },
   "7 days": { length: 7 * DAY, interval: "day" },
@@ -19,23 +19,23 @@ export const RANGES = {
 } as const satisfies Record<string, { length: number; interval: Interval }>;
 export type RangeName = keyof typeof RANGES;
 
-/** Actions younger than this are counted by the hour, because one or two days make no line. */
+/** If the first action is younger than this, sums are by the hour, because one or two days make no line. */
 const FIRST_DAYS = 2 * DAY;
 
-export type Interim = Analytics["series"][number];
+type Interim = Analytics["series"][number];
 
 /** Sums without the empty time before the first action. */
 export interface Sums extends Analytics {
-  /** Whether the range has time before `since`, in which there was no action. */
+  /** Whether time before `since` was left out because it had no action. */
   isShortened: boolean;
   /** Intervals that are over. */
   whole: readonly Interim[];
-  /** The current interval. It has had less time than the others, so a line would fall at its end. */
+  /** The current interval. It is not drawn, because it is incomplete and the line would fall at its end. */
   current: Interim | null;
 }
 
 /** Returns the beginning of the hour, day, week or month in local time, so that the first interval is a whole one. */
-export function startOfInterval(time: number, interval: Interval): number {
+function startOfInterval(time: number, interval: Interval): number {
   const date = new Date(time);
   if (interval === "hour") date.setMinutes(0, 0, 0);
   else date.setHours(0, 0, 0, 0);
@@ -76,7 +76,7 @@ function firstStart({ series }: Analytics): number | null {
   return first === undefined ? null : Date.parse(first.start);
 }
 
-/** @param isCut whether earlier time was left out already */
+/** @param isCut whether earlier time has already been left out */
 export function shorten(sums: Analytics, isCut: boolean): Sums {
   const empty = sums.series.findIndex(({ total }) => total > 0);
   const series = empty <= 0 ? sums.series : sums.series.slice(empty);

@@ -1,7 +1,7 @@
 /** Texts of the analytics page. */
 
-/** How policies decided. What became of an action since has other words. */
-export const LINES = [
+/** Names of the decisions that policies make. `STATUSES` names what happened to the actions afterwards. */
+export const DECISION_LINES = [
   { key: "allow", name: "allowed by policy", color: "good-mark" },
   { key: "require_approval", name: "required approval", color: "busy-mark", dash: [6, 4] },
   { key: "deny", name: "denied by policy", color: "bad", dash: [2, 3] },

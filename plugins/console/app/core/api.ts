@@ -63,14 +63,17 @@ export function now(): number {
   return Date.now() + clockOffset;
 }
 
-/** Reports now, and whenever it changes, since when the service has been unreachable; null if it answers. */
+/**
+ * Calls `watcher` now and at each change with the time since which the service has been unreachable; null if it is
+ * reachable.
+ */
 export function whenReach(watcher: (since: number | null) => void): () => void {
   watchers.add(watcher);
   watcher(downSince);
   return () => void watchers.delete(watcher);
 }
 
-/** Calls `retry` when the service is reachable again, which may be immediately. */
+/** Calls `retry` when the service is reachable again; immediately if it is reachable now. */
 export function whenBack(retry: () => void): () => void {
   const timer = downSince === null ? setTimeout(retry, HEALTH_CHECK_MS) : undefined;
   const watcher = (since: number | null): void => {
@@ -83,7 +86,7 @@ export function whenBack(retry: () => void): () => void {
   };
 }
 
-/** Checks whether the service is reachable, after a failure that could mean that it is not. */
+/** Checks whether the service is reachable. Called after a failure that could mean that it is not. */
 export async function suspect(): Promise<void> {
   if (isChecking) return;
   isChecking = true;
@@ -95,7 +98,7 @@ export async function suspect(): Promise<void> {
   setReachable(true);
 }
 
-/** The timer keeps its controller alive, so that a fetch that hangs cannot end the checks. */
+/** The timer keeps its controller alive, so the timeout also ends a health check that hangs. */
 async function answersHealthCheck(): Promise<boolean> {
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), HEALTH_CHECK_MS);
@@ -218,7 +221,7 @@ async function exchange<T>(
   }
 }
 
-/** The header has whole seconds, so smaller differences are its rounding. */
+/** The header has whole seconds, so ignore smaller differences. */
 function setClock(response: Response): void {
   const date = Date.parse(response.headers.get("date") ?? "");
   if (!Number.isNaN(date)) clockOffset = Math.abs(date - Date.now()) > 2000 ? date - Date.now() : 0;
@@ -248,7 +251,7 @@ async function problemOf(response: Response): Promise<ApiError> {
   });
 }
 
-/** After a failed write it is unknown whether it took effect. */
+/** After a failed write, it is unknown whether the write took effect. */
 const adviceFor = (method: string): string =>
   method === "GET" ? "try again" : "it may have taken effect: check before you repeat it";
 

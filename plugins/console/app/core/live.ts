@@ -7,20 +7,20 @@ import type { LedgerEvent, StreamState } from "./stream.ts";
 export type { LedgerEvent } from "./stream.ts";
 
 const PAGE = 1000;
-/** Entries that arrive together cause one read. Milliseconds. */
+/** Entries that arrive within this time cause one read. Milliseconds. */
 const COLLECT_MS = 200;
 
 /** Filters of the API's event list. */
-export interface EventFilters {
+interface EventFilters {
   type?: string;
   agent_id?: string;
   tool?: string;
   action_id?: string;
 }
 
-export interface FollowOptions {
+interface FollowOptions {
   filters?: EventFilters;
-  /** Sequence after which events are delivered; without it they start now. */
+  /** Sequence number after which events are delivered. If absent, only new events are delivered. */
   after?: number;
   signal: AbortSignal;
   onEvent(event: LedgerEvent): void;
@@ -46,7 +46,7 @@ let source: Source | null = null;
 export function follow({ filters = {}, after, signal, onEvent, onState }: FollowOptions): void {
   const fits = matcherOf(filters);
   let last = after;
-  // Events before the stream's start, and those that only the service can filter, are read in pages.
+  // Events before the start of the stream, and filters that only the service can apply, require reading pages.
   let isBehind = after !== undefined;
   let isReading = false;
   const catchUp = async (): Promise<void> => {
@@ -123,7 +123,7 @@ function settle(): void {
   });
 }
 
-/** Applies the API's filters, as far as an entry contains what they need. */
+/** Returns a function that applies the API's filters, as far as an entry contains what they need. */
 function matcherOf({ type, agent_id, action_id }: EventFilters): (event: LedgerEvent) => boolean {
   const types = type ? new Set(type.split(",")) : null;
   return (event) =>

@@ -1,4 +1,4 @@
-/** The signed-in credential: who it is, what it permits, and the names of keys that records identify by id. */
+/** The signed-in credential: its identity and scopes, and the names of keys that records identify by id. */
 import { signal } from "@preact/signals";
 import type { Api } from "./api-types.ts";
 import { request } from "./api.ts";
@@ -8,7 +8,7 @@ export type Me = Api["GET /v1/me"]["response"];
 
 /** Null until it is loaded. */
 const current = signal<Me | null>(null);
-/** Names by id; null for a key that is being requested, or that is unknown. */
+/** Names by id; null for a key that is unknown or is being requested. */
 const names = new Map<string, string | null>();
 const watchers = new Set<() => void>();
 let wanted = new Set<string>();
@@ -45,7 +45,10 @@ export function may(scope: string): boolean {
   return (current.value?.scopes as readonly string[] | undefined)?.includes(scope) === true;
 }
 
-/** Returns the name of a key; null while it is unknown. Then it is requested, and the watchers are notified. */
+/**
+ * Returns the name of a key; null while it is unknown. In that case requests the name, and notifies the watchers when
+ * it arrives.
+ */
 export function nameOfKey(id: string): string | null {
   const name = names.get(id);
   if (name !== undefined) return name;

@@ -2,9 +2,9 @@
 import type { Event } from "./api-types.ts";
 import { request } from "./api.ts";
 
-/** Entries that one step reads. The service reads at most 2,560 for one request. */
+/** Maximum entries that one step reads. The service reads at most 2,560 for one request. */
 const STEP = 2500;
-/** Steps that one call makes before it returns what it has. */
+/** Maximum steps of one call, which then returns the events that it has found. */
 const MAX_STEPS = 4;
 /** Events that are enough for one call. */
 const ENOUGH = 30;
@@ -16,7 +16,7 @@ export interface PastFilters {
   agent_id?: string;
 }
 
-export interface PastEvents {
+interface PastEvents {
   /** Newest first. */
   rows: readonly Event[];
   /** Continues where this page ended; null at the beginning of the ledger. */
@@ -24,9 +24,9 @@ export interface PastEvents {
 }
 
 /**
- * Returns newer events first, from `cursor` backwards. It may return none and a cursor: then the newest 10,000 entries had
- * no such event, and the caller decides whether to go on.
- * @param isWanted for what the API cannot filter by
+ * Returns events from `cursor` backwards, newest first. An empty result with a cursor means that the newest 10,000
+ * entries contained no matching event; the caller decides whether to continue.
+ * @param isWanted selects events by criteria that the API has no filter for
  */
 export async function readPastEvents(
   filters: PastFilters,

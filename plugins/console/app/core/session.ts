@@ -1,7 +1,7 @@
 /**
- * The credential that this browser is signed in with: an API key, or `COOKIE` for the session cookie of a signed-in user,
- * which no script can read. A tab stores it in its own storage, which ends with the tab, and hands it to another tab of
- * this origin that asks. An API key is stored on the device only if the person ticked the box. The page `/sign-in` stores
+ * The credential that this browser is signed in with: an API key, or `COOKIE` for the session cookie of a signed-in
+ * user, which no script can read. A tab stores the credential in its session storage, and passes it to new tabs of this
+ * origin on request. An API key is stored on the device only if the person ticked the box. The page `/sign-in` stores
  * `COOKIE` on the device after a sign-in, so that the console knows that there is a session.
  */
 const STORE = "assent.key";
@@ -32,9 +32,10 @@ export function authorize(credential: string | null): {
   credentials: RequestCredentials;
   headers: Record<string, string>;
 } {
-  // The header cannot be sent by a form of another site, which would carry the cookie too.
+  // A form of another site cannot send this header. The service requires it, because the browser sends the cookie with
+  // every request.
   if (credential === COOKIE) return { credentials: "same-origin", headers: { "assent-session": "1" } };
-  // Never send a credential that the browser adds by itself.
+  // Never send credentials that the browser adds by itself.
   return { credentials: "omit", headers: credential === null ? {} : { authorization: `Bearer ${credential}` } };
 }
 
@@ -44,7 +45,7 @@ export function whenSessionChanges(listener: Listener): () => void {
   return () => void listeners.delete(listener);
 }
 
-/** @param remember also after the last tab is closed */
+/** @param remember whether the credential is stored on the device, beyond the last tab */
 export function signIn(credential: string, remember: boolean): void {
   sessionStorage.setItem(STORE, credential);
   if (remember) localStorage.setItem(STORE, credential);
@@ -63,8 +64,8 @@ export function signOut(reason = ""): void {
 
 /**
  * Signs out in every tab because the service answered 401.
- * @param detail of the response; it asks for an API key if the browser has dropped the cookie of a session, and is not
- * shown to users for that reason
+ * @param detail detail of the response. Users do not see it, because it asks for an API key if the browser has dropped
+ * the session cookie
  */
 export function signOutAfterRefusal(detail: string): void {
   signOut(key() === COOKIE ? "your session has ended" : detail);
@@ -106,7 +107,7 @@ function openChannel(): BroadcastChannel {
       sessionStorage.setItem(STORE, data.key);
       notify(data.key, "");
     }
-    // A tab may be signed in with another key than the one that was signed out.
+    // Ignore the sign-out of another key than this tab's.
     if (data.type === "out" && mine !== null && data.key === mine) {
       forget();
       notify(null, data.why);
@@ -115,7 +116,7 @@ function openChannel(): BroadcastChannel {
   return opened;
 }
 
-/** Reasons and drafts are private, too: nothing that a person typed outlives the sign-out. */
+/** Reasons and drafts are private, too: delete everything that the person typed. */
 function forget(): void {
   localStorage.removeItem(STORE);
   for (const name of Object.keys(sessionStorage)) if (name.startsWith("assent.")) sessionStorage.removeItem(name);

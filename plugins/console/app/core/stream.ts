@@ -19,7 +19,7 @@ export interface StreamState {
   why: string;
   /** HTTP status of a refusal. */
   status: number;
-  /** Events up to this sequence existed before, or were delivered. */
+  /** Sequence number of the last event that was delivered or existed before the start. */
   last: number;
 }
 
@@ -57,7 +57,7 @@ export async function readStream({ key, last: from, signal, onEvent, onState }: 
       let isLive = false;
       for await (const { id, name, data } of blocksOf(response, restartTimer)) {
         if (id !== null) last = id;
-        // The first block names the sequence at which the stream begins.
+        // The first block contains the sequence number at which the stream begins.
         if (!isLive) {
           isLive = true;
           wait = 1000;
@@ -69,7 +69,7 @@ export async function readStream({ key, last: from, signal, onEvent, onState }: 
     } catch (error) {
       if (signal.aborted) return;
       const refusal = error instanceof ApiError ? error : null;
-      // A retry gets the same 4xx, except too many streams (429).
+      // Retrying a 4xx is useless, except for too many streams (429).
       if (refusal !== null && refusal.status >= 400 && refusal.status < 500 && refusal.status !== 429)
         return report("refused", refusal.message, refusal.status);
       report("waiting", refusal !== null && refusal.status !== 0 ? refusal.message : "the connection broke");

@@ -24,7 +24,7 @@ interface Props {
   onChoose(terms: GrantTerms | null): void;
 }
 
-/** Nothing is loaded before the approver opens it. */
+/** Loads nothing until the approver opens it. */
 export function GrantOffer(props: Props) {
   const [isOpen, setOpen] = useState(false);
   return (

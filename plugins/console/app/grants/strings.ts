@@ -22,7 +22,7 @@ export const TEXTS = {
     "From now on, its agent has to ask again. Actions that it allowed and that have not started go back to approvers.",
 } as const;
 
-/** Durations that the service reads, the shortest first. */
+/** Durations in the service's format, shortest first. */
 export const DURATIONS = [
   { value: "30m", label: "30 minutes", seconds: 1800 },
   { value: "1h", label: "1 hour", seconds: 3600 },

@@ -109,7 +109,7 @@ function KeyList({ page: { api_keys: keys, next_cursor }, status, onRevoke }: Ke
   );
 }
 
-/** Renders keys. Without `onRevoke` the table is for reading. */
+/** Renders keys. Without `onRevoke` the table has no buttons. */
 export function KeyTable({ keys, onRevoke }: { keys: readonly ApiKey[]; onRevoke?: (key: ApiKey) => void }) {
   const { may, agent, owner, used, ends } = TEXTS.columns;
   return (

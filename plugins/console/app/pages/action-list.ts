@@ -33,11 +33,14 @@ export const STATUSES = [
 ] as const;
 
 const PAGE = 50;
-/** Most rows that are loaded to fill a gap, such as after the computer slept. Beyond it the list starts again. */
+/**
+ * Maximum rows that are loaded to fill a gap, such as after the computer slept. The list starts again after a larger
+ * gap.
+ */
 const MAX_MISSED = 1000;
 /** Events within this time cause one read. Milliseconds. */
 const COLLECT_MS = 1000;
-/** The same for a list that the service has to search. Milliseconds. */
+/** As COLLECT_MS, for a list that the service has to search. Milliseconds. */
 const SEARCH_EVERY_MS = 5000;
 
 type Query = NonNullable<Api["GET /v1/actions"]["query"]>;
@@ -48,7 +51,7 @@ export function toQuery(filters: ActionFilters): Query {
   return Object.fromEntries(given.filter(([, value]) => value !== "")) as Query;
 }
 
-/** Returns whether the service has to search for what passes the filters: then one request reads a part of the actions. */
+/** Whether the service has to search for matching actions. Then one request reads only some of the actions. */
 export function isSearch({ q, decision, policy, rule }: ActionFilters): boolean {
   return [q, decision, policy, rule].some((value) => value !== "");
 }
@@ -58,7 +61,7 @@ function toUtc(text: string): string {
   return Number.isNaN(time) ? "" : new Date(time).toISOString();
 }
 
-export interface ActionListState {
+interface ActionListState {
   rows: readonly Action[];
   error: unknown;
   loading: boolean;
@@ -77,7 +80,7 @@ export function useActions(filters: ActionFilters): ActionListState {
   const rowsRef = useRef(rows);
   rowsRef.current = rows;
   const isLoaded = useRef(false);
-  /** Counts how often the list started again: an older page of an earlier list is not appended. */
+  /** Counts the restarts of the list, so that a page of an earlier list is not appended to a later one. */
   const lists = useRef(0);
   const readPage = (more: string | null, signal?: AbortSignal) =>
     request("GET /v1/actions", {
@@ -85,7 +88,7 @@ export function useActions(filters: ActionFilters): ActionListState {
       signal,
     });
 
-  /** Reads the newest pages, down to the rows that are displayed. Those stay, with what was loaded below them. */
+  /** Reads the newest pages, down to the rows that are displayed. Those rows and the older ones below them stay. */
   const refresh = async (signal?: AbortSignal): Promise<void> => {
     try {
       const newest: Action[] = [];

@@ -1,4 +1,4 @@
-/** Views of the list of actions: filters under a name. Some are given; a person saves others in this browser. */
+/** Views of the list of actions: named filters. Some are built in; a person can save others in this browser. */
 import { useState } from "preact/hooks";
 import { url } from "../core/api.ts";
 import { Icon } from "../ui/icons.tsx";
@@ -91,7 +91,7 @@ function ViewLink({ view, isCurrent }: { view: View; isCurrent: boolean }) {
   );
 }
 
-/** Returns the saved views. Leaves out what this page did not write. */
+/** Returns the saved views. Ignores stored values that this page did not write. */
 function readViews(): readonly View[] {
   try {
     const stored: unknown = JSON.parse(localStorage.getItem(STORE) ?? "[]");

@@ -63,7 +63,7 @@ export function ActionDetail({ id }: { id: string }) {
       onEvent: reload,
       onState(state, why) {
         setLive({ state, why });
-        // Neither the first read nor the stream has what happened between them.
+        // An event between the first read and the start of the stream is in neither, so read again.
         if (state === "live") reload();
       },
     });
@@ -185,7 +185,7 @@ function Result({ result }: { result: Action["result"] }) {
   );
 }
 
-/** The members of a decision's entry that the page names. */
+/** The members of a decision entry that the page reads. */
 interface DecisionEntry {
   decision: { effect: string; shadow: readonly unknown[] };
   policy_set: string | null;

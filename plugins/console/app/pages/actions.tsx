@@ -73,7 +73,7 @@ function List({ query }: { query: URLSearchParams }) {
   );
 }
 
-/** Links filter by policy and rule, which few people type. */
+/** Policy and rule have no input, because they are set by links. */
 function shownFields(filters: ActionFilters) {
   const rare = (["policy", "rule"] as const).filter((name) => filters[name] !== "");
   return ["agent_id", "tool", "operation", "grant_id", ...rare] as const;
@@ -137,8 +137,8 @@ function FilterForm({ filters, isFiltered }: { filters: ActionFilters; isFiltere
 }
 
 /**
- * Renders the columns in which the actions differ. Actions of one shape have a column for each differing parameter, others
- * one column with the value that distinguishes each.
+ * Renders the columns in which the actions differ. Actions of one shape have a column for each differing parameter.
+ * Other actions have one column with the most distinctive value.
  */
 function ActionTable({ rows }: { rows: readonly Action[] }) {
   const groups = groupByShape(rows);

@@ -1,4 +1,6 @@
-/** How far the effects in other systems' logs agree with the ledger: coverage statements, newest first. */
+/**
+ * The page of coverage statements, newest first: how far the ledger agrees with the effects that other systems logged.
+ */
 import { useState } from "preact/hooks";
 import { at, request } from "../core/api.ts";
 import type { Api } from "../core/api-types.ts";

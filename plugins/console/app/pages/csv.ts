@@ -1,6 +1,6 @@
 /** Writes CSV (RFC 4180) that spreadsheets open without running anything. Pure. */
 
-/** A spreadsheet takes a cell that starts with one of these for a formula. */
+/** Spreadsheets evaluate a cell that starts with one of these characters as a formula. */
 const FORMULA = /^[=+\-@\t\r]/;
 
 /** Returns rows as CSV. Values that are not text are written as JSON; null is an empty cell. */

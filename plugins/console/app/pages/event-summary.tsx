@@ -64,7 +64,7 @@ const OCCASIONS: Readonly<Record<RedecisionEntry["occasion"], string>> = {
 
 const words = (name: string): string => name.replaceAll("_", " ");
 
-/** Renders the line of an event. Nothing for a kind that the console does not know, such as a plugin's. */
+/** Renders the line of an event. Renders nothing for an unknown type, such as a plugin's. */
 export function EventSummary({ event }: { event: LedgerEvent }) {
   return <span>{summarize(event.entry as unknown as Entry)}</span>;
 }
@@ -134,7 +134,7 @@ type ActionEntry =
   | RedecisionEntry
   | ReviewEntry;
 
-/** Summarizes a change of what the service knows, such as a key or a grant. */
+/** Summarizes an entry that is not about an action, such as a change of a key or a grant. */
 function summarizeChange(entry: Exclude<Entry, ActionEntry>): ComponentChildren {
   switch (entry.type) {
     case "api_key":

@@ -8,7 +8,7 @@ import { Badge, Empty, Live, Page, Time } from "../ui/elements.tsx";
 import { JsonDisclosure } from "../ui/params.tsx";
 import { EventSummary } from "./event-summary.tsx";
 
-/** Older events leave the page, because it can stay open for weeks. */
+/** Maximum number of events on the page, which can stay open for weeks. Older events are removed. */
 const MAX_EVENTS = 500;
 /** Events within this time are rendered together. Milliseconds. */
 const RENDER_EVERY_MS = 500;
@@ -80,7 +80,7 @@ interface TailFilters {
 
 /** Follows the ledger. While it is paused, new events are held. */
 function useTail({ types, agent, tool, from }: TailFilters) {
-  // One state, which changes from what it was: an event that arrives during a rendering must not be lost.
+  // Update the state with functions only, so that an event that arrives during a rendering is not lost.
   const [tail, setTail] = useState<{ events: LedgerEvent[]; held: LedgerEvent[]; isPaused: boolean }>({
     events: [],
     held: [],
@@ -189,7 +189,7 @@ function Filters({ types, agent, tool, from }: TailFilters) {
   );
 }
 
-/** The same element for the same event, so that it is not compared again. */
+/** Elements by event. Preact does not compare an element again if it is the same object. */
 const rendered = new WeakMap<LedgerEvent, VNode>();
 
 function renderRow(event: LedgerEvent): VNode {

@@ -23,13 +23,13 @@ const TEXTS = {
   },
 } as const;
 
-/** What allowed the action: the id of a grant, or the name of a suggested policy. */
+/** The grant (by its id) or the suggested policy (by its name) that allowed the action. */
 interface Allowed {
   by: "grant" | "rule";
   name: string;
 }
 
-/** Returns what allowed the action in place of a person. */
+/** Returns the grant or the suggested policy that allowed the action in place of a person. */
 function findAllowed(action: Action, events: readonly ActionEvent[]): Allowed[] {
   const policies = events.flatMap(({ entry }) => {
     const { facts } = entry as { facts?: { suggested?: readonly string[] } };

@@ -1,4 +1,7 @@
-/** Checks the ledger's checkpoint in the browser: that the pinned key signed it, and that it extends what was seen before. */
+/**
+ * Checks the ledger's checkpoint in the browser: that the pinned key signed it, and that it extends the checkpoint that
+ * this browser verified before.
+ */
 import type { Api } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { canVerify, type Checkpoint, fromHex, openUnderPin, toHex, verifyConsistency } from "../verify.ts";
@@ -15,8 +18,8 @@ interface SeenCheckpoint {
   root: string;
 }
 
-/** The result for people. `next` is the key that has followed the pinned one; null if none has. */
-export interface LedgerCheck {
+/** The result for people. `next` is the successor of the pinned key; null if it has none. */
+interface LedgerCheck {
   kind: "good" | "busy" | "bad";
   text: string;
   next: string | null;
@@ -45,7 +48,10 @@ function storeSeen(vkey: string, { size, root }: Checkpoint): void {
   localStorage.setItem(STORE, JSON.stringify({ vkey, size, root: toHex(root) }));
 }
 
-/** Keeps the stored checkpoint when the pinned key's successor is pinned, and otherwise removes it: it is another log's. */
+/**
+ * Keeps the stored checkpoint if the successor of the pinned key is pinned. Otherwise removes the checkpoint, because
+ * it belongs to another log.
+ */
 export function moveSeen(vkey: string | null, isSuccessor: boolean): void {
   const before = readSeen();
   if (isSuccessor && before !== null) localStorage.setItem(STORE, JSON.stringify({ ...before, vkey }));

@@ -109,7 +109,7 @@ function CheckpointFacts({ keys: { origin, checkpoint } }: { keys: LedgerKeys })
 interface PinProps {
   keys: LedgerKeys;
   vkey: string | null;
-  /** The key that has followed the pinned one; null if none has. */
+  /** The successor of the pinned key; null if it has none. */
   next: string | null;
   onPinned(): void;
 }
@@ -160,7 +160,7 @@ function PinnedKey({ keys, vkey, next, onPinned }: PinProps) {
   );
 }
 
-/** @param props.served the key that the service names */
+/** @param props.served the current key according to the service */
 function PinForm({ served, onPin }: { served: string; onPin: (vkey: string) => void }) {
   return (
     <>

@@ -1,4 +1,7 @@
-/** The pages of plans: the list, and one plan with all its actions together, of which a person strikes some out and approves the rest with one vote. */
+/**
+ * The pages of plans: the list, and one plan, of which a person strikes out some actions and approves the rest with one
+ * vote.
+ */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { at, request } from "../core/api.ts";
@@ -26,7 +29,7 @@ function OnePlan({ id }: { id: string }) {
   );
 }
 
-/** `key` is the digest of the list: strikes on a list that has changed are dropped. */
+/** The `key` is the digest of the list, so that strikes are dropped when the list changes. */
 function Whole({ plan, onVoted }: { plan: PlanRecord; onVoted(change: () => PlanRecord): void }) {
   const [struck, setStruck] = useState<ReadonlySet<number>>(new Set());
   const mayVote = plan.approval_token !== undefined;
@@ -57,7 +60,10 @@ function Whole({ plan, onVoted }: { plan: PlanRecord; onVoted(change: () => Plan
   );
 }
 
-/** Offered to an admin, and to the credential that submitted the plan, while there is something to cancel. */
+/**
+ * Renders the button that cancels the plan, for admins and for the credential that submitted it, while actions can be
+ * cancelled.
+ */
 function CancelPlan({ plan, onCancelled }: { plan: PlanRecord; onCancelled(plan: PlanRecord): void }) {
   const [isAsking, setAsking] = useState(false);
   const isAdmin = may("admin");

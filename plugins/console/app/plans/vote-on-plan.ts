@@ -35,7 +35,7 @@ async function startSigning(id: string, body: Answer): Promise<Challenge | null>
   try {
     return await request("POST /v1/plans/{id}/challenge", { path: [id], body });
   } catch (error) {
-    // Before anything is signed, this code says that there is no passkey to sign with.
+    // Before the signature, this code means that the user has no passkey.
     if (error instanceof ApiError && error.code === "VOTE_SIGNATURE_INVALID") return null;
     throw error;
   }

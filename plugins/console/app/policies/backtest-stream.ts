@@ -7,7 +7,7 @@ export interface Progress {
   flipped: number;
 }
 
-/** The service reports progress twice a second, so a stream that is silent this long has failed. Milliseconds. */
+/** The service reports progress twice a second, so a stream without progress for this long has failed. Milliseconds. */
 const SILENCE_MS = 60_000;
 
 /**

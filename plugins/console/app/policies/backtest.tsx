@@ -1,4 +1,7 @@
-/** What a version would have changed: past decisions evaluated again with it, and what a policy in shadow mode recorded. */
+/**
+ * Shows what a version would have changed: past decisions evaluated again with it, and the recorded results of a policy
+ * in shadow mode.
+ */
 import { useEffect } from "preact/hooks";
 import { request } from "../core/api.ts";
 import { Notice, Problem, Time } from "../ui/elements.tsx";
@@ -8,7 +11,7 @@ import { flipKey, type FlipReport } from "./flips.ts";
 import { RANGES, type ReportState, useReport } from "./report-parts.ts";
 import { BACKTEST } from "./strings.ts";
 
-/** Maximum number of decisions in one part. A person can continue with older ones. */
+/** Maximum number of decisions in one part of the report. A person can continue with older ones. */
 const PART = 10_000;
 
 interface BacktestProps {
@@ -73,7 +76,10 @@ export function Backtest({ name, candidate, startsItself = false, onRefused }: B
   );
 }
 
-/** Evaluates the range with the active policies. Flips that these have too are not caused by the candidate. */
+/**
+ * Evaluates the range with the active policies. Flips that also occur with the active policies are not caused by the
+ * candidate.
+ */
 async function compareWithCurrent(data: FlipReport, signal: AbortSignal): Promise<CurrentFlips | null> {
   if (data.flipped === 0) return null;
   try {

@@ -9,7 +9,7 @@ export interface CheckState {
   /** Result for the newest text that was checked; null before the first. */
   result: Checked | null;
   error: unknown;
-  /** Whether the result is that of an earlier text. */
+  /** Whether the result belongs to an earlier text. */
   isBusy: boolean;
   again(): void;
 }

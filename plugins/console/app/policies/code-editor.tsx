@@ -9,7 +9,7 @@ import { EDITOR } from "./strings.ts";
 
 interface Props {
   label: string;
-  /** The text to begin with. To replace the text, give the element another key. */
+  /** The initial text. To replace the text, give the element another key. */
   text: string;
   marks: readonly Mark[];
   /** Receives the editor while it exists. */

@@ -18,7 +18,7 @@ import { EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemir
 import { tags } from "@lezer/highlight";
 import type { Completion } from "./completions.ts";
 
-/** A fault or a warning at a position of the text. Null stands for the whole text. */
+/** A fault or a warning at a position of the text. A null position means the whole text. */
 export interface Mark {
   severity: "error" | "warning";
   line: number | null;
@@ -106,7 +106,7 @@ function lineSeparatorOf(text: string): "\n" | "\r\n" {
 }
 
 function completionResult(context: CompletionContext, complete: Options["complete"]): CompletionResult | null {
-  // Lines have one line break in the document, however long it is in the text.
+  // A line break in the document has length 1, whatever the length in the text.
   const found = complete(context.state.doc.toString(), context.pos);
   if (found === null || (!context.explicit && found.from === context.pos)) return null;
   return { from: found.from, options: found.suggestions, validFor: /^[\w.-]*$/ };
@@ -135,7 +135,7 @@ const HIGHLIGHTING = HighlightStyle.define([
 
 const THEME = EditorView.theme({
   "&": { height: "100%", color: "var(--text)", backgroundColor: "var(--card)", fontSize: "var(--small)" },
-  // The element around the editor has the outline, because the gutters would cover it here.
+  // The outline is on the element around the editor, because the gutters would cover it here.
   "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "20px" },
   ".cm-content": { caretColor: "var(--text)" },

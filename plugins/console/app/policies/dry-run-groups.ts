@@ -22,15 +22,14 @@ export interface DryRunResult {
   changed: boolean;
 }
 
-/** Actions that are decided alike, for the same reason. */
+/** Actions with the same decisions for the same reasons. */
 export interface DryRunGroup extends DryRunResult {
   actions: SampleAction[];
 }
 
 /**
- * Returns groups of actions with the same decision now and then: first those that change, each part with the largest group
- * first.
- * @param results one for each action, in their order
+ * Groups actions with the same decisions now and then. Changed groups first; within both kinds the largest group first.
+ * @param results one result for each action, in the same order
  */
 export function groupByCause(actions: readonly SampleAction[], results: readonly DryRunResult[]): DryRunGroup[] {
   const groups = new Map<string, DryRunGroup>();

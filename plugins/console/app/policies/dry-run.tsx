@@ -16,7 +16,7 @@ const EXAMPLE_ACTION: SampleAction = {
   params: { amount: 50, currency: "USD" },
 };
 
-/** Returns the newest real actions, as JSON; an example if the key may not see any. */
+/** Returns the newest real actions as JSON; an example if the key cannot see any. */
 export function useSamples(): [string, (samples: string) => void] {
   const [samples, setSamples] = useState(() => JSON.stringify([EXAMPLE_ACTION], null, 2));
   useEffect(() => {
@@ -42,7 +42,10 @@ export function useSamples(): [string, (samples: string) => void] {
   return [samples, setSamples];
 }
 
-/** Parses sample actions. Throws an error for people if they are not JSON. The service validates the rest. */
+/**
+ * Parses sample actions. Throws an error whose message can be displayed if they are not JSON. The service validates the
+ * rest.
+ */
 export function parseSamples(samples: string): SampleAction[] {
   try {
     return JSON.parse(samples) as SampleAction[];

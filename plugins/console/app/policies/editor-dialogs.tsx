@@ -1,4 +1,4 @@
-/** The dialogs of the editor: before changes are discarded, and before a text decides. */
+/** The dialogs of the editor, which ask before changes are discarded and before a text becomes active. */
 import { Dialog } from "../ui/dialog.tsx";
 import { Backtest } from "./backtest.tsx";
 import { EDITOR } from "./strings.ts";

@@ -3,7 +3,7 @@ import type { Backtest } from "../core/api-types.ts";
 
 export type Flip = Backtest["flips"][number];
 export type Outcome = Flip["from"];
-/** What reports of a backtest and of a policy in shadow mode have in common. */
+/** The members that reports of backtests and of shadow mode have in common. */
 export type FlipReport = Pick<
   Backtest,
   | "since"
@@ -20,7 +20,7 @@ export type FlipReport = Pick<
 >;
 
 /** Flips to the same outcome. */
-export interface RuleFlips {
+interface RuleFlips {
   to: Outcome;
   count: number;
   flips: Flip[];
@@ -33,7 +33,7 @@ export function flipKey({ from, to }: Pick<Flip, "from" | "to">): string {
   return JSON.stringify([from.effect, from.policy, from.rule, to.effect, to.policy, to.rule]);
 }
 
-/** Joins a report with the one that continues it, over the same range. */
+/** Joins a report with its continuation over the same range. */
 export function joinReports(first: FlipReport | null, more: FlipReport): FlipReport {
   if (first === null) return more;
   const flips = new Map(first.flips.map((flip) => [flipKey(flip), flip]));
@@ -68,7 +68,7 @@ export function groupByRule(flips: readonly Flip[]): RuleFlips[] {
   return [...rules.values()].sort((a, b) => b.count - a.count);
 }
 
-/** Returns whether the new outcome is less strict: the action runs, or runs without a person, where it did not before. */
+/** Whether the new outcome is less strict: the action now runs, or now runs without a person. */
 export function isLessStrict({ from, to }: Pick<Flip, "from" | "to">): boolean {
   return (STRICTNESS[to.effect] ?? 2) < (STRICTNESS[from.effect] ?? 2);
 }

@@ -17,7 +17,7 @@ export type Change =
 interface Props {
   change: Change;
   policy: Policy;
-  /** The change is refused if the policy has changed since this state. */
+  /** The service refuses the change if the policy has changed since it had this entity tag. */
   etag: string;
   onClose(): void;
   onDone(words: string): void;

@@ -1,10 +1,10 @@
 /**
- * Drafts of policies that were typed and not saved. They survive a reload and other pages, because they are in the tab's own
- * storage. The sign-out clears them.
+ * Unsaved drafts of policies. They are in the tab's session storage, so they survive a reload and a visit to other
+ * pages. The sign-out deletes them.
  */
 
-/** A draft, and the state of the policy that it was made from. */
-export interface PolicyDraft {
+/** A draft, and the state of the policy on which it is based. */
+interface PolicyDraft {
   yaml: string;
   tests: string;
   /** Entity tag; empty for a new policy. */

@@ -19,7 +19,7 @@ const DEFAULT_RANGE = "7 days";
 export interface Part {
   since: string;
   until: string | undefined;
-  /** Where the part before ended; null for the first. */
+  /** Where the previous part ended; null for the first part. */
   before: number | null;
   signal: AbortSignal;
   onProgress: (counts: Progress) => void;
@@ -29,9 +29,9 @@ interface Options<Comparison> {
   fetchPart: (part: Part) => Promise<FlipReport>;
   /** Receives the whole report after each part. */
   compare?: (report: FlipReport, signal: AbortSignal) => Promise<Comparison | null>;
-  /** Returns true if the error appears elsewhere. */
+  /** Returns true if another element displays the error. */
   onRefused?: (error: unknown) => boolean;
-  /** What is reported on. A report about another subject is stale. */
+  /** The subject of the report. A report about another subject is stale. */
   subject: string;
 }
 
@@ -55,7 +55,7 @@ export interface ReportState<Comparison> extends Omit<State<Comparison>, "subjec
   cancel(): void;
 }
 
-/** Returns the state of a report and what starts, continues and cancels it. Leaving the page cancels it. */
+/** Returns the state of a report, and functions that start, continue and cancel it. Leaving the page cancels it. */
 export function useReport<Comparison>(options: Options<Comparison>): ReportState<Comparison> {
   const { fetchPart, compare, onRefused, subject } = options;
   const [range, setRange] = useState(DEFAULT_RANGE);

@@ -5,7 +5,7 @@ import { renderYaml } from "./yaml.ts";
 
 export type Version = Api["GET /v1/policies/{id}/versions"]["response"]["versions"][number];
 
-/** A policy with its newest versions, and the entity tag that a change of it sends. */
+/** A policy with its newest versions, and the entity tag for changes. */
 export interface LoadedPolicy {
   policy: Policy;
   etag: string;
@@ -22,19 +22,19 @@ export async function loadPolicy(id: string, signal: AbortSignal): Promise<Loade
   return { policy: body as Policy, etag, versions, hasMore: next_cursor !== null };
 }
 
-/** Returns the text of a version: as its author wrote it, if it was sent as YAML. */
+/** Returns the text of a version: the author's text if it was sent as YAML, otherwise YAML generated from the JSON. */
 export function textOfVersion(version: Version): string {
   return version.yaml ?? renderYaml(version.definition);
 }
 
-/** Returns the text of a version that is in shadow mode, as one that is in force. */
+/** Returns the text of a version in shadow mode, changed to be enforced. */
 export function enforcedText(version: Version): string {
   const text = textOfVersion(version);
   const enforced = text.replace(/^mode:\s*shadow\b/m, "mode: enforce");
   return enforced === text ? renderYaml({ ...version.definition, mode: "enforce" }) : enforced;
 }
 
-/** Returns the active version of a suggested policy that is tried in shadow mode; undefined if there is none. */
+/** Returns the active version of a suggested policy that is in shadow mode; undefined if there is none. */
 export function findTriedSuggestion({ policy, versions }: LoadedPolicy): Version | undefined {
   return versions.find(
     (each) => each.version === policy.active_version && isShadow(each) && each.definition["suggested"] !== undefined,

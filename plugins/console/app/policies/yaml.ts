@@ -1,10 +1,13 @@
-/** Writes a value as YAML that people read and edit. The service parses YAML, because its errors have lines. */
+/**
+ * Writes a value as YAML that people can read and edit. The service parses YAML, because its errors contain line
+ * numbers.
+ */
 
 const PLAIN = /^[A-Za-z_][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+-]+)*$/;
 /** Words that YAML 1.1 or 1.2 reads as something other than text. */
 const RESERVED = /^(?:true|false|yes|no|on|off|null|y|n|nan|inf)$/i;
 
-/** Order of the members, as people write them; the service stores them in alphabetical order. Other members follow. */
+/** Order of the members as people write them, because the service stores them alphabetically. Other members follow. */
 const ORDER = [
   "policy",
   "name",
@@ -35,7 +38,7 @@ export function renderYaml(value: unknown): string {
   return `${renderBlock(value, "").replace(/^\n/, "")}\n`;
 }
 
-/** Renders a value after its key. Starts with a line feed if the value has lines of its own. */
+/** Renders a value after its key. The result starts with a line feed if the value has several lines. */
 function renderBlock(value: unknown, indent: string): string {
   if (Array.isArray(value)) return renderList(value, indent);
   if (isMap(value)) {
@@ -67,7 +70,7 @@ function isMap(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns whether a text of several lines reads back unchanged as a literal block. */
+/** Whether a text of several lines can be written as a literal block and reads back unchanged. */
 function isBlockText(text: string): boolean {
   return /\n./.test(text) && /^[^\s]/.test(text) && !/[^\n\x20-\x7e\xa1-\ud7ff]|\n\n$| \n/.test(text);
 }

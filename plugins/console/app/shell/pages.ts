@@ -7,7 +7,7 @@ import type { IconName } from "../ui/icons.tsx";
 export const SECTIONS = ["Work", "Control", "People", "Record", "Service"] as const;
 export type Section = (typeof SECTIONS)[number];
 
-export type PageView = ComponentType<{ id: string | null; query: URLSearchParams }>;
+type PageView = ComponentType<{ id: string | null; query: URLSearchParams }>;
 
 export interface PageEntry {
   /** Name in the address. */
@@ -15,11 +15,11 @@ export interface PageEntry {
   /** Label in the menu. */
   title: string;
   icon: IconName;
-  /** Null for a page that is opened from others and not in the menu. */
+  /** Null for a page that is not in the menu and is opened from other pages. */
   section: Section | null;
   /** Loads its module when the page is opened for the first time. */
   load(): Promise<PageView>;
-  /** Scopes of which one is enough to open it; none are needed if empty. */
+  /** Scopes of which any one opens the page. If empty, no scope is needed. */
   scopes: readonly string[];
 }
 

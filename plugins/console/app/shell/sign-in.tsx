@@ -21,7 +21,7 @@ export function SignIn({ why }: { why: string }) {
   );
 }
 
-/** The page that it links to offers passkeys, recovery codes and identity providers. */
+/** Renders the link to the page with passkeys, recovery codes and identity providers. */
 function UserSection() {
   return (
     <section class="card" aria-labelledby="user-title">
@@ -45,7 +45,7 @@ function KeyForm() {
     setBusy(true);
     setError(null);
     try {
-      // A header accepts printable ASCII only, and fetch would fail without a reason.
+      // Headers accept printable ASCII only, and fetch would fail without saying why.
       if (!/^[\x21-\x7e]+$/.test(value))
         throw new Error("this is not an API key: a key starts with assent_ and has only letters, digits, - and _");
       takeMe(await request("GET /v1/me", { key: value }));

@@ -10,7 +10,7 @@ import { Field, FormButtons, values } from "../ui/forms.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { Who } from "../ui/person.tsx";
 
-/** Poll interval, within which a stop of another person appears. Milliseconds. */
+/** Poll interval, after which stops of other people appear. Milliseconds. */
 const POLL_MS = 5000;
 const HOUR = 3_600_000;
 const READ_SCOPES = [
@@ -39,7 +39,7 @@ export function useStops(isReady: boolean): { stops: readonly Stop[]; look: () =
       try {
         if (!document.hidden) setStops((await request("GET /v1/stop", { signal: over.signal })).stops);
       } catch (error) {
-        // The service has no such plugin. Other errors are temporary, and reported elsewhere.
+        // The service does not have the stop plugin. Other errors are temporary, and are reported elsewhere.
         if (error instanceof ApiError && error.status === 404) return;
       }
       if (!over.signal.aborted) timer = setTimeout(() => void poll(), POLL_MS);
@@ -122,7 +122,7 @@ function Cover({ stop: { agent, tool, policy } }: { stop: Stop }) {
 
 const SELECTED: Readonly<Record<string, string>> = { agent: "Agents", tool: "Tools", policy: "Policy" };
 
-/** @param props.agent fills in the agent that is stopped */
+/** @param props.agent agent that the dialog fills in */
 export function StopDialog({ agent, onClose, onDone }: { agent?: string; onClose: () => void; onDone: () => void }) {
   const [error, setError] = useState<unknown>(null);
   const [what, setWhat] = useState(agent === undefined ? "" : "agent");

@@ -1,4 +1,4 @@
-/** Active legal holds. They are placed and released on the command line. */
+/** Shows the active legal holds. People place and release them on the command line. */
 import type { LegalHold } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { may } from "../core/me.ts";

@@ -1,4 +1,4 @@
-/** What happened to an action, as a timeline of its ledger entries. */
+/** The timeline of an action, from its ledger entries. */
 import type { ComponentChildren } from "preact";
 import type { Api } from "../core/api-types.ts";
 import { at } from "../core/api.ts";
@@ -9,7 +9,7 @@ import { Timeline, type Step } from "./timeline.tsx";
 
 export type ActionEvent = Api["GET /v1/actions/{id}/events"]["response"]["events"][number];
 
-/** The members of an action's entries that the history names. */
+/** The members of an action's entries that the history reads. */
 interface Entry {
   decision?: { effect: string; reason: string };
   verdict?: string;
@@ -50,7 +50,7 @@ function toStep(event: ActionEvent): Step {
   };
 }
 
-/** Returns the colour of the step of an action's entry. */
+/** Returns the colour of the timeline's step for an entry. */
 export function kindOfEntry({ decision, verdict, status }: Entry): Step["kind"] {
   const effects: Readonly<Record<string, Step["kind"]>> = { allow: "good", deny: "bad", require_approval: "busy" };
   const statuses: Readonly<Record<string, Step["kind"]>> = {

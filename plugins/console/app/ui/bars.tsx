@@ -1,10 +1,10 @@
-/** Bars by size. Each number is a link to what it counts, where there is a list of it. */
+/** Bars by size. A number links to the list of what it counts, if there is such a list. */
 import type { ComponentChildren } from "preact";
 import { Text } from "./elements.tsx";
 import { plain } from "./format.ts";
 
 export interface Bar {
-  /** Unique in the list, and the text unless there is a label. */
+  /** Unique in the list. Displayed if there is no label. */
   name: string;
   label?: ComponentChildren;
   count: number;
@@ -12,7 +12,7 @@ export interface Bar {
   href?: string | undefined;
 }
 
-/** @param props.others number of what the list leaves out */
+/** @param props.others number of items that the list leaves out */
 export function Bars({ label, rows, others = 0 }: { label: string; rows: readonly Bar[]; others?: number }) {
   const all = others > 0 ? [...rows, { name: "others", count: others }] : rows;
   const most = Math.max(1, ...all.map(({ count }) => count));
@@ -33,7 +33,7 @@ export function Bars({ label, rows, others = 0 }: { label: string; rows: readonl
   );
 }
 
-/** Renders a number as a link to what it counts. @param props.of for screen readers */
+/** Renders a number as a link to what it counts. @param props.of what is counted, for screen readers */
 export function Count({ count, of, href }: { count: number; of: string; href?: string | undefined }) {
   const text = count.toLocaleString();
   if (href === undefined || count === 0) return <>{text}</>;
@@ -44,7 +44,7 @@ export function Count({ count, of, href }: { count: number; of: string; href?: s
   );
 }
 
-/** Renders a number that sums up a page, with a link to what it counts. */
+/** Renders a number that summarizes a page, with a link to what it counts. */
 export function Figure({ name, value, href }: { name: string; value: string; href?: string | undefined }) {
   return (
     <div class="figure">

@@ -9,7 +9,7 @@ const DARK = matchMedia("(prefers-color-scheme: dark)");
 const HEIGHT = 280;
 /** Steps of the axis of counts. */
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 100_000, 1_000_000];
-/** More points than this are drawn as a line alone. */
+/** Maximum number of points that are drawn with dots. Above it, only the line is drawn. */
 const MAX_POINTS = 60;
 
 export interface Line {
@@ -21,7 +21,7 @@ export interface Line {
 }
 
 interface Props {
-  /** For people who do not see the drawing. A table has the same numbers. */
+  /** Label for people who cannot see the drawing. A table has the same numbers. */
   label: string;
   /** Seconds since 1970, ascending; at least two. */
   times: number[];
@@ -37,7 +37,7 @@ export function Chart({ label, times, lines }: Props) {
   return <div class="chart" role="img" aria-label={label} ref={place} />;
 }
 
-/** Draws into `node`, and again when its width or the colour scheme changes. Returns a function that ends this. */
+/** Draws into `node`, and again when its width or the colour scheme changes. Returns a function that stops this. */
 function mount(node: HTMLElement, data: Omit<Props, "label">): () => void {
   let plot: uPlot | null = null;
   const draw = (): void => {
@@ -90,7 +90,10 @@ function formatTick(second: number): string {
   return (new Date(ms).getHours() === 0 ? DAY : CLOCK).format(ms);
 }
 
-/** Returns a function that reads custom properties as a canvas needs them, because light-dark() is resolved on a used colour alone. */
+/**
+ * Returns a function that reads custom properties as a canvas needs them, because light-dark() is only resolved in a
+ * used colour.
+ */
 function colorReader(node: HTMLElement): (name: string) => string {
   return (name) => {
     const probe = node.appendChild(document.createElement("i"));

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
 /**
- * The browser's own modal dialog: it keeps the focus and closes on Escape.
+ * The browser's own modal dialog: it traps the focus and closes on Escape.
  * @param props.hotkey whether Ctrl+Enter submits
  */
 export function Dialog({

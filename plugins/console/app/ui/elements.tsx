@@ -72,7 +72,7 @@ export function TimeLeft({ at, short = false }: { at: string; short?: boolean })
   );
 }
 
-/** Like `TimeLeft`, for pages that pass the time. */
+/** Renders the time until a deadline, like `TimeLeft`, for pages that pass the current time. */
 export function Left({ at, time }: { at: string | null; time: number }) {
   if (at === null) return null;
   const ms = Date.parse(at) - time;
@@ -172,7 +172,7 @@ export function Problem({ error, again }: { error: unknown; again?: () => void }
 }
 
 /** Returns the location of a fault: line and column, or the pointer of the member. */
-export function formatFaultLocation({ line, column, pointer, parameter }: Fault): string {
+function formatFaultLocation({ line, column, pointer, parameter }: Fault): string {
   if (line !== undefined) return `line ${line}${column === undefined ? "" : `, column ${column}`}`;
   return pointer ?? parameter ?? "";
 }
@@ -185,7 +185,7 @@ export function Notice({ kind = "", children }: { kind?: string; children?: Comp
   );
 }
 
-/** Shows the outcome of a change, and announces it to screen readers. An empty text shows nothing. */
+/** Shows the result of a change, and announces it to screen readers. An empty text shows nothing. */
 export function Done({ text }: { text: string }) {
   return (
     <div role="status">
@@ -206,7 +206,7 @@ export function Loading({ what }: { what: string }) {
   );
 }
 
-/** Appears over every page while the service is unreachable. */
+/** Renders the banner that appears on every page while the service is unreachable. */
 export function Banner() {
   const [since, setSince] = useState<number | null>(null);
   useEffect(() => whenReach(setSince), []);

@@ -1,17 +1,20 @@
 /**
- * Formats text for people. Text from outside passes `markText`, so that it cannot hide, reorder or imitate the text
- * around it.
+ * Formats text for people. Text from outside passes through `markText`, so that it cannot hide, reorder or imitate the
+ * surrounding text.
  */
 import { markedText, markText } from "../../../../src/browser.ts";
 
 export { markText };
 
-/** Returns text from outside as plain text, for titles and labels. */
+/** Returns text from outside without markup, for titles and labels. */
 export function plain(value: unknown): string {
   return markedText(String(value));
 }
 
-/** Returns "3 min 20 s", "12 min", "2 h 5 min" or "4 d 3 h". @param ms milliseconds */
+/**
+ * Formats a duration: "3 min 20 s", "12 min", "2 h 5 min" or "4 d 3 h".
+ * @param ms milliseconds
+ */
 export function duration(ms: number): string {
   const s = Math.max(0, Math.floor(ms / 1000));
   const [d, h, m] = [Math.floor(s / 86_400), Math.floor(s / 3600) % 24, Math.floor(s / 60) % 60];
@@ -30,7 +33,7 @@ function partsOf(d: number, h: number, m: number, s: number): [number, string][]
   return [[s, "s"]];
 }
 
-/** Returns a duration as one number, for narrow places: "45s", "12m", "5h", "3d". @param ms milliseconds */
+/** Formats a duration as one number for narrow columns: "45s", "12m", "5h", "3d". @param ms milliseconds */
 export function shortDuration(ms: number): string {
   const s = Math.max(0, Math.floor(ms / 1000));
   if (s < 60) return `${s}s`;
@@ -40,13 +43,15 @@ export function shortDuration(ms: number): string {
 
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
-/** Returns an RFC 3339 time in the reader's time zone and language. */
+/** Formats an RFC 3339 time in the reader's time zone and language. */
 export function when(rfc3339: string): string {
   const time = Date.parse(rfc3339);
   return Number.isNaN(time) ? rfc3339 : local.format(time);
 }
 
-/** Returns a time as the value of a datetime-local input: local time without seconds. @param ms milliseconds since 1970 */
+/**
+ * Formats a time as the value of a datetime-local input: local time without seconds. @param ms milliseconds since 1970
+ */
 export function toLocalInput(ms: number): string {
   const local = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
   return local.toISOString().slice(0, 16);
@@ -57,7 +62,7 @@ export function list(text: string): string[] {
   return text.split(/[\s,]+/).filter((item) => item !== "");
 }
 
-/** Returns a principal as people name it: "ada" for owner:ada, "key 0193…" for a key without an owner. */
+/** Formats a principal for people: "ada" for owner:ada, "key 0193…" for a key without an owner. */
 export function who(principal: string): string {
   if (principal.startsWith("owner:")) return principal.slice(6);
   return principal.startsWith("key:") ? `key ${principal.slice(4)}` : principal;

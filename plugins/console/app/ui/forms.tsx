@@ -18,7 +18,7 @@ interface Input {
 
 /**
  * A labelled field.
- * @param props.name unique on the page; also the member that an error points to
+ * @param props.name unique on the page, and the name of the member that an error points to
  * @param props.error what an `ApiError` says about this member appears under the field
  */
 export function Field({
@@ -62,7 +62,7 @@ export function Field({
   );
 }
 
-/** One checkbox for each option, whose texts say what it means. */
+/** Renders one checkbox for each option, with a text that explains it. */
 export function Checklist({
   legend,
   name,
@@ -88,7 +88,7 @@ export function Checklist({
   );
 }
 
-/** The buttons that end a dialog's form: the first sends it, the second closes the dialog. */
+/** Renders the buttons of a dialog's form: the first submits it, the second closes the dialog. */
 export function FormButtons({
   look = "primary",
   isDisabled = false,

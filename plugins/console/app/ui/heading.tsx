@@ -1,4 +1,4 @@
-/** The heading of a part of a request, on the page's own level. */
+/** Renders the heading of a section of a request, at the level that the page passes. */
 export function Heading({ level, children }: { level: 2 | 3; children: string }) {
   return level === 2 ? <h2 class="part">{children}</h2> : <h3 class="part">{children}</h3>;
 }

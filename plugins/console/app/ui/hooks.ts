@@ -40,7 +40,7 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: read
   };
 }
 
-/** The service's time in milliseconds. Changes every second while something reads it. */
+/** The service's time in milliseconds. Updated every second while it has a subscriber. */
 export const second = signal(now(), {
   watched() {
     this.value = now();
@@ -52,7 +52,10 @@ export const second = signal(now(), {
 });
 let timer: ReturnType<typeof setInterval> | undefined;
 
-/** Returns the service's time and redraws with it. A countdown reads `second` instead, and redraws only itself. */
+/**
+ * Returns the service's time and redraws the caller when it changes. A countdown reads `second` instead, and redraws
+ * only itself.
+ */
 export function useNow(every = 1000): number {
   const [time, setTime] = useState(now());
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** The timeline of an agent, a person or the system: what the ledger's entries record about it, newest first. */
+/** The timeline of an agent, a person or the system, from the ledger's entries, newest first. */
 import { useState } from "preact/hooks";
 import type { Event } from "../core/api-types.ts";
 import { may } from "../core/me.ts";
@@ -24,7 +24,7 @@ const ALL = (): boolean => true;
 
 /**
  * Renders a timeline that the reader extends into the past. Newer entries appear when the page is opened again.
- * @param props.isWanted selects what the API cannot filter by
+ * @param props.isWanted selects events by criteria that the API has no filter for
  */
 export function LedgerTimeline({
   label,

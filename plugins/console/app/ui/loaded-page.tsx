@@ -14,7 +14,8 @@ interface Props<T> {
 }
 
 /**
- * Renders the page once its data is loaded. If a later refresh fails, the page shows the error above the data that it has.
+ * Renders the page once its data is loaded. If a later refresh fails, shows the error above the data of the last
+ * successful load.
  *
  *   const loaded = useLoad((signal) => request("GET /v1/agents", { signal }), []);
  *   return (

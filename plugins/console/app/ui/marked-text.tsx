@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { Text } from "./elements.tsx";
 import type { LineRange } from "./rule-lines.ts";
 
-/** @param props.marked lines that a link points at; they scroll into view */
+/** @param props.marked lines that the link names; they scroll into view */
 export function MarkedText({ text, label, marked }: { text: string; label: string; marked: LineRange | null }) {
   const mark = useRef<HTMLElement>(null);
   useEffect(() => mark.current?.scrollIntoView({ block: "center" }), [marked?.from, text]);

@@ -33,7 +33,7 @@ export function usePaged<T>(
     setMoreError(null);
     try {
       const next = await load(cursor, undefined);
-      // A list that was loaded again meanwhile has another cursor.
+      // The list was loaded again meanwhile, so its cursor differs.
       set((now) => (now?.next_cursor === cursor ? { ...next, rows: [...now.rows, ...next.rows] } : now));
     } catch (problem) {
       setMoreError(problem);

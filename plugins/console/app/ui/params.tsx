@@ -17,7 +17,7 @@ interface FoldProps {
   /** Name of the member, for the button's label. */
   of: string;
   unfold: Unfold;
-  /** The maximum number of lines is reached: nothing more can be unfolded. */
+  /** Whether the maximum number of lines is reached, so that nothing more can be unfolded. */
   isFull: boolean;
 }
 
@@ -140,13 +140,13 @@ export function findHeadlineMember({ params, shown_first: first }: Described): {
   return { name: plain(member.name), value: plain(member.value.text.slice(0, 80)) };
 }
 
-/** As `findHeadlineMember`, as text for labels: "amount 120", or "". */
+/** Returns the headline member as text for labels, such as "amount 120"; "" if there is none. */
 export function formatHeadline(action: Described): string {
   const found = findHeadlineMember(action);
   return found === null ? "" : `${found.name} ${found.value.slice(0, 60)}`;
 }
 
-/** Renders a value as JSON once it is opened. */
+/** Renders a collapsed value, as JSON once it is opened. */
 export function JsonDisclosure({
   value,
   label,

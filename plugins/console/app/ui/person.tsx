@@ -29,7 +29,7 @@ export function Who({ principal }: { principal: string }) {
   );
 }
 
-/** Returns the address of the page about a principal; null if it is no person. */
+/** Returns the address of the page about a principal; null if the principal is not a person. */
 export function personAddress(principal: string): string | null {
   if (principal.startsWith("user:")) return `/#/people/${at(principal.slice("user:".length))}`;
   return principal.startsWith("owner:") ? `/#/people/${at(principal)}` : null;

@@ -1,4 +1,4 @@
-/** Renders a request for the person who votes: complete, in an order that its author cannot influence. */
+/** Renders a request for the person who votes: completely, in an order that its author cannot influence. */
 import { useMemo, useState } from "preact/hooks";
 import { encodeRequest } from "../../../../src/browser.ts";
 import type { Action, LinkedAction } from "../core/api-types.ts";
@@ -78,13 +78,13 @@ export function Why({ action }: { action: Shown }) {
   );
 }
 
-/** Returns the address of the lines that decided: of the rule, in the version that was active then. */
+/** Returns the link to the lines of the rule that decided, in the version that was active then. */
 function policyAddress(action: Shown, policy: string): string {
   const version = "policy_version" in action ? action.policy_version : null;
   return url(`#/policies/${at(policy)}`, { rule: action.rule, version });
 }
 
-/** Renders the answers of machine reviewers. Nothing if the rules name none, or none has answered. */
+/** Renders the answers of machine reviewers. Renders nothing if the rules name none, or none has answered. */
 export function Reviews({ action, level }: { action: Shown; level: 2 | 3 }) {
   const reviews = "reviews" in action ? (action.reviews ?? []) : [];
   if (reviews.length === 0) return null;
@@ -235,7 +235,10 @@ export function Content({ action, level, lines = 40 }: { action: Shown; level: 2
   );
 }
 
-/** Renders everything that a vote is about, in order: preview, why, what is unusual, parameters, context, questions. */
+/**
+ * Renders the parts of a request that a vote is about, in order: preview, reason, what is unusual, parameters, context,
+ * questions.
+ */
 export function Asked({ action, level = 3, lines = 40 }: { action: Shown; level?: 2 | 3; lines?: number }) {
   return (
     <>
@@ -270,7 +273,7 @@ export function Origin({ action }: { action: Shown }) {
   );
 }
 
-/** Renders a request completely, with its metadata and the hash that a vote counts for. */
+/** Renders a request completely, with its metadata and its hash. */
 export function Request({ action, level = 3 }: { action: Action; level?: 2 | 3 }) {
   return (
     <>
@@ -293,7 +296,7 @@ export function Metadata({ action, level }: { action: Action; level: 2 | 3 }) {
   );
 }
 
-/** Renders the request hash that a vote counts for, and computes it again from what the page shows. */
+/** Renders the request hash that a vote is bound to, and computes it again from the data on the page. */
 export function Bound({ action }: { action: Shown }) {
   const computed = useMemo(() => hashOf(action), [action.request_hash]);
   if (action.request_hash === null) return null;

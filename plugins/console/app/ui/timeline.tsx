@@ -1,4 +1,7 @@
-/** What happened, oldest first, with the time between two steps drawn: for an action, an agent, a person or the system. */
+/**
+ * A timeline, oldest step first, with the time between two steps drawn: for an action, an agent, a person or the
+ * system.
+ */
 import type { ComponentChildren } from "preact";
 import { Time } from "./elements.tsx";
 import { duration } from "./format.ts";

@@ -1,4 +1,4 @@
-/** The page of a pack that verifies it in a browser, without a network. */
+/** The page of a pack, which verifies the pack in a browser without network access. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
@@ -20,7 +20,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #8881; padding
 input[type="search"] { width: 100%; padding: .5rem; font: inherit; box-sizing: border-box; }
 `;
 
-/** Returns the document. It loads nothing, and its policy lets it run only its own script. */
+/** Returns the document. It loads nothing, and its Content-Security-Policy allows only its own script. */
 export function renderVerificationPage(): string {
   const script = readFileSync(fileURLToPath(BUNDLE), "utf8").replaceAll("</script", "<\\/script");
   return `<!doctype html>

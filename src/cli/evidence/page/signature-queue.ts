@@ -1,17 +1,17 @@
 /**
- * Verifies signatures with WebCrypto, which is asynchronous, for functions that verify at once: they are told that a
- * signature is valid, and the queue verifies it afterwards.
+ * Verifies signatures with WebCrypto, which is asynchronous, for functions that expect a synchronous result: the queue
+ * returns true immediately, and verifies the signature later.
  */
 import { parsePasskeyKey } from "../../../domain/passkey-key.ts";
 
 type Verify = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean;
 
-export interface SignatureQueue {
+interface SignatureQueue {
   /** Returns a function that queues Ed25519 signatures. */
   ed25519(what: string): Verify;
   /** Returns a function that queues signatures under COSE keys. */
   passkey(what: string): Verify;
-  /** Verifies what was queued. Returns a sentence for each signature that is not valid. */
+  /** Verifies all queued signatures. Returns a sentence for each invalid one. */
   drain(): Promise<string[]>;
 }
 
@@ -54,7 +54,9 @@ async function verifyPasskey(coseKey: Uint8Array, message: Uint8Array, signature
   return crypto.subtle.verify(parameters, key, copy(bytes), copy(message));
 }
 
-/** Converts an ECDSA signature from DER, as passkeys make it, to the two numbers that WebCrypto expects. */
+/**
+ * Converts an ECDSA signature from DER, the format of passkeys, to the two concatenated numbers that WebCrypto expects.
+ */
 function toRawSignature(der: Uint8Array): Uint8Array {
   const raw = new Uint8Array(64);
   let at = 2;
@@ -69,7 +71,7 @@ function toRawSignature(der: Uint8Array): Uint8Array {
   return raw;
 }
 
-/** WebCrypto takes no views of shared memory. */
+/** Copies the bytes, because WebCrypto rejects views of shared memory. */
 function copy(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return new Uint8Array(bytes);
 }

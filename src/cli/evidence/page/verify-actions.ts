@@ -1,4 +1,4 @@
-/** Verifies that the contents of actions in a pack are what the entries commit to. */
+/** Verifies the contents of actions in a pack against the commitments in the entries. */
 import type { ActionEntry } from "../../../domain/action-history.ts";
 import type { ErasablePart } from "../../../domain/erasure.ts";
 import { commitSalted, type SaltedMembers } from "../../../domain/kept.ts";
@@ -7,9 +7,9 @@ import { commitText } from "../../../domain/questions.ts";
 import { commitDigest, commitResult, encodeRequest } from "../../../domain/request.ts";
 import type { OpenedAction } from "../pack-format.ts";
 
-/** What the entries of one action commit to. */
+/** Commitments in the entries of one action. */
 export interface Commitments {
-  /** Of the request, and of the request as an approver changed it. */
+  /** Commitments to the request, and to the request as an approver changed it. */
   request: string;
   effective: string | null;
   result: string | null;
@@ -51,7 +51,7 @@ export function addCommitments(before: Commitments | null, entry: ActionEntry): 
   return before;
 }
 
-/** Returns what does not match; null if everything does. */
+/** Returns what does not match; null if everything matches. */
 export function findActionFault(action: OpenedAction, committed: Commitments): string | null {
   if (action.erased_at !== null) return committed.erased ? null : "it is marked as erased, and no entry says so";
   const { request, salt, effective, past } = action;
@@ -61,7 +61,7 @@ export function findActionFault(action: OpenedAction, committed: Commitments): s
   const { agent_id, tool, operation } = request;
   if (agent_id !== action.agent_id || tool !== action.tool || operation !== action.operation)
     return "its name was changed";
-  // The store has only the newest of several changes.
+  // The store has only the newest of several changes, so an earlier change cannot be compared.
   if (effective !== null && commitDigest(effective.salt, encodeRequest(effective.request).hash) !== committed.effective)
     return "the change of its request was changed";
   const { result, meta, questions } = action;

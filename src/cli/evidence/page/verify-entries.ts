@@ -13,8 +13,8 @@ interface Subtree {
 }
 
 /**
- * Calls `onEntry` for each entry in order. Returns the size and the root of the tree that the lines hash to. Throws RangeError
- * or SyntaxError for lines that no log has, or for a gap in the window.
+ * Calls `onEntry` for each entry in order. Returns the size and the root of the tree that the lines hash to. Throws
+ * RangeError or SyntaxError for lines that cannot come from a log, or for a gap in the window.
  */
 export async function verifyEntries(
   file: PackFile,
@@ -47,7 +47,7 @@ export async function verifyEntries(
   return { size: next, root: rootOf(edge) };
 }
 
-/** Appends a perfect subtree, and joins neighbours of one level. */
+/** Appends a perfect subtree, and joins adjacent subtrees of the same level. */
 function append(edge: Subtree[], subtree: Subtree): Subtree[] {
   if (subtree.hash.length !== 32) throw new RangeError("a hash does not have 32 bytes");
   let { hash, level } = subtree;

@@ -2,7 +2,7 @@
 import { parseDuration } from "../../time.ts";
 import type { ApprovalTerms, ApproverTerms } from "../policy-types.ts";
 
-/** Votes that all stages of a rule together can require. */
+/** Maximum number of votes that all stages of a rule together can require. */
 const MAX_VOTES = 20;
 const MAX_AFTER_MS = 30 * 86_400_000;
 
@@ -10,7 +10,7 @@ interface ApproverFault {
   /** RFC 6901 pointer, from `approval`. */
   pointer: string;
   detail: string;
-  /** Whether the key is at fault and not its value. */
+  /** Whether the fault is in the key instead of its value. */
   key?: boolean;
 }
 

@@ -66,7 +66,7 @@ function constantOf({ exprKind: kind }: Expr): number | string | boolean | null 
   switch (constant.case) {
     case "int64Value":
     case "uint64Value":
-      // Beyond 2^53 a number is not exact, and a wrong warning is worse than none.
+      // Numbers beyond 2^53 are not exact, and a wrong warning is worse than none.
       return constant.value >= -(2n ** 53n) && constant.value <= 2n ** 53n ? Number(constant.value) : null;
     case "doubleValue":
     case "stringValue":
@@ -85,7 +85,7 @@ function excludes(a: Comparison, b: Comparison): boolean {
   const low = Math.max(x.low, y.low);
   const high = Math.min(x.high, y.high);
   if (low !== high) return low > high;
-  // The two bounds are equal, and at least one excludes the value itself.
+  // The two bounds are equal, and at least one of them excludes the value.
   return [x, y].some((range) => (range.low === low && range.lowOpen) || (range.high === high && range.highOpen));
 }
 

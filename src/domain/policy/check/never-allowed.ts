@@ -1,4 +1,4 @@
-/** Detects actions that policies deny whatever their parameters. */
+/** Detects actions that the policies deny whatever the parameters are. */
 import type { CompiledPolicy } from "../compile/compile.ts";
 import type { Evaluation } from "../decide/evaluation.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
@@ -19,8 +19,8 @@ export function isNeverAllowed(evaluation: Evaluation): boolean {
 }
 
 /**
- * Returns the answers that a policy can give. A condition that fails denies; a condition that does not match gives no
- * answer.
+ * Returns the effects that a policy can have. A condition that fails denies. A condition that does not match has no
+ * effect.
  */
 function possibleEffects(policy: CompiledPolicy, evaluation: Evaluation): Set<ActionEffect> {
   const effects = new Set<ActionEffect>();

@@ -7,8 +7,8 @@ import { ANY_MAP, typeOfJsonSchema, createUnion, type StaticType } from "./stati
 type Matchers = Pick<RuleDocument, "tool" | "operation">;
 
 /**
- * Returns the union of the schemas of all tools and operations that the rule names. Any parameters are possible if the
- * rule names a tool without a schema, or matches by glob.
+ * Returns the union of the schemas of all tools and operations that the rule names. Returns `dyn` if the rule names a
+ * tool without a schema, or matches by glob.
  */
 export function inferParamsType(
   rule: Matchers,
@@ -49,7 +49,7 @@ function schemaOf(
   );
 }
 
-/** Returns the folded names; null if one of them is a pattern. */
+/** Returns the case-folded names; null if one of them is a pattern. */
 function names(value: string | string[] | undefined, caseSensitive: boolean): readonly string[] | null {
   if (value === undefined) return null;
   const folded = foldPatterns([value].flat(), caseSensitive);

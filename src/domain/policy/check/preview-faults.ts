@@ -4,8 +4,8 @@ import { describeType, unionMembers, type StaticType } from "./static-types.ts";
 import { inferType, VARIABLE_TYPES } from "./type-check.ts";
 
 /**
- * Returns what is wrong with the preview, as a sentence; null if nothing is. The schemas of the tools decide which
- * members exist and what they are.
+ * Returns the fault of the preview as a sentence; null if there is none. The schemas of the tools determine the members
+ * and their types.
  * @param params type of `params`, see `inferParamsType`
  */
 export function findPreviewFault(preview: string, params: StaticType): string | null {

@@ -7,7 +7,7 @@ interface ReviewerFault {
   /** RFC 6901 pointer, from `approval`. */
   pointer: string;
   detail: string;
-  /** Whether the key is at fault and not its value. */
+  /** Whether the fault is in the key instead of its value. */
   key?: boolean;
 }
 

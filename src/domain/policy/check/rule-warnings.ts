@@ -74,7 +74,9 @@ function outsideScope(
   return warnings;
 }
 
-/** Compares each rule only with this many rules ahead of it, so that large policies are checked in linear time. */
+/**
+ * Maximum number of earlier rules that each rule is compared with, so that large policies are checked in linear time.
+ */
 const MAX_COMPARED = 200;
 
 function unreachableRules(rules: readonly RuleDocument[], caseSensitive: boolean): RuleWarning[] {

@@ -14,7 +14,7 @@ export type ScalarName =
   | "duration"
   | "type";
 
-/** `values` are the only possible texts, for a JSON Schema with `enum` or `const`. */
+/** `values` lists the only possible texts, for a JSON Schema with `enum` or `const`. */
 export interface ScalarType {
   readonly kind: ScalarName;
   readonly values?: readonly string[];
@@ -120,15 +120,15 @@ function mergeTexts(types: readonly StaticType[]): StaticType {
   return createUnion([...(texts.length === 0 ? [] : [{ kind: "string", values: texts } as const]), ...others]);
 }
 
-/** Nested schemas beyond this depth are not read: their values can be anything. */
+/** Maximum depth of schemas that are read. Values below it have the type `dyn`. */
 const MAX_SCHEMA_DEPTH = 16;
 
 /**
  * Returns the type of the values that a JSON Schema describes. Reads `type`, `enum`, `const`, `properties`, `items`,
- * `additionalProperties`, `anyOf`, `oneOf` and local `$ref`; other keywords restrict values further and are ignored.
- * An object with `properties` has no other members unless `additionalProperties` is true or a schema, because a
- * misspelt parameter is the commonest mistake.
- * Source: JSON Schema 2020-12, Validation, section 6.1; Core, sections 8.2.3, 10.2 and 10.3.
+ * `additionalProperties`, `anyOf`, `oneOf` and local `$ref`; other keywords restrict values further and are ignored. An
+ * object with `properties` has no other members unless `additionalProperties` is true or a schema, because misspelt
+ * parameters are the most common mistake. Source: JSON Schema 2020-12, Validation, section 6.1; Core, sections 8.2.3,
+ * 10.2 and 10.3.
  */
 export function typeOfJsonSchema(
   schema: JsonValue | undefined,

@@ -1,4 +1,4 @@
-/** Compiles the history that a policy declares: whose past actions its conditions read. */
+/** Compiles the history that a policy declares: the past actions that its conditions read. */
 import { canonicalText } from "../../canonical.ts";
 import { sha256Hex, utf8 } from "../../hash.ts";
 import type { JsonValue } from "../../json.ts";
@@ -67,7 +67,7 @@ export function compileHistory(
   };
 }
 
-/** Returns which fact the conditions of the policy read; null if it declares no history. */
+/** Returns the key of the fact that the conditions of the policy read; null if it declares no history. */
 export function historyKey(
   { policy }: Pick<PolicyDocument, "policy">,
   compiled: ReturnType<typeof compileHistory>,
@@ -81,14 +81,14 @@ function patterns(value: string | string[] | undefined, caseSensitive: boolean):
   return value === undefined ? null : foldPatterns([value].flat(), caseSensitive);
 }
 
-/** Returns the sources that can read the history. */
+/** Returns the sources of the expressions that can read the history. */
 function listSources({ rules, let: entries = {} }: Declaring): string[] {
   return [...rules.map(({ when }) => when), ...Object.values(entries).map(derivedSource)].filter(
     (source) => typeof source === "string",
   );
 }
 
-/** Another check reports a source that cannot be parsed. */
+/** Ignore it, because another check reports a source that cannot be parsed. */
 function parseOrNothing(source: string): ReturnType<typeof parseExpression>["expr"][] {
   try {
     return [parseExpression(source).expr];

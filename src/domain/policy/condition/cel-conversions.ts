@@ -75,7 +75,7 @@ function toDuration(text: string) {
   return createDuration(nanos);
 }
 
-// Keep a byte order mark, which is a character like any other.
+// Do not remove a byte order mark, which is a character like any other.
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export const CONVERSIONS = [
@@ -88,5 +88,5 @@ export const CONVERSIONS = [
   celFunc("string", [BYTES], STRING, (bytes) => decoder.decode(bytes)),
 ] as unknown as CelFunction[];
 
-/** Conversions that the library has and CEL does not. */
+/** Conversions that the library offers although CEL does not define them. */
 export const REMOVED_CONVERSIONS = ["int(google.protobuf.Duration)", "duration(int)"];

@@ -1,4 +1,4 @@
-/** The error value of CEL. An ordinary value and no exception, because `||` and `&&` can absorb it. */
+/** The error value of CEL. A value and not an exception, because `||` and `&&` can absorb it. */
 export class CelFailure {
   readonly message: string;
 

@@ -19,10 +19,10 @@ export const HISTORY_MACROS: Readonly<Record<string, string>> = {
 
 const ACCUMULATOR = "@result";
 
-/** Converts what `history.sum` adds. No expression can call it, because no name begins with "@". */
+/** Converts the numbers that `history.sum` adds. No expression can call it, because no name begins with "@". */
 const SUMMAND = "@sum";
 
-/** Throws for a negative number, NaN and infinity: with one such action, an agent could lower the sum of all others. */
+/** Throws for a negative number, NaN and infinity, because an agent could lower the sum with one such action. */
 function toSummand(value: number): number {
   if (value >= 0 && value < Infinity) return value;
   throw new Error("the number is negative or not finite");
@@ -30,14 +30,20 @@ function toSummand(value: number): number {
 
 const { DOUBLE, INT, UINT } = CelScalar;
 
-/** What the expanded macros call. A text is no summand: it would have to be converted, and the author decides how. */
+/**
+ * Functions that the expanded macros call. Does not convert texts to numbers, because the policy's author must choose
+ * how.
+ */
 export const HISTORY_FUNCTIONS: readonly unknown[] = [
   celFunc(SUMMAND, [INT], DOUBLE, (value) => toSummand(Number(value))),
   celFunc(SUMMAND, [UINT], DOUBLE, ({ value }) => toSummand(Number(value))),
   celFunc(SUMMAND, [DOUBLE], DOUBLE, toSummand),
 ];
 
-/** Replaces a call of a macro. A call in another form stays as it is, and no function has its name. */
+/**
+ * Replaces a call of a macro. Leaves a call in another form unchanged, which then fails because no function has this
+ * name.
+ */
 export function expandHistoryMacro(expr: Expr, call: CallExpr, { sourceInfo }: ParsedExpression): void {
   const { function: macro, target, args } = call;
   const [element, test, value] = args;
@@ -74,7 +80,7 @@ export function expandHistoryMacro(expr: Expr, call: CallExpr, { sourceInfo }: P
     last: () => ({ start: none, goesOn: applied("_==_", found, none), step: so(named(variable)) }),
   };
   const { start, goesOn, step } = (loops[macro] as () => { start: Expr; goesOn: Expr; step: Expr })();
-  // The printer looks up each id among the macros, so the call needs an id that no macro has.
+  // The printer looks up each id among the macros, so give the call a new id.
   if (sourceInfo !== undefined) sourceInfo.macroCalls[expr.id.toString()] = { ...expr, id: 0n };
   expr.exprKind = {
     case: "comprehensionExpr",
@@ -92,7 +98,7 @@ export function expandHistoryMacro(expr: Expr, call: CallExpr, { sourceInfo }: P
   };
 }
 
-/** The members of `params` and `context` of past actions that expressions read; null for all of them. */
+/** The members of `params` and `context` of past actions that expressions read; null means all members. */
 export interface HistoryMembers {
   context: string[] | null;
   params: string[] | null;

@@ -9,7 +9,7 @@ export interface DeclaredType {
   readonly name: string;
 }
 
-/** Names of the types. A kind is a position in this list; values of other messages have the last. */
+/** Names of the types. A kind is an index into this list. Values of other messages have the last kind. */
 const NAMES = [
   "string",
   "int",

@@ -29,7 +29,7 @@ function pointsOf(text: string): string[] {
   return Array.from(text);
 }
 
-/** Returns a position from 0 to `most`. Throws for others. */
+/** Returns the index as a number from 0 to `most`. Throws for other values. */
 function position(index: bigint, most: number): number {
   const value = Number(index);
   if (value < 0 || value > most) throw new Error("the position is outside");
@@ -63,7 +63,7 @@ function lastIndexOf(this: string, part: string, from?: bigint): bigint {
   return found < 0 ? -1n : BigInt(pointsOf(this.slice(0, found)).length);
 }
 
-/** Returns the cost of the slowest search algorithm, which compares the part at each position. */
+/** Returns the cost of the slowest search algorithm, which compares `part` at each position. */
 const searchCost = (text: string, part: string): number =>
   1 + Math.ceil((Math.max(1, text.length - part.length) * Math.max(1, part.length)) / 256);
 
@@ -78,7 +78,7 @@ function replace(this: string, part: string, by: string, count = -1n): string {
   return pieces.join(by);
 }
 
-/** Splits into at most `most` pieces; into all for -1. An empty separator splits between code points. */
+/** Splits into at most `most` parts; -1 means no maximum. An empty separator splits between code points. */
 function splitText(text: string, separator: string, most: number): string[] {
   scan(text);
   if (most === 0) return [];
@@ -103,7 +103,7 @@ function split(this: string, separator: string, most = -1n): unknown {
   return celList(splitText(this, separator, Number(most)));
 }
 
-/** The White_Space characters of Unicode. `String.prototype.trim` removes other ones. */
+/** The White_Space characters of Unicode. `String.prototype.trim` removes a different set. */
 const SPACE = /[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/;
 
 function trim(this: string): string {
@@ -151,7 +151,7 @@ function distinct(this: CelList): unknown {
   return asList(found);
 }
 
-/** Sorts numbers, or texts by code points. Throws if the list has both, or something else. */
+/** Sorts numbers, or texts by code points. Throws if the list contains both, or other values. */
 function sort(this: CelList): unknown {
   const elements = elementsOf(this);
   charge(Math.ceil(elements.length * Math.log2(elements.length + 1)));

@@ -19,7 +19,7 @@ export function concatLists(left: CelList, right: CelList, pay: (copied: number,
   const grows = backing !== undefined && backing.length === left.size;
   pay(grows ? right.size : all, all);
   const array = grows ? backing : [...left];
-  // Lists that already share the array keep their size.
+  // Earlier lists that share the array keep their own size.
   for (const item of right) array.push(item);
   const list = new ArrayPrefix(array, all) as unknown as CelList;
   arrays.set(list, array);
@@ -62,7 +62,7 @@ export function equalValues(a: unknown, b: unknown): boolean {
   if (isCelMap(a)) return isCelMap(b) && equalMaps(a, b);
   const [x, y] = [isCelUint(a) ? a.value : a, isCelUint(b) ? b.value : b];
   if (isNumber(x) && isNumber(y)) {
-    // Of bigint and number the same as in mathematics.
+    // `==` compares bigint and number mathematically.
     // eslint-disable-next-line eqeqeq
     return x == y;
   }

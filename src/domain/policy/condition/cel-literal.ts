@@ -1,7 +1,7 @@
-/** Writes values of requests into CEL, so that they can only ever be literals. */
+/** Writes values of requests into CEL source as literals, so that they can never be parsed as anything else. */
 
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
-/** Words that CEL does not accept as the name of a member after a dot. */
+/** Words that CEL rejects as the name of a member after a dot. */
 const RESERVED = new Set([
   "in",
   "true",
@@ -25,7 +25,7 @@ export function celLiteral(value: string | number | boolean | null): string {
 }
 
 /** Whether the name can follow a dot. */
-export function isMemberName(name: string): boolean {
+function isMemberName(name: string): boolean {
   return IDENTIFIER.test(name) && !RESERVED.has(name);
 }
 

@@ -9,7 +9,7 @@ import { kindOfType, type DeclaredType } from "./cel-kinds.ts";
 /** The steps that one decision has left. */
 export class Meter {
   remaining: number;
-  /** Set when the steps ran out. The condition's result is then invalid. */
+  /** Set when the steps are used up. The condition's result is then invalid. */
   exceeded = false;
 
   constructor(steps: number) {
@@ -29,8 +29,8 @@ const idle = new Meter(0);
 let meter = idle;
 
 /**
- * Runs `evaluate` on a decision's meter. Disables stack traces meanwhile: errors are ordinary values in CEL, and
- * capturing a stack costs more than a step.
+ * Runs `evaluate` on a decision's meter. Disables stack traces meanwhile, because errors are ordinary values in CEL,
+ * and capturing a stack takes longer than a step.
  */
 export function runMetered<T>(on: Meter, evaluate: () => T): T {
   const outer = meter;
@@ -45,7 +45,7 @@ export function runMetered<T>(on: Meter, evaluate: () => T): T {
   }
 }
 
-/** Charges steps to the current evaluation. Throws when too few are left. */
+/** Charges steps to the current evaluation. Throws if too few steps remain. */
 export function charge(steps: number): void {
   meter.charge(steps);
 }
@@ -60,7 +60,7 @@ export interface CelFunction {
   call(id: number, target: unknown, args: unknown[]): unknown;
 }
 
-/** A function for operands of certain kinds, which charges its cost. */
+/** A function for operands of certain kinds, which also charges its cost. */
 export interface Overload {
   readonly id: string;
   readonly name: string;

@@ -98,7 +98,7 @@ const isWithin = (networks: readonly string[]) =>
 const succeeds =
   (parse: (text: string) => unknown) =>
   (text: string): boolean => {
-    // Running out of steps must not be reported as a malformed text.
+    // The steps are used up, which must not be reported as a malformed text.
     charge(20 + (text.length >> 2));
     try {
       parse(text);
@@ -124,7 +124,7 @@ function queryOf(url: URL): unknown {
   return celMap(new Map([...values].map(([name, texts]) => [name, celList(texts)])) as never);
 }
 
-/** Removes `.`, empty segments, and `..` with the segment ahead of it, as `path.Clean` of Go does. */
+/** Removes `.`, empty segments, and `..` with the segment before it, as Go's `path.Clean` does. */
 function cleanPath(given: string): string {
   const text = bounded(given, MAX_URL, 5);
   const rooted = text.startsWith("/");

@@ -1,11 +1,10 @@
 /**
- * Computes a pattern's cost per character of the worst text. An automaton with known states reads a character in at
- * most a tenth of a microsecond. But `a[ab]{20}c` has two million states, and a hostile text can force a new state for
- * every character, until the automaton falls back to a slow simulation. So the states are counted when the pattern is
- * compiled.
- * Program size times text length is not precise enough. At a rate that covers the worst pattern (9 steps plus a tenth
- * of the size per character), the shell pack would deny commands of 500 characters, and the databases pack queries of
- * 1,000.
+ * Computes a pattern's cost per character for the most expensive text. An automaton with cached states reads a
+ * character in at most a tenth of a microsecond. But `a[ab]{20}c` has two million states, and a hostile text can
+ * require a new state for every character, until the automaton falls back to a slow simulation. So the states are
+ * counted when the pattern is compiled. An estimate from program size and text length is too coarse: if it covers the
+ * worst pattern (9 steps plus a tenth of the size per character), the shell pack denies commands of 500 characters, and
+ * the databases pack queries of 1,000.
  */
 import type { RE2JS } from "@bufbuild/re2";
 
@@ -29,7 +28,10 @@ const MATCH = 6;
 const FAIL = 5;
 const FIRST_RUNE = 8;
 const FOLD_CASE = 1;
-/** Flags for positions: start of a line, start of the text (and so of a line), end of a line, word boundary or not. */
+/**
+ * Flags of a position: start of a line, start of the text (which is also the start of a line), end of a line, word
+ * boundary or not.
+ */
 const BEGINS = [0, 1];
 const BEGIN_OF_TEXT = 5;
 const END_OF_LINE = 2;
@@ -101,7 +103,7 @@ function closure(inst: readonly Instruction[], from: readonly number[], context:
 
 /**
  * Returns the possible contexts before a character.
- * @param assertions flags that the program uses; others make no difference
+ * @param assertions flags that the program uses. Others are ignored
  */
 function contextsBefore(character: number, first: boolean, assertions: number): Iterable<number> {
   const end = character === 0x0a ? END_OF_LINE : 0;
@@ -120,7 +122,7 @@ function representativeCharacters(instructions: readonly Instruction[]): number[
     for (const [i, rune] of ranges.entries()) edges.add((rune as number) + (i % 2));
     if (runes.length !== 1 || (arg & FOLD_CASE) === 0) continue;
     const letter = String.fromCodePoint(runes[0] as number);
-    // k and s each have a third form: the Kelvin sign and the long s.
+    // The letters k and s each have a third form: the Kelvin sign and the long s.
     for (const other of [letter.toLowerCase(), letter.toUpperCase(), "\u212a", "\u017f"]) {
       const rune = other.codePointAt(0) as number;
       edges.add(rune).add(rune + 1);

@@ -1,4 +1,4 @@
-/** Compiles and caches the patterns of `matches`, and charges for the worst text. */
+/** Compiles and caches the patterns of `matches`, and charges for the most expensive text. */
 import { RE2JS } from "@bufbuild/re2";
 import { charge } from "./cel-meter.ts";
 import { computePatternCost, type CharacterCost } from "./cel-pattern-cost.ts";
@@ -37,7 +37,7 @@ export function compilePattern(source: string): Pattern {
 
 function find(source: string, { regex }: Pattern, text: string, others: number): boolean {
   const matches = regex.test(text);
-  // Drop an automaton that a hostile text has inflated: it uses memory, or has failed and is slow.
+  // Drop an automaton that a hostile text has inflated, because it uses memory, or has fallen back to slow simulation.
   const { dfa } = regex.re2();
   if (dfa.failed || dfa.stateCount > MAX_STATES || others > MAX_NON_ASCII) patterns.delete(source);
   return matches;

@@ -33,7 +33,7 @@ interface Frame {
 /** Evaluates one node. */
 type Step = (frame: Frame) => unknown;
 
-/** Names of the variables of the enclosing comprehensions. The position is the slot. */
+/** Names of the variables of the enclosing comprehensions. The index of a name is its slot. */
 type Scope = readonly string[];
 
 const UNRESOLVED = new CelFailure("unresolved attribute");
@@ -170,7 +170,7 @@ class Planner {
     };
   }
 
-  /** Charges for all elements before it visits the first. */
+  /** Charges for all elements before it visits the first one. */
   private planComprehension(loop: ComprehensionExpr, scope: Scope): Step {
     const accumulator = scope.length;
     const element = accumulator + 1;
@@ -207,7 +207,7 @@ const constant =
   () =>
     value;
 
-/** Returns a name without the dot that marks it as absolute. */
+/** Returns a name without the leading dot, which marks it as absolute. */
 const nameOf = (name: string): string => name.replace(/^\./, "");
 
 /** Returns the text of a chain such as `google.protobuf.Timestamp`; null for other expressions. */
@@ -343,7 +343,7 @@ function cached(tables: Map<string, OverloadTable>, key: string, build: () => Ov
   return table;
 }
 
-/** Charges for the error, which costs more than most results. */
+/** Charges for the error, which takes longer than most results. */
 function noMatchingOverload(name: string, isMethod: boolean, values: readonly unknown[]): CelFailure {
   charge(8);
   const kinds = values.map((value) => nameOfKind(kindOf(value)));

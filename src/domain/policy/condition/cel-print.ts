@@ -55,7 +55,7 @@ function printItems(items: (() => string)[], open: string, close: string, depth:
   return `${open}${[...shown, ...(items.length > MAX_ITEMS ? ["…"] : [])].join(", ")}${close}`;
 }
 
-/** Returns what a comprehension iterates over: the items of a list, the keys of a map. */
+/** Returns the items over which a comprehension iterates: the items of a list, or the keys of a map. */
 export function listIterationItems(range: unknown): unknown[] {
   if (isCelList(range)) return [...range];
   return isCelMap(range) ? [...range.keys()] : [];

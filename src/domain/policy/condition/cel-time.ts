@@ -10,7 +10,7 @@ import { DurationSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { utcOffset } from "../../time-zone.ts";
 import type { CelFunction } from "./cel-meter.ts";
 
-// Annotated, so that the declarations name no package that is bundled.
+// Type annotated, so that the generated declarations do not name a bundled package.
 export const TIMESTAMP: ReturnType<typeof objectType> = objectType(TimestampSchema);
 export const DURATION: ReturnType<typeof objectType> = objectType(DurationSchema);
 
@@ -46,7 +46,7 @@ function timestampAt(nanos: bigint): object {
   return createTimestamp((nanos - rest) / SECOND, Number(rest));
 }
 
-/** Sums and differences. The library's own need its evaluator. */
+/** Sums and differences. Those of the library require its own evaluator. */
 export const TIME_ARITHMETIC = [
   celFunc("_+_", [DURATION, DURATION], DURATION, (a, b) => createDuration(nanosOf(a) + nanosOf(b)) as never),
   celFunc("_+_", [TIMESTAMP, DURATION], TIMESTAMP, (a, b) => timestampAt(nanosOf(a) + nanosOf(b)) as never),

@@ -13,7 +13,7 @@ export type StructExpr = Kind<"structExpr">;
 export type ComprehensionExpr = Kind<"comprehensionExpr">;
 export type Constant = Kind<"constExpr">["constantKind"];
 
-/** Variable of the elements of `cel.bind`, which has none. */
+/** Name of the unused element variable of `cel.bind`. */
 export const UNUSED_VARIABLE = "#unused";
 
 /** Whether a comprehension is a `cel.bind`, which evaluates its body once. */

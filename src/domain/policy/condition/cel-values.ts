@@ -1,6 +1,6 @@
 /**
  * Wraps JSON for CEL and converts members lazily. Only own keys exist, so no key reaches a prototype. A key with the
- * value null exists; the library's own map says it does not.
+ * value null exists, unlike in the library's own map.
  */
 import type { CelInput } from "@bufbuild/cel";
 import type { JsonObject, JsonValue } from "../../json.ts";
@@ -9,7 +9,7 @@ import type { JsonObject, JsonValue } from "../../json.ts";
 const MAP = Symbol.for("@bufbuild/cel/map");
 const LIST = Symbol.for("@bufbuild/cel/list");
 
-/** Integers become CEL ints, other numbers doubles. */
+/** Converts integers to CEL ints, and other numbers to doubles. */
 export function toCelValue(value: JsonValue): CelInput {
   if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;
   if (typeof value !== "object" || value === null) return value;

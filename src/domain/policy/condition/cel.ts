@@ -158,7 +158,7 @@ const overrides = [
 
 /** All functions, methods and operators. */
 export const FUNCTIONS: readonly CelFunction[] = [
-  // Of two functions with the same signature, the later one wins.
+  // If two functions have the same signature, the later one replaces the earlier one.
   ...new Map([...standardFunctions, ...overrides].map((func) => [func.id, func])).values(),
 ].filter(({ id }) => !REMOVED_CONVERSIONS.includes(id));
 

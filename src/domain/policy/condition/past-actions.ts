@@ -10,7 +10,7 @@ import { listOf } from "./cel-lists.ts";
 import type { Bindings } from "./cel-plan.ts";
 import { toCelValue } from "./cel-values.ts";
 
-/** Messages contain no value of a request: reasons are stored forever. */
+/** Messages. They contain no value of a request, because reasons are stored forever. */
 const FAULTS: Readonly<Record<HistoryFault | "unknown", string>> = {
   no_session: "the history is of a session, and the request has no session token",
   no_value: "the value by which the history is kept could not be evaluated",
@@ -36,7 +36,7 @@ export function bindHistory(
 
 function toElement({ agent, at, context, may_have_run, operation, params, status, tool }: PastAction): CelInput {
   const ms = parseRfc3339(at);
-  // Without `params` and `context` if the action was erased: a condition that reads them fails.
+  // An erased action has no `params` and `context`, so a condition that reads them fails.
   return celMap(
     new Map<string, CelInput>([
       ["agent", agent],

@@ -33,7 +33,7 @@ export interface RuleExplanation {
   outcome: "matched" | "failed" | "passed" | "not_reached";
   /** The matchers that the rule has. */
   matchers: MatcherExplanation[];
-  /** Null if the rule has none or was not evaluated. */
+  /** Null if the rule has no condition, or was not evaluated. */
   condition: ConditionExplanation | null;
 }
 
@@ -45,7 +45,7 @@ export interface LimitExplanation {
    */
   outcome: "aside" | "within" | "exceeded" | "failed";
   subject: string | null;
-  /** Usage before this action: number of actions, or the sum. Null if unknown or not relevant. */
+  /** Usage before this action: number of actions, or the sum. Null if it is unknown or irrelevant. */
   used: number | null;
   /** Largest usage within the limit. */
   most: number;
@@ -72,9 +72,7 @@ export interface PolicyExplanation {
 
 export interface Explanation {
   decision: Decision;
-  /**
-   * In order of name. Empty if the agent was barred or a stop covers everything, because no policy was evaluated then.
-   */
+  /** Sorted by name. Empty if the agent is barred or a stop covers everything, because then no policy is evaluated. */
   policies: PolicyExplanation[];
 }
 
@@ -83,10 +81,10 @@ const BARRED: readonly ReasonCode[] = ["KEY_ENDED", "AGENT_NOT_REGISTERED", "AGE
 /** @param now milliseconds since the epoch */
 export function explain(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Explanation {
   const decision = decide(compiled, request, facts, now);
-  // A stop that names a policy only overrides that policy's answer, so all policies were evaluated.
+  // All policies were evaluated if each stop names a policy, because such a stop only overrides that policy's answer.
   const stopped = facts.stops?.some(({ policy }) => policy === null) === true;
   if (stopped || BARRED.includes(decision.reason_code)) return { decision, policies: [] };
-  // One evaluation for all policies, as in decide(), because they share the remaining steps.
+  // Use one evaluation for all policies, as decide() does, because they share the remaining steps.
   const evaluation = new Evaluation(compiled, request, facts, now);
   evaluateLimits(evaluation);
   const policies = compiled.policies.map((policy) => {

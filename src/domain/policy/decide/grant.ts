@@ -1,6 +1,6 @@
 /**
- * Covers an action that requires approval by a grant. The grant's terms, its use and the grantor's standing are facts of
- * the decision, so a replay and the audit come to the same answer. This module reads no counter.
+ * Covers an action that requires approval by a grant. The grant's terms, its use and the grantor's standing are facts
+ * of the decision, so a replay and the audit compute the same decision. This module reads no counter.
  */
 import { satisfiesPlans } from "../../approvers.ts";
 import { displayPrincipal } from "../../owner.ts";
@@ -15,13 +15,16 @@ const MAX_REASON = 500;
 /** Maximum number of compiled expressions in each cache. */
 const MAX_COMPILED = 1_000;
 
-/** Usage of a grant before the action. `sum` in millionths; 0 for a grant without a sum. */
+/** Usage of a grant before the action. `sum` is in millionths, and 0 for a grant without a sum. */
 export interface GrantUsage {
   count: number;
   sum: number;
 }
 
-/** Returns the facts that record the usage. No policy has the name `grant:<id>`. */
+/**
+ * Returns the facts that record the usage, as the usage of a limit of the policy `grant:<id>`. No policy can have this
+ * name.
+ */
 export function grantUsageFacts(
   { id, sum: cap }: Pick<GrantFact, "id" | "sum">,
   { count, sum }: GrantUsage,
@@ -33,7 +36,7 @@ export function grantUsageFacts(
 /** Returns the name under which the uses of a grant are counted. */
 export const grantUsePolicy = (id: string): string => `grant:${id}`;
 
-/** Returns the usage that the facts record; null if they do not. */
+/** Returns the usage that the facts record; null if they record none. */
 export function findGrantUsage(facts: Pick<Facts, "limits" | "grant">): GrantUsage | null {
   const { grant, limits = [] } = facts;
   if (grant === undefined) return null;
@@ -45,8 +48,8 @@ export function findGrantUsage(facts: Pick<Facts, "limits" | "grant">): GrantUsa
 }
 
 /**
- * Allows an action that requires approval if the grant in the facts covers it. Changes no other decision. Whether the
- * grant has ended is not decided here: a grant that has must not be in the facts.
+ * Allows an action that requires approval if the grant in the facts covers it. Changes no other decision. Does not
+ * check whether the grant has ended, because the facts must only contain an open grant.
  */
 export function applyGrant(decision: Decision, evaluation: Evaluation, facts: Facts): Decision {
   const { grant } = facts;
@@ -104,8 +107,8 @@ export function findGrantUse(grant: GrantFact, evaluation: Evaluation): MatchedL
 
 /**
  * Returns the amount that the request adds to the grant's sum, in millionths; 0 without a sum. Null if the scope is not
- * true for the request, or if the scope or the amount cannot be evaluated. All grants of one evaluation share the steps
- * of one decision, so that they cannot delay it further.
+ * true for the request, or if the scope or the amount cannot be evaluated. All grants of one evaluation share one step
+ * budget, so that they cannot delay the decision further.
  */
 export function matchGrant(
   { id, scope, sum }: Pick<GrantFact, "id" | "scope" | "sum">,

@@ -17,7 +17,8 @@ export { MICROS_PER_UNIT };
 const MAX_AMOUNT = 1_000_000_000;
 
 /**
- * A limit that applies to an action: which usage to read before the decision, and which use to record unless it denies.
+ * A limit that applies to an action, with the usage to read before the decision, and the use to record unless the
+ * decision denies.
  */
 export interface MatchedLimit {
   policy: string;
@@ -25,9 +26,9 @@ export interface MatchedLimit {
   /** The basis of the limit, as in `LimitFact`. */
   basis: string;
   subject: string;
-  /** Start of the counted time, inclusive. Milliseconds. */
+  /** Start of the window, inclusive. Milliseconds. */
   since: number;
-  /** Time from which this action's use no longer counts. Milliseconds. */
+  /** Time from which on this action's use no longer counts. Milliseconds. */
   until: number;
   /** Millionths; 0 where actions are counted. */
   amount: number;
@@ -122,7 +123,7 @@ export function isExceeded(limit: CompiledLimit, used: number, amount: number): 
   return limit.sum === null ? used + 1 > limit.count : used + amount > limit.sum.atMost;
 }
 
-/** Returns the usage in the facts, or null if it is missing. The limit then denies. */
+/** Returns the usage in the facts. Null if it is missing, in which case the limit denies. */
 export function findUsedBefore(
   facts: Facts,
   { policy, limit, basis }: Pick<MatchedLimit, "policy" | "limit" | "basis">,
@@ -133,8 +134,8 @@ export function findUsedBefore(
 }
 
 /**
- * Returns the facts as if the policies were active, to evaluate policies that were not: usage 0 for limits that the facts
- * do not mention, and every suggested policy in force.
+ * Returns facts for the evaluation of policies that were not active: usage 0 for limits without a recorded usage, and
+ * all suggested policies in force.
  * @param used usage by the limit's name instead of 0: number of actions, or the sum
  */
 export function withAssumedActivation(
@@ -170,7 +171,7 @@ export function toAmount(result: unknown): number | null {
   return typeof value === "number" && value >= 0 && value <= MAX_AMOUNT ? toMicros(value) : null;
 }
 
-/** Rounds up; otherwise any number of amounts below half a millionth would add up to 0. */
+/** Rounds up, because otherwise any number of amounts below half a millionth would add up to 0. */
 function toMicros(value: number): number {
   const near = Math.round(value * MICROS_PER_UNIT);
   return near / MICROS_PER_UNIT < value ? near + 1 : near;

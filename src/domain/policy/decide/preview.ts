@@ -1,14 +1,14 @@
 /**
  * Builds the preview of a request: the sentence of a rule's `approval.preview`, with values from the request. Values
- * come from the agent, so each is rendered in a form that cannot be mistaken for the policy's text.
+ * come from the agent, so they are rendered in a form that cannot be mistaken for the policy's text.
  */
 import { clipText } from "../../text.ts";
 import { markedText } from "../../visible-text.ts";
 import { MEMBER_PATTERN, parseMember } from "../condition/condition-members.ts";
 
 /** Maximum number of values in one preview. */
-export const MAX_PREVIEW_VALUES = 8;
-/** Maximum characters of a value, before and after hidden characters are spelled out. */
+const MAX_PREVIEW_VALUES = 8;
+/** Maximum characters of a value, both before and after hidden characters are spelled out. */
 const MAX_VALUE = 60;
 const MAX_MARKED = 160;
 
@@ -70,7 +70,7 @@ export function renderPreview(parts: readonly PreviewPart[], action: PreviewedAc
     .join("");
 }
 
-/** Returns undefined if the request has no such member. */
+/** Returns the member's value; undefined if the request has no such member. */
 function findMember(request: object, pointer: string): unknown {
   let value: unknown = request;
   for (const token of pointer.slice(1).split("/")) {
@@ -106,7 +106,7 @@ function quote(text: string): string {
   const marked = markedText(escaped);
   const shown = clipText(marked, MAX_MARKED);
   const isCut = clipped !== text || shown !== marked;
-  // The isolates keep right-to-left letters from reordering the text around the value.
+  // Isolate the value, so that right-to-left letters do not reorder the text around it.
   const isolated = RIGHT_TO_LEFT.test(shown) ? `\u2068${shown}\u2069` : shown;
   return `"${isolated}"${isCut ? ` (${text.length.toLocaleString("en")} characters)` : ""}`;
 }

@@ -5,7 +5,7 @@ import { matchNames } from "../compile/name-patterns.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
 import { type PreviewedAction, renderPreview } from "./preview.ts";
 
-/** Maximum members shown first; more would push the others out of view. */
+/** Maximum number of members that are displayed first. More would push the others out of view. */
 const MAX_SHOWN = 16;
 
 export interface DecidedAction {
@@ -16,9 +16,9 @@ export interface DecidedAction {
   rule: string | null;
 }
 
-/** What approvers see of a request before its parameters. */
-export interface Presentation {
-  /** The sentence that the deciding rule's `approval.preview` makes; null if it has none. */
+/** The preview of a request, and the members that approvers see before the others. */
+interface Presentation {
+  /** The preview by the deciding rule; null if the rule has none. */
   preview: string | null;
   /** JSON pointers of the members of `params` and `context` that come first. */
   shown_first: string[];
@@ -26,7 +26,7 @@ export interface Presentation {
 
 /**
  * Returns what approvers see first of an action. Every display of a request uses this function.
- * @param set the active one. Nothing comes first where it no longer has the policy or the rule
+ * @param set the active set. If it no longer contains the policy or the rule, no member comes first
  * @example presentRequest(set, { ...row, params, context }).preview // 'Refund 120 "EUR" to "cus_1"'
  */
 export function presentRequest(set: CompiledPolicySet, action: DecidedAction & PreviewedAction): Presentation {
@@ -38,7 +38,7 @@ export function presentRequest(set: CompiledPolicySet, action: DecidedAction & P
   };
 }
 
-/** The rule that decided, the rules ahead of it for the same operation, and the limits that apply. */
+/** The rule that decided, the earlier rules for the same operation, and the limits that apply. */
 interface DecidingRule {
   deciding: CompiledRule;
   ahead: readonly CompiledRule[];
@@ -61,9 +61,9 @@ function findDecidingRule(set: CompiledPolicySet, action: DecidedAction): Decidi
 }
 
 /**
- * Returns JSON pointers into `{params, context}`: those that `approval.show` of the deciding rule lists; then those of its
- * preview; then those that conditions read, of the deciding rule, of the rules ahead of it that are about the same operation
- * (they did not match, and often an amount is why), and of the policy's limits for it.
+ * Returns JSON pointers into `{params, context}`: first the members in `approval.show` of the deciding rule; then those
+ * in its preview; then those that conditions read: of the deciding rule, of earlier rules for the same operation (which
+ * often did not match because of an amount), and of the policy's limits.
  */
 function listMembersShownFirst({ deciding, ahead, limits }: DecidingRule): string[] {
   const pointers = new Set([

@@ -8,9 +8,9 @@ export type Window = { kind: "sliding"; ms: number } | { kind: "calendar"; unit:
 const UNITS: readonly string[] = ["hour", "day", "week", "month"];
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** Largest shift of the local clock, such as for daylight saving. */
+/** Largest change of the UTC offset, such as for daylight saving. */
 const LONGEST_CHANGE = 3 * HOUR;
-/** Upper bound of each unit's length, including a clock change. */
+/** Upper bound of each unit's length, including a change of the clocks. */
 const LONGEST: Readonly<Record<CalendarUnit, number>> = {
   hour: 2 * HOUR,
   day: DAY + LONGEST_CHANGE,
@@ -51,7 +51,7 @@ export function startOfWindow(window: Window, now: number): number {
   const guess = start - utcOffset(window.zone, now);
   const exact = start - utcOffset(window.zone, guess);
   if (window.unit === "hour") return Math.min(exact, now);
-  // If clocks go back over midnight, midnight occurs twice; the day begins with the first.
+  // If clocks go back over midnight, midnight occurs twice. The day begins with the first occurrence.
   const first = start - utcOffset(window.zone, exact - LONGEST_CHANGE);
   const twice = first < exact && first + utcOffset(window.zone, first) === start;
   return Math.min(twice ? first : exact, now);

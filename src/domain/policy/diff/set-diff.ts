@@ -5,14 +5,14 @@ import type { Effect, PolicyDocument } from "../policy-types.ts";
 export interface SetChange {
   kind: "policy_added" | "policy_removed" | "policy_changed";
   policy: string;
-  /** For an added or removed policy: one change for each of its rules. */
+  /** The changes. For an added or removed policy, one change for each of its rules. */
   changes: PolicyChange[];
   /** One sentence for people. */
   summary: string;
 }
 
 export interface SetDiff {
-  /** In order of name; unchanged policies are left out. */
+  /** Changed policies, sorted by name. */
   policies: SetChange[];
   /** Number of rules that were added, removed, changed or moved. */
   rules: { added: number; removed: number; changed: number; moved: number };

@@ -35,7 +35,7 @@ function moveComment(inside: Node, next: Node, text: string, dashed: boolean): v
     columns.unshift(line.indexOf("#"));
     above.unshift(line.trim().slice(1) || " ");
   }
-  // An empty comment line stands for an empty line of the file.
+  // An empty line in a comment represents an empty line of the file.
   const commentLines = (holder.comment as string).split("\n");
   if (commentLines.filter((line) => line !== "").join("\n") !== above.join("\n")) return;
   const first = columns.findLastIndex((column) => column > margin) + 1;
@@ -48,7 +48,7 @@ function moveComment(inside: Node, next: Node, text: string, dashed: boolean): v
   next.commentBefore = rest.slice(rest.findIndex((line) => line !== "")).join("\n");
 }
 
-/** Returns the node that the comments were attached to: the last one, at any depth. */
+/** Returns the last node with a comment, at any depth. */
 function lastWithComment(node: Node): Node | null {
   if (node.comment && isCollection(node)) return node;
   if (!isMap(node) && !isSeq(node)) return null;

@@ -20,12 +20,12 @@ import { MAX_DEPTH } from "../../json.ts";
 import { findExceededBound } from "./yaml-depth.ts";
 import { MAX_DOCUMENTS, readYaml } from "./yaml.ts";
 
-/** Wraps longer unquoted text. Text in `>-` keeps its line breaks. */
+/** Width at which unquoted text is wrapped. Text in `>-` keeps its line breaks. */
 const WIDTH = 140;
 
 type Formatted = { ok: true; text: string } | { ok: false; message: string };
 
-/** Maximum passes; comments in unusual places move one step per pass. */
+/** Maximum number of passes. Comments in unusual positions move one step per pass. */
 const MAX_ROUNDS = 5;
 
 /**
@@ -131,7 +131,7 @@ function restoreLineBreaks(before: string, after: string): string {
 }
 
 interface Fold {
-  /** Range of the lines below the header, without trailing empty lines. */
+  /** First line below the header. The range has no trailing empty lines. */
   start: number;
   end: number;
   indent: number;

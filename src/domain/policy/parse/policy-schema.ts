@@ -141,7 +141,7 @@ const Terms = Type.Object(
             may_approve: Type.Optional(
               Type.Boolean({
                 description:
-                  "true: its approval replaces the one of a person. It may only deny or escalate when absent.",
+                  "true: its approval replaces the approval of a person. When absent, it can only deny or escalate.",
               }),
             ),
           },
@@ -284,7 +284,7 @@ const HistorySchema = Type.Object(
     operation: Type.Optional(Globs("Operation of the past actions; absent: every operation")),
     include_denied: Type.Optional(
       Type.Boolean({
-        description: "true: also the actions that were denied when they were submitted. Left out when absent.",
+        description: "true: includes actions that were denied when they were submitted. false when absent.",
       }),
     ),
     window: Type.String({

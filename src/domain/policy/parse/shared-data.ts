@@ -1,4 +1,4 @@
-/** Shared data of a policy folder: named values, and other values in some environments. */
+/** Shared data of a policy folder: named values that can differ between environments. */
 import { canonicalBytes } from "../../canonical.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
 import { suggest } from "../../suggest.ts";
@@ -12,7 +12,7 @@ interface DataFault {
   pointer: string;
   detail: string;
   kind?: "unknown-key";
-  /** Whether the key is at fault and not its value. */
+  /** Whether the fault is in the key instead of its value. */
   key?: boolean;
 }
 
@@ -76,7 +76,7 @@ function jsonType(value: JsonValue): string {
 
 /**
  * Replaces the names under `data` of a policy with their values, so that a policy version contains everything that
- * decides. Leaves a policy alone that contains its data already, or none.
+ * affects decisions. Does not change policies without names under `data`.
  */
 export function resolveSharedData(value: JsonValue, shared: SharedData): { value: JsonValue; faults: DataFault[] } {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return { value, faults: [] };
@@ -102,7 +102,7 @@ export function resolveSharedData(value: JsonValue, shared: SharedData): { value
   return { value: { ...rest, data }, faults };
 }
 
-/** Returns a fault if the resolved data of a policy is not made of maps, or too large. */
+/** Returns a fault if the resolved data of a policy is too large, or does not consist of maps. */
 export function findDataFaults(data: unknown): DataFault[] {
   if (data === undefined) return [];
   if (Array.isArray(data))

@@ -12,7 +12,7 @@ const MARKS = ["\u0002", "\u001f", "\u0018"];
 
 /**
  * Returns the first bound that the text exceeds, or null. Counts block collections by column, so that `- - -` counts as
- * three. A list at the column of its key does not count, so the true depth is at most twice the counted one.
+ * three. Does not count a list in the column of its key, so the real depth is at most twice the counted one.
  */
 export function findExceededBound(text: string, maxDepth: number, maxDocuments: number): ExceededBound | null {
   const columns: number[] = [];
@@ -32,7 +32,7 @@ export function findExceededBound(text: string, maxDepth: number, maxDocuments: 
       while ((columns.at(-1) ?? -1) > column) columns.pop();
       if (columns.at(-1) !== column) columns.push(column);
     }
-    // A bracket opens a collection; any other token in the last column may be a leaf.
+    // A bracket opens a collection. Another token in the last column may be a leaf, which does not count.
     if (columns.length + flow > maxDepth + (first === "[" || first === "{" ? 0 : 1)) return { offset, what: "depth" };
     offset += token.length;
     const line = token.lastIndexOf("\n");

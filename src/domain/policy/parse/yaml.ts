@@ -31,7 +31,7 @@ export interface YamlValue {
 }
 
 interface PlaceOptions {
-  /** Whether to locate the key and not the value. */
+  /** Whether to locate the key instead of the value. */
   key?: boolean;
   /** Offset into a text value, in UTF-16 code units. */
   offset?: number;
@@ -63,7 +63,7 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
       beyond.what === "depth"
         ? `the file nests deeper than ${MAX_DEPTH} levels`
         : `the file has more than ${MAX_DOCUMENTS} documents; split it`;
-    // The parser has not run, so count the lines here.
+    // Count the lines here, because the parser has not run.
     lines.addNewLine(0);
     for (let at = text.indexOf("\n"); at >= 0 && at < beyond.offset; at = text.indexOf("\n", at + 1))
       lines.addNewLine(at + 1);
@@ -82,7 +82,7 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
     if (document.contents === null) continue;
     if (isScalar(document.contents) && document.contents.value === null) continue;
     const documentFaults = findNonJsonFaults(document);
-    // Push one by one: the number of faults can exceed the maximum number of call arguments.
+    // Push one by one, because the number of faults can exceed the maximum number of call arguments.
     for (const { offset, message } of documentFaults) faults.push({ ...place(offset), message });
     if (documentFaults.length > 0) continue;
     try {
@@ -228,7 +228,7 @@ function placeInText(node: Scalar, text: string, offset: number): number | null 
   return offset < value.length ? last : at;
 }
 
-/** Errors that unquoted text causes when it contains a colon or starts with a YAML indicator. */
+/** Parser errors that occur if unquoted text contains a colon or starts with a YAML indicator. */
 const UNQUOTED_TEXT_ERRORS: ReadonlySet<ErrorCode> = new Set([
   "BLOCK_AS_IMPLICIT_KEY",
   "MULTILINE_IMPLICIT_KEY",
@@ -239,7 +239,7 @@ const UNQUOTED_TEXT_ERRORS: ReadonlySet<ErrorCode> = new Set([
 const TEXT_KEY = /^[ -]*(when|per|sum|name|description|reason): +\S/;
 const ANY_KEY = /^[ -]*[A-Za-z_]+:( |$)/;
 
-/** Returns a hint if the fault is in unquoted text, where a colon, `!` or quote has a meaning in YAML. */
+/** Returns a hint if the fault is in unquoted text, where colons, `!` and quotes have a meaning in YAML. */
 function quotingHint(text: string, { code, pos: [offset] }: YAMLParseError | YAMLWarning): string {
   if (!UNQUOTED_TEXT_ERRORS.has(code)) return "";
   const upTo = text.slice(0, offset + 1).split("\n");

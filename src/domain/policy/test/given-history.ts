@@ -1,4 +1,4 @@
-/** Histories from given past actions instead of a store: for tests of policies, explanations and dry runs. */
+/** Builds histories from given past actions instead of a store, for policy tests, explanations and dry runs. */
 import type { ActionRequest } from "../../actions.ts";
 import { encodeRequest } from "../../request.ts";
 import type { JsonObject } from "../../json.ts";
@@ -20,7 +20,7 @@ type GivenAction = NonNullable<SampleAction["history"]>[number];
 /** Statuses of actions that were never allowed. */
 const NEVER_ALLOWED = ["denied", "pending_approval", "expired", "cancelled"];
 
-/** Returns the fact of a session with this name; no facts without one. */
+/** Returns the facts of a session with this name; no facts without a name. */
 export function givenSession(name: string | undefined): Pick<Facts, "session"> {
   return name === undefined ? {} : { session: { id: name, issued_by: "test" } };
 }
@@ -32,8 +32,8 @@ export function findGivenHistoryFault(given: readonly GivenAction[]): string | n
 }
 
 /**
- * Returns the facts with the histories that the policies read of the given actions. Histories that the facts have already
- * stay as they are.
+ * Returns the facts with the histories that the policies read of the given actions. Does not change histories that the
+ * facts already contain.
  */
 export function withGivenHistory(
   compiled: CompiledPolicySet,
