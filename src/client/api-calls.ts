@@ -2,15 +2,18 @@
 import { RequestRefused, unreadableAnswer } from "./client-errors.ts";
 import { isObject, type Call, type Transport } from "./transport.ts";
 import type { ActionRecord, CallOptions } from "./action-types.ts";
+import type { AssentOptions } from "./client.ts";
 
 /** Milliseconds after which a session token is requested again. It is valid for a day. */
 const SESSION_TOKEN_AGE = 3_600_000;
 
 export type ApiCalls = ReturnType<typeof createApiCalls>;
 
-/** Creates the requests. @param session the name of the agent's session, or its token from another process */
-export function createApiCalls(transport: Transport, session: { name: string | undefined; token: string | undefined }) {
-  let { token } = session;
+/** Creates the requests. Sends the token of the agent's session, if `options` has a session. */
+export function createApiCalls(
+  transport: Transport,
+  { session: name, sessionToken: token }: Pick<AssentOptions, "session" | "sessionToken">,
+) {
   let tokenFrom = -Infinity;
 
   async function call<T>(method: string, path: string, body?: unknown, details: Call = {}): Promise<T> {
@@ -38,7 +41,6 @@ export function createApiCalls(transport: Transport, session: { name: string | u
 
     /** Returns the header of the agent's session; no header without a session. */
     async sessionHeader(signal: AbortSignal | undefined): Promise<Record<string, string>> {
-      const { name } = session;
       if (name !== undefined && performance.now() - tokenFrom > SESSION_TOKEN_AGE) {
         const details = { signal, repeatable: true };
         const issued = await call<{ token?: string }>("POST", "/v1/agent-sessions", { name }, details);

@@ -68,7 +68,7 @@ export function createAssent(options: AssentOptions = {}) {
     retries: options.retries ?? 5,
   });
 
-  const calls = createApiCalls(transport, { name: options.session, token: options.sessionToken });
+  const calls = createApiCalls(transport, options);
   const { call } = calls;
   let boundTo: string | undefined;
   return {
@@ -89,7 +89,7 @@ export function createAssent(options: AssentOptions = {}) {
     ...executionCalls(calls),
     ...approvalCalls(calls),
     ...planCalls(calls),
-    ...ledgerCalls(calls, { logKey: options.logKey, onLogKey: options.onLogKey }),
+    ...ledgerCalls(calls, options),
   };
 }
 

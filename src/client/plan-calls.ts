@@ -11,27 +11,24 @@ import type {
   VoteOptions,
 } from "./action-types.ts";
 
+const plans = () => import("./plans.ts");
+
 /** Returns the methods that submit plans and vote on them. */
 export function planCalls({ transport, listOf, sessionHeader }: ApiCalls) {
   return {
     /** Submits several requests of one agent as a plan, which people approve as one list. */
-    async submitPlan(requests: readonly ActionRequest[], how: SubmitPlanOptions = {}): Promise<PlanRecord> {
-      const session = await sessionHeader(how.signal);
-      return (await import("./plans.ts")).submitPlan(transport, requests, how, session);
-    },
+    submitPlan: async (requests: readonly ActionRequest[], how: SubmitPlanOptions = {}): Promise<PlanRecord> =>
+      (await plans()).submitPlan(transport, requests, how, await sessionHeader(how.signal)),
     /** Reads a plan. Requires a key that can see all of its actions. */
-    async plan(id: string, { signal }: CallOptions = {}): Promise<PlanRecord> {
-      return (await import("./plans.ts")).readPlanRecord(transport, id, signal);
-    },
+    plan: async (id: string, { signal }: CallOptions = {}): Promise<PlanRecord> =>
+      (await plans()).readPlanRecord(transport, id, signal),
     /** Approves the actions of a plan that are not struck out, or rejects all that are pending. */
-    async votePlan(id: string, approve: boolean, how: PlanVoteOptions = {}): Promise<PlanRecord> {
-      return (await import("./plans.ts")).votePlan(transport, id, approve, how);
-    },
+    votePlan: async (id: string, approve: boolean, how: PlanVoteOptions = {}): Promise<PlanRecord> =>
+      (await plans()).votePlan(transport, id, approve, how),
     /** Yields all matching plans, newest first. Reads pages as needed. */
     plans: (query: PlanQuery = {}, how?: CallOptions) => listOf<PlanSummary>("/v1/plans", query, how, "plans"),
     /** Cancels the pending actions of a plan; with an admin key also those that may start. */
-    async cancelPlan(id: string, how: VoteOptions = {}): Promise<PlanRecord> {
-      return (await import("./plans.ts")).cancelPlan(transport, id, how);
-    },
+    cancelPlan: async (id: string, how: VoteOptions = {}): Promise<PlanRecord> =>
+      (await plans()).cancelPlan(transport, id, how),
   };
 }
