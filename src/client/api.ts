@@ -33,7 +33,7 @@ export interface Action {
     request_hash: string;
     /** Principal of the approver. */
     edited_by: string;
-    /** When. */
+    /** When it was changed. */
     edited_at: string;
     reason: string | null;
   } | null;
@@ -78,7 +78,7 @@ export interface Action {
   /** The plan that it was submitted with, which people approve as a whole; null if none. */
   plan: {
     id: string;
-    /** From 1. */
+    /** Position in the plan, from 1. */
     position: number;
   } | null;
   approvals: ({

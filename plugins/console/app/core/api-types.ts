@@ -28,7 +28,7 @@ export interface Grant {
     /** Sum so far; null without `sum`. */
     sum: number | null;
   } | null;
-  /** End of its time. */
+  /** When the grant expires. */
   until: string;
   ends_on_failure: boolean;
   /** Whether the grantor signed it with a passkey, together with a vote. While the grantor has this passkey, it can cover the grantor's own agent, where the rules have `mode: self_confirm`. */
@@ -50,7 +50,7 @@ export interface Grant {
     by: string | null;
     /** The action that was rejected or flagged, or that failed. */
     action_id: string | null;
-    /** What was written. */
+    /** Comment of the person who ended it. */
     comment: string | null;
   } | null;
 }
@@ -84,7 +84,7 @@ export interface Action {
     request_hash: string;
     /** Principal of the approver. */
     edited_by: string;
-    /** When. */
+    /** When it was changed. */
     edited_at: string;
     reason: string | null;
   } | null;
@@ -129,7 +129,7 @@ export interface Action {
   /** The plan that it was submitted with, which people approve as a whole; null if none. */
   plan: {
     id: string;
-    /** From 1. */
+    /** Position in the plan, from 1. */
     position: number;
   } | null;
   approvals: ({
@@ -780,7 +780,7 @@ export interface PlanEntry {
     actions: {
       /** The action. */
       action_id: string;
-      /** As in its decision. */
+      /** Commitment in the decision of the action. */
       commitment: string;
     }[];
   };
@@ -1022,7 +1022,7 @@ export interface DelegationEntry {
   v: 1;
   /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
-  /** When. */
+  /** Time of the entry. */
   at: string;
   /** The change. */
   change: "created" | "ended";
@@ -1039,9 +1039,9 @@ export interface DelegationEntry {
     agents: string[] | null;
     /** Globs of the tools that it covers. */
     tools: string[] | null;
-    /** Start of its time. */
+    /** When it starts. */
     starts_at: string;
-    /** End of its time. */
+    /** When it expires. */
     until: string;
   };
   /** Why it ended; null when it was created. */
@@ -1057,7 +1057,7 @@ export interface BreakGlassEntry {
   v: 1;
   /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
-  /** When. */
+  /** Time of the entry. */
   at: string;
   /** The change. */
   change: "used" | "reviewed";
@@ -1118,7 +1118,7 @@ export interface ThrottleEntry {
   v: 1;
   /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
-  /** When. */
+  /** Time of the entry. */
   at: string;
   /** The agent of the last request. */
   agent_id: string;
@@ -1366,7 +1366,7 @@ export interface LinkedAction {
     request_hash: string;
     /** Principal of the approver. */
     edited_by: string;
-    /** When. */
+    /** When it was changed. */
     edited_at: string;
     reason: string | null;
   } | null;
@@ -1459,13 +1459,13 @@ export interface BreakGlassApproval {
   approver: string;
   /** Why it could not wait. */
   reason: string;
-  /** When. */
+  /** Time of the approval. */
   used_at: string;
   review: {
     /** Principal. */
     reviewer: string;
     comment: string;
-    /** When. */
+    /** Time of the review. */
     reviewed_at: string;
   } | null;
 }
@@ -1592,7 +1592,7 @@ export interface Delegation {
   /** The recorded end. Null if none was recorded, even if the time is over. */
   ended: {
     cause: "revoked" | "user_ended";
-    /** When. */
+    /** When it ended. */
     at: string;
     /** Principal. */
     by: string;
@@ -1697,11 +1697,11 @@ export interface LegalHold {
   release: {
     /** Number of people needed to release the hold. */
     needed: number;
-    /** Who asked for that, in order. */
+    /** Who asked for the release, in order. */
     asked: {
       /** Principal. */
       by: string;
-      /** When. */
+      /** Time of the request. */
       at: string;
       reason: string;
     }[];
@@ -2399,9 +2399,9 @@ export interface SuggestedRule {
   /** Newest results of its uses since it was put in force, oldest first: `s` for a success, `f` for a failure. */
   results: string;
   reverted: {
-    /** Why. */
+    /** Why it was reverted. */
     cause: "flag" | "stop" | "failure";
-    /** When. */
+    /** When it was reverted. */
     at: string;
     /** Principal. */
     by: string | null;
