@@ -1,13 +1,14 @@
 /** The client: a method for each API call. */
 import { RequestRefused } from "./client-errors.ts";
 import { executionCalls, submissionCalls } from "./action-calls.ts";
-import { createApiCalls, type ApiCalls } from "./api-calls.ts";
+import { createApiCalls } from "./api-calls.ts";
+import { approvalCalls } from "./approval-calls.ts";
 import { ledgerCalls } from "./ledger-calls.ts";
 import { planCalls } from "./plan-calls.ts";
 import { refuseUnknownOptions } from "./unknown-options.ts";
 import { createTransport } from "./transport.ts";
 import { isHttpUrl } from "./url.ts";
-import type { ActionRecord, AnswerOptions, ApproveOptions, CallOptions, VoteOptions } from "./action-types.ts";
+import type { ActionRecord, ApproveOptions, CallOptions } from "./action-types.ts";
 
 export interface AssentOptions {
   /** Default: ASSENT_URL, or http://127.0.0.1:8000. */
@@ -69,7 +70,18 @@ export function createAssent(options: AssentOptions = {}) {
   });
 
   const calls = createApiCalls(transport, options);
-  const { call } = calls;
+  const { call, record, readToken } = calls;
+
+  /** Votes with the caller's approval token, which it reads first. */
+  async function vote(
+    id: string,
+    approve: boolean,
+    { reason, grant, signal }: ApproveOptions = {},
+  ): Promise<ActionRecord> {
+    const token = await readToken(id, signal);
+    return record(id, "POST", "/approval", { body: { token, approve, reason, grant }, signal });
+  }
+
   let boundTo: string | undefined;
   return {
     /** Makes any other API call with JSON. */
@@ -87,56 +99,10 @@ export function createAssent(options: AssentOptions = {}) {
     },
     ...submissionCalls(calls),
     ...executionCalls(calls),
-    ...approvalCalls(calls),
+    vote,
+    ...approvalCalls(calls, vote),
     ...planCalls(calls),
     ...ledgerCalls(calls, options),
-  };
-}
-
-/** Returns the methods that decide on pending actions. */
-function approvalCalls({ record, readToken, listOf }: ApiCalls) {
-  /** Votes with the caller's approval token, which it reads first. */
-  async function vote(
-    id: string,
-    approve: boolean,
-    { reason, grant, signal }: ApproveOptions = {},
-  ): Promise<ActionRecord> {
-    const token = await readToken(id, signal);
-    return record(id, "POST", "/approval", { body: { token, approve, reason, grant }, signal });
-  }
-
-  return {
-    vote,
-    approve: (id: string, how?: ApproveOptions) => vote(id, true, how),
-    deny: (id: string, how?: VoteOptions) => vote(id, false, how),
-    /**
-     * Lifts a rejection, so that the same request requires approval again. Requires a key that can approve the action.
-     */
-    liftRejection: (id: string, { reason, signal }: VoteOptions = {}) =>
-      record(id, "POST", "/lift-rejection", { body: { reason }, signal }),
-    /** Yields all pending actions, earliest expiry first. */
-    approvals: (how?: CallOptions) => listOf("/v1/approvals", {}, how),
-    /** Asks the agent of a pending action a question. Requires a key that can approve the action. */
-    ask: (id: string, question: string, { signal }: CallOptions = {}) =>
-      record(id, "POST", "/questions", { body: { question }, signal, repeatable: true }),
-    /**
-     * Answers an approver's question about a pending action of this agent: question `number`, or the first one without
-     * an answer. `ActionRecord.questions` lists them.
-     */
-    answer: (id: string, answer: string, { number, signal }: AnswerOptions = {}) =>
-      record(id, "POST", "/answers", { body: { answer, number }, signal, repeatable: true }),
-    /**
-     * Changes parameters of a pending action, where its rules allow it. Reads the caller's approval token first.
-     * Another person has to approve the changed request.
-     */
-    async edit(
-      id: string,
-      changes: Record<string, string | number | boolean>,
-      { reason, signal }: VoteOptions = {},
-    ): Promise<ActionRecord> {
-      const token = await readToken(id, signal);
-      return record(id, "POST", "/edit", { body: { token, changes, reason }, signal });
-    },
   };
 }
 

@@ -1,0 +1,42 @@
+/** The client's methods of approvers: votes, questions to the agent, and changes of a request. */
+import type { ApiCalls } from "./api-calls.ts";
+import type { ActionRecord, AnswerOptions, ApproveOptions, CallOptions, VoteOptions } from "./action-types.ts";
+
+/** Returns the methods that decide on pending actions with `vote`. */
+export function approvalCalls(
+  { record, readToken, listOf }: ApiCalls,
+  vote: (id: string, approve: boolean, how?: ApproveOptions) => Promise<ActionRecord>,
+) {
+  return {
+    approve: (id: string, how?: ApproveOptions) => vote(id, true, how),
+    deny: (id: string, how?: VoteOptions) => vote(id, false, how),
+    /**
+     * Lifts a rejection, so that the same request requires approval again. Requires a key that can approve the action.
+     */
+    liftRejection: (id: string, { reason, signal }: VoteOptions = {}) =>
+      record(id, "POST", "/lift-rejection", { body: { reason }, signal }),
+    /** Yields all pending actions, earliest expiry first. */
+    approvals: (how?: CallOptions) => listOf("/v1/approvals", {}, how),
+    /** Asks the agent of a pending action a question. Requires a key that can approve the action. */
+    ask: (id: string, question: string, { signal }: CallOptions = {}) =>
+      record(id, "POST", "/questions", { body: { question }, signal, repeatable: true }),
+    /**
+     * Answers an approver's question about a pending action of this agent: question `number`, or the first one without
+     * an answer. `ActionRecord.questions` lists them.
+     */
+    answer: (id: string, answer: string, { number, signal }: AnswerOptions = {}) =>
+      record(id, "POST", "/answers", { body: { answer, number }, signal, repeatable: true }),
+    /**
+     * Changes parameters of a pending action, where its rules allow it. Reads the caller's approval token first.
+     * Another person has to approve the changed request.
+     */
+    async edit(
+      id: string,
+      changes: Record<string, string | number | boolean>,
+      { reason, signal }: VoteOptions = {},
+    ): Promise<ActionRecord> {
+      const token = await readToken(id, signal);
+      return record(id, "POST", "/edit", { body: { token, changes, reason }, signal });
+    },
+  };
+}
