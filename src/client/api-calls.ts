@@ -2,7 +2,6 @@
 import { RequestRefused, unreadableAnswer } from "./client-errors.ts";
 import { isObject, type Call, type Transport } from "./transport.ts";
 import type { ActionRecord, CallOptions } from "./action-types.ts";
-import type { AssentOptions } from "./client.ts";
 
 /** Milliseconds after which a session token is requested again. It is valid for a day. */
 const SESSION_TOKEN_AGE = 3_600_000;
@@ -12,7 +11,7 @@ export type ApiCalls = ReturnType<typeof createApiCalls>;
 /** Creates the requests. Sends the token of the agent's session, if `options` has a session. */
 export function createApiCalls(
   transport: Transport,
-  { session: name, sessionToken: token }: Pick<AssentOptions, "session" | "sessionToken">,
+  { session: name, sessionToken: token }: { session?: string | undefined; sessionToken?: string | undefined },
 ) {
   let tokenFrom = -Infinity;
 

@@ -1,12 +1,11 @@
 /** The client's methods that read the ledger: events, proofs and replays. */
 import type { ApiCalls } from "./api-calls.ts";
 import type { CallOptions, EventQuery, LedgerEvent } from "./action-types.ts";
-import type { AssentOptions } from "./client.ts";
 
 /** Returns the methods that read the ledger. Verifies proofs against the pinned key `logKey`. */
 export function ledgerCalls(
   { call, transport }: ApiCalls,
-  { logKey, onLogKey }: Pick<AssentOptions, "logKey" | "onLogKey">,
+  { logKey, onLogKey }: { logKey?: string | undefined; onLogKey?: ((vkey: string) => void) | undefined },
 ) {
   return {
     /** Yields the ledger's events as they happen; never ends by itself. */
