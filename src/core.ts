@@ -145,6 +145,10 @@ export {
   permitDecisionHash,
 } from "./domain/permit.ts";
 export { findHistoryPlaces, findHistoryReads, toHistoryFact } from "./domain/policy/decide/history-facts.ts";
+export { type FactAnswer, type FactCall, findFactReads, toSourceFact } from "./domain/policy/decide/fact-reads.ts";
+export { findUnknownFactSources } from "./domain/policy/check/fact-faults.ts";
+export { givenStanding } from "./domain/policy/test/given-facts.ts";
+export { PreparationRequired } from "./contract/ledger.ts";
 export { makeSessionToken, readSessionToken, sessionId } from "./domain/session-token.ts";
 export { type MatchedLimit, findMatchedLimits, findUsedBefore } from "./domain/policy/decide/limit-facts.ts";
 
@@ -177,7 +181,7 @@ export { presentRequest } from "./domain/policy/decide/shown-first.ts";
 export { approvalValidityMs, rejectionHoldMs } from "./domain/policy/decide/validity.ts";
 export { diffPolicies } from "./domain/policy/diff/diff.ts";
 export { MAX_FILE_LENGTH } from "./domain/policy/parse/parse.ts";
-export { PolicySchema } from "./domain/policy/parse/policy-schema.ts";
+export { GivenAgent, GivenFacts, GivenPrincipal, PolicySchema } from "./domain/policy/parse/policy-schema.ts";
 export type {
   Decision,
   Effect,

@@ -7,6 +7,7 @@ import type { CredentialIssuer } from "./contract/credentials.ts";
 import type { EffectSource } from "./contract/effects.ts";
 import type { ErrorKind } from "./contract/errors.ts";
 import type { Host, Logger } from "./contract/host.ts";
+import type { FactSource } from "./contract/fact-source.ts";
 import type { Facade } from "./contract/facade.ts";
 import type { Notifier } from "./contract/notifier.ts";
 import type { Gauge } from "./contract/gauge.ts";
@@ -30,6 +31,7 @@ export interface Contributions {
   policySources?: PolicySource[];
   notifiers?: Notifier[];
   reviewers?: Reviewer[];
+  factSources?: FactSource[];
   pages?: Page[];
   facades?: Facade[];
   authenticators?: Authenticator[];
@@ -160,9 +162,20 @@ export { type NoticeText, renderNotice } from "./delivery/notice-text.ts";
 export { type Reviewer, type ReviewRequest, type ReviewResponse, readReviewResponse } from "./contract/reviewer.ts";
 export { type ReviewAnswer, REVIEWER_NAME } from "./domain/reviews.ts";
 
-// Webhooks
-export { readWebhookTarget, type WebhookTarget, WEBHOOK_TARGET_OPTIONS } from "./webhook/target.ts";
-export { type Answer, post, type Resolve } from "./webhook/send.ts";
+// Fact sources
+export type { FactSource } from "./contract/fact-source.ts";
+export { FACT_SOURCE_NAME } from "./domain/policy/parse/bounds.ts";
+export { parseJson } from "./domain/json.ts";
+
+// Webhooks and requests to checked addresses
+export {
+  readTarget,
+  readWebhookTarget,
+  TARGET_OPTIONS,
+  type WebhookTarget,
+  WEBHOOK_TARGET_OPTIONS,
+} from "./webhook/target.ts";
+export { type Answer, get, post, type Resolve, type Target } from "./webhook/send.ts";
 export { signatureHeaders } from "./webhook/sign.ts";
 
 // Metrics

@@ -78,16 +78,20 @@ function mentions(value: JsonValue, wanted: string): boolean {
   return false;
 }
 
-/** Returns the submitted request, the one that an approver changed it to, and the past actions that its decisions read. */
+/** Returns the submitted request, the one that an approver changed it to, and the data that its decisions read. */
 function contentsOf(row: ActionRow): JsonObject[] {
   const requests = [parseStoredRequest(row), decodeEdit(row.effective)?.request ?? null];
   const result = row.result === null ? null : (JSON.parse(row.result) as JsonValue);
-  const past = decodePasts(row.past).flatMap(({ history = [] }) => history.flatMap(({ actions }) => actions));
+  const read = decodePasts(row.past);
+  const past = read.flatMap(({ history = [] }) => history.flatMap(({ actions }) => actions));
+  const facts = read.flatMap(({ sources = [] }) => sources.map(({ value }) => value));
+  const metadata = read.flatMap(({ attributes }) => attributes?.agent_metadata ?? []);
   return [
     ...requests.flatMap((request) =>
       request === null ? [] : { params: request.params, context: request.context, result },
     ),
     ...past.map(({ params, context }) => ({ params, context })),
+    ...[...facts, ...metadata].map((value) => ({ facts: value })),
   ];
 }
 

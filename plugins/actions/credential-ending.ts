@@ -157,6 +157,8 @@ async function isStopped(host: CoreHost, row: ActionRow, now: number): Promise<b
     return false;
   } catch (error) {
     if (error instanceof Refusal && error.code === "STOPPED") return true;
+    // No stop applies: it would have been reported first.
+    if (error instanceof Refusal && error.code === "FACTS_UNAVAILABLE") return false;
     throw error;
   }
 }

@@ -29,7 +29,8 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import { assertMayConfirm, countedVotes, findIneligibility, readApproverStanding } from "./approver-plans.ts";
 import { approvalExpiredError, assertPending } from "./cast-vote.ts";
 import { readUses, writeUses } from "./limit-usage.ts";
-import { readHistories, writePastAction } from "./past-actions.ts";
+import { writePastAction } from "./past-actions.ts";
+import { readInputs } from "./read-inputs.ts";
 import {
   collectFacts,
   noLongerAllowedError,
@@ -136,9 +137,9 @@ async function changeRequest(
     throw editRefusal(`${rejection.approver} rejected the changed request at ${rejection.at}; nothing was changed`);
   // The action does not count against limits with both requests.
   await tx.releaseLimitUses(row.id);
-  const collected = await collectFacts(tx, row, basis);
+  const collected = await collectFacts(host, tx, row, basis);
   const base = new Evaluation(tx.activePolicies.compiled, request, collected, tx.now);
-  const { evaluation, facts } = await readHistories(tx, base, collected, row.id);
+  const { evaluation, facts } = await readInputs(host, tx, base, collected, row.id);
   const uses = await readUses(tx, evaluation, facts);
   const { decision, facts: decidedOn } = decideForEntry(evaluation, { ...uses.facts, ...tx.stopFacts(row) });
   if (decision.effect === "deny")

@@ -31,6 +31,7 @@ export function editRoute(host: CoreHost, tag: string): Route {
       "EDIT_NOT_ALLOWED",
       "NO_LONGER_ALLOWED",
       "STOPPED",
+      "FACTS_UNAVAILABLE",
       "ACTION_ERASED",
       "RECORD_ALTERED",
     ],

@@ -103,6 +103,7 @@ export function linkRoutes(host: CoreHost, tag: string): Route[] {
         "APPROVAL_EXPIRED",
         "NO_LONGER_ALLOWED",
         "STOPPED",
+        "FACTS_UNAVAILABLE",
         "ACTION_ERASED",
         "RECORD_ALTERED",
         "STORAGE_UNAVAILABLE",

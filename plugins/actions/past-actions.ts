@@ -2,7 +2,6 @@
 import {
   type Effect,
   Evaluation,
-  type Facts,
   findHistoryPlaces,
   findHistoryReads,
   type HistoryFact,
@@ -15,26 +14,18 @@ import type { HistorySpan, StorageReader } from "../../src/storage/index.ts";
 /** Outdated rows removed per batch: more than a batch adds. */
 const PRUNE_LIMIT = 1024;
 
-/**
- * Returns the evaluation with the histories that its conditions read, and the facts with them. Returns both unchanged if no
- * condition reads a history.
- * @param own id of the action that is decided
- */
+/** Returns the histories that the conditions read. @param own id of the action that is decided */
 export async function readHistories(
   reader: Pick<StorageReader, "pastActions">,
   evaluation: Evaluation,
-  facts: Facts,
   own: string,
-): Promise<{ evaluation: Evaluation; facts: Facts }> {
-  const reads = findHistoryReads(evaluation);
-  if (reads.length === 0) return { evaluation, facts };
+): Promise<HistoryFact[]> {
   const history: HistoryFact[] = [];
-  for (const read of reads) {
+  for (const read of findHistoryReads(evaluation)) {
     const rows = read.span === null ? [] : await reader.pastActions(read.span);
     history.push(toHistoryFact(read, rows, evaluation, own));
   }
-  const known = { ...facts, history };
-  return { evaluation: new Evaluation(evaluation.compiled, evaluation.request, known, evaluation.now), facts: known };
+  return history;
 }
 
 /** Returns what `readHistories` will read. */

@@ -64,7 +64,7 @@ export function recordReview(host: CoreHost, review: FinishedReview): Promise<vo
 
 type CountedReview = FinishedReview & { outstanding: number };
 
-/** Decides with the current policies, agent and key. Returns null while a stop applies: the action then waits for people. */
+/** Decides with the current policies, agent and key. Returns null while a stop applies or a fact is unavailable: the action then waits for people. */
 async function redecide(
   host: CoreHost,
   tx: LedgerTransaction,
@@ -74,7 +74,7 @@ async function redecide(
   try {
     return await reevaluateAction(host, tx, row, basis);
   } catch (error) {
-    if (error instanceof Refusal && error.code === "STOPPED") return null;
+    if (error instanceof Refusal && ["STOPPED", "FACTS_UNAVAILABLE"].includes(error.code)) return null;
     throw error;
   }
 }

@@ -34,7 +34,7 @@ import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
 import { reapplyGrant } from "./grant-use.ts";
 import { readUse, releaseUses } from "./limit-usage.ts";
-import { readHistories } from "./past-actions.ts";
+import { readInputs } from "./read-inputs.ts";
 import { rereadAction } from "./visible-action.ts";
 import { newSalt } from "./salt.ts";
 
@@ -53,7 +53,8 @@ type RedecisionCause = Pick<RedecisionEntry, "occasion" | "by">;
 type RedecisionOutcome = "denied" | "pending_approval" | "confirmed";
 
 /**
- * Decides with the current policies, agent and key. Records nothing. Throws STOPPED while a stop applies to the action.
+ * Decides with the current policies, agent and key. Records nothing. Throws STOPPED while a stop applies to the action, and
+ * FACTS_UNAVAILABLE if the policies deny only because a fact source does not answer: that says nothing about the action.
  * Limits use the counts of the first decision, because the action is already counted and must not count twice. A grant
  * that covered the action must still cover it. Histories are read again, because what happened since can matter.
  * @param basis the decision that counted the action against limits, from its entry
@@ -67,9 +68,9 @@ export async function reevaluateAction(
   const { compiled, digest } = tx.activePolicies;
   const request = effectiveRequest(row);
   if (request === null) throw new Error(`the request of ${row.id} is missing`);
-  const collected = await collectFacts(tx, row, basis);
+  const collected = await collectFacts(host, tx, row, basis);
   const base = new Evaluation(compiled, request, collected, tx.now);
-  const { evaluation, facts: now } = await readHistories(tx, base, collected, row.id);
+  const { evaluation, facts: now } = await readInputs(host, tx, base, collected, row.id);
   const counted = restoreFacts(basis.facts, row.past);
   const limits: LimitFact[] = [];
   for (const need of findMatchedLimits(evaluation)) {
@@ -79,25 +80,44 @@ export async function reevaluateAction(
   const facts: Facts = { ...now, limits };
   const decided = decideForEntry(evaluation, { ...facts, ...tx.stopFacts(row) });
   if (decided.decision.reason_code === "STOPPED") throw stoppedError(row, decided.decision);
+  if (isUndecided(decided)) throw factsUnavailableError(row, decided.decision);
   const final = (await reapplyGrant(host, tx, row, evaluation, decided, counted)) ?? decided;
   return { decision: final.decision, policySet: digest, ...commitFacts(final.facts, newSalt, row.past) };
 }
 
-/** Collects the facts of this moment, without limits and histories. */
+/** Collects the facts of this moment, without limits, histories and facts of sources. */
 export async function collectFacts(
+  host: CoreHost,
   tx: LedgerTransaction,
   row: ActionRow,
   basis: Pick<DecisionEntry, "facts">,
 ): Promise<Facts> {
   const commit = tx.activePolicies.source?.["commit"];
+  const { attributes: ofAgent, ...agent } = await tx.agentFacts(row.agent_id);
+  // Looked up only for policies that read them: a start reads the key again otherwise.
+  const rights = tx.activePolicies.compiled.readsAttributes ? await host.keys.rightsOf(tx, row.submitted_by) : null;
   return {
     principal: basis.facts.principal,
     ...(basis.facts.session === undefined ? {} : { session: basis.facts.session }),
-    ...(await tx.agentFacts(row.agent_id)),
+    ...agent,
+    attributes: { ...ofAgent, groups: [...(rights?.groups ?? [])], roles: [...(rights?.roles ?? [])] },
     ...(await keyFacts(tx, row.submitted_by)),
     ...(commit === undefined ? {} : { policy_commit: commit }),
     ...findSuggestedFacts(tx.suggestedRules, tx.activePolicies.compiled),
   };
+}
+
+/** Whether the policies deny because a source of facts does not answer. */
+function isUndecided({ decision, facts }: { decision: Decision; facts: Facts }): boolean {
+  const { effect, reason_code, policy } = decision;
+  const isUnanswered = facts.sources?.some((fact) => fact.policy === policy && fact.fault === "no_answer") === true;
+  return effect === "deny" && reason_code === "CONDITION_ERROR" && isUnanswered;
+}
+
+function factsUnavailableError({ status }: ActionRow, { reason }: Decision): Refusal {
+  return new Refusal("FACTS_UNAVAILABLE", `${reason}; the action stays ${status}: try again`, {
+    headers: { "Retry-After": "2" },
+  });
 }
 
 /** A stop changes no action. When it is lifted, the action continues, unless it has expired meanwhile. */

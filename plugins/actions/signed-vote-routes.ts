@@ -71,6 +71,7 @@ export function signedVoteRoutes(host: CoreHost, tag: string): Route[] {
         "APPROVAL_EXPIRED",
         "NO_LONGER_ALLOWED",
         "STOPPED",
+        "FACTS_UNAVAILABLE",
         "AGENT_MISMATCH",
         "GRANT_NOT_ALLOWED",
         "TOO_MANY_GRANTS",

@@ -33,11 +33,12 @@ import { withCurrentStatus } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { SESSION_HEADER } from "./schemas.ts";
 import { readSession } from "./agent-sessions.ts";
-import { readHistories } from "./past-actions.ts";
+import { readInputs } from "./read-inputs.ts";
 import {
   assertBinding,
   decideSubmission,
   credentialFacts,
+  readFactsAhead,
   readMeta,
   prefetchSubmission,
   requestFromBody,
@@ -89,6 +90,7 @@ const SUBMISSION_ERRORS = [
   "RECORD_ALTERED",
   "TOO_MANY_PENDING",
   "AGENT_THROTTLED",
+  "FACTS_UNAVAILABLE",
   "INVALID_SESSION_TOKEN",
 ] as const;
 
@@ -196,6 +198,7 @@ async function recordSubmission(
   credential: Credential,
   submission: SealedSubmission,
 ): Promise<SubmissionResult> {
+  await readFactsAhead(host, credential, submission);
   const result = await host.ledger.transact(
     async (tx) => decideSubmission(host, tx, await tx.confirm(credential), submission),
     prefetchSubmission(credential, submission),
@@ -267,7 +270,9 @@ async function prepareEvaluation(
     ...findSuggestedFacts(await host.suggestedRules.list(), compiled),
   };
   const base = new Evaluation(compiled, request, baseFacts, now);
-  const { evaluation, facts } = await readHistories(host.storage, base, baseFacts, "");
+  const { evaluation, facts } = await readInputs(host, host.storage, base, baseFacts, "", (calls) =>
+    host.factSources.read(calls),
+  );
   return { evaluation, facts, policySet: compiled, digest, now };
 }
 
@@ -324,6 +329,7 @@ const OPTIONAL_PERMIT_ERRORS = [
   "ACTION_NOT_STARTABLE",
   "START_EXPIRED",
   "STOPPED",
+  "FACTS_UNAVAILABLE",
   "TOO_MANY_PERMITS",
   "PERMIT_KEY_RETIRED",
   "PLAN_WAITING",

@@ -15,7 +15,14 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import { readSession } from "./agent-sessions.ts";
 import type { PlanBody } from "./plan-schemas.ts";
 import { readVisiblePlanRows, verifyPlan } from "./plan-state.ts";
-import { assertBinding, decideSubmission, readMeta, type SealedSubmission, sealSubmission } from "./submit.ts";
+import {
+  assertBinding,
+  decideSubmission,
+  readFactsAhead,
+  readMeta,
+  type SealedSubmission,
+  sealSubmission,
+} from "./submit.ts";
 import { assertNotErased } from "./visible-action.ts";
 
 const PLAN_ROUTE = "POST /v1/plans";
@@ -38,7 +45,7 @@ interface SealedPlan {
 }
 
 /** Submits a plan. Throws the refusal of the first action that cannot be submitted; nothing is recorded then. */
-export function submitPlan(
+export async function submitPlan(
   host: CoreHost,
   credential: Credential,
   body: PlanBody,
@@ -47,6 +54,7 @@ export function submitPlan(
   const session = readSession(host, headers, credential);
   const plan = sealPlan(host, body, { headers, idempotencyKey, session });
   const { call } = plan;
+  await Promise.all(plan.submissions.map((submission) => readFactsAhead(host, credential, submission)));
   return host.ledger.transact(
     async (tx) => recordPlan(host, tx, await tx.confirm(credential), plan),
     () => (call === null ? {} : { idempotency: idempotencyLookup(credential, call) }),

@@ -36,7 +36,8 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import { recordResubmission } from "./wait-tracker.ts";
 import { findJoinableAction } from "./join.ts";
 import { readUses, limitSpan, writeUses } from "./limit-usage.ts";
-import { historySpans, readHistories, writePastAction } from "./past-actions.ts";
+import { historySpans, writePastAction } from "./past-actions.ts";
+import { prefetchFacts, readInputs } from "./read-inputs.ts";
 import { findGrantedDecision } from "./grant-use.ts";
 import { findActiveRejection } from "./rejection.ts";
 import { assertNotErased, rereadAction } from "./visible-action.ts";
@@ -80,13 +81,16 @@ export function readMeta(
   return { ...(meta as JsonObject), traceparent };
 }
 
-export function credentialFacts(credential: Credential, agent: AgentFacts, session: SessionFact | null): Facts {
+/** Returns the facts about the agent and its credential. @param agent null if the agent is not known yet */
+export function credentialFacts(credential: Credential, agent: AgentFacts | null, session: SessionFact | null): Facts {
   const { id, name, agent_id, owner } = credential.key;
-  const { workload } = credential;
+  const { groups, roles = [], workload } = credential;
   const claims = workload === undefined ? {} : { claims: workload.claims };
   return {
     principal: { agent_id, ...claims, key_id: id, name, owner },
-    ...agent,
+    ...(agent === null
+      ? {}
+      : { ...agent, attributes: { ...agent.attributes, groups: [...groups], roles: [...roles] } }),
     ...(session === null ? {} : { session }),
   };
 }
@@ -206,7 +210,7 @@ export async function decideSubmission(
     ...(commit === undefined ? {} : { policy_commit: commit }),
   };
   const base = new Evaluation(compiled, request, baseFacts, tx.now);
-  const { evaluation, facts: known } = await readHistories(tx, base, baseFacts, id);
+  const { evaluation, facts: known } = await readInputs(host, tx, base, baseFacts, id);
   const uses = await readUses(tx, evaluation, known);
   const { decision, facts } = await applyVotes(host, tx, credential, sealed.hash, evaluation, uses.facts);
   const throttling = decision.effect === "require_approval" ? await checkRequestRate(host, tx, credential) : null;
@@ -271,13 +275,29 @@ function submittedAction({ agent_id, tool, operation }: ActionRequest, { key }: 
  */
 export function prefetchSubmission(credential: Credential, { request, call, session }: SealedSubmission): Prefetch {
   return ({ now, activePolicies: { compiled } }) => {
-    const evaluation = new Evaluation(compiled, request, credentialFacts(credential, {}, session), now);
+    const evaluation = new Evaluation(compiled, request, credentialFacts(credential, null, session), now);
     return {
       ...(call === null ? {} : { idempotency: idempotencyLookup(credential, call) }),
       ...(compiled.hasLimits ? { limits: findMatchedLimits(evaluation).map(limitSpan) } : {}),
       ...(compiled.withHistory.length > 0 ? { pastActions: historySpans(evaluation) } : {}),
     };
   };
+}
+
+/**
+ * Reads the facts that the latest policies need for a submission, so that its job finds them. The job has missing ones read,
+ * for example if the policies have changed.
+ */
+export async function readFactsAhead(
+  host: CoreHost,
+  credential: Credential,
+  { request, session }: SealedSubmission,
+): Promise<void> {
+  const { compiled } = host.policies.latest();
+  if (!compiled.hasFacts) return;
+  assertBinding(host, credential, request.agent_id);
+  const facts = credentialFacts(credential, await host.agents.facts(request.agent_id), session);
+  await prefetchFacts(host, new Evaluation(compiled, request, facts, host.clock()));
 }
 
 interface DecidedSubmission extends SealedSubmission {

@@ -43,6 +43,7 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
         "APPROVAL_EXPIRED",
         "NO_LONGER_ALLOWED",
         "STOPPED",
+        "FACTS_UNAVAILABLE",
         "ACTION_ERASED",
         "RECORD_ALTERED",
         "AGENT_MISMATCH",

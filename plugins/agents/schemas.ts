@@ -19,7 +19,9 @@ const changeable = {
   description: Type.Optional(nullable(Type.String({ maxLength: 2000 }))),
   allowed_tools: Type.Optional(nullable(Tools())),
   metadata: Type.Optional(
-    Type.Record(Type.String(), Type.Unknown(), { description: "Anything; at most 16 KiB as JSON." }),
+    Type.Record(Type.String(), Type.Unknown(), {
+      description: "Anything; at most 16 KiB as JSON. Conditions of policies read it as `agent_metadata`.",
+    }),
   ),
 };
 

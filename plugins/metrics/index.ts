@@ -37,6 +37,7 @@ export default defineCorePlugin({
       registers: [register],
     });
     gauges(host, register);
+    factSourceGauges(host, register);
     let unsubscribe: (() => void)[] = [];
 
     function see(rows: readonly EntryRow[]): void {
@@ -110,6 +111,23 @@ function addGauge(
       }
     },
   });
+}
+
+/** Registers the gauges of fact sources. */
+function factSourceGauges(host: CoreHost, register: Registry): void {
+  const gauge = addGauge.bind(null, register);
+  gauge(
+    "assent_fact_source_reads",
+    "Reads of each fact source since this process started. Answers from memory are not counted.",
+    (it) => host.factSources.counts().forEach(({ source, reads }) => it.set({ source }, reads)),
+    ["source"],
+  );
+  gauge(
+    "assent_fact_source_failures",
+    "Reads among them that had no usable answer.",
+    (it) => host.factSources.counts().forEach(({ source, failures }) => it.set({ source }, failures)),
+    ["source"],
+  );
 }
 
 /** Registers the gauges of the core. */

@@ -6,6 +6,7 @@ import {
   count,
   diffPolicies,
   findUnknownChannels,
+  findUnknownFactSources,
   findUnknownReviewers,
   listFunctions,
   listTools,
@@ -98,7 +99,9 @@ const Checked = Type.Object(
       { description: "The policies of the text. Empty if it has a fault." },
     ),
     tests: orNull(Tests),
-    variables: Named("Named values of the policies (`let` and `data`). Empty if the text has a fault."),
+    variables: Named(
+      "Named values of the policies (`let`, `data` and `facts`), and the attributes that they declare. Empty if the text has a fault.",
+    ),
     tools: Tools,
   },
   {
@@ -134,6 +137,13 @@ const Vocabulary = Type.Object(
     tools: Tools,
     channels: Type.Array(Type.String(), { description: "Configured channels." }),
     reviewers: Type.Array(Type.String(), { description: "Configured machine reviewers." }),
+    fact_sources: Type.Array(
+      Type.Object(
+        { name: Type.String(), inputs: Type.Array(Type.String(), { description: "What a read takes." }) },
+        closed,
+      ),
+      { description: "Configured fact sources." },
+    ),
   },
   {
     ...closed,
@@ -145,6 +155,7 @@ const Vocabulary = Type.Object(
         tools: [{ tool: "stripe", operation: "refund", params: [{ name: "amount", type: "an int" }] }],
         channels: ["ops"],
         reviewers: [],
+        fact_sources: [{ name: "crm", inputs: ["id"] }],
       },
     ],
   },
@@ -187,6 +198,7 @@ export function editorRoutes(host: CoreHost, tag: string, bodyLimit: number): Ro
             tools: listTools(compiled.document.policies.map(({ definition }) => definition)),
             channels: host.channels.names(),
             reviewers: host.reviewers.names(),
+            fact_sources: host.factSources.list().map(({ name, inputs }) => ({ name, inputs: [...inputs] })),
           },
         };
       },
@@ -200,6 +212,7 @@ async function check(host: CoreHost, { yaml, tests }: CheckBody, signal: AbortSi
   const unknown = [
     ...findUnknownChannels(documents, host.channels.names()),
     ...findUnknownReviewers(documents, host.reviewers.names()),
+    ...findUnknownFactSources(documents, host.factSources.list()),
   ];
   return {
     faults: faults.map(renderFault),

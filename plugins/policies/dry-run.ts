@@ -3,7 +3,10 @@ import { Type, type Static } from "@sinclair/typebox";
 import {
   type CoreHost,
   type Decision,
-  type Facts,
+  GivenAgent,
+  GivenFacts,
+  GivenPrincipal,
+  givenStanding,
   type JsonObject,
   parseCandidates,
   parseRfc3339,
@@ -38,17 +41,9 @@ const DryRunBody = Type.Object(
       }),
     ),
     now: Type.Optional(Type.String({ format: "date-time", description: "Time to decide at. Default: now." })),
-    principal: Type.Optional(
-      Type.Object(
-        {
-          key_id: Type.Optional(Type.String({ maxLength: 256 })),
-          name: Type.Optional(Type.String({ maxLength: 256 })),
-          agent_id: Type.Optional(Nullable(Type.String({ maxLength: 256 }))),
-          owner: Type.Optional(Nullable(Type.String({ maxLength: 256 }))),
-        },
-        { additionalProperties: false, description: "The key that would submit the actions." },
-      ),
-    ),
+    principal: Type.Optional(GivenPrincipal),
+    agent: Type.Optional(GivenAgent),
+    facts: Type.Optional(GivenFacts),
   },
   {
     additionalProperties: false,
@@ -110,7 +105,7 @@ export function dryRunRoute(host: CoreHost, tag: string, bodyLimit: number): Rou
     body: DryRunBody,
     bodyLimit,
     description:
-      "Decides sample actions with the active set and with the candidates added to it. Records nothing and ignores registered agents.",
+      "Decides sample actions with the active set and with the candidates added to it. Records nothing, ignores registered agents and asks no fact source.",
     responses: { 200: { description: "Both decisions of each action.", schema: DryRun } },
     errors: ["POLICY_INVALID", "TOO_MANY_TRIALS", "TRIAL_TOO_LONG", "TRIAL_LOST"],
     handle: ({ body, signal }) => dryRun(host, body, signal),
@@ -123,10 +118,7 @@ async function dryRun(host: CoreHost, body: DryRunBody, signal: AbortSignal): Pr
   const { trials } = host.policies;
   const candidate = await trials.withCandidates(active, parseCandidates(body), body.alone === true, signal);
   const now = (body.now === undefined ? null : parseRfc3339(body.now)) ?? host.clock();
-  const { key_id, name, agent_id, owner } = body.principal ?? {};
-  const facts: Facts = {
-    principal: { key_id: key_id ?? "test", name: name ?? "test", agent_id: agent_id ?? null, owner: owner ?? null },
-  };
+  const facts = givenStanding(body);
   const cases = body.actions.map((action) => ({
     request: {
       ...action,
@@ -135,6 +127,7 @@ async function dryRun(host: CoreHost, body: DryRunBody, signal: AbortSignal): Pr
     },
     facts,
     now,
+    given: body.facts ?? {},
   }));
   const [before = [], after = []] = await trials.decide([active, candidate], cases, signal);
   const results = before.map((current, i) => {

@@ -3,6 +3,7 @@ import {
   type CoreHost,
   findRuleWarnings,
   findUnknownChannels,
+  findUnknownFactSources,
   findUnknownReviewers,
   isBaselinePolicy,
   type PolicyDocument,
@@ -75,6 +76,7 @@ export function listWarnings(host: CoreHost, documents: readonly PolicyDocument[
   return [
     ...findUnknownChannels(documents, host.channels.names()),
     ...findUnknownReviewers(documents, host.reviewers.names()),
+    ...findUnknownFactSources(documents, host.factSources.list()),
     ...documents.flatMap(findRuleWarnings),
   ].map(({ message }) => message);
 }

@@ -86,6 +86,8 @@ export function renderReevaluation({ row, entry, facts, decision, policySet, fie
     fields,
     limits: seesAll ? (facts.limits ?? []) : null,
     histories: seesAll ? (facts.history ?? []) : null,
+    sources: seesAll ? (facts.sources ?? []) : null,
+    attributes: seesAll ? (facts.attributes ?? null) : null,
     recorded: { policy_set: entry.policy_set, decision: entry.decision },
     replayed: { policy_set: policySet, decision },
   };

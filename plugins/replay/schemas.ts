@@ -57,6 +57,28 @@ const History = Type.Object(
   },
   { additionalProperties: false },
 );
+const SourceFact = Type.Object(
+  {
+    policy: Type.String(),
+    name: Type.String({ description: "Conditions read it as `facts.NAME`." }),
+    basis: Type.String({ description: "Digest of the declaration of the fact." }),
+    at: Type.String({ format: "date-time", description: "When it was read." }),
+    value: Type.Unknown({ description: "Null if there is a fault." }),
+    fault: Type.Union([Type.String(), Type.Null()], {
+      description: "Why it was unknown: `no_source`, `no_input`, `no_answer`, `too_large` or `wrong_type`.",
+    }),
+  },
+  { additionalProperties: false },
+);
+const Attributes = Type.Object(
+  {
+    agent_groups: Type.Array(Type.String()),
+    agent_metadata: Type.Record(Type.String(), Type.Unknown()),
+    groups: Type.Array(Type.String()),
+    roles: Type.Array(Type.String()),
+  },
+  { additionalProperties: false },
+);
 const COMPARISON = {
   hash: Type.String(),
   at: Type.String({ format: "date-time", description: "Recorded time of the decision, which the replay used." }),
@@ -67,6 +89,13 @@ const COMPARISON = {
   }),
   histories: Type.Union([Type.Array(History), Type.Null()], {
     description: "Past actions that the conditions read; null for keys that cannot see all actions.",
+  }),
+  sources: Type.Union([Type.Array(SourceFact), Type.Null()], {
+    description: "Values of fact sources that the conditions read; null for keys that cannot see all actions.",
+  }),
+  attributes: Type.Union([Attributes, Type.Null()], {
+    description:
+      "Attributes of the agent and its principal; null if no policy read one, and for keys that cannot see all actions.",
   }),
   recorded: Outcome,
   replayed: Outcome,

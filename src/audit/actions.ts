@@ -14,7 +14,7 @@ import { decodeEntry, type DecisionEntry, type RedecisionEntry } from "../domain
 import { type GrantTarget, isGrantFor } from "../domain/grants.ts";
 import { toHex } from "../domain/hash.ts";
 import { matchesCommitment } from "../domain/kept.ts";
-import { pastMatchesCommitments, restoreFacts } from "../domain/past.ts";
+import { pastMatchesCommitments, restoreEntry, restoreFacts } from "../domain/past.ts";
 import { recomputeLimitUses, USE_RETENTION_MS } from "../domain/limit-uses.ts";
 import { recomputeHistoryPlaces } from "../domain/policy/decide/history-facts.ts";
 import { questionsMatch } from "../domain/questions.ts";
@@ -145,8 +145,9 @@ async function auditAction(
     const decision = entryOf(first as EntryRow) as DecisionEntry & { seq: number };
     // The changed request counts instead of the proposed one.
     const counted = nullIfThrows(() => effectiveRequest(row)) ?? request;
-    await checkUses(audit, counted, history, history.edit?.entry ?? decision, fault);
-    await checkPlaces(audit, counted, history, history.edit?.entry ?? decision, fault);
+    const basis = restoreEntry(history.edit?.entry ?? decision, row.past);
+    await checkUses(audit, counted, history, basis, fault);
+    await checkPlaces(audit, counted, history, basis, fault);
     await checkGrant(audit, row, request, decision, fault);
     await checkSuggested(audit, row, request, decision, fault);
   }

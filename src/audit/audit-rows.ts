@@ -32,6 +32,7 @@ import {
 } from "../domain/entries.ts";
 import { COVERAGE_ENTRY } from "../domain/effects/coverage-statement.ts";
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
+import { restoreEntry } from "../domain/past.ts";
 import { recomputeHistoryPlaces } from "../domain/policy/decide/history-facts.ts";
 import { recomputeLimitUses } from "../domain/limit-uses.ts";
 import { effectiveRequest } from "../domain/edited-request.ts";
@@ -145,7 +146,7 @@ async function findDecidedAction(
     action.decision_hash,
   );
   // A request that an approver changed counts instead of the proposed one, from the change on.
-  return { action, entry: history?.edit?.entry ?? first, history };
+  return { action, entry: restoreEntry(history?.edit?.entry ?? first, action.past), history };
 }
 
 /** Checks that the resource of an idempotency key was created by the same key at the same time. */

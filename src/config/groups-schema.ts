@@ -18,7 +18,7 @@ export const GroupsSchema = Type.Record(
         default: [],
         maxItems: 10_000,
         description:
-          "Users as `user:<id>`, owners of keys and recipients of links, or `key:<id>` for a key without an owner.",
+          "Users as `user:<id>`, owners of keys and recipients of links, `key:<id>` for a key without an owner, or `agent:<id>` for an agent, whose groups conditions read as agent_groups.",
       }),
       agents: Patterns("Agents"),
       tools: Patterns("Tools"),

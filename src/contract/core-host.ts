@@ -13,7 +13,9 @@ import type { Scope } from "../domain/scopes.ts";
 import type { GroupSubject } from "../domain/groups.ts";
 import type { RecordedKey } from "../domain/standing.ts";
 import type { Containment } from "./containment.ts";
+import type { FactAnswer, FactCall } from "../domain/policy/decide/fact-reads.ts";
 import type { CredentialIssuer } from "./credentials.ts";
+import type { FactSource } from "./fact-source.ts";
 import type { Gauge } from "./gauge.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
 import type { GrantList } from "./grants.ts";
@@ -81,7 +83,7 @@ export interface Keys {
 }
 
 /** The rights of a key or a user. */
-export type Rights = Pick<Credential, "key" | "principal" | "groups" | "visibility" | "hasScope">;
+export type Rights = Pick<Credential, "key" | "principal" | "groups" | "roles" | "visibility" | "hasScope">;
 
 /** The reads that `Keys.rightsOf` needs. */
 export interface RightsReader extends Pick<LedgerTransaction, "key" | "users"> {
@@ -206,6 +208,22 @@ export interface Reviewers {
   find(name: string): Reviewer | null;
 }
 
+/** How often a source was asked, and how often it had no usable answer, since this process started. */
+export interface FactSourceCounts {
+  reads: number;
+  failures: number;
+}
+
+/** The configured fact sources. */
+export interface FactReader {
+  list(): readonly Pick<FactSource, "name" | "inputs">[];
+  /** Returns the answer to a call if it is recent enough to decide with, also if it is a fault; else null. */
+  recent(call: FactCall): FactAnswer | null;
+  /** Asks the sources, except for answers that are recent. Never rejects: a failure is an answer. */
+  read(calls: readonly FactCall[]): Promise<FactAnswer[]>;
+  counts(): readonly (FactSourceCounts & { source: string })[];
+}
+
 /** Signing operations for plugins. Plugins never see the secrets. */
 export interface Vault {
   /** HMAC-SHA256 under a key derived from the service's secret for `purpose`. */
@@ -281,6 +299,8 @@ export interface CoreHost extends Host {
   readonly gauges: readonly Gauge[];
   /** Available after start. */
   readonly reviewers: Reviewers;
+  /** After start. */
+  readonly factSources: FactReader;
   /** After start. */
   readonly processes: Processes;
   /** Returns the lease on a background job that only one process runs. After start. */

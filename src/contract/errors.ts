@@ -120,6 +120,7 @@ export const ERRORS = {
 
   // faults
   INTERNAL: [500, "Internal error"],
+  FACTS_UNAVAILABLE: [503, "A fact source did not answer"],
   STORAGE_UNAVAILABLE: [503, "The store is unavailable"],
   OVERLOADED: [503, "The service is overloaded"],
   PERMIT_KEY_RETIRED: [503, "This process has a retired permit key"],

@@ -29,6 +29,8 @@ export interface Credential {
   readonly principal: string;
   /** Groups of the principal, from the configuration or the sign-in. Sorted, without duplicates. */
   readonly groups: readonly string[];
+  /** Roles of the user. Absent for an API key. */
+  readonly roles?: readonly string[];
   readonly visibility: Visibility;
   /** The session of a user who signed in. Absent for an API key. */
   readonly session?: Session;

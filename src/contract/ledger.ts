@@ -7,7 +7,7 @@ import type { Delegations } from "../domain/delegations.ts";
 import type { Grants } from "../domain/grants.ts";
 import type { LegalHolds } from "../domain/legal-holds.ts";
 import type { LogKeyProof } from "../domain/log-keys.ts";
-import type { Facts } from "../domain/policy/policy-types.ts";
+import type { Attributes, Facts } from "../domain/policy/policy-types.ts";
 import type { Stops } from "../domain/stops.ts";
 import type { Users } from "../domain/users.ts";
 import type { AppendedEntry, Credential } from "./host.ts";
@@ -24,8 +24,10 @@ import type {
   StorageTransaction,
 } from "./storage.ts";
 
-/** The facts of a decision that concern the agent. */
-export type AgentFacts = Pick<Facts, "agent" | "require_registered_agents" | "rejection_holds_ms">;
+/** The facts of a decision that concern the agent, and its own attributes. */
+export interface AgentFacts extends Pick<Facts, "agent" | "require_registered_agents" | "rejection_holds_ms"> {
+  attributes: Pick<Attributes, "agent_groups" | "agent_metadata">;
+}
 
 /** A job's access to its batch. Reads see the writes of all earlier jobs in the batch. */
 export interface LedgerTransaction extends Omit<

@@ -15,6 +15,11 @@ export interface Policies {
   readonly baselines: readonly string[];
   /** Returns the active policy set. */
   current(): Promise<ActivePolicies>;
+  /**
+   * Returns the active policy set as this process last saw it, without a read of the store. Other processes may have activated
+   * another one since, so it serves only to prepare work.
+   */
+  latest(): ActivePolicies;
   /** Returns any policy set that was ever active; null for an unknown digest. */
   byDigest(digest: string | null): Promise<ActivePolicies | null>;
   /**

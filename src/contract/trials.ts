@@ -34,6 +34,8 @@ export interface TrialCase {
   facts: Facts;
   /** Milliseconds. */
   now: number;
+  /** Values of facts that `facts` does not have, by name. A fact that is missing here, too, has no answer. */
+  given?: Readonly<Record<string, unknown>>;
 }
 
 /** The texts of an editor. `tests` is null if there are none. */

@@ -52,7 +52,11 @@ export function groupLimits({ agents, tools }: GroupDefinition): GroupLimits | n
   return { agents: agents?.map(foldName) ?? null, tools: tools?.map(foldName) ?? null };
 }
 
-/** Returns the principal of a member: `owner:ada` for `Ada`; `key:0193…` and `user:0193…` unchanged. */
+/** Returns an agent as the member of a group. Its groups are an attribute for conditions: an agent never votes. */
+export const principalOfAgent = (agentId: string): string => `agent:${foldName(agentId)}`;
+
+/** Returns the principal of a member: `owner:ada` for `Ada`; `key:0193…` and `user:0193…` unchanged; `agent:bot` for `agent:Bot`. */
 export function principalOfMember(member: string): string {
+  if (member.startsWith("agent:")) return principalOfAgent(member.slice("agent:".length));
   return /^(?:key|user):/.test(member) ? member : principalOfOwner(member);
 }

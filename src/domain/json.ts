@@ -68,7 +68,11 @@ export function decodeUtf8(bytes: Uint8Array): string | null {
   }
 }
 
-/** @throws JsonFault */
+/**
+ * Parses JSON as requests are parsed: without duplicate members, lone surrogates and integers beyond 2^53. Throws JsonFault.
+ * @example
+ * const value = parseJson('{"status":"open"}');
+ */
 export function parseJson(text: string, limits: JsonLimits = {}): JsonValue {
   if (text.charCodeAt(0) === 0xfeff)
     throw new JsonFault(

@@ -22,6 +22,7 @@ export function selectCountedLimits(decision: Decision, needs: readonly MatchedL
 
 /**
  * Returns the limits that a recorded decision counted against.
+ * @param recorded the entry, with its facts restored
  * @param at time of the decision, in milliseconds
  */
 export function recomputeLimitUses(

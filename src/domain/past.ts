@@ -1,7 +1,8 @@
 /**
- * Commitments to the past data that decisions on an action read: the usage of limits, and past actions. Recorded in clear,
- * the usage before two consecutive actions would reveal the first one's amount, and past actions cannot be erased from
- * the ledger. The entry therefore holds a commitment, and the action's row holds the values.
+ * Commitments to the data that decisions on an action read: attributes of the agent and its principal, past actions, the
+ * usage of limits, and values of fact sources. Recorded in clear, the usage before two consecutive actions would reveal the
+ * first one's amount, and the other data could not be erased from the ledger. The entry therefore holds a commitment, and
+ * the action's row holds the values.
  */
 import { canonicalText } from "./canonical.ts";
 import type { JsonValue } from "./json.ts";
@@ -9,7 +10,7 @@ import { commitSalted, type SaltedMembers } from "./kept.ts";
 import type { Facts, RecordedFacts } from "./policy/policy-types.ts";
 
 /** The facts that are committed. A member is present if the decision read it. */
-const COMMITTED = ["history", "limits"] as const;
+const COMMITTED = ["attributes", "history", "limits", "sources"] as const;
 type CommittedFacts = Pick<Facts, (typeof COMMITTED)[number]>;
 
 /** The committed facts, with a salt of 32 random bytes in hex. */
@@ -20,7 +21,7 @@ export interface Past extends CommittedFacts {
 /**
  * Returns the facts for the entry, and the text for the action's row that opens this entry's commitment and those of
  * earlier entries. The text is canonical JSON of a `Past`, of an array if a later decision read other values, or null
- * if no usage was read.
+ * if nothing was read.
  * @param kept the text in the row so far
  */
 export function commitFacts(
@@ -28,8 +29,8 @@ export function commitFacts(
   newSalt: () => string,
   kept: string | null = null,
 ): { facts: RecordedFacts; past: string | null } {
-  const { history, limits, ...others } = facts;
-  const read = selectCommitted({ ...(history && { history }), ...(limits && { limits }) });
+  const { attributes: _, history: __, limits: ___, sources: ____, ...others } = facts;
+  const read = selectCommitted(facts);
   if (Object.keys(read).length === 0) return { facts: others, past: kept };
   const pasts = decodePasts(kept);
   const text = canonicalText(read as unknown as JsonValue);
@@ -41,9 +42,11 @@ export function commitFacts(
 
 /** Returns the members that are committed, without empty ones. */
 function selectCommitted(facts: CommittedFacts): CommittedFacts {
-  return Object.fromEntries(
-    COMMITTED.filter((name) => Array.isArray(facts[name]) && facts[name].length > 0).map((name) => [name, facts[name]]),
-  );
+  return Object.fromEntries(COMMITTED.filter((name) => hasContent(facts[name])).map((name) => [name, facts[name]]));
+}
+
+function hasContent(value: unknown): boolean {
+  return typeof value === "object" && value !== null && (!Array.isArray(value) || value.length > 0);
 }
 
 /** Returns SHA-256(salt ‖ SHA-256(canonical members without the salt)). */
@@ -70,14 +73,19 @@ export function encodePasts(pasts: readonly Past[]): string | null {
 }
 
 /**
- * Returns the facts that a decision was made from. If `past` does not match the entry's commitment, past data stays
- * unknown: every limit denies, and every condition that reads the history fails.
+ * Returns the facts that a decision was made from. If `past` does not match the entry's commitment, what was read stays
+ * unknown: every limit denies, and every condition that reads such data fails.
  */
 export function restoreFacts(recorded: RecordedFacts, past: string | null): Facts {
   const { past: commitment, ...facts } = recorded;
   if (commitment === undefined) return facts;
   const opened = findPast(commitment, past);
   return opened === null ? facts : { ...facts, ...selectCommitted(opened) };
+}
+
+/** Returns an entry with its facts restored. They keep the commitment. */
+export function restoreEntry<Entry extends { facts: RecordedFacts }>(entry: Entry, past: string | null): Entry {
+  return { ...entry, facts: { ...entry.facts, ...restoreFacts(entry.facts, past) } };
 }
 
 /** Returns the value that the entry commits to, or null. */

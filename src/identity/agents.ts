@@ -2,9 +2,11 @@
  * Reads the facts about an agent that a decision needs. The cache is valid for one epoch of the ledger, which grows
  * with every change of an agent, so a suspension applies from the next request on.
  */
-import type { Agents } from "../contract/core-host.ts";
+import type { Agents, Groups } from "../contract/core-host.ts";
 import type { AgentFacts } from "../contract/ledger.ts";
 import { DEFAULT_REJECTION_HOLDS_MS } from "../domain/policy/parse/bounds.ts";
+import { principalOfAgent } from "../domain/groups.ts";
+import type { JsonObject } from "../domain/json.ts";
 import { foldName } from "../domain/names.ts";
 import type { AgentRow, LedgerHead, StorageReader } from "../contract/storage.ts";
 import type { Directory } from "./directory.ts";
@@ -22,6 +24,7 @@ export function createAgents(options: {
   head(): Promise<LedgerHead>;
   requireRegistered: boolean;
   rejectionHoldsMs: number;
+  groups: Pick<Groups, "of">;
 }): AgentService {
   const { rejectionHoldsMs } = options;
   let cache = new Map<string, AgentFacts>();
@@ -38,6 +41,10 @@ export function createAgents(options: {
     const row = rows[0] ?? null;
     const suspended = rows.some(({ suspended_at }) => suspended_at !== null);
     return {
+      attributes: {
+        agent_groups: [...options.groups.of(principalOfAgent(agentId))],
+        agent_metadata: row === null ? {} : (JSON.parse(row.metadata) as JsonObject),
+      },
       ...(row === null ? {} : { agent: { suspended, allowed_tools: row.allowed_tools } }),
       ...(options.requireRegistered ? { require_registered_agents: true } : {}),
       ...(rejectionHoldsMs === DEFAULT_REJECTION_HOLDS_MS ? {} : { rejection_holds_ms: rejectionHoldsMs }),

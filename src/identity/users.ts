@@ -164,6 +164,7 @@ export function rightsOfUser(user: User, groups: Groups): Rights {
     },
     principal: principalOfUser(user.id),
     groups: memberOf,
+    roles: user.roles,
     visibility: hasScope(scopes, "actions:read") ? groups.visibility(memberOf) : { key_id: user.id },
     hasScope: (scope: Scope) => hasScope(scopes, scope),
   };
@@ -186,6 +187,7 @@ function createAgentCredential(
     epoch,
     principal,
     groups: memberOf,
+    roles: user.roles,
     visibility: { key_id: user.id },
     workload,
     hasScope: (scope) => hasScope(PRESETS.agent, scope),

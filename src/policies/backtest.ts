@@ -17,7 +17,7 @@ import { restoreFacts } from "../domain/past.ts";
 import { rejectionHoldMs, approvalValidityMs } from "../domain/policy/decide/validity.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
 import { Evaluation } from "../domain/policy/decide/evaluation.ts";
-import { findUnrecordedHistories } from "../domain/policy/decide/history-facts.ts";
+import { hasUnrecordedInputs } from "../domain/policy/decide/unrecorded-inputs.ts";
 import { withAssumedActivation } from "../domain/policy/decide/limit-facts.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { Decision, Effect, ShadowOutcome } from "../domain/policy/policy-types.ts";
@@ -61,9 +61,7 @@ export function backtest(
     if (request === null) return "erased";
     const at = parseRfc3339(entry.at) ?? input.created_at;
     const facts = restoreFacts(entry.facts, input.past);
-    const readsHistory = compiled.withHistory.length > 0;
-    if (readsHistory && findUnrecordedHistories(new Evaluation(compiled, request, facts, at), facts).length > 0)
-      return "unrecorded";
+    if (hasUnrecordedInputs(new Evaluation(compiled, request, facts, at), facts)) return "unrecorded";
     const now = decide(compiled, request, withAssumedActivation(compiled, request, facts, at), at);
     const uses = now.effect === "deny" ? [] : findUnrecordedLimits(compiled, request, facts, at);
     return { to: now, otherwise: differs(now, entry.decision), uses, at };

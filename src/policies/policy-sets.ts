@@ -40,6 +40,11 @@ export class PolicySets {
     return this.activate(this.storage, (await this.head()).policy_set, false);
   }
 
+  /** Returns the active set as this process last saw it, without a read. */
+  latest(): ActivePolicies {
+    return this.active;
+  }
+
   /** Returns any set that was ever active; null for an unknown digest. */
   byDigest(digest: string | null): Promise<ActivePolicies | null> {
     return this.find(this.storage, digest, false);

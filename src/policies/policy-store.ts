@@ -90,6 +90,10 @@ export class PolicyStore implements PolicyService {
     return this.options.sets.current();
   }
 
+  latest(): ActivePolicies {
+    return this.options.sets.latest();
+  }
+
   byDigest(digest: string | null): Promise<ActivePolicies | null> {
     return this.options.sets.byDigest(digest);
   }

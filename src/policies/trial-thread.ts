@@ -8,6 +8,7 @@ import { Refusal, type ErrorCode } from "../contract/errors.ts";
 import type { SerializedPolicySet } from "../contract/trials.ts";
 import { compilePolicySet, precompilePolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
+import { withGivenFacts } from "../domain/policy/test/given-facts.ts";
 import { withGivenHistory } from "../domain/policy/test/given-history.ts";
 import { withAssumedActivation } from "../domain/policy/decide/limit-facts.ts";
 import type { Decision, PolicySetDocument } from "../domain/policy/policy-types.ts";
@@ -133,8 +134,9 @@ const JOBS: { [Name in JobName]: (input: Jobs[Name]["input"], turn: Turn) => Pro
     for (const serialized of sets) {
       const set = await compileSet(serialized, turn);
       const decisionsOfSet: Decision[] = [];
-      for (const { request, facts, now } of cases) {
-        const known = withGivenHistory(set, request, facts, now);
+      for (const { request, facts, now, given } of cases) {
+        const remembered = withGivenHistory(set, request, facts, now);
+        const known = withGivenFacts(set, request, remembered, now, given);
         decisionsOfSet.push(decide(set, request, withAssumedActivation(set, request, known, now), now));
         await turn.yieldIfSlow();
       }

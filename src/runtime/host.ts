@@ -1,7 +1,7 @@
 /** Creates the hosts: the services of a runtime that plugins can use. */
 import { createLeaderLease } from "../cluster/leader-lease.ts";
 import type { Config } from "../config/index.ts";
-import type { CoreHost, Documents, Groups, HostStorage } from "../contract/core-host.ts";
+import type { CoreHost, Documents, FactReader, Groups, HostStorage } from "../contract/core-host.ts";
 import type { Credential, Host, HostConfig, Logger, VisibleActions } from "../contract/host.ts";
 import { READER_METHODS, type Storage } from "../contract/storage.ts";
 import type { RequestTrace, Tracing } from "../contract/tracer.ts";
@@ -10,6 +10,7 @@ import { openApiDocument } from "../http/openapi.ts";
 import { createReadSlots } from "../http/read-slots.ts";
 import { containment } from "../identity/containment.ts";
 import { createVisibleReads } from "../storage/visible-reads.ts";
+import { createFactReader } from "../policies/fact-reader.ts";
 import { VERSION } from "../version.ts";
 import type { Parts } from "./parts.ts";
 import type { Declarations } from "./plugins/declarations.ts";
@@ -21,7 +22,7 @@ import { createVisibleActions } from "./plugins/visible-actions.ts";
 /** What becomes known after the hosts exist, in this order. */
 export interface RuntimeState {
   /** Null before all plugins are set up. */
-  contributions: Pick<Registry, "routes" | "credentialIssuers" | "gauges" | "reviewers"> | null;
+  contributions: Pick<Registry, "routes" | "credentialIssuers" | "gauges" | "reviewers" | "factSources"> | null;
   /** Null without a tracing plugin. */
   tracing: Tracing | null;
   channels: ReadonlyMap<string, Channel>;
@@ -142,11 +143,12 @@ function createCommon(
 
 /** Creates the members that only privileged plugins receive. */
 function createPrivileged(
-  { load, declared, state, groups, instance, trace }: HostOptions,
+  { load, declared, state, groups, instance, trace, log, clock, stopping }: HostOptions,
   part: Hosts["part"],
   waitForReadSlot: CoreHost["waitForReadSlot"],
 ): Omit<CoreHost, keyof Host> {
   let reader: HostStorage | null = null;
+  let factReader: FactReader | null = null;
   return {
     load,
     waitForReadSlot,
@@ -195,6 +197,14 @@ function createPrivileged(
     reviewers: {
       names: () => (state.contributions?.reviewers ?? []).map(({ name }) => name).sort(),
       find: (name) => state.contributions?.reviewers.find((reviewer) => reviewer.name === name) ?? null,
+    },
+    get factSources() {
+      return (factReader ??= createFactReader({
+        sources: contributionsOf(state, "factSources").factSources,
+        log,
+        clock,
+        stopping,
+      }));
     },
     groups,
     trace,

@@ -78,6 +78,7 @@ export async function openIdentity(
     head,
     requireRegistered: config.require_registered_agents,
     rejectionHoldsMs: config.approvals.rejection_holds_seconds * 1000,
+    groups,
   });
   const follow = async (): Promise<void> => directory.follow(storage, (await head()).epoch);
   return {

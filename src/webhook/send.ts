@@ -1,5 +1,5 @@
 /**
- * Sends one POST to a checked address. Resolves the name once and connects to the checked address, so that a name that later
+ * Sends one request to a checked address. Resolves the name once and connects to the checked address, so that a name that later
  * resolves to a private address (DNS rebinding) has no effect. Does not follow redirects and does not use a proxy.
  */
 import { lookup } from "node:dns/promises";
@@ -37,14 +37,39 @@ export type Resolve = (name: string) => Promise<string[]>;
 const resolveName: Resolve = async (name) => (await lookup(name, { all: true })).map(({ address }) => address);
 
 /**
- * Sends the request. Rejects with Error if there is no response, and with NotifierError if an address of the name is not public.
+ * Sends a POST. Rejects with Error if there is no response, and with NotifierError if an address of the name is not public.
  * @example
  * const { status, body } = await post(target, { "content-type": "application/json" }, "{}", signal);
  */
-export async function post(
+export function post(
   target: Target,
   headers: Readonly<Record<string, string>>,
   body: string,
+  signal: AbortSignal,
+  resolve?: Resolve,
+): Promise<Answer> {
+  return send(target, headers, body, signal, resolve);
+}
+
+/**
+ * Sends a GET, with the same checks as `post`.
+ * @example
+ * const { status, body } = await get(target, { accept: "application/json" }, signal);
+ */
+export function get(
+  target: Target,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+  resolve?: Resolve,
+): Promise<Answer> {
+  return send(target, headers, null, signal, resolve);
+}
+
+/** @param body null for a GET */
+async function send(
+  target: Target,
+  headers: Readonly<Record<string, string>>,
+  body: string | null,
   signal: AbortSignal,
   resolve: Resolve = resolveName,
 ): Promise<Answer> {
@@ -54,7 +79,7 @@ export async function post(
     const addresses = await checkedAddresses(target, resolve, over);
     for (const [i, address] of addresses.entries()) {
       try {
-        return await postTo(address, target, headers, body, over);
+        return await sendTo(address, target, headers, body, over);
       } catch (error) {
         const unreached = UNREACHED.includes((error as NodeJS.ErrnoException).code ?? "");
         if (over.aborted || !unreached || i === addresses.length - 1) throw error;
@@ -80,11 +105,11 @@ async function checkedAddresses({ url, allowPrivate }: Target, resolve: Resolve,
   return [...addresses].sort((a, b) => isIP(a) - isIP(b));
 }
 
-function postTo(
+function sendTo(
   address: string,
   { url, ca }: Target,
   headers: Readonly<Record<string, string>>,
-  body: string,
+  body: string | null,
   over: AbortSignal,
 ): Promise<Answer> {
   const secure = url.protocol === "https:";
@@ -93,9 +118,14 @@ function postTo(
     host: address,
     port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
     path: `${url.pathname}${url.search}`,
-    method: "POST",
+    method: body === null ? "GET" : "POST",
     // The Host header and the certificate check use the name. Only the connection uses the address.
-    headers: { ...headers, host: url.host, "content-length": String(Buffer.byteLength(body)), connection: "close" },
+    headers: {
+      ...headers,
+      host: url.host,
+      ...(body === null ? {} : { "content-length": String(Buffer.byteLength(body)) }),
+      connection: "close",
+    },
     agent: false,
     signal: over,
     ...(secure && isIP(name) === 0 ? { servername: name } : {}),
@@ -119,7 +149,7 @@ function postTo(
       settle();
       if (!answered) reject(over.aborted ? (over.reason as Error) : error);
     });
-    sent.end(body);
+    sent.end(body ?? undefined);
   });
 }
 

@@ -1,4 +1,4 @@
-/** Reads where webhooks are sent: the address, the signing keys and the headers. */
+/** Reads where requests are sent: the address and the headers, and for webhooks the signing keys. */
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { Type, type Static } from "@sinclair/typebox";
@@ -6,15 +6,21 @@ import { isPublicAddress } from "./address.ts";
 import type { Target } from "./send.ts";
 import { readSecret } from "./sign.ts";
 
-/** Option schemas of a webhook, for the options of a plugin. */
-export const WEBHOOK_TARGET_OPTIONS = {
+/** Option schemas of a checked address, for the options of a plugin. */
+export const TARGET_OPTIONS = {
   url: Type.String({ minLength: 1, maxLength: 2000 }),
-  secret: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 10 })]),
   headers: Type.Optional(Type.Record(Type.String(), Type.String({ maxLength: 4000 }))),
   allow_private: Type.Optional(Type.Boolean()),
   tls_ca_file: Type.Optional(Type.String({ minLength: 1 })),
+};
+
+/** Option schemas of a webhook, for the options of a plugin. */
+export const WEBHOOK_TARGET_OPTIONS = {
+  ...TARGET_OPTIONS,
+  secret: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 10 })]),
   timeout_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 600 })),
 };
+const TargetOptions = Type.Object(TARGET_OPTIONS);
 const Options = Type.Object(WEBHOOK_TARGET_OPTIONS);
 
 export interface WebhookTarget {
@@ -34,28 +40,44 @@ const RESERVED =
  * const { target, keys } = readWebhookTarget('destination "audit"', { url: "https://example.com/hook", secret: "whsec_…" })
  */
 export function readWebhookTarget(name: string, options: Static<typeof Options>): WebhookTarget {
+  const { timeout_seconds = 10 } = options;
+  const { target, headers } = readTarget(name, options, timeout_seconds * 1000);
+  const secrets = typeof options.secret === "string" ? [options.secret] : options.secret;
+  const keys = secrets.map((secret) => {
+    const key = readSecret(secret);
+    if (key === null)
+      throw new Error(
+        `${name}: each secret must be "whsec_" and the base64 of 24 to 64 bytes; make one with: echo "whsec_$(openssl rand -base64 32)"`,
+      );
+    return key;
+  });
+  return { target, keys, headers };
+}
+
+/**
+ * Reads an address and the headers for it. Throws Error for faults that the schema cannot express.
+ * @param name what is configured, for messages
+ * @example
+ * const { target, headers } = readTarget('source "crm"', { url: "https://crm.example.com/accounts" }, 2000)
+ */
+export function readTarget(
+  name: string,
+  options: Static<typeof TargetOptions>,
+  timeoutMs: number,
+): Pick<WebhookTarget, "target" | "headers"> {
   const fault = (words: string): Error => new Error(`${name}: ${words}`);
-  const { allow_private: allowPrivate = false, tls_ca_file, timeout_seconds = 10 } = options;
+  const { allow_private: allowPrivate = false, tls_ca_file } = options;
   const url = URL.canParse(options.url) ? new URL(options.url) : null;
   if (url === null || !["https:", "http:"].includes(url.protocol)) throw fault("its url must begin with https://");
   if (url.username !== "" || url.password !== "")
     throw fault("its url must hold no user and password; put them into headers, as Authorization");
   if (url.protocol === "http:" && !allowPrivate)
     throw fault(
-      "its url must begin with https://, because messages contain approval links and requests; http:// is only allowed for private addresses, with allow_private",
+      "its url must begin with https://, because others could read what it sends; http:// is only allowed for private addresses, with allow_private",
     );
   const literal = url.hostname.replace(/^\[|\]$/g, "");
   if (!allowPrivate && isIP(literal) !== 0 && !isPublicAddress(literal))
     throw fault(`${literal} is not a public address; set allow_private to send there anyway`);
-  const secrets = typeof options.secret === "string" ? [options.secret] : options.secret;
-  const keys = secrets.map((secret) => {
-    const key = readSecret(secret);
-    if (key === null)
-      throw fault(
-        'each secret must be "whsec_" and the base64 of 24 to 64 bytes; make one with: echo "whsec_$(openssl rand -base64 32)"',
-      );
-    return key;
-  });
   const headers = Object.fromEntries(
     Object.entries(options.headers ?? {}).map(([key, value]) => [key.toLowerCase(), value]),
   );
@@ -68,10 +90,9 @@ export function readWebhookTarget(name: string, options: Static<typeof Options>)
     target: {
       url,
       allowPrivate,
-      timeoutMs: timeout_seconds * 1000,
+      timeoutMs,
       ca: tls_ca_file === undefined ? undefined : readFileSync(tls_ca_file, "utf8"),
     },
-    keys,
     headers,
   };
 }

@@ -35,7 +35,19 @@ const policies = blocks("yaml policy").flatMap((text) => {
 test("the policies of the page parse", () => {
   assert.deepEqual(
     policies.map(({ policy }) => policy),
-    ["payments", "functions", "invoices", "vip-refunds", "refunds", "spending", "mail", "transfers", "attempts"],
+    [
+      "payments",
+      "functions",
+      "invoices",
+      "vip-refunds",
+      "refunds",
+      "spending",
+      "mail",
+      "transfers",
+      "attempts",
+      "accounts",
+      "production",
+    ],
   );
 });
 
@@ -45,7 +57,7 @@ test("the tests of the page pass", () => {
     assert.deepEqual(faults, []);
     return tests.flatMap((one) => runPolicyTest(policies, one));
   });
-  assert.equal(results.length, 13);
+  assert.equal(results.length, 17);
   assert.deepEqual(
     results.filter(({ failure }) => failure !== null),
     [],

@@ -77,6 +77,7 @@ test("an agent's changes by a failed job are not cached", async () => {
     head: () => storage.head(),
     requireRegistered: false,
     rejectionHoldsMs: 86_400_000,
+    groups: { of: () => [] },
   });
   const ledger = await openLedgerOn(storage, {
     agentFacts: (tx, id, epoch, committed) => agents.within(tx, id, epoch, committed),

@@ -48,7 +48,7 @@ export async function openLedgerOn(storage: Storage, options: Partial<LedgerOpti
     policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet(), source: null }),
     confirm: (_tx, credential) => Promise.resolve(credential),
     outbox: null,
-    agentFacts: () => Promise.resolve({}),
+    agentFacts: () => Promise.resolve({ attributes: { agent_groups: [], agent_metadata: {} } }),
     ...options,
   });
 }

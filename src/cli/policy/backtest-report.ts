@@ -36,7 +36,7 @@ export function renderBacktestText({
     ...(erased > 0 ? [`${String(erased).padStart(7)}  more cannot be replayed: their requests were erased`] : []),
     ...(unrecorded > 0
       ? [
-          `${String(unrecorded).padStart(7)}  more cannot be replayed: they read no past actions, or other ones (history)`,
+          `${String(unrecorded).padStart(7)}  more cannot be replayed: they read no past actions and facts, or other ones`,
         ]
       : []),
     ...(altered > 0

@@ -11,10 +11,10 @@ import {
   type PolicyExplanation,
   type RuleExplanation,
 } from "../../domain/policy/decide/explain.ts";
-import { findGivenHistoryFault, givenSession, withGivenHistory } from "../../domain/policy/test/given-history.ts";
+import { findGivenFactsFault, givenStanding, withGivenFacts } from "../../domain/policy/test/given-facts.ts";
+import { findGivenHistoryFault, withGivenHistory } from "../../domain/policy/test/given-history.ts";
 import { withAssumedActivation, findUnknownLimit } from "../../domain/policy/decide/limit-facts.ts";
 import { MAX_FILE_LENGTH, parseSampleAction, type SampleAction } from "../../domain/policy/parse/parse.ts";
-import { DEFAULT_PRINCIPAL } from "../../domain/policy/test/test-result.ts";
 import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
 import { loadPolicyFolder } from "../../policies/folder.ts";
 import { CommandError, EXIT, colour, parseChoice, parse, safe, usage, type Output, type Verb } from "../command.ts";
@@ -55,7 +55,8 @@ examples:
     if (now === null) throw usage(`--now takes a time such as 2026-01-01T00:00:00Z, not "${values.now}"`);
     if (values.action === undefined)
       throw usage("--action FILE is needed: a file with the action, or - for standard input");
-    const { principal, used = {}, session, history = [], ...action } = await readAction(values.action, io);
+    const sample = await readAction(values.action, io);
+    const { principal, agent, used = {}, session, history = [], facts: givenFacts = {}, ...action } = sample;
     const folder = await loadPolicyFolder(path, folderOptions(values));
     assertNoFaults(path, folder.faults, "nothing was decided", EXIT.failure, io);
     const compiled = compilePolicySet(
@@ -71,10 +72,12 @@ examples:
     const unknownLimit = findUnknownLimit(compiled, Object.keys(used));
     if (unknownLimit !== null) throw usage(`used: there is no limit "${unknownLimit}" in the policies of ${path}`);
     const historyFault = findGivenHistoryFault(history);
-    if (historyFault !== null) throw usage(historyFault);
-    // No service is asked, so the recorded usage of limits and the past actions are not known.
-    const given = { principal: { ...DEFAULT_PRINCIPAL, ...principal }, ...givenSession(session) };
-    const known = withGivenHistory(compiled, request, given, now, history);
+    const inputFault = historyFault ?? findGivenFactsFault(compiled, givenFacts);
+    if (inputFault !== null) throw usage(inputFault);
+    // No service is asked, so the recorded usage of limits, the past actions and the facts are not known.
+    const standing = givenStanding({ principal, agent, session });
+    const remembered = withGivenHistory(compiled, request, standing, now, history);
+    const known = withGivenFacts(compiled, request, remembered, now, givenFacts);
     const facts = withAssumedActivation(compiled, request, known, now, used);
     const explanation = explainDecision(compiled, request, facts, now);
     if (format === "json") io.out(JSON.stringify({ now: toRfc3339(now), ...explanation }));

@@ -1,6 +1,6 @@
 import type { ActionStatus } from "../actions.ts";
 import type { ApproverPlan, OversightMode } from "../approvers.ts";
-import type { JsonObject } from "../json.ts";
+import type { JsonObject, JsonValue } from "../json.ts";
 import type { RequiredReviewer } from "../reviews.ts";
 
 /**
@@ -113,6 +113,23 @@ export interface HistoryDocument {
   max: number;
 }
 
+/** A value that conditions read as `facts.NAME`. The service reads it from a fact source before it decides. */
+export interface FactDocument {
+  /** Name of a configured fact source. */
+  source: string;
+  /** CEL by the name of the source's input. */
+  with?: Record<string, string>;
+  /** JSON Schema of the value. Members that it does not name are not read. */
+  schema: JsonObject;
+}
+
+/** JSON Schemas of trusted attributes, for the static check of conditions. No influence on decisions. */
+export interface AttributeSchemas {
+  /** Of `principal.claims`. */
+  claims?: JsonObject;
+  agent_metadata?: JsonObject;
+}
+
 /** Parameters of a tool, for the static check of conditions. No influence on decisions. */
 export interface ToolSchemaDocument {
   tool: string;
@@ -144,6 +161,9 @@ export interface PolicyDocument {
   data?: Record<string, JsonObject>;
   suggested?: SuggestedTerms;
   history?: HistoryDocument;
+  /** By name. */
+  facts?: Record<string, FactDocument>;
+  attributes?: AttributeSchemas;
   rules: RuleDocument[];
   limits?: LimitDocument[];
   metadata?: JsonObject;
@@ -203,6 +223,39 @@ export interface HistoryFact {
   fault: HistoryFault | null;
 }
 
+/** What the service knows of the agent and of its key or user, apart from their names. */
+export interface Attributes {
+  /** Groups that the configuration gives the agent. */
+  agent_groups: string[];
+  /** `metadata` of the agent's registration; empty if the agent is not registered. */
+  agent_metadata: JsonObject;
+  /** Groups of the key or the user. */
+  groups: string[];
+  /** Roles of the user; empty for a key. */
+  roles: string[];
+}
+
+/**
+ * Why the value of a fact is unknown. Conditions that read it then fail.
+ *
+ * `no_source`: the service has no such source, or it takes other inputs. `no_input`: an input could not be evaluated.
+ */
+export type SourceFault = "no_source" | "no_input" | "no_answer" | "too_large" | "wrong_type";
+
+/** A value that a fact source returned for the action. */
+export interface SourceFact {
+  policy: string;
+  /** Conditions read it as `facts.NAME`. */
+  name: string;
+  /** Digest of its declaration and of the named values that its inputs read. */
+  basis: string;
+  /** When it was read. RFC 3339. */
+  at: string;
+  /** Null if there is a fault. */
+  value: JsonValue;
+  fault: SourceFault | null;
+}
+
 /**
  * Everything that a decision depends on besides the request, the policy set and the clock. Recorded with the decision,
  * so that replay uses the same facts.
@@ -231,6 +284,10 @@ export interface Facts {
   limits?: LimitFact[];
   /** Present when conditions read the history of their policy. */
   history?: HistoryFact[];
+  /** Present when conditions read values of fact sources. */
+  sources?: SourceFact[];
+  /** Recorded when a policy reads some of them. */
+  attributes?: Attributes;
   /**
    * How long a rejection denies duplicate requests if the rule does not say. Present if the configuration changes the
    * default.
@@ -297,7 +354,7 @@ export interface StopFact {
 
 /** Facts as the decision's entry stores them. */
 export interface RecordedFacts extends Facts {
-  /** Commitment to the past data, which replaces `limits` and `history`. Present if the decision read some. */
+  /** Commitment to the data that the decision read, which replaces `attributes`, `history`, `limits` and `sources`. Present if it read some. */
   past?: string;
 }
 

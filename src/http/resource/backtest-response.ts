@@ -96,7 +96,7 @@ export const FlipFields = {
   }),
   unrecorded: Type.Integer({
     description:
-      "Number of decisions that cannot be replayed because these policies read past actions (`history`) that the decisions did not read.",
+      "Number of decisions that cannot be replayed because these policies read past actions (`history`), facts or attributes that the decisions did not read.",
   }),
   altered: Type.Integer({
     description:

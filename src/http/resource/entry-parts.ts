@@ -101,7 +101,11 @@ export const Facts = Type.Object(
         { description: "The grant that covers the action.", ...closed },
       ),
     ),
-    past: Type.Optional(digest("Commitment to the usage of limits and of the grant before the action.")),
+    past: Type.Optional(
+      digest(
+        "Commitment to attributes, past actions, the usage of limits and facts of sources that the decision read.",
+      ),
+    ),
   },
   { title: "Facts", description: "Inputs of the decision besides request, policies and clock.", ...closed },
 );

@@ -20,6 +20,7 @@ const LISTS = {
   policySources: { name: "string", load: "function" },
   notifiers: { name: "string", deliver: "function" },
   reviewers: { name: "string", version: "string", review: "function" },
+  factSources: { name: "string", inputs: "object", read: "function" },
   pages: { path: "string", title: "string", serve: "function" },
   authenticators: { name: "string" },
   credentialIssuers: { name: "string", tools: "object", operations: "object", issue: "function" },

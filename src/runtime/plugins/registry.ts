@@ -2,6 +2,7 @@
 import type { Host, Logger } from "../../contract/host.ts";
 import type { Authenticator } from "../../contract/authenticator.ts";
 import type { CredentialIssuer } from "../../contract/credentials.ts";
+import type { FactSource } from "../../contract/fact-source.ts";
 import type { Facade } from "../../contract/facade.ts";
 import type { Gauge } from "../../contract/gauge.ts";
 import type { Notifier } from "../../contract/notifier.ts";
@@ -26,6 +27,7 @@ export interface Registry {
   readonly policySources: readonly PolicySource[];
   readonly notifiers: readonly Notifier[];
   readonly reviewers: readonly Reviewer[];
+  readonly factSources: readonly FactSource[];
   /** Null if no plugin contributes one. */
   readonly tracer: Tracer | null;
   onResponse(request: CompletedRequest): void;
@@ -73,42 +75,13 @@ export async function collectContributions(
   for (const { name, brought } of parts)
     for (const { path } of brought.facades ?? [])
       if (taken.has(shapeOf(path))) throw new PluginError(name, `the facade ${path} stands where a route or page is`);
-  const policySources = unique(
-    parts,
-    (b) => b.policySources,
-    (source) => source.name,
-    (source) => `the policy source "${source.name}"`,
-  );
-  const notifiers = unique(
-    parts,
-    (b) => b.notifiers,
-    (notifier) => notifier.name,
-    (notifier) => `the notifier "${notifier.name}"`,
-  );
-  const reviewers = unique(
-    parts,
-    (b) => b.reviewers,
-    (reviewer) => reviewer.name,
-    (reviewer) => `the reviewer "${reviewer.name}"`,
-  );
-  const authenticators = unique(
-    parts,
-    (b) => b.authenticators,
-    (authenticator) => authenticator.name,
-    (authenticator) => `the authenticator "${authenticator.name}"`,
-  );
-  const credentialIssuers = unique(
-    parts,
-    (b) => b.credentialIssuers,
-    (issuer) => issuer.name,
-    (issuer) => `the credential issuer "${issuer.name}"`,
-  );
-  const gauges = unique(
-    parts,
-    (b) => b.gauges,
-    (gauge) => gauge.name,
-    (gauge) => `the gauge "${gauge.name}"`,
-  );
+  const policySources = uniqueNames(parts, (b) => b.policySources, "policy source");
+  const notifiers = uniqueNames(parts, (b) => b.notifiers, "notifier");
+  const reviewers = uniqueNames(parts, (b) => b.reviewers, "reviewer");
+  const factSources = uniqueNames(parts, (b) => b.factSources, "fact source");
+  const authenticators = uniqueNames(parts, (b) => b.authenticators, "authenticator");
+  const credentialIssuers = uniqueNames(parts, (b) => b.credentialIssuers, "credential issuer");
+  const gauges = uniqueNames(parts, (b) => b.gauges, "gauge");
   const tracers = unique(
     parts,
     ({ tracer }) => (tracer === undefined ? [] : [tracer]),
@@ -125,6 +98,7 @@ export async function collectContributions(
     policySources,
     notifiers,
     reviewers,
+    factSources,
     tracer: tracers[0] ?? null,
     onResponse: observers(parts, log),
     ...lifecycle(parts, log),
@@ -142,6 +116,20 @@ async function setUp(plugin: Plugin, host: Host, options: unknown): Promise<Cont
     if (error instanceof PluginError) throw error;
     throw pluginFailure(plugin.name, "setup", error, host.log);
   }
+}
+
+/** Returns the items of all plugins. @param noun what they are, for messages */
+function uniqueNames<T extends { readonly name: string }>(
+  parts: readonly { name: string; brought: Contributions }[],
+  pick: (brought: Contributions) => T[] | undefined,
+  noun: string,
+): readonly T[] {
+  return unique(
+    parts,
+    pick,
+    ({ name }) => name,
+    ({ name }) => `the ${noun} "${name}"`,
+  );
 }
 
 function unique<T extends object>(

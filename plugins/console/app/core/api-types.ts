@@ -369,7 +369,7 @@ export interface Facts {
     /** Whether the grantor is the person behind the agent. */
     self: boolean;
   };
-  /** Commitment to the usage of limits and of the grant before the action. */
+  /** Commitment to attributes, past actions, the usage of limits and facts of sources that the decision read. */
   past?: string;
 }
 
@@ -1832,6 +1832,15 @@ export interface PolicyDefinition {
     /** Maximum number of past actions. If there are more, conditions that read the history fail. */
     max: number;
   };
+  /** Values that conditions read as facts.NAME, from fact sources. */
+  facts?: Record<string, unknown>;
+  /** Types of attributes, for the check of conditions. No influence on decisions. */
+  attributes?: {
+    /** JSON Schema of principal.claims. */
+    claims?: Record<string, unknown>;
+    /** JSON Schema of agent_metadata. */
+    agent_metadata?: Record<string, unknown>;
+  };
   /** Rules in order: the first match decides. Can be empty only if the policy has limits. */
   rules: ({
     /** Unique inside the policy; recorded with every decision the rule makes. */
@@ -2192,6 +2201,27 @@ export interface Replay {
     /** Why it was unknown: `no_session`, `no_value`, `too_large` or `too_many`. */
     fault: string | null;
   })[] | null;
+  /** Values of fact sources that the conditions read; null for keys that cannot see all actions. */
+  sources: ({
+    policy: string;
+    /** Conditions read it as `facts.NAME`. */
+    name: string;
+    /** Digest of the declaration of the fact. */
+    basis: string;
+    /** When it was read. */
+    at: string;
+    /** Null if there is a fault. */
+    value: unknown;
+    /** Why it was unknown: `no_source`, `no_input`, `no_answer`, `too_large` or `wrong_type`. */
+    fault: string | null;
+  })[] | null;
+  /** Attributes of the agent and its principal; null if no policy read one, and for keys that cannot see all actions. */
+  attributes: {
+    agent_groups: string[];
+    agent_metadata: Record<string, unknown>;
+    groups: string[];
+    roles: string[];
+  } | null;
   recorded: {
     policy_set: string | null;
     decision: Record<string, unknown>;
@@ -2234,6 +2264,27 @@ export interface Replay {
       /** Why it was unknown: `no_session`, `no_value`, `too_large` or `too_many`. */
       fault: string | null;
     })[] | null;
+    /** Values of fact sources that the conditions read; null for keys that cannot see all actions. */
+    sources: ({
+      policy: string;
+      /** Conditions read it as `facts.NAME`. */
+      name: string;
+      /** Digest of the declaration of the fact. */
+      basis: string;
+      /** When it was read. */
+      at: string;
+      /** Null if there is a fault. */
+      value: unknown;
+      /** Why it was unknown: `no_source`, `no_input`, `no_answer`, `too_large` or `wrong_type`. */
+      fault: string | null;
+    })[] | null;
+    /** Attributes of the agent and its principal; null if no policy read one, and for keys that cannot see all actions. */
+    attributes: {
+      agent_groups: string[];
+      agent_metadata: Record<string, unknown>;
+      groups: string[];
+      roles: string[];
+    } | null;
     recorded: {
       policy_set: string | null;
       decision: Record<string, unknown>;
@@ -2272,7 +2323,7 @@ export interface Backtest {
   otherwise: number;
   /** Number of decisions that cannot be replayed because their requests were erased. */
   erased: number;
-  /** Number of decisions that cannot be replayed because these policies read past actions (`history`) that the decisions did not read. */
+  /** Number of decisions that cannot be replayed because these policies read past actions (`history`), facts or attributes that the decisions did not read. */
   unrecorded: number;
   /** Number of decisions that cannot be replayed because their rows in the store were altered; `assent audit` lists them. */
   altered: number;
@@ -2447,7 +2498,7 @@ export interface Problem {
   /** What went wrong, and what to do. */
   detail: string;
   /** Stable; programs branch on it. */
-  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "INVALID_SESSION_TOKEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "AGENT_THROTTLED" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "EDIT_NOT_ALLOWED" | "REQUEST_EDITED" | "PLAN_NOT_FOUND" | "PLAN_VOTE_REQUIRED" | "PLAN_WAITING" | "PLAN_STOPPED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_HELD" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "BREAK_GLASS_NOT_ALLOWED" | "BREAK_GLASS_NOT_FOUND" | "BREAK_GLASS_REVIEWED" | "REVIEWER_NOT_ELIGIBLE" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "HOLD_NOT_FOUND" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "SUGGESTED_RULE_NOT_FOUND" | "SUGGESTED_RULE_REVERTED" | "SUGGESTED_RULE_NOT_REVERTED" | "SUGGESTED_RULE_UNTRIED" | "HOLD_RELEASED" | "TOO_MANY_HOLDS" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN" | "USERS_INSECURE" | "USERS_CROSS_SITE" | "USERS_CHALLENGE_INVALID" | "USERS_PASSKEY_INVALID" | "USERS_PASSKEY_UNKNOWN" | "USERS_PASSKEY_CLONED" | "USERS_LINK_INVALID" | "USERS_NOT_FOUND" | "USERS_SESSION_NOT_FOUND" | "USERS_PASSKEY_NOT_FOUND" | "USERS_ENDED" | "USERS_NOT_ENDED" | "USERS_LAST_ADMIN" | "USERS_LAST_PASSKEY" | "USERS_TOO_MANY_PASSKEYS" | "USERS_MANAGED" | "USERS_PROVIDER_UNKNOWN" | "USERS_PROVIDER_UNAVAILABLE" | "USERS_PROVIDER_REFUSED" | "USERS_PROVIDER_INVALID" | "USERS_SIGN_IN_ENDED" | "USERS_LOGOUT_INVALID" | "USERS_NOT_PROVISIONED" | "USERS_SCIM_INVALID" | "USERS_SCIM_PATH_INVALID" | "USERS_SCIM_FILTER_INVALID" | "USERS_SCIM_IMMUTABLE" | "USERS_SCIM_NOT_FOUND" | "USERS_SCIM_CONFLICT" | "USERS_DELEGATION_INVALID" | "USERS_DELEGATION_NOT_FOUND" | "USERS_DELEGATION_ENDED" | "USERS_SESSION_REQUIRED";
+  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "INVALID_SESSION_TOKEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "AGENT_THROTTLED" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "EDIT_NOT_ALLOWED" | "REQUEST_EDITED" | "PLAN_NOT_FOUND" | "PLAN_VOTE_REQUIRED" | "PLAN_WAITING" | "PLAN_STOPPED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_HELD" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "BREAK_GLASS_NOT_ALLOWED" | "BREAK_GLASS_NOT_FOUND" | "BREAK_GLASS_REVIEWED" | "REVIEWER_NOT_ELIGIBLE" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "HOLD_NOT_FOUND" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "SUGGESTED_RULE_NOT_FOUND" | "SUGGESTED_RULE_REVERTED" | "SUGGESTED_RULE_NOT_REVERTED" | "SUGGESTED_RULE_UNTRIED" | "HOLD_RELEASED" | "TOO_MANY_HOLDS" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "FACTS_UNAVAILABLE" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN" | "USERS_INSECURE" | "USERS_CROSS_SITE" | "USERS_CHALLENGE_INVALID" | "USERS_PASSKEY_INVALID" | "USERS_PASSKEY_UNKNOWN" | "USERS_PASSKEY_CLONED" | "USERS_LINK_INVALID" | "USERS_NOT_FOUND" | "USERS_SESSION_NOT_FOUND" | "USERS_PASSKEY_NOT_FOUND" | "USERS_ENDED" | "USERS_NOT_ENDED" | "USERS_LAST_ADMIN" | "USERS_LAST_PASSKEY" | "USERS_TOO_MANY_PASSKEYS" | "USERS_MANAGED" | "USERS_PROVIDER_UNKNOWN" | "USERS_PROVIDER_UNAVAILABLE" | "USERS_PROVIDER_REFUSED" | "USERS_PROVIDER_INVALID" | "USERS_SIGN_IN_ENDED" | "USERS_LOGOUT_INVALID" | "USERS_NOT_PROVISIONED" | "USERS_SCIM_INVALID" | "USERS_SCIM_PATH_INVALID" | "USERS_SCIM_FILTER_INVALID" | "USERS_SCIM_IMMUTABLE" | "USERS_SCIM_NOT_FOUND" | "USERS_SCIM_CONFLICT" | "USERS_DELEGATION_INVALID" | "USERS_DELEGATION_NOT_FOUND" | "USERS_DELEGATION_ENDED" | "USERS_SESSION_REQUIRED";
   request_id: string;
   errors?: {
     /** RFC 6901 pointer into the body. */
@@ -2794,7 +2845,7 @@ export interface Api {
       description?: string | null | undefined;
       /** Tools that the agent may use, without regard to case. Null: every tool; an empty list: none. */
       allowed_tools?: string[] | null | undefined;
-      /** Anything; at most 16 KiB as JSON. */
+      /** Anything; at most 16 KiB as JSON. Conditions of policies read it as `agent_metadata`. */
       metadata?: Record<string, unknown> | undefined;
     };
     response: Agent;
@@ -2812,7 +2863,7 @@ export interface Api {
       description?: string | null | undefined;
       /** Tools that the agent may use, without regard to case. Null: every tool; an empty list: none. */
       allowed_tools?: string[] | null | undefined;
-      /** Anything; at most 16 KiB as JSON. */
+      /** Anything; at most 16 KiB as JSON. Conditions of policies read it as `agent_metadata`. */
       metadata?: Record<string, unknown> | undefined;
     };
     response: Agent;
@@ -3732,7 +3783,7 @@ export interface Api {
       otherwise: number;
       /** Number of decisions that cannot be replayed because their requests were erased. */
       erased: number;
-      /** Number of decisions that cannot be replayed because these policies read past actions (`history`) that the decisions did not read. */
+      /** Number of decisions that cannot be replayed because these policies read past actions (`history`), facts or attributes that the decisions did not read. */
       unrecorded: number;
       /** Number of decisions that cannot be replayed because their rows in the store were altered; `assent audit` lists them. */
       altered: number;
@@ -3875,7 +3926,7 @@ export interface Api {
           failure: string | null;
         })[];
       } | null;
-      /** Named values of the policies (`let` and `data`). Empty if the text has a fault. */
+      /** Named values of the policies (`let`, `data` and `facts`), and the attributes that they declare. Empty if the text has a fault. */
       variables: {
         name: string;
         /** Such as `a string or null`. */
@@ -3913,13 +3964,32 @@ export interface Api {
       alone?: boolean | undefined;
       /** Time to decide at. Default: now. */
       now?: string | undefined;
-      /** The key that would submit the actions. */
+      /** The key or user that submits the action; what is absent is null or empty, and key_id is test. */
       principal?: {
+        /** Id of the key. */
         key_id?: string | undefined;
+        /** Name of the key. */
         name?: string | undefined;
+        /** Agent that the key is bound to. */
         agent_id?: string | null | undefined;
+        /** Whose key it is. */
         owner?: string | null | undefined;
+        /** Verified claims of the agent's token. */
+        claims?: Record<string, unknown> | undefined;
+        /** Groups of the key or the user; none when absent. */
+        groups?: string[] | undefined;
+        /** Roles of the user; none when absent. */
+        roles?: string[] | undefined;
       } | undefined;
+      /** What the service knows of the agent. */
+      agent?: {
+        /** agent_groups; none when absent. */
+        groups?: string[] | undefined;
+        /** agent_metadata; {} when absent. */
+        metadata?: Record<string, unknown> | undefined;
+      } | undefined;
+      /** Values of facts, by name. A fact that is absent is one whose source does not answer. */
+      facts?: Record<string, unknown> | undefined;
     };
     response: {
       /** Digest that the set with the candidates would have. */
@@ -4008,6 +4078,12 @@ export interface Api {
       channels: string[];
       /** Configured machine reviewers. */
       reviewers: string[];
+      /** Configured fact sources. */
+      fact_sources: {
+        name: string;
+        /** What a read takes. */
+        inputs: string[];
+      }[];
     };
   };
   "GET /v1/provenance/{hash}": {

@@ -37,6 +37,7 @@ interface Schema {
   const?: unknown;
   description?: string;
   properties?: Record<string, Schema>;
+  patternProperties?: Record<string, Schema>;
   items?: Schema;
   anyOf?: Schema[];
 }
@@ -142,6 +143,7 @@ function completeValue(path: readonly string[], typed: string, position: number,
     operation: known.map(({ operation }) => operation),
     notify: vocabulary.channels,
     reviewers: vocabulary.reviewers,
+    source: vocabulary.fact_sources.map(({ name }) => name),
   };
   const listed = (names[key ?? ""] ?? []).filter((name) => name !== null).map((label): Suggestion => ({ label }));
   const constants = schemaAt(vocabulary.schema, path).flatMap((schema): Suggestion[] => {
@@ -157,7 +159,8 @@ function schemaAt(root: unknown, path: readonly string[]): Schema[] {
   return path.reduce(
     (schemas, key) =>
       schemas.flatMap((schema) => {
-        const next = key === ITEM ? schema.items : schema.properties?.[key];
+        const [named] = Object.values(schema.patternProperties ?? {});
+        const next = key === ITEM ? schema.items : (schema.properties?.[key] ?? named);
         return next === undefined ? [] : alternatives(next);
       }),
     alternatives(root as Schema),

@@ -127,7 +127,7 @@ export const BACKTEST = {
   erased: (count: number) =>
     count === 0 ? "" : ` ${number(count)} more cannot be replayed: their requests were erased.`,
   unrecorded: (count: number) =>
-    count === 0 ? "" : ` ${number(count)} more cannot be replayed: they read no past actions, or others (history).`,
+    count === 0 ? "" : ` ${number(count)} more cannot be replayed: they read no past actions and facts, or others.`,
   altered: (count: number) =>
     count === 0 ? "" : ` ${number(count)} more cannot be read: their rows were altered; run assent audit.`,
   currentUnknown: "What the active policies would decide is unknown:",

@@ -1,9 +1,10 @@
 /** Lists what expressions can name, for completion in editors. */
 import { FUNCTION_NAMES, listArities } from "../condition/cel.ts";
 import { compileNamedValues } from "../condition/named-values.ts";
+import { FACTS } from "../condition/source-facts.ts";
 import type { PolicyDocument } from "../policy-types.ts";
 import { isGlob } from "../compile/glob.ts";
-import { inferNamedTypes } from "./named-types.ts";
+import { inferNamedTypes, type NamingPolicy } from "./named-types.ts";
 import { describeType, type StaticType, typeOfJsonSchema, unionMembers } from "./static-types.ts";
 import { VARIABLE_TYPES } from "./type-check.ts";
 
@@ -53,9 +54,15 @@ export function listFunctions(): NamedFunction[] {
   ];
 }
 
-/** Lists the named values of a valid policy (`let` and `data`) and their members. */
-export function listNamedValues(document: Pick<PolicyDocument, "let" | "data">): NamedType[] {
-  return describeAll(inferNamedTypes(document, compileNamedValues(document).named).types);
+/**
+ * Lists the named values of a valid policy (`let`, `data` and `facts`) and their members, and the variables whose members
+ * it declares (`attributes`).
+ */
+export function listNamedValues(document: NamingPolicy): NamedType[] {
+  const facts = Object.keys(document.facts ?? {}).map((name) => ({ policy: "", name, basis: "" }));
+  const { named } = compileNamedValues(document, { history: null, facts });
+  const prefix = facts.length === 0 ? [] : [{ name: FACTS, type: "the facts of the policy" }];
+  return [...prefix, ...describeAll(inferNamedTypes(document, named).types)];
 }
 
 /** Lists the tools that policies declare or name literally, with the parameters that they declare. */

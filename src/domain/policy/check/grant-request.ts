@@ -22,6 +22,9 @@ export function findGrantExpressionFault(
 ): string | null {
   const compiled = purpose === "condition" ? compileCondition(source) : compileExpression(source, "expression of sum");
   if (!compiled.ok) return compiled.message;
+  const { readsAttributes } = "condition" in compiled ? compiled.condition : compiled.expression;
+  if (readsAttributes)
+    return "a grant depends on the request alone, and not on groups, roles or the registration of the agent";
   const untyped = findTypeFault(source, purpose);
   if (untyped !== null) return untyped.message;
   for (const { definition } of document.policies) {

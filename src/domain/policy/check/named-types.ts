@@ -3,19 +3,28 @@ import type { Expression, NamedValues } from "../condition/condition.ts";
 import { derivedSource, type NamedValueFault } from "../condition/named-values.ts";
 import type { PolicyDocument } from "../policy-types.ts";
 import { HISTORY } from "../condition/cel-history.ts";
-import { DYN, typeOfJson, type StaticType } from "./static-types.ts";
-import { HISTORY_TYPE, inferType, VARIABLE_TYPES } from "./type-check.ts";
+import { factVariable } from "../condition/source-facts.ts";
+import { DYN, typeOfJson, typeOfJsonSchema, type StaticType } from "./static-types.ts";
+import { HISTORY_TYPE, inferType, principalType, VARIABLE_TYPES } from "./type-check.ts";
+
+/** The parts of a policy that name values. */
+export type NamingPolicy = Pick<PolicyDocument, "let" | "data" | "facts" | "attributes">;
 
 /**
- * Returns the types of constants and derived values. A faulty one can be anything, so that one slip gives one message.
+ * Returns the types of constants, derived values, facts and declared attributes. A faulty value can be anything, so that one
+ * slip gives one message.
  * @param named the compiled form of `entries`, without circular definitions
  */
 export function inferNamedTypes(
-  { let: entries = {}, data }: Pick<PolicyDocument, "let" | "data">,
+  { let: entries = {}, data, facts = {}, attributes = {} }: NamingPolicy,
   named: NamedValues,
 ): { types: ReadonlyMap<string, StaticType>; faults: NamedValueFault[] } {
   const types = new Map<string, StaticType>(data === undefined ? [] : [["data", typeOfJson(data)]]);
   if (named.history !== null) types.set(HISTORY, HISTORY_TYPE);
+  for (const [name, { schema }] of Object.entries(facts)) types.set(factVariable(name), typeOfJsonSchema(schema));
+  const { claims, agent_metadata } = attributes;
+  if (claims !== undefined) types.set("principal", principalType(typeOfJsonSchema(claims)));
+  if (agent_metadata !== undefined) types.set("agent_metadata", typeOfJsonSchema(agent_metadata));
   const faults: NamedValueFault[] = [];
   const visit = (name: string): void => {
     const entry = entries[name];

@@ -40,28 +40,35 @@ type Scope = ReadonlyMap<string, StaticType>;
 type CelTypeName = ReturnType<typeof findFunctions>[number]["result"];
 
 const TEXT_OR_NULL = createUnion([STRING, { kind: "null" }]);
+const TEXTS: ListType = { kind: "list", element: STRING };
+
+/** Returns the type of `principal`. @param claims type of its claims */
+export function principalType(claims: StaticType): MapType {
+  return {
+    kind: "map",
+    fields: new Map<string, StaticType>([
+      ["key_id", STRING],
+      ["name", STRING],
+      ["agent_id", TEXT_OR_NULL],
+      ["owner", TEXT_OR_NULL],
+      ["claims", claims],
+      ["groups", TEXTS],
+      ["roles", TEXTS],
+    ]),
+    rest: null,
+  };
+}
 
 /** Types of the variables of every condition. */
 export const VARIABLE_TYPES: ReadonlyMap<string, StaticType> = new Map<string, StaticType>([
   ["agent", STRING],
+  ["agent_groups", TEXTS],
+  ["agent_metadata", ANY_MAP],
   ["tool", STRING],
   ["operation", STRING],
   ["params", ANY_MAP],
   ["context", ANY_MAP],
-  [
-    "principal",
-    {
-      kind: "map",
-      fields: new Map([
-        ["key_id", STRING],
-        ["name", STRING],
-        ["agent_id", TEXT_OR_NULL],
-        ["owner", TEXT_OR_NULL],
-        ["claims", ANY_MAP],
-      ]),
-      rest: null,
-    },
-  ],
+  ["principal", principalType(ANY_MAP)],
   ["now", { kind: "timestamp" }],
 ]);
 

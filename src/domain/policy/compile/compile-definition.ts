@@ -2,21 +2,19 @@
 import { anyApprovers, type ApproverPlan } from "../../approvers.ts";
 import { canonicalText } from "../../canonical.ts";
 import { sha256Hex, utf8 } from "../../hash.ts";
-import type { JsonObject } from "../../json.ts";
 import { parseDuration } from "../../time.ts";
 import { BASIS_DIGITS, DEFAULT_VALIDITY_MS } from "../parse/bounds.ts";
 import type { CompiledLimit, CompiledPolicy, CompiledRule, CompileFault } from "./compiled-policy.ts";
 import {
   compileCondition,
   compileExpression,
-  findNamesRead,
   type Condition,
   type Expression,
   type NamedValues,
 } from "../condition/condition.ts";
 import { parseMember } from "../condition/condition-members.ts";
-import { compileNamedValues, withoutHistory } from "../condition/named-values.ts";
-import { compileHistory, historyKey } from "./compile-history.ts";
+import { withoutInputs } from "../condition/named-values.ts";
+import { compileInputs, listValuesRead } from "./compile-inputs.ts";
 import { isGlob } from "./glob.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { findSuggestedFaults } from "../check/suggested-faults.ts";
@@ -47,14 +45,10 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
   const caseSensitive = definition.case_sensitive === true;
   for (const { detail } of findSuggestedFaults(definition)) faults.push({ policy: name, rule: null, message: detail });
   for (const { rule, message } of findPatternFaults(definition)) faults.push({ policy: name, rule, message });
-  const history = compileHistory(definition);
-  const { named, faults: namedFaults } = compileNamedValues(definition, historyKey(definition, history));
-  for (const { pointer, message } of [
-    ...namedFaults,
-    ...(history !== null && "faults" in history ? history.faults : []),
-  ])
+  const { named, history, facts, faults: inputFaults } = compileInputs(definition);
+  for (const { pointer, message } of inputFaults)
     faults.push({ policy: name, rule: null, message: `${pointer} ${message}` });
-  const limitNames = withoutHistory(named);
+  const limitNames = withoutInputs(named);
   const context: PolicyContext = { policy: name, caseSensitive, named, faults };
   const exact = new Map<string, CompiledRule[]>();
   const patterns: { rule: CompiledRule; globs: readonly string[] | null }[] = [];
@@ -85,9 +79,22 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
     ),
     suggested: definition.suggested?.in_place_of ?? null,
     named,
-    history: history !== null && "history" in history ? history.history : null,
+    history,
+    facts,
+    readsAttributes: false,
   };
-  return { policy, faults };
+  return { policy: { ...policy, readsAttributes: findAttributeReads(policy) }, faults };
+}
+
+/** Whether some expression of the policy reads attributes of the agent or its principal. */
+function findAttributeReads({ exact, patterns, limits, history, facts }: CompiledDefinition): boolean {
+  const rules = [...[...exact.values()].flat(), ...patterns.map(({ rule }) => rule), ...limits.map(({ rule }) => rule)];
+  return [
+    ...rules.map(({ condition }) => condition),
+    ...limits.flatMap(({ per, sum }) => [per, sum?.of ?? null]),
+    history?.per ?? null,
+    ...facts.flatMap(({ inputs }) => [...inputs.values()]),
+  ].some((expression) => expression?.readsAttributes === true);
 }
 
 /** Returns null after adding the limit's faults to `faults`. */
@@ -127,17 +134,12 @@ function compileLimit(
 /** Returns the digest of what the limit counts: its expressions, and the named values that they read. */
 function limitBasis(
   { per, sum }: LimitDocument,
-  { let: entries = {}, data = {} }: Pick<PolicyDocument, "let" | "data">,
+  definition: Pick<PolicyDocument, "let" | "data">,
   named: NamedValues,
   expressions: readonly (Expression | null)[],
 ): string {
-  const read = expressions.flatMap((expression) =>
-    expression === null ? [] : [...findNamesRead(named, expression.variables)],
-  );
-  const values: JsonObject = Object.fromEntries(
-    read.map((name) => [name, name === "data" ? data : (entries[name] ?? null)]),
-  );
-  const counted = [per ?? null, sum ?? null, ...(read.length === 0 ? [] : [values])];
+  const values = listValuesRead(definition, named, expressions);
+  const counted = [per ?? null, sum ?? null, ...(Object.keys(values).length === 0 ? [] : [values])];
   return sha256Hex(utf8(canonicalText(counted))).slice(0, BASIS_DIGITS);
 }
 

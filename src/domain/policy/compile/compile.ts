@@ -57,6 +57,8 @@ export function emptyPolicySet(): CompiledPolicySet {
     hasLimits: false,
     suggested: [],
     withHistory: [],
+    hasFacts: false,
+    readsAttributes: false,
   };
 }
 
@@ -102,6 +104,8 @@ export function compilePolicySet(document: PolicySetDocument): CompiledPolicySet
     hasLimits: policies.some(({ limits }) => limits.length > 0),
     suggested: policies.filter(({ suggested, shadow }) => suggested !== null && !shadow).map(({ name }) => name),
     withHistory: policies.filter(({ history }) => history !== null),
+    hasFacts: policies.some(({ facts }) => facts.length > 0),
+    readsAttributes: policies.some((policy) => policy.readsAttributes),
   };
 }
 

@@ -1,6 +1,7 @@
 /** The compiled form of a policy set, and the faults that prevent compiling. */
 import type { ApproverPlan } from "../../approvers.ts";
 import type { RequiredReviewer } from "../../reviews.ts";
+import type { StaticType } from "../check/static-types.ts";
 import type { HistoryMembers } from "../condition/cel-history.ts";
 import type { Condition, Expression, NamedValues } from "../condition/condition.ts";
 import type { PreviewPart } from "../decide/preview.ts";
@@ -80,6 +81,18 @@ export interface CompiledHistory {
   rule: CompiledRule;
 }
 
+/** A fact that conditions of a policy read. */
+export interface CompiledFact {
+  name: string;
+  source: string;
+  /** By name of the source's input. */
+  inputs: ReadonlyMap<string, Expression>;
+  /** Of the value. */
+  type: StaticType;
+  /** The basis of the fact; see `SourceFact`. */
+  basis: string;
+}
+
 export interface CompiledPolicy {
   /** Position in the set. */
   order: number;
@@ -100,6 +113,9 @@ export interface CompiledPolicy {
   named: NamedValues;
   /** Null if the policy declares none. */
   history: CompiledHistory | null;
+  facts: readonly CompiledFact[];
+  /** Whether some expression reads attributes of the agent or its principal. */
+  readsAttributes: boolean;
 }
 
 export interface CompiledPolicySet {
@@ -117,6 +133,10 @@ export interface CompiledPolicySet {
   readonly suggested: readonly string[];
   /** The policies that declare a history, in the order of the set. */
   readonly withHistory: readonly CompiledPolicy[];
+  /** Whether some policy declares facts. */
+  readonly hasFacts: boolean;
+  /** Whether some policy reads attributes of the agent or its principal. */
+  readonly readsAttributes: boolean;
 }
 
 export interface CompileFault {

@@ -1,10 +1,12 @@
 /**
  * Parses CEL source. Functions with a qualified name, such as `sets.contains`, become calls without a target, `cel.bind`
- * a comprehension without elements, and `history.any` one over the past actions.
+ * a comprehension without elements, and `history.any` one over the past actions. `facts.account` becomes one name, so that
+ * each fact is a variable.
  */
 import { parse } from "@bufbuild/cel";
 import { FUNCTION_NAMES } from "./cel.ts";
 import { expandHistoryMacro } from "./cel-history.ts";
+import { qualifyFact } from "./source-facts.ts";
 import { childrenOf, UNUSED_VARIABLE, type CallExpr, type Expr, type ParsedExpression } from "./cel-tree.ts";
 
 export type { Expr, ParsedExpression } from "./cel-tree.ts";
@@ -43,6 +45,7 @@ export function parseExpression(source: string): ParsedExpression {
 }
 
 function qualifyCalls(expr: Expr, parsed: ParsedExpression): void {
+  qualifyFact(expr);
   const { exprKind: kind } = expr;
   if (kind.case === "callExpr") {
     const call = kind.value;

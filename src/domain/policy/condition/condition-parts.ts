@@ -132,7 +132,7 @@ function addVariable({ variables, bindings }: Scope, name: string, value: CelInp
 function isPlain({ exprKind }: Expr): boolean {
   if (exprKind.case === "constExpr") return true;
   if (exprKind.case === "identExpr")
-    return ["params", "context", "principal", ...TYPE_NAMES].includes(exprKind.value.name);
+    return ["params", "context", "principal", "agent_metadata", ...TYPE_NAMES].includes(exprKind.value.name);
   return (
     exprKind.case === "listExpr" && exprKind.value.elements.every((element) => element.exprKind.case === "constExpr")
   );

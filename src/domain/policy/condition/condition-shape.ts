@@ -3,6 +3,7 @@ import { suggest } from "../../suggest.ts";
 import { listArities, FUNCTION_NAMES } from "./cel.ts";
 import { HISTORY, HISTORY_MACROS } from "./cel-history.ts";
 import { compilePattern, MAX_PATTERN_INSTRUCTIONS } from "./cel-patterns.ts";
+import { FACTS } from "./source-facts.ts";
 import {
   countNodes,
   isBinding,
@@ -17,7 +18,17 @@ export const MAX_DEPTH = 64;
 export const MAX_COMPREHENSION_NESTING = 2;
 export const MAX_COMPREHENSIONS = 8;
 
-export const VARIABLES = ["agent", "tool", "operation", "params", "context", "principal", "now"] as const;
+export const VARIABLES = [
+  "agent",
+  "agent_groups",
+  "agent_metadata",
+  "tool",
+  "operation",
+  "params",
+  "context",
+  "principal",
+  "now",
+] as const;
 export const TYPE_NAMES = [
   "int",
   "uint",
@@ -175,10 +186,26 @@ class ShapeCheck {
         node,
         "there is no history here: only the conditions of rules read it, if the policy declares it, such as history: { per: agent, window: 1h, max: 100 }",
       );
+    if (name === FACTS)
+      this.fail(node, "a fact is read as facts.NAME; test a member of it, such as has(facts.account.status)");
+    if (name.startsWith(`${FACTS}.`)) this.failUnknownFact(node, name);
     const meant = suggest(name, variables);
     this.fail(
       node,
       `there is no variable "${name}"${meant === null ? `; the variables are ${variables.join(", ")}` : `; did you mean "${meant}"?`}`,
+    );
+  }
+
+  private failUnknownFact(node: Expr, name: string): never {
+    const known = this.variables.filter((variable) => variable.startsWith(`${FACTS}.`));
+    const meant = suggest(name, known);
+    const hint =
+      meant === null ? (known.length === 0 ? "" : `; it declares ${known.join(", ")}`) : `; did you mean "${meant}"?`;
+    return this.fail(
+      node,
+      known.length === 0
+        ? `there is no ${name} here: only the conditions of rules read facts, if the policy declares them under facts`
+        : `the policy declares no ${name}${hint}`,
     );
   }
 

@@ -17,7 +17,9 @@ import { planExpression, type Bindings } from "./cel-plan.ts";
 import { toCelValue } from "./cel-values.ts";
 import { HISTORY } from "./cel-history.ts";
 import { findMembersRead } from "./condition-members.ts";
+import { readsAttributes } from "./attributes-read.ts";
 import { bindHistory, isHistoryFault } from "./past-actions.ts";
+import { bindFacts, FACTS, isFactFault, isFactVariable } from "./source-facts.ts";
 import {
   findTooDeepBracket,
   checkShape,
@@ -27,7 +29,7 @@ import {
   type ExpressionShape,
 } from "./condition-shape.ts";
 import { foldName } from "../../names.ts";
-import type { Facts, HistoryFact } from "../policy-types.ts";
+import type { Facts, HistoryFact, SourceFact } from "../policy-types.ts";
 
 export { MAX_COMPREHENSIONS, MAX_DEPTH, MAX_COMPREHENSION_NESTING, VARIABLES } from "./condition-shape.ts";
 export const MAX_EXPRESSION_LENGTH = 2_048;
@@ -44,6 +46,8 @@ export interface Expression {
   readonly names: ReadonlySet<string>;
   /** Variables and named values that it reads itself. */
   readonly variables: ReadonlySet<string>;
+  /** Whether it reads attributes of the agent or its principal, also through named values. */
+  readonly readsAttributes: boolean;
   evaluate(activation: Activation, shadow?: boolean): ExpressionResult;
   /** Evaluates as a part of another expression, on the meter of that one. Returns a CelFailure if it fails. */
   evaluateNested(bindings: Bindings): unknown;
@@ -56,12 +60,14 @@ export interface NamedValues {
   readonly derived: ReadonlyMap<string, Expression>;
   /** Which fact has the past actions of the policy; null if it declares no history. */
   readonly history: Pick<HistoryFact, "policy" | "basis"> | null;
+  /** Which values of fact sources the policy declares. */
+  readonly facts: readonly Pick<SourceFact, "policy" | "name" | "basis">[];
 }
 
-export const NO_NAMED_VALUES: NamedValues = { names: [], constants: {}, derived: new Map(), history: null };
+export const NO_NAMED_VALUES: NamedValues = { names: [], constants: {}, derived: new Map(), history: null, facts: [] };
 
 /** The facts that conditions read. */
-export type ConditionFacts = Pick<Facts, "history" | "principal">;
+export type ConditionFacts = Pick<Facts, "attributes" | "history" | "principal" | "sources">;
 
 /** Returns the named values that an expression with these variables reads, directly or through derived values. */
 export function findNamesRead({ names, derived }: NamedValues, variables: ReadonlySet<string>): Set<string> {
@@ -75,9 +81,11 @@ export function findNamesRead({ names, derived }: NamedValues, variables: Readon
   return read;
 }
 
-export interface Condition extends Pick<Expression, "members"> {
+export interface Condition extends Pick<Expression, "members" | "readsAttributes"> {
   /** Whether it reads the history of its policy, also through named values. */
   readonly readsHistory: boolean;
+  /** Names of the facts that it reads, also through named values. */
+  readonly facts: ReadonlySet<string>;
   /** @param shadow uses the separate step limit of shadow policies, so that they cannot affect other policies */
   evaluate(activation: Activation, shadow?: boolean): ConditionResult;
 }
@@ -122,6 +130,7 @@ export class Activation {
     if (bindings === undefined) {
       bindings = bindNamedValues(this.requestBindings(), named);
       if (named.history !== null) bindHistory(bindings, this.facts.history ?? [], named.history);
+      bindFacts(bindings, this.facts.sources ?? [], named.facts);
       this.named.set(named, bindings);
     }
     return bindings;
@@ -130,6 +139,9 @@ export class Activation {
   private requestBindings(): Bindings {
     if (this.variables === null) {
       const { agent_id, tool, operation, params, context } = this.request;
+      const { attributes, principal } = this.facts;
+      const groups = attributes?.groups;
+      const roles = attributes?.roles;
       this.variables = {
         agent: agent_id,
         tool,
@@ -137,7 +149,12 @@ export class Activation {
         params: toCelValue(params),
         context: toCelValue(context),
         // Always with claims, so that `has(principal.claims.repository)` is false and not an error for an API key.
-        principal: toCelValue({ claims: {}, ...this.facts.principal }),
+        // Attributes that are not known are absent, so that reading them is an error.
+        principal: toCelValue({ claims: {}, ...principal, ...(groups && { groups }), ...(roles && { roles }) }),
+        ...(attributes !== undefined && {
+          agent_groups: toCelValue(attributes.agent_groups),
+          agent_metadata: toCelValue(attributes.agent_metadata),
+        }),
         now: reflect(TimestampSchema, timestampFromMs(this.now)),
       };
     }
@@ -164,11 +181,14 @@ export function compileCondition(source: string, named: NamedValues = NO_NAMED_V
   const compiled = compileExpression(source, "condition", named);
   if (!compiled.ok) return compiled;
   const { expression } = compiled;
+  const read = [...findNamesRead(named, expression.variables)];
   return {
     ok: true,
     condition: {
       members: expression.members,
-      readsHistory: findNamesRead(named, expression.variables).has(HISTORY),
+      readsAttributes: expression.readsAttributes,
+      readsHistory: read.includes(HISTORY),
+      facts: new Set(read.filter(isFactVariable).map((name) => name.slice(FACTS.length + 1))),
       evaluate(activation, shadow) {
         const result = expression.evaluate(activation, shadow);
         if ("error" in result) return result;
@@ -215,6 +235,7 @@ export function compileExpression(
         members: [...new Set([...read, ...inner.flatMap(({ members }) => members)])],
         names,
         variables,
+        readsAttributes: readsAttributes(parsed.expr) || inner.some((expression) => expression.readsAttributes),
         evaluate: (activation, shadow = false) =>
           evaluate(run, { nodes, names }, activation.bindings(named), activation.meter(shadow)),
         evaluateNested(bindings) {
@@ -273,7 +294,8 @@ export function explainError(message: string, names: ReadonlySet<string>): strin
   if (message.startsWith("unresolved attribute")) return "a field of something that has no fields is read";
   if (message.startsWith("type mismatch: iterable")) return "exists, all, map and filter need a list or a map";
   if (message.startsWith("type mismatch: expected bool")) return "&& and || need true or false on both sides";
-  if (/^"[^"]*" cannot take these values$/.test(message) || isHistoryFault(message)) return message;
+  if (/^"[^"]*" cannot take these values$/.test(message) || isHistoryFault(message) || isFactFault(message))
+    return message;
   return "it cannot be evaluated for these values";
 }
 

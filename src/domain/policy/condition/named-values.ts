@@ -7,6 +7,7 @@ import { NAMESPACES } from "./cel-parse.ts";
 import { toCelValue } from "./cel-values.ts";
 import { compileExpression, findNamesRead, type Expression, type NamedValues } from "./condition.ts";
 import { VARIABLES } from "./condition-shape.ts";
+import { factVariable, isFactVariable } from "./source-facts.ts";
 
 /** A fault in `let`. */
 export interface NamedValueFault {
@@ -37,15 +38,19 @@ export function derivedSource(entry: LetEntry): string | null {
     : null;
 }
 
+/** Inputs that the service reads before it decides: which facts of a decision have them. */
+type NamedInputs = Pick<NamedValues, "history" | "facts">;
+
+const NO_INPUTS: NamedInputs = { history: null, facts: [] };
+
 /**
  * Compiles the named values. Reports every fault; conditions can then still refer to the faulty names.
- * @param history null if the policy declares no history
  * @example
  * const { named, faults } = compileNamedValues({ let: { small: 100, gross: { cel: "params.net * 1.19" } } });
  */
 export function compileNamedValues(
   { let: entries = {}, data }: Pick<PolicyDocument, "let" | "data">,
-  history: NamedValues["history"] = null,
+  { history, facts }: NamedInputs = NO_INPUTS,
 ): {
   named: NamedValues;
   faults: NamedValueFault[];
@@ -54,11 +59,12 @@ export function compileNamedValues(
     ...Object.keys(entries),
     ...(data === undefined ? [] : ["data"]),
     ...(history === null ? [] : [HISTORY]),
+    ...facts.map(({ name }) => factVariable(name)),
   ];
   const faults: NamedValueFault[] = [];
   const constants: Record<string, CelInput> = data === undefined ? {} : { data: toCelValue(data) };
   const derived = new Map<string, Expression>();
-  const scope: NamedValues = { names, constants: {}, derived: new Map(), history };
+  const scope: NamedValues = { names, constants: {}, derived: new Map(), history, facts };
   for (const [name, entry] of Object.entries(entries)) {
     const pointer = `/let/${name}`;
     const unusable = findUnusableName(name);
@@ -83,21 +89,22 @@ export function compileNamedValues(
       pointer: `/let/${cycle[0] as string}`,
       message: `is defined by itself (${[...cycle, cycle[0]].join(" → ")}); derive it from the request or from other names`,
     });
-  return { named: { names, constants, derived, history }, faults };
+  return { named: { names, constants, derived, history, facts }, faults };
 }
 
 /**
- * Returns the named values that limits can read. The history is read after the usage of limits is known, so they cannot
- * depend on it.
+ * Returns the named values that limits and the inputs of facts can read. Past actions and facts are read later, so they
+ * cannot depend on these.
  */
-export function withoutHistory(named: NamedValues): NamedValues {
-  if (named.history === null) return named;
-  const reads = (name: string): boolean => name === HISTORY || findNamesRead(named, new Set([name])).has(HISTORY);
+export function withoutInputs(named: NamedValues): NamedValues {
+  if (named.history === null && named.facts.length === 0) return named;
+  const isInput = (name: string): boolean => name === HISTORY || isFactVariable(name);
+  const reads = (name: string): boolean => [...findNamesRead(named, new Set([name]))].some(isInput);
   return {
     ...named,
+    ...NO_INPUTS,
     names: named.names.filter((name) => !reads(name)),
     derived: new Map([...named.derived].filter(([name]) => !reads(name))),
-    history: null,
   };
 }
 

@@ -55,16 +55,17 @@ export function decideEvaluation(evaluation: Evaluation, facts: Facts): Decision
 }
 
 /**
- * Decides, and returns the facts to record: of the active stops, only the one that decided, and of the suggested policies
- * in force, only the one that allowed the action.
+ * Decides, and returns the facts to record: of the active stops, only the one that decided, of the suggested policies in
+ * force, only the one that allowed the action, and attributes only if a policy reads some.
  */
 export function decideForEntry(evaluation: Evaluation, facts: Facts): { decision: Decision; facts: Facts } {
   const { decision, stop, suggested } = combineFindings(evaluation, facts);
-  const { stops: _, suggested: __, ...others } = facts;
+  const { stops: _, suggested: __, attributes, ...others } = facts;
   return {
     decision,
     facts: {
       ...others,
+      ...(attributes === undefined || !evaluation.readsAttributes() ? {} : { attributes }),
       ...(stop === undefined ? {} : { stops: [stop] }),
       ...(suggested === undefined ? {} : { suggested: [suggested] }),
     },

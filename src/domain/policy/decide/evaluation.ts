@@ -73,8 +73,19 @@ export class Evaluation {
    * out of another policy's history.
    */
   historyActivation(policy: Pick<CompiledPolicy, "caseSensitive">): Activation {
-    const activation = new Activation(this.request, { principal: this.facts.principal }, this.now);
+    const activation = this.inputActivation();
     return policy.caseSensitive ? activation : activation.withNames({ ...this.folded, agent_id: this.folded.agent });
+  }
+
+  /** Returns an activation for the inputs of a fact, with steps of its own. It knows what is known ahead of all reads. */
+  inputActivation(): Activation {
+    const { attributes, principal } = this.facts;
+    return new Activation(this.request, { principal, ...(attributes && { attributes }) }, this.now);
+  }
+
+  /** Whether a policy that applies to the action reads attributes of the agent or its principal. */
+  readsAttributes(): boolean {
+    return this.compiled.readsAttributes && this.applicablePolicies().some((policy) => policy.readsAttributes);
   }
 
   /** Returns the names as written, or folded if the policy ignores case. */

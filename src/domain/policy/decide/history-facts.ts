@@ -190,7 +190,7 @@ function belongsTo(policy: CompiledPolicy, { tools, operations }: CompiledHistor
 }
 
 /**
- * Returns the histories to which a recorded decision added its action.
+ * Returns the histories to which a recorded decision added its action. Its facts must be restored.
  * @param decidedAt time of the decision, in milliseconds
  * @param at time to which the action was moved in its histories, in milliseconds
  */

@@ -37,6 +37,7 @@ const POLICY_FIELDS = [
   "applies_to",
   "tools",
   "history",
+  "attributes",
   "metadata",
 ] as const satisfies readonly (keyof PolicyDocument)[];
 const RULE_FIELDS = [
@@ -61,6 +62,7 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
   const changes: PolicyChange[] = [];
   const own = [
     ...changedFields(POLICY_FIELDS, before, after),
+    ...changedValues("facts", asObject(before.facts), asObject(after.facts)),
     ...changedValues("let", before.let, after.let),
     ...changedData(before.data, after.data),
   ];
@@ -198,6 +200,8 @@ function changedValues(prefix: string, before: JsonObject = {}, after: JsonObjec
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
   return changedFields(names, before, after).map((change) => ({ ...change, field: `${prefix}.${change.field}` }));
 }
+
+const asObject = (facts: PolicyDocument["facts"]): JsonObject => (facts ?? {}) as unknown as JsonObject;
 
 function changedData(before: PolicyDocument["data"] = {}, after: PolicyDocument["data"] = {}): FieldChange[] {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();

@@ -13,6 +13,11 @@ const MAX_SHADOW_POLICIES = 100;
 const MAX_CHANNELS = 100;
 const MAX_LIMITS = 50;
 const MAX_HISTORIES = 20;
+/** Maximum number of facts of one policy, and of all policies of a set. */
+export const MAX_FACTS_OF_POLICY = 10;
+const MAX_FACTS = 50;
+/** Form of the name of a fact source. */
+export const FACT_SOURCE_NAME = "^[a-z0-9][a-z0-9-]{0,62}$";
 /** Maximum number of past actions in one history. */
 export const MAX_HISTORY = 200;
 /** Hex digits of a limit's basis. */
@@ -26,7 +31,7 @@ const MAX_NAME_BYTES = 38_000;
 
 export function checkEntrySize(document: PolicySetDocument, faults: CompileFault[]): void {
   const channels = new Set<string>();
-  let [shadows, limits, histories, bytes] = [0, 0, 0, 0];
+  let [shadows, limits, histories, facts, bytes] = [0, 0, 0, 0, 0];
   for (const { policy, version, definition } of document.policies) {
     const rules = [...definition.rules, ...(definition.limits ?? [])];
     const fault = (message: string, rule: string | null = null): void => void faults.push({ policy, rule, message });
@@ -51,6 +56,8 @@ export function checkEntrySize(document: PolicySetDocument, faults: CompileFault
       );
     if (definition.history !== undefined && ++histories > MAX_HISTORIES)
       return fault(`is the ${MAX_HISTORIES + 1}st with a history; at most ${MAX_HISTORIES} can be active together`);
+    facts += Object.keys(definition.facts ?? {}).length;
+    if (facts > MAX_FACTS) return fault(`has the last of ${facts} facts; at most ${MAX_FACTS} can be active together`);
     for (const { name } of definition.limits ?? [])
       bytes += sizeOf({
         policy,

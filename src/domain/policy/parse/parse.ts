@@ -8,8 +8,9 @@ import { parseDuration } from "../../time.ts";
 import { suggest } from "../../suggest.ts";
 import { explainFault, lastPointerSegment, siblingNames } from "../../validation.ts";
 import { compileCondition, compileExpression, type NamedValues } from "../condition/condition.ts";
-import { compileNamedValues, withoutHistory } from "../condition/named-values.ts";
-import { compileHistory, historyKey } from "../compile/compile-history.ts";
+import { withoutInputs } from "../condition/named-values.ts";
+import { compileInputs } from "../compile/compile-inputs.ts";
+import { findFactFaults } from "../check/fact-faults.ts";
 import { inferParamsType } from "../check/params-type.ts";
 import { findApproverFaults } from "../check/approver-faults.ts";
 import { findGrantFaults } from "../check/grant-faults.ts";
@@ -21,6 +22,8 @@ import { findPatternFaults } from "../check/pattern-faults.ts";
 import { findRuleWarnings, type RuleWarning } from "../check/rule-warnings.ts";
 import { findTypeFault, type Purpose } from "../check/type-check.ts";
 import { inferNamedTypes } from "../check/named-types.ts";
+import { HISTORY } from "../condition/cel-history.ts";
+import { factVariable } from "../condition/source-facts.ts";
 import { DYN, type StaticType } from "../check/static-types.ts";
 import { PolicySchema, PolicyTestSchema, SampleActionSchema, SharedDataSchema } from "./policy-schema.ts";
 import {
@@ -249,6 +252,7 @@ export function validatePolicyDocument(value: unknown): ValueFault[] {
   } = checkNamedValues(
     value as PolicyDocument,
     !faults.some(({ pointer }) => /^\/(history|let|rules|policy)/.test(pointer)),
+    !faults.some(({ pointer }) => /^\/(facts|attributes)/.test(pointer)),
   );
   const shaped = {
     rules: rules.map((rule: unknown, i) => (misshapen.has(`/rules/${i}`) ? {} : rule)) as RuleDocument[],
@@ -268,28 +272,45 @@ export function validatePolicyDocument(value: unknown): ValueFault[] {
   ];
 }
 
-/** Compiles the named values and determines their types. */
-function checkNamedValues(document: PolicyDocument, isShaped: boolean): NamedScope & { faults: ValueFault[] } {
-  const history = isShaped ? compileHistory(document) : null;
-  // With a faulty declaration, conditions are checked as if it had no faults.
-  const key = document.history === undefined ? null : { policy: "", basis: "" };
-  const compiled = compileNamedValues(document, historyKey(document, history) ?? key);
+/**
+ * Compiles the named values, the history and the facts, and determines their types. With a faulty declaration, conditions
+ * are checked as if it had no faults.
+ * @param isShaped whether the history can be compiled
+ * @param hasShapedFacts whether the facts and attributes can be compiled
+ */
+function checkNamedValues(
+  document: PolicyDocument,
+  isShaped: boolean,
+  hasShapedFacts: boolean,
+): NamedScope & { faults: ValueFault[] } {
+  const { history, facts, attributes, ...others } = document;
+  const declared = {
+    ...others,
+    ...(isShaped && history !== undefined ? { history } : {}),
+    ...(hasShapedFacts && facts !== undefined ? { facts } : {}),
+    ...(hasShapedFacts && attributes !== undefined ? { attributes } : {}),
+  };
+  const { named: compiled, faults: inputFaults } = compileInputs(declared);
+  const unshaped = [
+    ...(isShaped || history === undefined ? [] : [HISTORY]),
+    ...(hasShapedFacts ? [] : Object.keys(facts ?? {}).map(factVariable)),
+  ];
+  const named = { ...compiled, names: [...compiled.names, ...unshaped] };
   // Inference follows references, which must not be circular.
   const { types, faults } =
-    compiled.faults.length > 0
-      ? { types: new Map(compiled.named.names.map((name) => [name, DYN])), faults: compiled.faults }
-      : inferNamedTypes(document, compiled.named);
+    inputFaults.length > 0
+      ? { types: new Map(named.names.map((name) => [name, DYN])), faults: inputFaults }
+      : inferNamedTypes(declared, named);
+  const typeFaults = inputFaults.length > 0 || !hasShapedFacts ? [] : findFactFaults(document.facts ?? {}, types);
   return {
-    named: compiled.named,
+    named,
     types,
-    faults: [...faults, ...(history !== null && "faults" in history ? history.faults : [])].map(
-      ({ message, offset, ...fault }) => ({
-        ...fault,
-        ...(offset === undefined ? {} : { offset }),
-        kind: "condition",
-        detail: message,
-      }),
-    ),
+    faults: [...faults, ...typeFaults].map(({ message, offset, ...fault }) => ({
+      ...fault,
+      ...(offset === undefined ? {} : { offset }),
+      kind: "condition",
+      detail: message,
+    })),
   };
 }
 
@@ -360,7 +381,7 @@ function findSemanticFaults(
   for (const [i, limit] of limits.entries())
     if (!except.has(`/limits/${i}`))
       faults.push(
-        ...findLimitFaults(limit, { ...schemas, named: withoutHistory(schemas.named) }).map((fault) => ({
+        ...findLimitFaults(limit, { ...schemas, named: withoutInputs(schemas.named) }).map((fault) => ({
           ...fault,
           pointer: `/limits/${i}${fault.pointer}`,
         })),
@@ -413,7 +434,7 @@ function findSemanticFaults(
       else if (ms < least || ms > most) faults.push({ pointer, detail: `"${text}" does not lie between ${between}` });
     }
     if (rule.when !== undefined) {
-      const scope = kind === "limit" ? { ...schemas, named: withoutHistory(schemas.named) } : schemas;
+      const scope = kind === "limit" ? { ...schemas, named: withoutInputs(schemas.named) } : schemas;
       faults.push(...findExpressionFaults(rule.when, "condition", `${at}/when`, rule, scope));
     }
   }

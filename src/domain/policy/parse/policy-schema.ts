@@ -4,7 +4,7 @@ import { ACTION_STATUSES } from "../../actions.ts";
 import { MEMBER_PATTERN } from "../condition/condition-members.ts";
 import type { JsonObject } from "../../json.ts";
 import { REVIEWER_NAME } from "../../reviews.ts";
-import { MAX_GRANT_COUNT, MAX_HISTORY } from "./bounds.ts";
+import { FACT_SOURCE_NAME, MAX_FACTS_OF_POLICY, MAX_GRANT_COUNT, MAX_HISTORY } from "./bounds.ts";
 
 /** `params.` and names without dots. */
 const EDITABLE_PATTERN = "^params([.][A-Za-z_][A-Za-z0-9_]{0,63}){1,8}$";
@@ -308,6 +308,50 @@ const HistorySchema = Type.Object(
   { additionalProperties: false, description: "The past actions that conditions read as history." },
 );
 
+const FactName = "^[A-Za-z_][A-Za-z0-9_]{0,63}$";
+
+const FactsSchema = Type.Record(
+  Type.String({ pattern: FactName }),
+  Type.Object(
+    {
+      source: Type.String({ pattern: FACT_SOURCE_NAME, description: "Name of a configured fact source." }),
+      with: Type.Optional(
+        Type.Record(Type.String({ pattern: FactName }), Type.String({ minLength: 1, description: "CEL." }), {
+          maxProperties: 16,
+          additionalProperties: false,
+          description:
+            "Inputs of the source, as CEL over the variables of conditions, such as { id: params.account }. None when absent.",
+        }),
+      ),
+      schema: Type.Record(Type.String(), Type.Unknown(), {
+        description: "JSON Schema of the value. Members that it does not name are not read.",
+      }),
+    },
+    { additionalProperties: false, description: "A value from outside." },
+  ),
+  {
+    minProperties: 1,
+    maxProperties: MAX_FACTS_OF_POLICY,
+    additionalProperties: false,
+    description: "Values that conditions read as facts.NAME, from fact sources.",
+  },
+);
+
+const AttributesSchema = Type.Object(
+  {
+    claims: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), { description: "JSON Schema of principal.claims." }),
+    ),
+    agent_metadata: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), { description: "JSON Schema of agent_metadata." }),
+    ),
+  },
+  {
+    additionalProperties: false,
+    description: "Types of attributes, for the check of conditions. No influence on decisions.",
+  },
+);
+
 const DataName = Type.String({
   pattern: "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
   description: "Name: letters, digits and underscores, at most 64.",
@@ -421,6 +465,8 @@ export const PolicySchema = Type.Object(
       ),
     ),
     history: Type.Optional(HistorySchema),
+    facts: Type.Optional(FactsSchema),
+    attributes: Type.Optional(AttributesSchema),
     rules: Type.Array(RuleSchema, {
       maxItems: 20_000,
       description: "Rules in order: the first match decides. Can be empty only if the policy has limits.",
@@ -449,7 +495,7 @@ const ACTION = {
   ),
 };
 const Action = Type.Object(ACTION, { additionalProperties: false, description: "What is submitted." });
-const Principal = Type.Object(
+export const GivenPrincipal = Type.Object(
   {
     key_id: Type.Optional(Type.String({ description: "Id of the key." })),
     name: Type.Optional(Type.String({ description: "Name of the key." })),
@@ -462,12 +508,33 @@ const Principal = Type.Object(
         Type.Record(Type.String(), Type.Unknown(), { description: "Verified claims of the agent's token." }),
       ),
     ),
+    groups: Type.Optional(
+      Type.Array(Type.String(), { description: "Groups of the key or the user; none when absent." }),
+    ),
+    roles: Type.Optional(Type.Array(Type.String(), { description: "Roles of the user; none when absent." })),
   },
   {
     additionalProperties: false,
-    description: "The key that submits the action; what is absent is null, and key_id is test.",
+    description: "The key or user that submits the action; what is absent is null or empty, and key_id is test.",
   },
 );
+
+export const GivenAgent = Type.Object(
+  {
+    groups: Type.Optional(Type.Array(Type.String(), { description: "agent_groups; none when absent." })),
+    metadata: Type.Optional(
+      Type.Unsafe<JsonObject>(
+        Type.Record(Type.String(), Type.Unknown(), { description: "agent_metadata; {} when absent." }),
+      ),
+    ),
+  },
+  { additionalProperties: false, description: "What the service knows of the agent." },
+);
+
+export const GivenFacts = Type.Record(Type.String({ pattern: FactName }), Type.Unknown(), {
+  additionalProperties: false,
+  description: "Values of facts, by name. A fact that is absent is one whose source does not answer.",
+});
 
 const Used = Type.Record(Type.String(), Type.Number({ minimum: 0, maximum: 1_000_000_000 }), {
   description: "Usage of limits before the action, by name of the limit: number of actions, or the sum. Default: none.",
@@ -505,10 +572,12 @@ const GivenHistory = Type.Array(
 export const SampleActionSchema = Type.Object(
   {
     ...ACTION,
-    principal: Type.Optional(Principal),
+    principal: Type.Optional(GivenPrincipal),
+    agent: Type.Optional(GivenAgent),
     used: Type.Optional(Used),
     session: Type.Optional(SessionName),
     history: Type.Optional(GivenHistory),
+    facts: Type.Optional(GivenFacts),
   },
   { additionalProperties: false, $id: "assent-sample-action", description: "An action to explain." },
 );
@@ -583,7 +652,9 @@ const Step = Type.Object(
     times: Type.Optional(
       Type.Integer({ minimum: 1, maximum: 1_000, description: "How often the action is submitted. Once when absent." }),
     ),
-    principal: Type.Optional(Principal),
+    principal: Type.Optional(GivenPrincipal),
+    agent: Type.Optional(GivenAgent),
+    facts: Type.Optional(GivenFacts),
     session: Type.Optional(SessionName),
     approve: ActionName("Action that `by` approves."),
     reject: ActionName("Action that `by` rejects."),
@@ -640,10 +711,12 @@ export const PolicyTestSchema = Type.Object(
             name: Type.String({ minLength: 1, maxLength: 200, description: "What the case shows." }),
             now: Type.Optional(Type.String({ format: "date-time", description: "Another clock for this case." })),
             action: Action,
-            principal: Type.Optional(Principal),
+            principal: Type.Optional(GivenPrincipal),
+            agent: Type.Optional(GivenAgent),
             used: Type.Optional(Used),
             session: Type.Optional(SessionName),
             history: Type.Optional(GivenHistory),
+            facts: Type.Optional(GivenFacts),
             expect: Type.Object(
               { effect: Effect, ...EXPECTED },
               { additionalProperties: false, description: "What must come out; what is absent is not looked at." },

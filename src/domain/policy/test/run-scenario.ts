@@ -9,9 +9,9 @@ import type { PolicyTest } from "../parse/parse.ts";
 import type { Decision } from "../policy-types.ts";
 import { findEvaluatedConditions } from "./evaluated-conditions.ts";
 import { findDifferences } from "./expectations.ts";
-import { givenSession } from "./given-history.ts";
 import { type SimulatedAction, SimulatedActions, StepRefused } from "./simulated-actions.ts";
-import { DEFAULT_PRINCIPAL, type TestResult } from "./test-result.ts";
+import { givenStanding } from "./given-facts.ts";
+import type { TestResult } from "./test-result.ts";
 
 /** Runs the steps in order, until one does not do what it should. `pointer` of a failure is that step. */
 export function runScenario(compiled: CompiledPolicySet, test: PolicyTest, i: number): TestResult {
@@ -77,7 +77,7 @@ class ScenarioRun {
     }
   }
 
-  private submit({ submit, id, times = 1, principal, session, expect = {} }: ScenarioStep): string | null {
+  private submit({ submit, id, times = 1, facts, expect = {}, ...given }: ScenarioStep): string | null {
     const { agent_id, tool, operation, params = {}, context = {} } = submit as NonNullable<ScenarioStep["submit"]>;
     const request: ActionRequest = {
       agent_id,
@@ -86,10 +86,10 @@ class ScenarioRun {
       params: params as JsonObject,
       context: context as JsonObject,
     };
-    const basis = { principal: { ...DEFAULT_PRINCIPAL, ...principal }, ...givenSession(session) };
+    const basis = givenStanding(given);
     const { status, refused: _, ...expectation } = expect;
     for (let n = 1; n <= times; n++) {
-      const action = this.actions.submit(request, basis);
+      const action = this.actions.submit(request, basis, facts);
       if (id !== undefined) this.named.set(id, action);
       const decision = this.actions.decisions.at(-1)?.decision as Decision;
       const differences = findDifferences(decision, expectation);

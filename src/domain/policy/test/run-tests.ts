@@ -6,12 +6,13 @@ import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../com
 import { evaluateAllPolicies, decide } from "../decide/decide.ts";
 import { withAssumedActivation, findUnknownLimit } from "../decide/limit-facts.ts";
 import { findEvaluatedConditions } from "./evaluated-conditions.ts";
-import { findGivenHistoryFault, givenSession, withGivenHistory } from "./given-history.ts";
+import { findGivenFactsFault, givenStanding, withGivenFacts } from "./given-facts.ts";
+import { findGivenHistoryFault, withGivenHistory } from "./given-history.ts";
 import type { PolicyTest } from "../parse/parse.ts";
 import { findDifferences } from "./expectations.ts";
 import { runScenario } from "./run-scenario.ts";
-import { DEFAULT_PRINCIPAL, failedTest, type TestResult } from "./test-result.ts";
-import type { Facts, PolicyDocument } from "../policy-types.ts";
+import { failedTest, type TestResult } from "./test-result.ts";
+import type { PolicyDocument } from "../policy-types.ts";
 
 /** Runs all cases, then all scenarios. Returns one result for each. */
 export function runPolicyTest(policies: readonly PolicyDocument[], test: PolicyTest): TestResult[] {
@@ -42,18 +43,16 @@ function runCase(compiled: CompiledPolicySet, test: PolicyTest, i: number): Test
     context: (testCase.action.context ?? {}) as JsonObject,
   };
   const now = parseRfc3339(testCase.now ?? test.now) ?? 0;
-  const baseFacts: Facts = {
-    principal: { ...DEFAULT_PRINCIPAL, ...testCase.principal },
-    ...givenSession(testCase.session),
-  };
-  const used = testCase.used ?? {};
+  const baseFacts = givenStanding(testCase);
+  const { used = {}, history = [], facts: given = {} } = testCase;
   const stray = findUnknownLimit(compiled, Object.keys(used));
   const fault =
     stray === null
-      ? findGivenHistoryFault(testCase.history ?? [])
+      ? (findGivenHistoryFault(history) ?? findGivenFactsFault(compiled, given))
       : `there is no limit "${stray}" in the policies under test`;
   if (fault !== null) return failedTest(testCase.name, pointer, fault);
-  const known = withGivenHistory(compiled, request, baseFacts, now, testCase.history);
+  const remembered = withGivenHistory(compiled, request, baseFacts, now, history);
+  const known = withGivenFacts(compiled, request, remembered, now, given);
   const facts = withAssumedActivation(compiled, request, known, now, used);
   const decision = decide(compiled, request, facts, now);
   const differences = findDifferences(decision, testCase.expect);

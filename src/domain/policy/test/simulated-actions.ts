@@ -14,6 +14,7 @@ import {
   satisfiesPlans,
   strictestOversightMode,
 } from "../../approvers.ts";
+import { withGivenFacts } from "./given-facts.ts";
 import { ownerIdentity, principalOfOwner } from "../../owner.ts";
 import { selectCountedLimits } from "../../limit-uses.ts";
 import { encodeRequest } from "../../request.ts";
@@ -64,12 +65,16 @@ export interface SimulatedVoter {
   signed: boolean;
 }
 
+type Standing = Pick<Facts, "attributes" | "principal" | "session">;
+
 /** An action of a scenario. */
 export interface SimulatedAction extends Omit<PastActionRow, "at" | "effective" | "erased_at" | "request"> {
   request: ActionRequest;
   text: string;
-  /** Principal and session of the submission, and the use of limits before it. */
-  basis: Pick<Facts, "principal" | "session" | "limits">;
+  /** Principal, session and attributes of the submission, and the use of limits before it. */
+  basis: Standing & Pick<Facts, "limits">;
+  /** Values of facts by name, for the submission and for later decisions. */
+  given: Readonly<Record<string, unknown>>;
   /** What has to be satisfied; null unless approval was ever required. */
   approvers: readonly ApproverPlan[] | null;
   /** Time from which the stages open. Milliseconds. */
@@ -118,10 +123,10 @@ export class SimulatedActions {
   }
 
   /** Submits an action. Returns it with its decision. */
-  submit(request: ActionRequest, basis: Pick<Facts, "principal" | "session">): SimulatedAction {
+  submit(request: ActionRequest, basis: Standing, given: SimulatedAction["given"] = {}): SimulatedAction {
     const id = `simulated-${String(this.actions.length).padStart(6, "0")}`;
     const text = encodeRequest(request).text;
-    const { evaluation, facts, needs } = this.collectFacts(request, basis, id, null);
+    const { evaluation, facts, needs } = this.collectFacts(request, basis, given, id, null);
     const rejection = this.findRejection(text);
     let decision = this.decide(evaluation, facts);
     if (decision.effect === "require_approval" && rejection !== null) {
@@ -136,6 +141,7 @@ export class SimulatedActions {
       operation: request.operation,
       request,
       text,
+      given,
       basis: { ...basis, ...(facts.limits === undefined ? {} : { limits: facts.limits }) },
       status: STATUS_OF[decision.effect],
       decision: decision.effect,
@@ -242,7 +248,8 @@ export class SimulatedActions {
   /** @param counted usage of limits at the submission, for an action that is decided again */
   private collectFacts(
     request: ActionRequest,
-    basis: Pick<Facts, "principal" | "session">,
+    basis: Standing,
+    given: SimulatedAction["given"],
     own: string,
     counted: Facts | null,
   ): { evaluation: Evaluation; facts: Facts; needs: readonly MatchedLimit[] } {
@@ -252,8 +259,9 @@ export class SimulatedActions {
     const history = findHistoryReads(first).map((read) =>
       toHistoryFact(read, read.span === null ? [] : this.readPast(read.span), first, own),
     );
-    const known = history.length === 0 ? base : { ...base, history };
-    const evaluation = history.length === 0 ? first : new Evaluation(this.compiled, request, known, this.now);
+    const remembered = history.length === 0 ? base : { ...base, history };
+    const known = withGivenFacts(this.compiled, request, remembered, this.now, given);
+    const evaluation = known === base ? first : new Evaluation(this.compiled, request, known, this.now);
     const needs = findMatchedLimits(evaluation);
     const limits = needs.map((need) => ({
       policy: need.policy,
@@ -266,10 +274,9 @@ export class SimulatedActions {
 
   /** Decides an open action again. Limits keep the use of the submission, because the action is counted already. */
   private redecide(action: SimulatedAction): { decision: Decision } {
-    const { principal, session, limits } = action.basis;
-    const basis = { principal, ...(session === undefined ? {} : { session }) };
+    const { limits, ...basis } = action.basis;
     const counted: Facts = { ...basis, ...(limits === undefined ? {} : { limits }) };
-    const { evaluation, facts } = this.collectFacts(action.request, basis, action.id, counted);
+    const { evaluation, facts } = this.collectFacts(action.request, basis, action.given, action.id, counted);
     return { decision: this.decide(evaluation, facts) };
   }
 

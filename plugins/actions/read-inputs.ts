@@ -1,0 +1,57 @@
+/** Reads what conditions need besides the request: past actions, and values of fact sources. */
+import {
+  type CoreHost,
+  Evaluation,
+  type FactAnswer,
+  type FactCall,
+  type Facts,
+  findFactReads,
+  PreparationRequired,
+  toSourceFact,
+} from "../../src/core.ts";
+import type { StorageReader } from "../../src/storage/index.ts";
+import { readHistories } from "./past-actions.ts";
+
+type Sources = Pick<CoreHost, "factSources">;
+
+/**
+ * Returns the evaluation with the past actions and the values of fact sources that its conditions read, and the facts with
+ * them. Returns both unchanged if no condition reads any. Under the ledger's lock it takes values of sources that were read
+ * before. If one is missing, it throws PreparationRequired, so that the job runs again after the service has read it.
+ * @param own id of the action that is decided
+ */
+export async function readInputs(
+  host: Sources,
+  reader: Pick<StorageReader, "pastActions">,
+  evaluation: Evaluation,
+  facts: Facts,
+  own: string,
+  lookUp: (calls: readonly FactCall[]) => FactAnswer[] | Promise<FactAnswer[]> = (calls) => takeRecent(host, calls),
+): Promise<{ evaluation: Evaluation; facts: Facts }> {
+  const { compiled, request, now } = evaluation;
+  const reads = findFactReads(evaluation);
+  const answers = reads.length === 0 ? [] : await lookUp(reads.flatMap(({ call }) => call ?? []));
+  const history = await readHistories(reader, evaluation, own);
+  if (reads.length === 0 && history.length === 0) return { evaluation, facts };
+  // Answers are in the order of the calls, and a read whose input cannot be evaluated has no call.
+  const remaining = [...answers];
+  const sources = reads.map((read) =>
+    toSourceFact(read, read.call === null ? null : (remaining.shift() ?? null), evaluation.now),
+  );
+  const known = { ...facts, ...(history.length > 0 && { history }), ...(sources.length > 0 && { sources }) };
+  return { evaluation: new Evaluation(compiled, request, known, now), facts: known };
+}
+
+function takeRecent({ factSources }: Sources, calls: readonly FactCall[]): FactAnswer[] {
+  return calls.map((call) => {
+    const answer = factSources.recent(call);
+    if (answer !== null) return answer;
+    throw new PreparationRequired("the facts of a decision", async () => void (await factSources.read(calls)));
+  });
+}
+
+/** Reads the facts for an action ahead of the lock, so that its job probably finds them. */
+export async function prefetchFacts({ factSources }: Sources, evaluation: Evaluation): Promise<void> {
+  const calls = findFactReads(evaluation).flatMap(({ call }) => call ?? []);
+  if (calls.length > 0) await factSources.read(calls);
+}

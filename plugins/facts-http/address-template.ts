@@ -1,0 +1,58 @@
+/**
+ * Addresses with inputs, such as `https://crm.example.com/accounts/{id}?fields={fields}`. Inputs come from requests of
+ * agents. They stand only in the path and the query, percent-encoded, and cannot change which path is asked.
+ */
+
+type Inputs = Readonly<Record<string, string | number | boolean>>;
+
+export interface AddressTemplate {
+  /** Scheme, host and port. */
+  origin: string;
+  /** Names of the inputs, in order of appearance. */
+  inputs: string[];
+  /** Returns the address. Throws Error for a value that would change the path, such as `..`. */
+  build(inputs: Inputs): URL;
+}
+
+const INPUT = /\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
+
+/**
+ * Parses a template. Throws Error if it has an input in front of the path, or is no address.
+ * @param name what is configured, for messages
+ * @example parseAddress('fact source "crm"', "https://crm.example.com/accounts/{id}").build({ id: "a/b" }).pathname // "/accounts/a%2Fb"
+ */
+export function parseAddress(name: string, template: string): AddressTemplate {
+  const fault = (words: string): Error => new Error(`${name}: ${words}`);
+  const [origin] = /^[a-z]+:\/\/[^/?#{}\\]+/i.exec(template) ?? [];
+  if (origin === undefined) throw fault("its url must begin with https:// and a host without inputs");
+  const rest = template.slice(origin.length);
+  if (!rest.startsWith("/")) throw fault("its url needs a path after the host, such as /accounts/{id}");
+  if (rest.includes("#") || rest.includes("\\")) throw fault('its url must contain no "#" and no backslash');
+  if (/[{}]/.test(rest.replaceAll(INPUT, ""))) throw fault("its inputs are written as names in braces, such as {id}");
+  const inputs = [...new Set([...rest.matchAll(INPUT)].map(([, input]) => input as string))];
+  const fill = (valueOf: (input: string) => string): string =>
+    origin + rest.replaceAll(INPUT, (_, i: string) => valueOf(i));
+  const sample = fill(() => "0");
+  if (!URL.canParse(sample)) throw fault("its url is no address");
+  if (pathOf(new URL(sample)) !== sample.slice(origin.length))
+    throw fault('its url must be percent-encoded, and without the segments "." and ".."');
+  return {
+    origin,
+    inputs,
+    build(values) {
+      const filled = fill((input) => encode(values[input]));
+      const url = new URL(filled);
+      // Parsing removes the segments `.` and `..`, so the address would be another one than the template names.
+      if (pathOf(url) !== filled.slice(origin.length)) throw new Error("an input would change the path of the address");
+      return url;
+    },
+  };
+}
+
+const pathOf = ({ pathname, search }: URL): string => `${pathname}${search}`;
+
+function encode(value: Inputs[string] | undefined): string {
+  if (value === undefined || value === "") throw new Error("an input is empty");
+  // Characters that `encodeURIComponent` leaves as they are, and the parser of addresses might not.
+  return encodeURIComponent(String(value)).replaceAll(/['()*!]/g, (one) => `%${one.charCodeAt(0).toString(16)}`);
+}

@@ -1,0 +1,84 @@
+/** Fact sources that are asked over HTTP. By default only at public addresses. */
+import type { Static } from "@sinclair/typebox";
+import {
+  definePlugin,
+  FACT_SOURCE_NAME,
+  type FactSource,
+  get,
+  parseJson,
+  readTarget,
+  type Resolve,
+  TARGET_OPTIONS,
+  Type,
+} from "../../src/plugin.ts";
+import { parseAddress } from "./address-template.ts";
+
+const Options = Type.Object(
+  {
+    ...TARGET_OPTIONS,
+    url: Type.String({
+      minLength: 1,
+      maxLength: 2000,
+      description: "Address, with inputs in the path or the query, such as https://crm.example.com/accounts/{id}.",
+    }),
+    not_found: Type.Union([Type.Literal("error"), Type.Literal("null")], {
+      default: "error",
+      description: "What the status 404 means: no answer, or the value null.",
+    }),
+    timeout_seconds: Type.Number({ default: 2, minimum: 0.1, maximum: 10, description: "Longest read." }),
+    max_age_seconds: Type.Integer({
+      default: 30,
+      minimum: 2,
+      maximum: 86_400,
+      description: "How long an answer is used.",
+    }),
+  },
+  { additionalProperties: false },
+);
+type Options = Static<typeof Options>;
+
+export default definePlugin({
+  name: "facts-http",
+  options: Type.Object(
+    { sources: Type.Optional(Type.Record(Type.String({ pattern: FACT_SOURCE_NAME }), Options)) },
+    { additionalProperties: false },
+  ),
+  setup: (_host, { sources = {} }) => ({
+    factSources: Object.entries(sources).map(([name, options]) => createHttpSource(name, options)),
+  }),
+});
+
+/** Creates the source. Throws Error for invalid options that the schema cannot express. @param resolve replaces DNS in tests */
+export function createHttpSource(name: string, options: Options, resolve?: Resolve): FactSource {
+  const label = `fact source "${name}"`;
+  const address = parseAddress(label, options.url);
+  const timeoutMs = options.timeout_seconds * 1000;
+  const { target, headers } = readTarget(label, { ...options, url: address.origin }, timeoutMs);
+  return {
+    name,
+    inputs: address.inputs,
+    timeoutMs,
+    maxAgeMs: options.max_age_seconds * 1000,
+    async read(inputs, signal) {
+      const { status, body } = await get(
+        { ...target, url: address.build(inputs) },
+        { accept: "application/json", "user-agent": "assent", ...headers },
+        signal,
+        resolve,
+      );
+      if (status === 404 && options.not_found === "null") return null;
+      if (status !== 200) throw new Error(`${target.url.host} answered ${status}, and 200 is expected`);
+      if (body === null) throw new Error(`the answer of ${target.url.host} is larger than 64 KiB or incomplete`);
+      return parseAnswer(body);
+    },
+  };
+}
+
+/** The message of a parser would contain parts of the answer. */
+function parseAnswer(body: string): ReturnType<typeof parseJson> {
+  try {
+    return parseJson(body);
+  } catch {
+    throw new Error("the answer is no JSON value without duplicate members");
+  }
+}

@@ -1,0 +1,20 @@
+/** Fact sources that are SQL queries on Postgres. They only read. */
+import { definePlugin, FACT_SOURCE_NAME, Type } from "../../src/plugin.ts";
+import { createQuerySource, type QuerySource, QueryOptions } from "./query-source.ts";
+
+export default definePlugin({
+  name: "facts-postgres",
+  options: Type.Object(
+    { sources: Type.Optional(Type.Record(Type.String({ pattern: FACT_SOURCE_NAME }), QueryOptions)) },
+    { additionalProperties: false },
+  ),
+  setup(_host, { sources = {} }) {
+    const created: QuerySource[] = Object.entries(sources).map(([name, options]) => createQuerySource(name, options));
+    return {
+      factSources: created,
+      async stop() {
+        await Promise.all(created.map((source) => source.close()));
+      },
+    };
+  },
+});

@@ -1,0 +1,55 @@
+/** Finds faults in the facts of a policy that compile, and facts whose sources the service does not have. */
+import { suggest } from "../../suggest.ts";
+import type { NamedValueFault } from "../condition/named-values.ts";
+import type { PolicyDocument } from "../policy-types.ts";
+import { ANY_MAP, type StaticType } from "./static-types.ts";
+import { findTypeFault } from "./type-check.ts";
+
+/** Returns the first type fault of each input. An input is a text, a number or a boolean. @param types of named values */
+export function findFactFaults(
+  facts: NonNullable<PolicyDocument["facts"]>,
+  types: ReadonlyMap<string, StaticType>,
+): NamedValueFault[] {
+  return Object.entries(facts).flatMap(([name, { with: inputs = {} }]) =>
+    Object.entries(inputs).flatMap(([input, source]) => {
+      const fault = findTypeFault(source, "per", ANY_MAP, types);
+      return fault === null ? [] : [{ pointer: `/facts/${name}/with/${input}`, ...fault }];
+    }),
+  );
+}
+
+/** What a policy must know of a fact source. */
+export interface KnownFactSource {
+  readonly name: string;
+  /** Names of its inputs. */
+  readonly inputs: readonly string[];
+}
+
+/** Returns one sentence for each fact that no configured source can answer, in order of appearance. */
+export function findUnknownFactSources(
+  documents: readonly PolicyDocument[],
+  configured: readonly KnownFactSource[],
+): { message: string }[] {
+  return documents.flatMap(({ policy, facts = {} }) =>
+    Object.entries(facts).flatMap(([name, { source, with: inputs = {} }]) => {
+      const fact = `the fact "${name}" of the policy "${policy}"`;
+      const known = configured.find((one) => one.name === source);
+      if (known === undefined) {
+        const meant = suggest(
+          source,
+          configured.map((one) => one.name),
+        );
+        const hint = meant === null ? "" : `; did you mean "${meant}"?`;
+        return [{ message: `${fact} names the source "${source}", which is not configured, so its rules deny${hint}` }];
+      }
+      const [given, taken] = [Object.keys(inputs).sort().join(", "), [...known.inputs].sort().join(", ")];
+      return given === taken
+        ? []
+        : [
+            {
+              message: `${fact} passes ${given || "no inputs"}, and its source "${source}" takes ${taken || "none"}, so its rules deny`,
+            },
+          ];
+    }),
+  );
+}

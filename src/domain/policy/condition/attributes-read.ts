@@ -1,0 +1,22 @@
+/** Finds out whether an expression reads attributes of the agent or its principal, which are recorded only then. */
+import { childrenOf, type Expr } from "./cel-tree.ts";
+
+const VARIABLES: readonly string[] = ["agent_groups", "agent_metadata"];
+
+/** Members of `principal` that are recorded with every decision. */
+const RECORDED: readonly string[] = ["key_id", "name", "agent_id", "owner", "claims"];
+
+/** Whether it reads `agent_groups`, `agent_metadata`, `principal.groups` or `principal.roles`, or all of `principal`. */
+export function readsAttributes(expr: Expr): boolean {
+  const { exprKind: kind } = expr;
+  if (kind.case === "identExpr") {
+    const name = kind.value.name.replace(/^\./, "");
+    return name === "principal" || VARIABLES.includes(name);
+  }
+  const isRecorded =
+    kind.case === "selectExpr" &&
+    kind.value.operand?.exprKind.case === "identExpr" &&
+    RECORDED.includes(kind.value.field) &&
+    !VARIABLES.includes(kind.value.operand.exprKind.value.name);
+  return !isRecorded && childrenOf(expr).some(readsAttributes);
+}

@@ -1,0 +1,54 @@
+/** Binds the facts of a policy to the variables `facts.NAME` of its conditions. */
+import type { CelInput } from "@bufbuild/cel";
+import type { SourceFact, SourceFault } from "../policy-types.ts";
+import { CelFailure } from "./cel-failure.ts";
+import type { Bindings } from "./cel-plan.ts";
+import type { Expr } from "./cel-tree.ts";
+import { toCelValue } from "./cel-values.ts";
+
+/** First part of the names of facts. */
+export const FACTS = "facts";
+
+/** Returns the variable of a fact, such as `facts.account`. */
+export const factVariable = (name: string): string => `${FACTS}.${name}`;
+
+/** Whether a variable is a fact. */
+export const isFactVariable = (variable: string): boolean => variable.startsWith(`${FACTS}.`);
+
+/** Turns `facts.account` into one name. */
+export function qualifyFact(expr: Expr): void {
+  const { exprKind: kind } = expr;
+  if (kind.case !== "selectExpr" || kind.value.testOnly) return;
+  const owner = kind.value.operand?.exprKind;
+  if (owner?.case !== "identExpr" || owner.value.name.replace(/^\./, "") !== FACTS) return;
+  const name = factVariable(kind.value.field);
+  expr.exprKind = { case: "identExpr", value: { $typeName: "cel.expr.Expr.Ident", name } };
+}
+
+/** Messages contain no value of a source: reasons are stored forever. */
+const FAULTS: Readonly<Record<SourceFault | "unknown", string>> = {
+  no_answer: "the source of a fact did not answer",
+  no_input: "an input of a fact could not be evaluated",
+  no_source: "the source of a fact is not configured, or takes other inputs",
+  too_large: "the value of a fact is too large",
+  unknown: "a fact is not known",
+  wrong_type: "the value of a fact does not match its schema",
+};
+
+/** Returns true for the messages of failures that `bindFacts` reports. */
+export const isFactFault = (message: string): boolean => Object.values(FAULTS).includes(message);
+
+/** Adds the variables. An unknown fact is a failure, so that every condition that reads it fails. */
+export function bindFacts(
+  bindings: Bindings,
+  known: readonly SourceFact[],
+  declared: readonly Pick<SourceFact, "policy" | "name" | "basis">[],
+): void {
+  for (const { policy, name, basis } of declared) {
+    const fact = known.find((one) => one.policy === policy && one.name === name && one.basis === basis);
+    const fault = fact === undefined ? "unknown" : fact.fault;
+    const value =
+      fact === undefined || fault !== null ? new CelFailure(FAULTS[fault ?? "unknown"]) : toCelValue(fact.value);
+    bindings[factVariable(name)] = value as CelInput;
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * Values of fact sources: which ones the conditions for an action read, and what a decision records of them. The service
+ * reads them ahead of the ledger's lock. This module reads nothing.
+ */
+import { canonicalText } from "../../canonical.ts";
+import type { JsonValue } from "../../json.ts";
+import { toRfc3339 } from "../../time.ts";
+import { selectTyped } from "../check/select-typed.ts";
+import type { CompiledFact, CompiledPolicy } from "../compile/compile.ts";
+import { rulesForTool } from "../compile/rule-index.ts";
+import type { Facts, SourceFact, SourceFault } from "../policy-types.ts";
+import type { Evaluation } from "./evaluation.ts";
+
+/** Maximum bytes of one value, as canonical JSON. */
+export const MAX_FACT_BYTES = 16_384;
+/** Maximum characters of a text that is passed to a source. */
+const MAX_INPUT = 1_024;
+
+/** A question to a fact source. */
+export interface FactCall {
+  source: string;
+  inputs: Readonly<Record<string, string | number | boolean>>;
+}
+
+/** What a source returned, or why it did not. */
+export interface FactAnswer {
+  /** Null if there is a fault. */
+  value: JsonValue;
+  fault: Exclude<SourceFault, "no_input" | "wrong_type"> | null;
+  /** Milliseconds. */
+  at: number;
+}
+
+/** A fact that the conditions for an action read. */
+export interface FactRead {
+  policy: CompiledPolicy;
+  fact: CompiledFact;
+  /** What to ask the source; null if an input could not be evaluated. */
+  call: FactCall | null;
+}
+
+/** Returns the facts that the conditions for an action read, in the order of the set. */
+export function findFactReads(evaluation: Evaluation): FactRead[] {
+  if (!evaluation.compiled.hasFacts) return [];
+  return evaluation.applicablePolicies().flatMap((policy) => {
+    const read = policy.facts.length === 0 ? new Set<string>() : findNamesOfFacts(policy, evaluation);
+    return policy.facts
+      .filter(({ name }) => read.has(name))
+      .map((fact) => ({ policy, fact, call: createCall(policy, fact, evaluation) }));
+  });
+}
+
+function findNamesOfFacts(policy: CompiledPolicy, evaluation: Evaluation): Set<string> {
+  const names = new Set<string>();
+  for (const rule of rulesForTool(policy, evaluation.names(policy).tool))
+    if (rule.condition !== null && rule.condition.facts.size > 0 && evaluation.matchesRule(policy, rule))
+      rule.condition.facts.forEach((name) => names.add(name));
+  return names;
+}
+
+/** Each fact has its own steps, so that no expensive input can keep another policy from reading its facts. */
+function createCall(policy: CompiledPolicy, { source, inputs }: CompiledFact, evaluation: Evaluation): FactCall | null {
+  const activation = evaluation.inputActivation();
+  const values: [string, string | number | boolean][] = [];
+  for (const [name, expression] of inputs) {
+    const result = expression.evaluate(activation, policy.shadow);
+    const value = "error" in result ? null : toInput(result.value);
+    if (value === null) return null;
+    values.push([name, value]);
+  }
+  return { source, inputs: Object.fromEntries(values) };
+}
+
+function toInput(result: unknown): string | number | boolean | null {
+  const value = typeof result === "bigint" ? Number(result) : result;
+  if (typeof value === "string") return value.length <= MAX_INPUT && !/\p{Surrogate}/u.test(value) ? value : null;
+  if (typeof value === "boolean") return value;
+  if (typeof value !== "number" || !Number.isFinite(value)) return null;
+  return typeof result === "bigint" && !Number.isSafeInteger(value) ? null : value;
+}
+
+/** Returns the fact to record. @param answer null if there is no call */
+export function toSourceFact({ policy, fact }: FactRead, answer: FactAnswer | null, now: number): SourceFact {
+  const common = { policy: policy.name, name: fact.name, basis: fact.basis, at: toRfc3339(answer?.at ?? now) };
+  const fault = (fault: SourceFault): SourceFact => ({ ...common, value: null, fault });
+  if (answer === null) return fault("no_input");
+  if (answer.fault !== null) return fault(answer.fault);
+  const selected = selectTyped(answer.value, fact.type);
+  if (selected === null) return fault("wrong_type");
+  return canonicalText(selected.value).length > MAX_FACT_BYTES
+    ? fault("too_large")
+    : { ...common, value: selected.value, fault: null };
+}
+
+/** Returns the enforced policies whose conditions for the action read facts that the decision did not read. */
+export function findUnrecordedFacts(evaluation: Evaluation, facts: Pick<Facts, "sources">): string[] {
+  return findFactReads(evaluation)
+    .filter(
+      ({ policy, fact: { name, basis } }) =>
+        !policy.shadow &&
+        facts.sources?.some((one) => one.policy === policy.name && one.name === name && one.basis === basis) !== true,
+    )
+    .map(({ policy }) => policy.name);
+}

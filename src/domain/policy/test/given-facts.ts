@@ -1,0 +1,57 @@
+/** Attributes and facts from given values instead of a service: for tests of policies, explanations and dry runs. */
+import type { ActionRequest } from "../../actions.ts";
+import type { JsonValue } from "../../json.ts";
+import type { CompiledPolicySet } from "../compile/compile.ts";
+import { Evaluation } from "../decide/evaluation.ts";
+import { findFactReads, toSourceFact } from "../decide/fact-reads.ts";
+import type { SampleAction } from "../parse/parse.ts";
+import type { Facts, SourceFact } from "../policy-types.ts";
+import { givenSession } from "./given-history.ts";
+import { DEFAULT_PRINCIPAL } from "./test-result.ts";
+
+/** Returns the facts about the principal, the agent and the session. */
+export function givenStanding({ principal, agent, session }: Given): Facts {
+  const { groups = [], roles = [], ...given } = principal ?? {};
+  const { groups: agent_groups = [], metadata = {} } = agent ?? {};
+  return {
+    principal: { ...DEFAULT_PRINCIPAL, ...given },
+    attributes: { agent_groups, agent_metadata: metadata, groups, roles },
+    ...givenSession(session),
+  };
+}
+
+type Given = { [Name in "principal" | "agent" | "session"]?: SampleAction[Name] | undefined };
+
+/** Returns the first given fact that no policy declares, as a sentence; null if there is none. */
+export function findGivenFactsFault({ policies }: CompiledPolicySet, given: object): string | null {
+  const names = Object.keys(given);
+  const stray = names.find((name) => !policies.some(({ facts }) => facts.some((fact) => fact.name === name)));
+  return stray === undefined ? null : `facts: the policies declare no fact "${stray}"`;
+}
+
+/**
+ * Returns the facts with the values of the sources that the policies read. A value that is not given is one whose source
+ * does not answer. Values that the facts have already stay as they are.
+ * @param given values by name of the fact
+ */
+export function withGivenFacts(
+  compiled: CompiledPolicySet,
+  request: ActionRequest,
+  facts: Facts,
+  now: number,
+  given: Readonly<Record<string, unknown>> = {},
+): Facts {
+  const missing = findFactReads(new Evaluation(compiled, request, facts, now)).filter(
+    ({ policy, fact }) =>
+      !facts.sources?.some((one) => one.policy === policy.name && one.name === fact.name && one.basis === fact.basis),
+  );
+  if (missing.length === 0) return facts;
+  const added = missing.map((read): SourceFact => {
+    const { name } = read.fact;
+    const answer = Object.hasOwn(given, name)
+      ? { value: given[name] as JsonValue, fault: null, at: now }
+      : { value: null, fault: "no_answer" as const, at: now };
+    return toSourceFact(read, read.call === null ? null : answer, now);
+  });
+  return { ...facts, sources: [...(facts.sources ?? []), ...added] };
+}

@@ -1,0 +1,194 @@
+/**
+ * Asks fact sources, and keeps their answers for a short time. A decision takes answers from memory, because it must not wait
+ * for a source under the ledger's lock. Failures are kept, too, so that a decision that needs them is not prepared for ever.
+ */
+import type { FactReader, FactSourceCounts } from "../contract/core-host.ts";
+import { DEFAULT_FACT_AGE_MS, DEFAULT_FACT_TIMEOUT_MS, type FactSource } from "../contract/fact-source.ts";
+import type { Logger } from "../contract/host.ts";
+import { canonicalText } from "../domain/canonical.ts";
+import type { JsonValue } from "../domain/json.ts";
+import type { FactAnswer, FactCall } from "../domain/policy/decide/fact-reads.ts";
+
+const MAX_TIMEOUT_MS = 10_000;
+/** How long an answer is used at least, because a decision waits for its turn. Milliseconds. */
+const MIN_AGE_MS = 2_000;
+/** Maximum characters of one answer, and of all answers in memory. */
+const MAX_ANSWER = 65_536;
+const MAX_MEMORY = 16 * 1024 * 1024;
+/** What an answer takes in memory in addition to its text. */
+const OVERHEAD = 256;
+/** Reads of one source at a time. Others wait within their timeout. */
+const MAX_CONCURRENT_READS = 32;
+
+interface Kept {
+  answer: FactAnswer;
+  /** In the time of `performance.now()`, which the machine's clock cannot set back. */
+  readAt: number;
+  usableMs: number;
+  size: number;
+}
+
+/** A source with its reads in progress. */
+interface SourceState extends Required<Pick<FactSource, "timeoutMs" | "maxAgeMs">> {
+  source: FactSource;
+  inputs: string;
+  running: number;
+  waiting: (() => void)[];
+  counts: FactSourceCounts;
+}
+
+export function createFactReader(options: {
+  sources: readonly FactSource[];
+  log: Logger;
+  clock(): number;
+  /** Aborts when the service begins to stop. */
+  stopping: AbortSignal;
+}): FactReader {
+  const states = new Map(options.sources.map((source) => [source.name, createState(source)]));
+  const kept = new Map<string, Kept>();
+  const reading = new Map<string, Promise<FactAnswer>>();
+  let memory = 0;
+
+  function forget(key: string): void {
+    memory -= kept.get(key)?.size ?? 0;
+    kept.delete(key);
+  }
+
+  function keep(key: string, answer: FactAnswer, size: number, usableMs: number): FactAnswer {
+    forget(key);
+    kept.set(key, { answer, readAt: performance.now(), usableMs: Math.max(MIN_AGE_MS, usableMs), size });
+    memory += size;
+    for (const oldest of kept.keys()) {
+      if (memory <= MAX_MEMORY) break;
+      forget(oldest);
+    }
+    return answer;
+  }
+
+  function recent({ source, inputs }: FactCall): FactAnswer | null {
+    const found = kept.get(keyOf(source, inputs));
+    if (found === undefined) return null;
+    const { answer, readAt, usableMs } = found;
+    const age = Math.max(performance.now() - readAt, options.clock() - answer.at);
+    return age <= usableMs ? answer : null;
+  }
+
+  async function readFrom(state: SourceState, key: string, { inputs }: FactCall): Promise<FactAnswer> {
+    const { source, counts } = state;
+    counts.reads += 1;
+    try {
+      const value = await readOnce(state, inputs, options.stopping);
+      const text = canonicalText(value);
+      if (text.length <= MAX_ANSWER) {
+        // A copy, because the source could change its value later.
+        const answer = { value: JSON.parse(text) as JsonValue, fault: null, at: options.clock() };
+        return keep(key, answer, key.length + text.length + OVERHEAD, state.maxAgeMs);
+      }
+      counts.failures += 1;
+      options.log.warn("the answer of a fact source is too large", { source: source.name, characters: text.length });
+      return keep(key, fault("too_large"), key.length + OVERHEAD, 0);
+    } catch (error) {
+      counts.failures += 1;
+      options.log.warn("a fact source did not answer", { source: source.name, error: messageOf(error) });
+      return keep(key, fault("no_answer"), key.length + OVERHEAD, 0);
+    }
+  }
+
+  const fault = (code: "no_source" | "no_answer" | "too_large"): FactAnswer => ({
+    value: null,
+    fault: code,
+    at: options.clock(),
+  });
+
+  function readOne(call: FactCall): Promise<FactAnswer> {
+    const known = recent(call);
+    if (known !== null) return Promise.resolve(known);
+    const key = keyOf(call.source, call.inputs);
+    const state = states.get(call.source);
+    if (state === undefined || state.inputs !== listNames(Object.keys(call.inputs)))
+      return Promise.resolve(keep(key, fault("no_source"), key.length + OVERHEAD, 0));
+    let running = reading.get(key);
+    if (running === undefined) {
+      running = readFrom(state, key, call).finally(() => reading.delete(key));
+      reading.set(key, running);
+    }
+    return running;
+  }
+
+  return {
+    list: () => options.sources.map(({ name, inputs }) => ({ name, inputs })),
+    recent,
+    read: (calls) => Promise.all(calls.map(readOne)),
+    counts: () => [...states].map(([source, { counts }]) => ({ source, ...counts })),
+  };
+}
+
+function createState(source: FactSource): SourceState {
+  return {
+    source,
+    timeoutMs: Math.min(source.timeoutMs ?? DEFAULT_FACT_TIMEOUT_MS, MAX_TIMEOUT_MS),
+    maxAgeMs: source.maxAgeMs ?? DEFAULT_FACT_AGE_MS,
+    inputs: listNames(source.inputs),
+    running: 0,
+    waiting: [],
+    counts: { reads: 0, failures: 0 },
+  };
+}
+
+/** Reads within the timeout, whatever the source does. */
+async function readOnce(state: SourceState, inputs: FactCall["inputs"], stopping: AbortSignal): Promise<JsonValue> {
+  const late = AbortSignal.timeout(state.timeoutMs);
+  const over = AbortSignal.any([late, stopping]);
+  try {
+    await acquire(state, over);
+    // The slot stays taken until the source returns, so that a source that ignores the signal cannot pile up reads.
+    const answered = Promise.resolve()
+      .then(() => state.source.read(inputs, over))
+      .finally(() => release(state));
+    return await rejectOnAbort(answered, over);
+  } catch (error) {
+    throw late.aborted ? new Error(`no answer within ${state.timeoutMs} ms`, { cause: error }) : error;
+  }
+}
+
+/** Waits for a slot of the source. A read that gives up leaves the queue, or it would be given a slot later. */
+async function acquire(state: SourceState, over: AbortSignal): Promise<void> {
+  if (state.running < MAX_CONCURRENT_READS) {
+    state.running += 1;
+    return;
+  }
+  await new Promise<void>((resolve, reject) => {
+    const start = (): void => {
+      over.removeEventListener("abort", giveUp);
+      resolve();
+    };
+    const giveUp = (): void => {
+      state.waiting.splice(state.waiting.indexOf(start), 1);
+      reject(over.reason as Error);
+    };
+    over.addEventListener("abort", giveUp, { once: true });
+    state.waiting.push(start);
+  });
+}
+
+/** Passes the slot on to the next read that waits. */
+function release(state: SourceState): void {
+  const next = state.waiting.shift();
+  if (next === undefined) state.running -= 1;
+  else next();
+}
+
+function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason as Error);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}
+
+const keyOf = (source: string, inputs: FactCall["inputs"]): string => canonicalText([source, inputs]);
+
+const listNames = (names: readonly string[]): string => [...names].sort().join(" ");
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,216 @@
+/** Facts and attributes: their static check, their types at run time, and their values in tests of policies. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { listNamedValues } from "../../src/domain/policy/check/expression-names.ts";
+import { selectTyped } from "../../src/domain/policy/check/select-typed.ts";
+import { typeOfJsonSchema } from "../../src/domain/policy/check/static-types.ts";
+import { buildPolicySet, compilePolicySet } from "../../src/domain/policy/compile/compile.ts";
+import { decide } from "../../src/domain/policy/decide/decide.ts";
+import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
+import { findFactReads } from "../../src/domain/policy/decide/fact-reads.ts";
+import { hasUnrecordedInputs } from "../../src/domain/policy/decide/unrecorded-inputs.ts";
+import { parsePolicies, parsePolicyTests } from "../../src/domain/policy/parse/parse.ts";
+import type { Facts, PolicyDocument } from "../../src/domain/policy/policy-types.ts";
+import { runPolicyTest } from "../../src/domain/policy/test/run-tests.ts";
+
+const HEAD = `policy: accounts
+facts:
+  account:
+    source: crm
+    with: { id: params.account }
+    schema: { type: object, properties: { status: { enum: [open, frozen] }, limit: { type: number } } }
+  region: { source: geo, schema: { type: string } }
+attributes:
+  claims: { type: object, properties: { repository: { type: string } } }
+  agent_metadata: { type: object, properties: { team: { type: string } } }
+`;
+const policy = (when: string, more = ""): string =>
+  `${HEAD}${more}rules:\n  - { name: one, tool: bank, when: ${JSON.stringify(when)}, effect: allow }\n`;
+const faultsOf = (text: string): string[] => parsePolicies(text, "p.yaml").faults.map(({ message }) => message);
+const parsed = (text: string): PolicyDocument => {
+  const { documents, faults } = parsePolicies(text, "p.yaml");
+  assert.deepEqual(faults, []);
+  return documents[0] as PolicyDocument;
+};
+const compiled = (...documents: PolicyDocument[]) =>
+  compilePolicySet(
+    buildPolicySet(documents.map((definition) => ({ policy: definition.policy, version: 1, definition }))),
+  );
+
+describe("the check of conditions that read facts and attributes", () => {
+  test("accepts what the schemas allow", () => {
+    for (const when of [
+      'facts.account.status == "frozen" || facts.region.startsWith("eu-")',
+      "has(facts.account.limit) && params.amount <= facts.account.limit",
+      'agent_metadata.team == "x" && "gold" in agent_groups && "admin" in principal.roles',
+      'principal.claims.repository == "r"',
+    ])
+      assert.deepEqual(faultsOf(policy(when)), [], when);
+  });
+
+  test("reports what can never be true, with one message for one slip", () => {
+    const cases: [when: string, fault: RegExp][] = [
+      ['facts.acount.status == "open"', /declares no facts\.acount; did you mean "facts\.account"\?/],
+      ["has(facts.account)", /test a member of it/],
+      ["facts.account.frozen", /facts\.account has no field "frozen"; its fields are status, limit/],
+      ['facts.account.status == "closed"', /never equal/],
+      ["facts.account.limit > 'x'", /cannot compare/],
+      ["facts.region > 5", /cannot compare/],
+      ["agent_metadata.tem == 'x'", /did you mean "team"/],
+      ["principal.claims.repo == 'x'", /did you mean|its fields are repository/],
+      ["principal.role == 'x'", /did you mean "roles"/],
+      ["facts['account'].status == 'open'", /a fact is read as facts\.NAME/],
+    ];
+    for (const [when, fault] of cases) {
+      const faults = faultsOf(policy(when));
+      assert.equal(faults.length, 1, `${when}: ${faults.join("; ")}`);
+      assert.match(faults[0] as string, fault);
+    }
+    const undeclared = "policy: p\nrules:\n  - { name: one, when: facts.account.open, effect: allow }\n";
+    assert.match(faultsOf(undeclared).join(), /there is no facts\.account here/);
+  });
+
+  test("keeps facts out of limits and of the inputs of facts", () => {
+    const limits = "limits:\n  - { name: l, per: facts.region, count: 1, window: 1h }\n";
+    assert.match(faultsOf(policy("true == true", limits)).join(), /limits\.0\.per: .*facts\.region/);
+    assert.match(
+      faultsOf(HEAD.replace("params.account", "facts.region") + "rules: [{ name: r, effect: deny }]").join(),
+      /facts\.account\.with\.id: .*facts\.region/,
+    );
+    assert.match(
+      faultsOf(HEAD.replace("params.account", '"[params.account]"') + "rules: [{ name: r, effect: deny }]").join(),
+      /must be a string, a number or a bool/,
+    );
+    const derived = "let: { far: { cel: facts.region != 'eu' } }\n";
+    assert.deepEqual(faultsOf(policy("far", derived)), []);
+  });
+
+  test("lists facts and declared attributes for completion", () => {
+    const names = listNamedValues(parsed(policy("facts.region == 'x'"))).map(({ name }) => name);
+    for (const name of ["facts", "facts.account", "facts.account.status", "principal.claims", "agent_metadata.team"])
+      assert.ok(names.includes(name), name);
+  });
+});
+
+test("a value has exactly its declared type, without other members", () => {
+  const type = typeOfJsonSchema({
+    type: "object",
+    properties: {
+      status: { enum: ["open", "frozen"] },
+      count: { type: "integer" },
+      tags: { type: "array", items: { type: "string" } },
+      note: { type: ["string", "null"] },
+      free: {},
+      map: { type: "object", additionalProperties: { type: "number" } },
+    },
+  });
+  const value = { status: "open", count: 2, tags: ["a"], note: null, free: [{ x: 1 }], map: { a: 1.5 } };
+  assert.deepEqual(selectTyped({ ...value, secret: "x" }, type), { value });
+  assert.deepEqual(selectTyped({}, type), { value: {} });
+  for (const other of [
+    { status: "closed" },
+    { count: 2.5 },
+    { count: "2" },
+    { tags: ["a", 1] },
+    { tags: { a: "b" } },
+    { note: 1 },
+    { map: { a: "1" } },
+    { map: [] },
+    [],
+    null,
+    "open",
+  ])
+    assert.equal(selectTyped(other as never, type), null, JSON.stringify(other));
+});
+
+const REQUEST = { agent_id: "a", tool: "bank", operation: "x", params: { account: "acc-1", amount: 5 }, context: {} };
+const PRINCIPAL = { key_id: "k", name: "n", agent_id: null, owner: null };
+
+describe("a decision with facts", () => {
+  const document = parsed(`${HEAD}rules:
+  - { name: frozen, tool: bank, operation: x, when: 'facts.account.status == "frozen"', effect: deny }
+  - { name: far, tool: ship, when: 'facts.region == "far"', effect: deny }
+  - { name: rest, effect: allow }
+`);
+  const set = compiled(document);
+  const read = (request = REQUEST) => findFactReads(new Evaluation(set, request, { principal: PRINCIPAL }, 0));
+
+  test("reads only the facts that conditions of matching rules read", () => {
+    assert.deepEqual(
+      read().map(({ call }) => call),
+      [{ source: "crm", inputs: { id: "acc-1" } }],
+    );
+    assert.deepEqual(
+      read({ ...REQUEST, tool: "ship" }).map(({ call }) => call),
+      [{ source: "geo", inputs: {} }],
+    );
+    assert.deepEqual(read({ ...REQUEST, operation: "other" }), []);
+    assert.deepEqual(read({ ...REQUEST, params: {} as never })[0]?.call, null);
+  });
+
+  test("denies without them, and with those of another declaration", () => {
+    const [{ fact }] = read() as [ReturnType<typeof read>[number]];
+    const source = {
+      policy: "accounts",
+      name: "account",
+      basis: fact.basis,
+      at: "",
+      value: { status: "open" },
+      fault: null,
+    };
+    const decided = (facts: Partial<Facts>) => decide(set, REQUEST, { principal: PRINCIPAL, ...facts }, 0);
+    assert.equal(decided({ sources: [source] }).effect, "allow");
+    for (const sources of [
+      [],
+      [{ ...source, basis: "0" }],
+      [{ ...source, policy: "p" }],
+      [{ ...source, fault: "no_answer" as const }],
+    ]) {
+      const { effect, reason_code } = decided({ sources });
+      assert.deepEqual([effect, reason_code], ["deny", "CONDITION_ERROR"]);
+    }
+    const evaluation = new Evaluation(set, REQUEST, { principal: PRINCIPAL }, 0);
+    assert.deepEqual(
+      [[], [source]].map((sources) => hasUnrecordedInputs(evaluation, { principal: PRINCIPAL, sources })),
+      [true, false],
+    );
+  });
+
+  test("counts as unrecorded in a backtest if new policies read attributes that it did not", () => {
+    const reading = compiled(parsed("policy: p\nrules:\n  - { name: r, when: 'agent_groups == []', effect: allow }\n"));
+    const evaluation = new Evaluation(reading, REQUEST, { principal: PRINCIPAL }, 0);
+    const attributes = { agent_groups: [], agent_metadata: {}, groups: [], roles: [] };
+    assert.equal(hasUnrecordedInputs(evaluation, { principal: PRINCIPAL }), true);
+    assert.equal(hasUnrecordedInputs(evaluation, { principal: PRINCIPAL, attributes }), false);
+    assert.equal(decide(reading, REQUEST, { principal: PRINCIPAL }, 0).reason_code, "CONDITION_ERROR");
+  });
+
+  test("takes them from the test of a policy, and misses those that it does not give", () => {
+    const { tests, faults } = parsePolicyTests(
+      `now: 2026-01-15T10:00:00Z
+cases:
+  - name: frozen
+    action: { agent_id: a, tool: bank, operation: x, params: { account: acc-1 } }
+    facts: { account: { status: frozen } }
+    expect: { effect: deny, rule: frozen }
+  - name: no answer
+    action: { agent_id: a, tool: bank, operation: x, params: { account: acc-1 } }
+    expect: { effect: deny, reason_code: CONDITION_ERROR }
+  - name: another type
+    action: { agent_id: a, tool: bank, operation: x, params: { account: acc-1 } }
+    facts: { account: { status: closed } }
+    expect: { effect: deny, reason_code: CONDITION_ERROR }
+  - name: no such fact
+    action: { agent_id: a, tool: bank, operation: x, params: { account: acc-1 } }
+    facts: { acount: { status: open } }
+    expect: { effect: allow }
+`,
+      "t.yaml",
+    );
+    assert.deepEqual(faults, []);
+    assert.deepEqual(
+      runPolicyTest([document], tests[0] as (typeof tests)[number]).map(({ failure }) => failure),
+      [null, null, null, 'facts: the policies declare no fact "acount"'],
+    );
+  });
+});

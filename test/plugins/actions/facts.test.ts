@@ -1,0 +1,232 @@
+/** Facts and attributes through the API: what conditions read of other systems, of agents and of principals. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { definePlugin, type FactSource } from "../../../src/plugin.ts";
+import { makeKey, plainVotes, startService, type Service } from "../../support/service.ts";
+
+const POLICY = `policy: accounts
+facts:
+  account:
+    source: crm
+    with: { id: params.account }
+    schema: { type: object, properties: { status: { type: string }, limit: { type: number }, owner: { type: string } } }
+rules:
+  - { name: frozen, tool: bank, when: 'facts.account.status == "frozen"', effect: deny, reason: the account is frozen }
+  - { name: within its limit, tool: bank, when: params.amount <= facts.account.limit, effect: allow }
+  - { name: ask, tool: bank, effect: require_approval }
+---
+policy: teams
+limits:
+  - { name: one for each team, tool: mail, per: agent_metadata.team, count: 1, window: 1h }
+rules:
+  - { name: gold, tool: mail, when: '"gold" in agent_groups && "finance" in principal.groups && principal.roles == []', effect: allow }
+`;
+
+describe("facts and attributes", () => {
+  let service: Service;
+  let answer: (id: string) => unknown;
+  let asked: string[];
+  const crm: FactSource = {
+    name: "crm",
+    inputs: ["id"],
+    read({ id }) {
+      asked.push(String(id));
+      return Promise.resolve(answer(String(id)) as never);
+    },
+  };
+  const plugin = definePlugin({ name: "crm", setup: () => ({ factSources: [crm] }) });
+
+  before(async () => {
+    asked = [];
+    answer = (id) => ({ status: id === "acc-9" ? "frozen" : "open", limit: 100, secret: "hidden-value" });
+    service = await startService({
+      policy: POLICY,
+      plugins: [{ plugin, options: {}, origin: "crm" }],
+      change(config) {
+        plainVotes(config);
+        config.groups = { gold: { members: ["agent:Mailer"] }, finance: { members: ["ada"] } };
+      },
+    });
+  });
+  after(() => service.close());
+
+  const submit = async (account: unknown, amount = 10, key = service.agent) =>
+    (
+      await service.call("POST", "/v1/actions", {
+        key,
+        body: { agent_id: "a", tool: "bank", operation: "transfer", params: { account, amount } },
+      })
+    ).body;
+  const start = (id: string) => service.call("POST", `/v1/actions/${id}/start`, { body: {} });
+  /** Lets all answers in memory expire. */
+  const pass = (): void => void (service.clock.now += 31_000);
+
+  test("decide, and are recorded with the action and replayed without the source", async () => {
+    assert.equal((await submit("acc-1")).decision, "allow");
+    const frozen = await submit("acc-9");
+    assert.deepEqual([frozen.decision, frozen.reason], ["deny", "the account is frozen"]);
+    const row = await service.storage.action(frozen.id);
+    // Only the members that the schema names are stored, and the ledger has a commitment.
+    assert.match(row?.past ?? "", /frozen/);
+    assert.doesNotMatch(row?.past ?? "", /hidden-value/);
+    const { body } = await service.call("GET", `/v1/actions/${frozen.id}/events`, { key: service.admin });
+    assert.match(body.events[0].entry.facts.past, /^[0-9a-f]{64}$/);
+    assert.doesNotMatch(JSON.stringify(body.events), /"sources"|hidden/);
+    answer = () => ({ status: "open", limit: 100 });
+    pass();
+    const { body: replayed } = await service.call("POST", "/v1/replay", {
+      key: service.admin,
+      body: { action_id: frozen.id, policy_set: "current" },
+    });
+    assert.deepEqual(
+      [replayed.equal, replayed.now.changed, replayed.sources[0].value],
+      [true, false, { limit: 100, status: "frozen" }],
+    );
+    assert.equal((await submit("acc-9", 11)).decision, "allow", "the account was reopened since");
+  });
+
+  test("an answer is used again until it expires", async () => {
+    await submit("acc-2", 1);
+    const before = asked.length;
+    await submit("acc-2", 2);
+    assert.equal(asked.length, before);
+    pass();
+    await submit("acc-2", 3);
+    assert.equal(asked.length, before + 1);
+  });
+
+  test("a source without a usable answer denies, and so does an input that cannot be evaluated", async () => {
+    const cases: [answer: () => unknown, reason: RegExp][] = [
+      [() => Promise.reject(new Error("down")), /did not answer/],
+      [() => ({ status: 5, limit: 1 }), /does not match its schema/],
+      [() => null, /does not match its schema/],
+      [() => undefined, /did not answer/],
+      [() => ({ status: "x".repeat(20_000), limit: 1 }), /too large/],
+    ];
+    for (const [i, [failing, reason]] of cases.entries()) {
+      answer = failing;
+      const denied = await submit(`failing-${i}`);
+      assert.deepEqual([denied.decision, denied.reason_code], ["deny", "CONDITION_ERROR"]);
+      assert.match(denied.reason, reason);
+    }
+    const before = asked.length;
+    assert.match((await submit({ id: "acc-1" })).reason, /an input of a fact could not be evaluated/);
+    assert.equal(asked.length, before, "nothing was asked");
+    const metrics = await service.call("GET", "/metrics", { key: service.admin });
+    assert.match(JSON.stringify(metrics.body), /assent_fact_source_failures\{source=\\"crm\\"\} 2/);
+    answer = () => ({ status: "open", limit: 100 });
+  });
+
+  test("a vote and a start read facts again, and change nothing while the source does not answer", async () => {
+    const { id, decision } = await submit("acc-3", 500);
+    assert.equal(decision, "require_approval");
+    const { body: seen } = await service.call("GET", `/v1/actions/${id}`, { key: service.admin });
+    const vote = () =>
+      service.call("POST", `/v1/actions/${id}/approval`, {
+        key: service.admin,
+        body: { approve: true, token: seen.approval_token },
+      });
+    pass();
+    answer = () => Promise.reject(new Error("down"));
+    const refused = await vote();
+    assert.deepEqual([refused.status, refused.body.code], [503, "FACTS_UNAVAILABLE"]);
+    pass();
+    answer = () => ({ status: "open", limit: 100 });
+    assert.equal((await vote()).body.status, "approved");
+    pass();
+    answer = () => Promise.reject(new Error("down"));
+    assert.equal((await start(id)).body.code, "FACTS_UNAVAILABLE");
+    pass();
+    answer = () => ({ status: "frozen", limit: 100 });
+    assert.equal((await start(id)).body.code, "NO_LONGER_ALLOWED");
+    answer = () => ({ status: "open", limit: 100 });
+    pass();
+  });
+
+  test("a plan and a preview read facts, too", async () => {
+    const action = (account: string) => ({
+      agent_id: "a",
+      tool: "bank",
+      operation: "t",
+      params: { account, amount: 1 },
+    });
+    const plan = await service.call("POST", "/v1/plans", { body: { actions: [action("p-1"), action("p-2")] } });
+    assert.deepEqual(
+      (plan.body.actions as { decision: string }[]).map(({ decision }) => decision),
+      ["allow", "allow"],
+    );
+    assert.equal((await service.call("POST", "/v1/gate/decide", { body: action("p-3") })).body.outcome, "EXECUTE");
+  });
+
+  test("an agent asks no source for another agent", async () => {
+    const { key } = await makeKey(service, { name: "bound", preset: "agent", agent_id: "other" });
+    const before = asked.length;
+    assert.equal((await submit("acc-77", 1, key)).code, "AGENT_MISMATCH");
+    assert.equal(asked.length, before);
+  });
+
+  test("a search for erasures finds them, and erasing the action removes them", async () => {
+    answer = () => ({ status: "frozen", owner: "anna@example.org" });
+    const { id } = await submit("acc-5");
+    const { body } = await service.call("POST", "/v1/erasures", {
+      key: service.admin,
+      body: { value: "anna@example.org", dry_run: false, reason: "r" },
+    });
+    assert.equal(body.erased, 1);
+    assert.equal((await service.storage.action(id))?.past, null);
+    answer = () => ({ status: "open", limit: 100 });
+  });
+
+  test("a check warns about sources that are not configured, and a dry run uses given facts and asks no source", async () => {
+    const yaml = POLICY.split("---")[0] as string;
+    const checked = await service.call("POST", "/v1/policies/check", {
+      key: service.admin,
+      body: { yaml: yaml.replace("source: crm", "source: crn").replace("id: params", "no: params") },
+    });
+    assert.match(
+      JSON.stringify(checked.body.warnings),
+      /names the source \\"crn\\", which is not configured.*\\"crm\\"/,
+    );
+    assert.ok(checked.body.variables.some(({ name }: { name: string }) => name === "facts.account.status"));
+    const before = asked.length;
+    const dryRun = async (facts: object) =>
+      (
+        await service.call("POST", "/v1/policies/dry-run", {
+          key: service.admin,
+          body: {
+            yaml,
+            alone: true,
+            actions: [{ agent_id: "a", tool: "bank", operation: "t", params: { account: "x", amount: 1 } }],
+            facts,
+          },
+        })
+      ).body.results[0].candidate;
+    assert.equal((await dryRun({ account: { status: "frozen" } })).rule, "frozen");
+    assert.equal((await dryRun({})).reason_code, "CONDITION_ERROR");
+    assert.equal(asked.length, before);
+  });
+
+  test("conditions and limits read groups and the registration of an agent, which the decision records", async () => {
+    for (const [id, team] of [
+      ["Mailer", "one"],
+      ["mailer-2", "one"],
+    ])
+      await service.call("POST", "/v1/agents", { key: service.admin, body: { id, metadata: { team } } });
+    const { key } = await makeKey(service, { name: "ada's", preset: "agent", owner: "ada" });
+    const mail = async (agent_id: string, by = key) =>
+      (await service.call("POST", "/v1/actions", { key: by, body: { agent_id, tool: "mail", operation: "send" } }))
+        .body;
+    const allowed = await mail("Mailer");
+    assert.deepEqual([allowed.decision, allowed.rule], ["allow", "gold"]);
+    assert.equal((await mail("mailer-2")).reason_code, "LIMIT_EXCEEDED", "the same team, and another agent");
+    assert.equal((await mail("Mailer", service.agent)).decision, "deny", "a key of nobody in finance");
+    assert.equal((await mail("unregistered")).reason_code, "CONDITION_ERROR", "it has no team");
+    const replayed = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: allowed.id } });
+    assert.deepEqual(
+      [replayed.body.equal, replayed.body.attributes],
+      [true, { agent_groups: ["gold"], agent_metadata: { team: "one" }, groups: ["finance"], roles: [] }],
+    );
+    const started = await service.call("POST", `/v1/actions/${allowed.id}/start`, { key, body: {} });
+    assert.equal(started.status, 200);
+  });
+});

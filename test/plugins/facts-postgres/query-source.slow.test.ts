@@ -1,0 +1,96 @@
+/** Facts from a real Postgres: inputs are values and never SQL, and nothing is written. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { createQuerySource, type QuerySource } from "../../../plugins/facts-postgres/query-source.ts";
+import { startPostgres, withoutPostgres, type PostgresServer } from "../../support/postgres.ts";
+
+describe("a query source", { skip: withoutPostgres }, () => {
+  let server: PostgresServer;
+  let url: string;
+  const open: QuerySource[] = [];
+  before(async () => {
+    server = await startPostgres();
+    url = await server.database();
+    await server.run(url, async (sql) => {
+      await sql`create table accounts (id text, status text, daily_limit numeric, balance bigint, opened timestamptz)`;
+      await sql`insert into accounts values
+        ('a-1', 'open', 99.5, 7, '2026-01-15T10:00:00Z'), ('a-2', 'frozen', 1, 9007199254740993, now()), ('a-2', 'open', 1, 1, now())`;
+    });
+  });
+  after(async () => {
+    await Promise.all(open.map((source) => source.close()));
+    await server.stop();
+  });
+
+  const source = (query: string, more: object = {}): QuerySource => {
+    const created = createQuerySource("accounts", {
+      url,
+      query,
+      inputs: ["id"],
+      rows: "one",
+      timeout_seconds: 5,
+      max_age_seconds: 30,
+      connections: 1,
+      ...more,
+    });
+    open.push(created);
+    return created;
+  };
+  const read = (query: string, id: string | number | boolean, more?: object) =>
+    source(query, more).read({ id }, new AbortController().signal);
+
+  test("returns the row as JSON, null without one, and a list where many are wanted", async () => {
+    const query = "SELECT status, daily_limit, opened FROM accounts WHERE id = $1 -- by id";
+    const row = (await read(query, "a-1")) as { status: string; daily_limit: number; opened: string };
+    assert.deepEqual([row.status, row.daily_limit], ["open", 99.5]);
+    assert.equal(Date.parse(row.opened), Date.parse("2026-01-15T10:00:00Z"));
+    assert.equal(await read(query, "a-3"), null);
+    const statuses = "SELECT status FROM accounts WHERE id = $1 ORDER BY status";
+    assert.deepEqual(await read(statuses, "a-2", { rows: "many" }), [{ status: "frozen" }, { status: "open" }]);
+    assert.deepEqual(await read("SELECT $1::int + 1 AS next", 41), { next: 42 });
+  });
+
+  test("passes inputs as values, whatever they contain", async () => {
+    const query = "SELECT status FROM accounts WHERE id = $1";
+    for (const id of ["' OR '1'='1", "a-1'; DROP TABLE accounts; --", "$1", "\\", "a-1' --"])
+      assert.equal(await read(query, id), null, id);
+    assert.deepEqual(await read(query, "a-1"), { status: "open" });
+  });
+
+  test("writes nothing, whatever the query is", async () => {
+    await assert.rejects(
+      async () => read("WITH gone AS (DELETE FROM accounts WHERE id = $1 RETURNING id) SELECT id FROM gone", "a-1"),
+      /the query failed/,
+    );
+    await assert.rejects(
+      async () => read("SELECT setval(pg_get_serial_sequence('t', 'id'), 1) AS x, $1 AS y", "a"),
+      /the query failed/,
+    );
+    assert.throws(() => source("SELECT 1; DROP TABLE accounts"), /semicolon/);
+    assert.deepEqual(await read("SELECT count(*)::int AS n, $1 AS y FROM accounts", "a"), { n: 3, y: "a" });
+  });
+
+  test("has no answer for several rows, a number beyond 2^53, a failed cast and a slow query, and names no value", async () => {
+    const cases: [query: string, id: string, reason: RegExp][] = [
+      ["SELECT status FROM accounts WHERE id = $1", "a-2", /more than one row/],
+      ["SELECT balance FROM accounts WHERE id = $1 AND status = 'frozen'", "a-2", /2\^53/],
+      ["SELECT status FROM accounts WHERE daily_limit = $1::int", "secret", /the query failed \(22P02\)/],
+      ["SELECT pg_sleep(60), $1 AS x", "secret", /the query failed \(57014\)/],
+    ];
+    for (const [query, id, reason] of cases)
+      await assert.rejects(
+        async () => read(query, id, { timeout_seconds: 1 }),
+        (error: Error) => reason.test(error.message) && !error.message.includes("secret"),
+        query,
+      );
+  });
+
+  test("recovers after a read was given up", async () => {
+    const slow = source("SELECT pg_sleep(CASE WHEN $1 = 'slow' THEN 60 ELSE 0 END), 1 AS x", { timeout_seconds: 10 });
+    const over = new AbortController();
+    const given = slow.read({ id: "slow" }, over.signal);
+    over.abort();
+    await assert.rejects(given);
+    assert.equal(((await slow.read({ id: "fast" }, new AbortController().signal)) as { x: number }).x, 1);
+  });
+});

@@ -1,0 +1,109 @@
+/** Reads of fact sources: what is kept, what is shared, and what a source cannot do. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { FactSource } from "../../src/contract/fact-source.ts";
+import { createFactReader } from "../../src/policies/fact-reader.ts";
+import { createLogger } from "../../src/serve/log.ts";
+
+interface Setting {
+  now: number;
+  logged: string[];
+}
+
+function open(source: Partial<FactSource>) {
+  const setting: Setting = { now: Date.now(), logged: [] };
+  const reader = createFactReader({
+    sources: [{ name: "crm", inputs: ["id"], read: () => Promise.resolve({}), ...source }],
+    log: createLogger("debug", (line) => void setting.logged.push(line)),
+    clock: () => setting.now,
+    stopping: new AbortController().signal,
+  });
+  const read = async (id: string) => (await reader.read([{ source: "crm", inputs: { id } }]))[0];
+  return { reader, read, setting };
+}
+
+test("reads that run at the same time share one read, and its answer is a copy", async () => {
+  const value = { status: "open" };
+  let reads = 0;
+  const { reader, read } = open({ read: () => Promise.resolve((reads++, value)) });
+  const answers = await Promise.all([read("a"), read("a"), read("b")]);
+  assert.equal(reads, 2);
+  value.status = "frozen";
+  assert.deepEqual(answers[0]?.value, { status: "open" });
+  assert.deepEqual(reader.recent({ source: "crm", inputs: { id: "a" } })?.value, { status: "open" });
+  assert.deepEqual(reader.counts(), [{ source: "crm", reads: 2, failures: 0 }]);
+});
+
+test("an expired answer is not used, even if the source fails", async () => {
+  let fails = false;
+  const { reader, read, setting } = open({
+    maxAgeMs: 60_000,
+    read: () => (fails ? Promise.reject(new Error("down")) : Promise.resolve(1)),
+  });
+  const recent = () => reader.recent({ source: "crm", inputs: { id: "a" } });
+  await read("a");
+  setting.now += 60_000;
+  assert.equal(recent()?.value, 1);
+  setting.now += 1;
+  assert.equal(recent(), null);
+  fails = true;
+  assert.deepEqual([(await read("a"))?.fault, (await read("a"))?.value], ["no_answer", null]);
+  assert.deepEqual(reader.counts(), [{ source: "crm", reads: 2, failures: 1 }], "a failure is kept for a moment");
+  setting.now += 2_001;
+  fails = false;
+  assert.equal((await read("a"))?.value, 1);
+});
+
+test("a source that hangs, and ignores the signal, holds up only its own reads, and those end", async () => {
+  const { read, setting } = open({ timeoutMs: 20, read: () => new Promise(() => undefined) });
+  // Timeouts of signals do not keep a process alive.
+  const alive = setInterval(() => undefined, 1_000);
+  const answers = await Promise.all(Array.from({ length: 40 }, (_, i) => read(`secret-${i}`)));
+  clearInterval(alive);
+  assert.ok(answers.every((answer) => answer?.fault === "no_answer"));
+  assert.match(setting.logged[0] ?? "", /no answer within 20 ms/);
+  assert.ok(setting.logged.every((line) => !line.includes("secret")));
+});
+
+test("reads that wait for others get their turn", async () => {
+  const waiting: (() => void)[] = [];
+  const { read } = open({
+    timeoutMs: 10_000,
+    read: ({ id }) => new Promise((resolve) => waiting.push(() => resolve(id as string))),
+  });
+  const all = Promise.all(Array.from({ length: 40 }, (_, i) => read(`${i}`)));
+  let answered = 0;
+  while (answered < 40) {
+    await new Promise(setImmediate);
+    assert.ok(waiting.length <= 32);
+    answered += waiting.length;
+    for (const answer of waiting.splice(0)) answer();
+  }
+  assert.deepEqual(
+    (await all).map((answer) => answer?.value),
+    Array.from({ length: 40 }, (_, i) => `${i}`),
+  );
+});
+
+test("a source that is unknown, takes other inputs, or returns no JSON or too much has no usable answer", async () => {
+  const { reader } = open({});
+  for (const call of [
+    { source: "crn", inputs: { id: "a" } },
+    { source: "crm", inputs: {} },
+    { source: "crm", inputs: { id: "a", more: 1 } },
+  ])
+    assert.equal((await reader.read([call]))[0]?.fault, "no_source", JSON.stringify(call));
+  const odd: [value: unknown, fault: string][] = [
+    [undefined, "no_answer"],
+    [NaN, "no_answer"],
+    ["x".repeat(70_000), "too_large"],
+  ];
+  for (const [value, fault] of odd)
+    assert.equal((await open({ read: () => Promise.resolve(value as never) }).read("a"))?.fault, fault);
+  const throwing = open({
+    read: () => {
+      throw new Error("at once");
+    },
+  });
+  assert.equal((await throwing.read("a"))?.fault, "no_answer");
+});
