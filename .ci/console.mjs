@@ -11,8 +11,8 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const APP = join("plugins", "console", "app");
-/** Entry of each document and of the shared worker, and the style sheet. */
-const ENTRIES = ["main.tsx", "approve.tsx", "stream-worker.ts", "console.css"];
+/** Entry of each document, of the shared worker and of the service worker, which imports nothing, and the style sheet. */
+const ENTRIES = ["main.tsx", "approve.tsx", "stream-worker.ts", "service-worker.ts", "console.css"];
 
 /** Options of both bundles. */
 const COMMON = [

@@ -169,6 +169,7 @@ export { parseJson } from "./domain/json.ts";
 
 // Webhooks and requests to checked addresses
 export {
+  readAddress,
   readTarget,
   readWebhookTarget,
   TARGET_OPTIONS,

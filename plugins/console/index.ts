@@ -8,7 +8,8 @@ import { fileURLToPath } from "node:url";
 import { type AssetFile, createAssets, createDocument } from "../../src/core.ts";
 import { definePlugin, type Page } from "../../src/plugin.ts";
 
-/** The documents, and the icon. */
+const ICONS = ["favicon.svg", "icon-192.png", "icon-512.png"];
+/** The documents, and the icons. */
 const STATIC = fileURLToPath(new URL("./static/", import.meta.url));
 /** The application, put there by the build (.ci/console.mjs), also for a service that runs from its sources. */
 const BUNDLE = fileURLToPath(
@@ -19,6 +20,10 @@ const BUNDLE = fileURLToPath(
 const WORKER = "stream-worker.js";
 const WORKER_POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'";
 
+/** Shows notifications. At the root, because its address must stay the same in every version. */
+const SERVICE_WORKER = "service-worker.js";
+const SERVICE_WORKER_POLICY = "default-src 'none'; img-src 'self'";
+
 /** Nothing from elsewhere, no inline script or style, no frame, and no text that becomes markup: `innerHTML` throws. */
 const POLICY = [
   "default-src 'none'",
@@ -27,11 +32,12 @@ const POLICY = [
   "img-src 'self' data:",
   "connect-src 'self'",
   "worker-src 'self'",
+  "manifest-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
   "require-trusted-types-for 'script'",
-  // Created once, by live.js, for the address of the worker.
+  // Created once, by script-address.ts, for the addresses of the workers.
   "trusted-types assent-worker",
 ].join("; ");
 
@@ -70,22 +76,38 @@ export default definePlugin({
         ];
         return html.replaceAll("{base}", base).replace("{preload}", links.join("\n"));
       }, PAGE_HEADERS);
+    /** Returns a text of which only the addresses of assets change with the version. */
+    const text = (path: string, headers: Record<string, string>): Page["serve"] =>
+      createDocument(async () => (await readFile(path, "utf8")).replaceAll("{base}", await assets.base()), headers);
     return {
       pages: [
         { path: "/", title: "Console", serve: page("index.html", "main.js", "approvals") },
         { path: "/approve", title: "Approve or deny", serve: page("approve.html", "approve.js") },
+        {
+          path: "/manifest.webmanifest",
+          title: "Manifest of the console as an app",
+          serve: text(`${STATIC}manifest.webmanifest`, { "Content-Type": "application/manifest+json" }),
+        },
+        {
+          path: `/${SERVICE_WORKER}`,
+          title: "Service worker that shows notifications",
+          serve: text(`${BUNDLE}${SERVICE_WORKER}`, {
+            "Content-Type": "text/javascript; charset=utf-8",
+            "Content-Security-Policy": SERVICE_WORKER_POLICY,
+          }),
+        },
         assets.page,
       ],
     };
   },
 });
 
-/** Modules and styles of the application, and the icon. Without a bundle only its documents fail, with the reason. */
+/** Modules and styles of the application, and the icons. Without a bundle only its documents fail, with the reason. */
 function bundleFiles(): Record<string, AssetFile> {
   const names = existsSync(BUNDLE) ? readdirSync(BUNDLE) : [];
   const worker = { "Content-Security-Policy": WORKER_POLICY };
   return {
-    "favicon.svg": { path: () => `${STATIC}favicon.svg` },
+    ...Object.fromEntries(ICONS.map((name) => [name, { path: () => `${STATIC}${name}` }])),
     ...Object.fromEntries(
       names.map((name) => [name, { path: () => `${BUNDLE}${name}`, ...(name === WORKER ? { headers: worker } : {}) }]),
     ),

@@ -9,6 +9,8 @@ import { sessionRoutes } from "./session-routes.ts";
 import { Provider } from "./provider.ts";
 import { providerRoutes } from "./provider-routes.ts";
 import { delegationRoutes } from "./delegation-routes.ts";
+import { createPushNotifier } from "./push/push-notifier.ts";
+import { pushRoutes } from "./push/routes.ts";
 import { SCOPES } from "./user-scopes.ts";
 import { scimRoutes } from "./scim/routes.ts";
 import { Sessions } from "./sessions.ts";
@@ -43,10 +45,12 @@ export default defineCorePlugin({
         ...providerRoutes(host, sessions, providers),
         ...userRoutes(host, sessions),
         ...delegationRoutes(host),
+        ...pushRoutes(host, options.push ?? {}),
         accessReviewRoute(host, sessions),
         ...scimRoutes(host, sessions, options.providers),
       ],
       authenticators: [{ name: "session", authenticate: (request) => sessions.identify(request) }],
+      notifiers: [createPushNotifier(host, options.push ?? {})],
       pages: signInPages(),
     };
   },

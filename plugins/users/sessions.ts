@@ -28,6 +28,7 @@ import {
 import { ERRORS } from "./user-errors.ts";
 import type { Options } from "./user-options.ts";
 import type { Provider } from "./provider.ts";
+import { removeDevicesOf } from "./push/device-documents.ts";
 import { requireSecureSite, type Site } from "./site.ts";
 import { createSessionPasskeys } from "./vote-signing.ts";
 
@@ -194,6 +195,7 @@ export class Sessions {
       const mark = await documents.get(prefix + document.key);
       if (mark !== null) await documents.delete(mark.key, mark.version);
     }
+    await removeDevicesOf(documents, session.user_id, session.id);
     recordSession(tx, "ended", session, by, reason);
   }
 
@@ -293,9 +295,11 @@ export class Sessions {
     return null;
   }
 
+  /** Ends all sessions of a user inside a job. None of their devices is notified any more. */
   async endAll(tx: LedgerTransaction, userId: string, by: Actor | null, reason: string | null): Promise<void> {
     for (const session of await this.list(userId, this.host.documents.within(tx)))
       await this.end(tx, session, by, reason);
+    await removeDevicesOf(this.host.documents.within(tx), userId);
   }
 
   /** Returns the user's sessions, newest first. Ended ones are not among them; expired ones are, until the next sign-in. */

@@ -33,5 +33,8 @@ export const ERRORS = defineErrors("users", {
   DELEGATION_INVALID: [422, "The delegation is not possible"],
   DELEGATION_NOT_FOUND: [404, "No such delegation"],
   DELEGATION_ENDED: [409, "The delegation has ended"],
+  DEVICE_INVALID: [422, "The device cannot be notified"],
+  DEVICE_NOT_FOUND: [404, "No such device"],
+  TOO_MANY_DEVICES: [409, "The user is notified on too many devices"],
   SESSION_REQUIRED: [403, "Only a signed-in user can do this"],
 });

@@ -65,6 +65,25 @@ export const ProviderOptions = Type.Object(
 );
 export type ProviderOptions = Static<typeof ProviderOptions>;
 
+const PushOptions = Type.Object(
+  {
+    contact: Type.Optional(
+      Type.String({
+        pattern: "^(?:mailto:|https://)[\\x21-\\x7e]+$",
+        maxLength: 500,
+        description: "Whom push services can contact, such as mailto:ops@example.com. Default: `server.public_url`.",
+      }),
+    ),
+    allow_private: Type.Optional(
+      Type.Boolean({ description: "Accepts push services at private addresses, also over HTTP. Default: false." }),
+    ),
+    tls_ca_file: Type.Optional(
+      Type.String({ minLength: 1, description: "Certificate authorities of the push services, in PEM." }),
+    ),
+  },
+  closed,
+);
+
 export const Options = Type.Object(
   {
     session_idle_minutes: Type.Integer({
@@ -84,6 +103,7 @@ export const Options = Type.Object(
       maxItems: 20,
       description: "OpenID Connect providers where people can sign in.",
     }),
+    push: Type.Optional(PushOptions),
   },
   closed,
 );

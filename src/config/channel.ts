@@ -1,11 +1,12 @@
 /** Schema of a channel in `assent.yaml`: the people and places that it notifies. */
 import { Type } from "@sinclair/typebox";
 
-const To = Type.String({
-  minLength: 1,
-  maxLength: 500,
-  description: "What the notifier needs to reach them: an address, a channel, a destination's name.",
-});
+const To = (more: string) =>
+  Type.String({
+    minLength: 1,
+    maxLength: 500,
+    description: `What the notifier needs to reach them: an address, a channel, a destination's name${more}.`,
+  });
 const NotifierName = Type.Optional(
   Type.String({ minLength: 1, description: "Notifier plugin, such as notify-email; the channel's when absent." }),
 );
@@ -31,7 +32,7 @@ export const Channel = Type.Object(
                 description: "How the channel's rota names the person, if not by `owner`, such as `user:<id>`.",
               }),
             ),
-            to: To,
+            to: Type.Optional(To("; `owner` when absent")),
             notifier: NotifierName,
           },
           { additionalProperties: false },
@@ -40,7 +41,7 @@ export const Channel = Type.Object(
       ),
     ),
     places: Type.Optional(
-      Type.Array(Type.Object({ to: To, notifier: NotifierName }, { additionalProperties: false }), {
+      Type.Array(Type.Object({ to: To(""), notifier: NotifierName }, { additionalProperties: false }), {
         maxItems: 100,
         description: "Seen by several people: told, with a link that needs a key.",
       }),

@@ -198,6 +198,8 @@ export interface Channels {
   names(): readonly string[];
   /** Whether one of these channels, or a channel they escalate to, notifies this person. */
   notifiesPerson(named: readonly string[], owner: string): boolean;
+  /** Returns the addresses that channels have for a notifier, each with its channel. */
+  addressesOf(notifier: string): { channel: string; to: string }[];
 }
 
 /** The configured machine reviewers. */

@@ -78,7 +78,7 @@ export function readChannels(
       if (!isValidOwner(owner) || LONE_SURROGATE.test(owner))
         throw new ChannelError(name, `"${owner}" is not a valid owner name`);
     const recipients = [
-      ...(given.people ?? []).map(({ notifier, to, owner, member = owner }) => ({
+      ...(given.people ?? []).map(({ notifier, owner, to = owner, member = owner }) => ({
         ...recipient(notifier, to, owner),
         member: principalOfMember(member),
       })),
@@ -171,6 +171,10 @@ export function reachableChannels(channels: ReadonlyMap<string, Channel>, named:
 export function createChannels(channels: () => ReadonlyMap<string, Channel>): Channels {
   return {
     names: () => [...channels().keys()],
+    addressesOf: (notifier) =>
+      [...channels().values()].flatMap(({ name, recipients }) =>
+        recipients.filter((recipient) => recipient.notifier === notifier).map(({ to }) => ({ channel: name, to })),
+      ),
     notifiesPerson(named, owner) {
       const identity = ownerIdentity(owner);
       return reachableChannels(channels(), named).some(({ recipients }) =>

@@ -44,7 +44,7 @@ const resolveName: Resolve = async (name) => (await lookup(name, { all: true }))
 export function post(
   target: Target,
   headers: Readonly<Record<string, string>>,
-  body: string,
+  body: string | Uint8Array,
   signal: AbortSignal,
   resolve?: Resolve,
 ): Promise<Answer> {
@@ -69,7 +69,7 @@ export function get(
 async function send(
   target: Target,
   headers: Readonly<Record<string, string>>,
-  body: string | null,
+  body: string | Uint8Array | null,
   signal: AbortSignal,
   resolve: Resolve = resolveName,
 ): Promise<Answer> {
@@ -109,7 +109,7 @@ function sendTo(
   address: string,
   { url, ca }: Target,
   headers: Readonly<Record<string, string>>,
-  body: string | null,
+  body: string | Uint8Array | null,
   over: AbortSignal,
 ): Promise<Answer> {
   const secure = url.protocol === "https:";

@@ -67,17 +67,7 @@ export function readTarget(
 ): Pick<WebhookTarget, "target" | "headers"> {
   const fault = (words: string): Error => new Error(`${name}: ${words}`);
   const { allow_private: allowPrivate = false, tls_ca_file } = options;
-  const url = URL.canParse(options.url) ? new URL(options.url) : null;
-  if (url === null || !["https:", "http:"].includes(url.protocol)) throw fault("its url must begin with https://");
-  if (url.username !== "" || url.password !== "")
-    throw fault("its url must hold no user and password; put them into headers, as Authorization");
-  if (url.protocol === "http:" && !allowPrivate)
-    throw fault(
-      "its url must begin with https://, because others could read what it sends; http:// is only allowed for private addresses, with allow_private",
-    );
-  const literal = url.hostname.replace(/^\[|\]$/g, "");
-  if (!allowPrivate && isIP(literal) !== 0 && !isPublicAddress(literal))
-    throw fault(`${literal} is not a public address; set allow_private to send there anyway`);
+  const url = readAddress(name, options.url, allowPrivate);
   const headers = Object.fromEntries(
     Object.entries(options.headers ?? {}).map(([key, value]) => [key.toLowerCase(), value]),
   );
@@ -95,4 +85,28 @@ export function readTarget(
     },
     headers,
   };
+}
+
+/**
+ * Reads an address that requests are sent to. Throws Error unless it begins with https://, has no user and password, and is
+ * not a private IP address. `post` and `get` check the addresses of a name.
+ * @param name what is configured, for messages
+ * @param allowPrivate whether http:// and private addresses are accepted
+ * @example
+ * const url = readAddress("the endpoint", "https://push.example.com/v1/abc", false);
+ */
+export function readAddress(name: string, address: string, allowPrivate: boolean): URL {
+  const fault = (words: string): Error => new Error(`${name}: ${words}`);
+  const url = URL.canParse(address) ? new URL(address) : null;
+  if (url === null || !["https:", "http:"].includes(url.protocol)) throw fault("its url must begin with https://");
+  if (url.username !== "" || url.password !== "")
+    throw fault("its url must hold no user and password; put them into headers, as Authorization");
+  if (url.protocol === "http:" && !allowPrivate)
+    throw fault(
+      "its url must begin with https://, because others could read what it sends; http:// is only allowed for private addresses, with allow_private",
+    );
+  const literal = url.hostname.replace(/^\[|\]$/g, "");
+  if (!allowPrivate && isIP(literal) !== 0 && !isPublicAddress(literal))
+    throw fault(`${literal} is not a public address; set allow_private to send there anyway`);
+  return url;
 }

@@ -11,6 +11,7 @@ import { openRequest, paneOf, rowOf, vote } from "../support/console.ts";
 import { startPeople } from "../support/people.ts";
 import type { Service } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { eventually } from "../support/wait.ts";
 import { addAuthenticator } from "../support/virtual-authenticator.ts";
 
 const POLICY = `
@@ -62,14 +63,14 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await service.close();
   });
 
-  async function signIn(name: string, roles: string[], groups: string[]): Promise<SignedIn> {
+  async function signIn(name: string, roles: string[], groups: string[], bypassCSP = true): Promise<SignedIn> {
     const { status, body } = await service.call("POST", "/v1/users", {
       key: service.admin,
       body: { name, roles, groups },
       headers: { host: new URL(origin).host },
     });
     assert.equal(status, 201, JSON.stringify(body));
-    const context = await browser.newContext({ bypassCSP: true, viewport: DESKTOP });
+    const context = await browser.newContext({ bypassCSP, viewport: DESKTOP });
     const { page } = await open(context, body.link.url as string);
     await addAuthenticator(context, page);
     await page.getByRole("button", { name: "Create a passkey" }).click();
@@ -82,6 +83,11 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await page.evaluate((to) => void (location.hash = to), address);
     await page.getByRole("heading", { name: title, level: 1 }).waitFor();
     await page.getByRole("status").getByText("Loading").waitFor({ state: "detached" });
+  }
+  /** Opens the page about a person, whose parts load one by one. */
+  async function visitPerson(page: Page, id: string, name: string): Promise<void> {
+    await page.evaluate((to) => void (location.hash = to), `#/people/${id}`);
+    await page.getByRole("heading", { name, level: 1 }).waitFor();
   }
   let n = 0;
   const submit = async (tool: string): Promise<string> => {
@@ -321,6 +327,96 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await part(auditor, "Pending for approval").locator(`a[href="#/approvals/${id}"]`).waitFor();
   });
 
+  it("notifies this device: a pushed request is shown and opens, and the card says what prevents it", async () => {
+    // Without a bypass, because the page's policy restricts the address of the service worker.
+    const { page, context, id } = await signIn("Dee", ["approver"], [], false);
+    await context.addInitScript(simulatePushService);
+    await page.reload();
+    await visitPerson(page, id, "Dee");
+    const card = page.getByRole("region", { name: "Notifications on your devices" });
+    await card.getByText("No channel notifies you on your devices yet.").waitFor();
+    const cdp = await context.newCDPSession(page);
+    const registrations = new Promise<string>((resolve) =>
+      cdp.on("ServiceWorker.workerRegistrationUpdated", ({ registrations: [registration] }) => {
+        if (registration !== undefined) resolve(registration.registrationId);
+      }),
+    );
+    await cdp.send("ServiceWorker.enable");
+    await card.getByRole("button", { name: "Notify this device" }).click();
+    await card.getByText("This device is notified.").waitFor();
+    await card.getByRole("row").getByText("(this device)").waitFor();
+
+    const notice = {
+      title: "Approval needed: stripe refund",
+      body: "Agent: support-bot",
+      path: "/#/approvals/7",
+      tag: "a:7",
+    };
+    const registrationId = await registrations;
+    const [worker] = context.serviceWorkers();
+    assert.ok(worker !== undefined);
+    // The browser under test never allows notifications, and opens no window without a click of a person.
+    await worker.evaluate(() => {
+      const scope = globalThis as unknown as WorkerDoubles;
+      scope.done = [];
+      scope.registration.showNotification = async (title, options) => void scope.done.push([title, options]);
+      scope.clients.openWindow = async (url) => void scope.done.push(["opened", url]);
+    });
+    for (const data of [JSON.stringify(notice), "not JSON"])
+      await cdp.send("ServiceWorker.deliverPushMessage", { origin, registrationId, data });
+    const done = (count: number) =>
+      eventually(
+        async () => {
+          const found = await worker.evaluate(() => (globalThis as unknown as WorkerDoubles).done);
+          return found.length === count ? found : undefined;
+        },
+        () => "the service worker did nothing",
+      );
+    const shown = (await done(2)) as [string, { body: string; tag: string; data: string; icon: string }][];
+    assert.deepEqual(
+      shown.map(([title, { body, tag, data }]) => [title, body, tag, data]),
+      [
+        [notice.title, notice.body, notice.tag, notice.path],
+        ["Assent", "Open the console to see what is pending.", "unreadable", "/#/"],
+      ],
+    );
+    assert.equal(
+      await page.evaluate((icon) => fetch(icon).then(({ status }) => status), shown[0]?.[1].icon ?? ""),
+      200,
+    );
+    for (const data of [notice.path, "https://evil.example/"])
+      await worker.evaluate((path) => {
+        const notification = { data: path, close: () => undefined };
+        dispatchEvent(Object.assign(new Event("notificationclick"), { notification, waitUntil: () => undefined }));
+      }, data);
+    assert.deepEqual((await done(4)).slice(2), [
+      ["opened", `${origin}${notice.path}`],
+      ["opened", `${origin}/#/`],
+    ]);
+
+    await card.getByRole("button", { name: "Remove this device" }).click();
+    await card.getByText("The device is no longer notified.").waitFor();
+    await card.getByRole("button", { name: "Notify this device" }).waitFor();
+    assert.equal(await page.evaluate(() => localStorage.getItem("test.push")), null, "unsubscribed in the browser");
+  });
+
+  it("says why a device cannot be notified", async () => {
+    const { page } = ann;
+    const card = page.getByRole("region", { name: "Notifications on your devices" });
+    for (const [change, text] of [
+      [() => void Object.defineProperty(Notification, "permission", { get: () => "denied" }), "are blocked"],
+      [() => void Reflect.deleteProperty(globalThis, "PushManager"), "cannot show notifications here"],
+    ] as const) {
+      await page.evaluate(change);
+      await visit(page, "#/delegations", "Delegations");
+      await visitPerson(page, ann.id, "Ann");
+      await card.getByText(text).waitFor();
+      await fits(page);
+    }
+    await page.reload();
+    await visitPerson(page, ann.id, "Ann");
+  });
+
   it("says on each page what went wrong, and loads again", async () => {
     const { page } = await signIn("Anton", ["auditor", "approver"], []);
     for (const [address, title, api] of [
@@ -341,3 +437,42 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     }
   });
 });
+
+/** Functions of the service worker that a test replaces. */
+interface WorkerDoubles {
+  done: unknown[];
+  registration: { showNotification(title: string, options: object): Promise<void> };
+  clients: { openWindow(url: string): Promise<void> };
+}
+
+/** Allows notifications, and subscribes without a push service, which the browser under test lacks. The service worker is real. */
+function simulatePushService(): void {
+  const NAME = "test.push";
+  const read = (): PushSubscription | null => {
+    const json = JSON.parse(localStorage.getItem(NAME) ?? "null") as PushSubscriptionJSON | null;
+    if (json === null) return null;
+    return {
+      endpoint: json.endpoint,
+      toJSON: () => json,
+      unsubscribe: async () => (localStorage.removeItem(NAME), true),
+    } as PushSubscription;
+  };
+  const encode = (bytes: Uint8Array): string =>
+    btoa(String.fromCharCode(...bytes))
+      .replaceAll("+", "-")
+      .replaceAll("/", "_")
+      .replaceAll("=", "");
+  Object.defineProperty(Notification, "permission", { get: () => "granted" });
+  Notification.requestPermission = async () => "granted";
+  PushManager.prototype.getSubscription = async () => read();
+  PushManager.prototype.subscribe = async (options) => {
+    if (!(options?.applicationServerKey instanceof Uint8Array) || options.applicationServerKey.length !== 65)
+      throw new TypeError("no key of the service");
+    const pair = await crypto.subtle.generateKey({ name: "ECDH", namedCurve: "P-256" }, true, ["deriveBits"]);
+    const point = new Uint8Array(await crypto.subtle.exportKey("raw", pair.publicKey));
+    const keys = { p256dh: encode(point), auth: encode(crypto.getRandomValues(new Uint8Array(16))) };
+    const json = { endpoint: `https://push.example.com/${crypto.randomUUID()}`, expirationTime: null, keys };
+    localStorage.setItem(NAME, JSON.stringify(json));
+    return read() as PushSubscription;
+  };
+}

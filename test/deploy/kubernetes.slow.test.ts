@@ -236,6 +236,8 @@ describe("the manifests for Kubernetes", () => {
         "/approve",
         "/sign-in",
         "/sign-in-assets/page.css",
+        "/manifest.webmanifest",
+        "/service-worker.js",
         "/docs/errors",
         "/redoc",
       ])

@@ -14,6 +14,8 @@ export interface Received {
   path: string;
   headers: IncomingMessage["headers"];
   body: string;
+  /** The body as it arrived. */
+  bytes: Buffer;
 }
 
 export interface Receiver {
@@ -38,6 +40,7 @@ export async function startReceiver(tls?: { key: string; cert: string }): Promis
         path: incoming.url ?? "",
         headers: incoming.headers,
         body: Buffer.concat(chunks).toString(),
+        bytes: Buffer.concat(chunks),
       };
       receiver.received.push(request);
       receiver.answer(request, response);

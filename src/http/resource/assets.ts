@@ -29,6 +29,7 @@ const TYPES: Readonly<Record<string, string>> = {
   mjs: "text/javascript; charset=utf-8",
   css: "text/css; charset=utf-8",
   svg: "image/svg+xml",
+  png: "image/png",
 };
 
 /** Smaller files are compressed with the best quality, which takes seconds for larger ones. Bytes. */
@@ -93,12 +94,15 @@ export function createAssets(prefix: string, files: Readonly<Record<string, Asse
   };
 }
 
-/** Serves an HTML document that changes only with the version, such as the page that loads the assets. */
+/**
+ * Serves a document that changes only with the version, such as the page that loads the assets.
+ * @param headers of the response. HTML unless they name another `Content-Type`
+ */
 export function createDocument(text: () => Promise<string>, headers: Record<string, string>): Page["serve"] {
   let page: Promise<Served> | null = null;
   return async (request) => {
     page ??= text().then((body) =>
-      createServed(utf8(body), { ...headers, "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache" }),
+      createServed(utf8(body), { "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache", ...headers }),
     );
     page.catch(() => (page = null));
     return (await page).answer(request);

@@ -2,6 +2,7 @@
  * The source of the ledger's events in this tab. Normally a worker that all tabs share; without shared workers, the tab
  * that holds a lock and reads for the others; without locks, a separate stream.
  */
+import { scriptAddress } from "./script-address.ts";
 import { readStream, type LedgerEvent, type StreamListener, type StreamState } from "./stream.ts";
 
 /** Time after which a worker counts as not loaded, because a failed load reports nothing. Milliseconds. */
@@ -19,24 +20,13 @@ export async function listen(key: string, signal: AbortSignal, listener: StreamL
 let connecting: Promise<MessagePort | null> | null = null;
 let subscriptions = 0;
 
-interface TrustedTypes {
-  createPolicy(
-    name: string,
-    rules: { createScriptURL(text: string): string },
-  ): { createScriptURL(text: string): string };
-}
-
 /** Resolves to null without a worker. */
 function workerPort(): Promise<MessagePort | null> {
   connecting ??= new Promise((resolve) => {
     if (globalThis.SharedWorker === undefined) return resolve(null);
     const timer = setTimeout(() => resolve(null), WORKER_START_MS);
     try {
-      const address = new URL("./stream-worker.js", import.meta.url).href;
-      // The page's policy accepts no text as the address of a script; this one is a constant.
-      const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes };
-      const policy = trustedTypes?.createPolicy("assent-worker", { createScriptURL: () => address });
-      const worker = new SharedWorker(policy?.createScriptURL("") ?? address, { type: "module", name: "assent" });
+      const worker = new SharedWorker(scriptAddress("stream"), { type: "module", name: "assent" });
       worker.addEventListener("error", () => (clearTimeout(timer), resolve(null)));
       worker.port.addEventListener("message", () => (clearTimeout(timer), resolve(worker.port)), { once: true });
       worker.port.start();

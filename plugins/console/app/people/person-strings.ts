@@ -36,3 +36,26 @@ export const PERSON_TEXTS = {
   votesHelp: "From the newest entries of the ledger.",
   timeline: "Timeline",
 } as const;
+
+/** Texts of the card with one's own devices. */
+export const DEVICE_TEXTS = {
+  title: "Notifications on your devices",
+  help: "Notifications name the agent, the tool and the operation, never parameters. To vote, the request opens here, and you sign with your passkey.",
+  add: "Notify this device",
+  adding: "Waiting for the browser…",
+  added: "This device is notified.",
+  notAllowed: "The browser did not allow notifications, so this device is not notified.",
+  removed: "The device is no longer notified.",
+  unsupported:
+    "This browser cannot show notifications here. They need HTTPS or localhost, and on an iPhone or iPad the console on the Home Screen: share, “Add to Home Screen”, and open it from there.",
+  blocked:
+    "Notifications of this site are blocked. Allow them in the browser's settings for this site, and reload the page.",
+  devices: "Devices that are notified",
+  thisDevice: "this device",
+  unknownBrowser: "unknown browser",
+  remove: "Remove",
+  channels: "You are notified of what these channels are about:",
+  noChannel:
+    "No channel notifies you on your devices yet. An operator adds you to one in assent.yaml, and a policy names the channel under notify.",
+  snippet: "Lines for assent.yaml",
+} as const;

@@ -13,6 +13,7 @@ import { useLoad } from "../ui/hooks.ts";
 import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { Card, LoadedCard } from "../ui/section.tsx";
+import { DeviceCard } from "./device-card.tsx";
 import { PERSON_TEXTS as TEXTS } from "./person-strings.ts";
 import { AbsenceCard, PendingCard, RightsCard, SessionCard } from "./person-cards.tsx";
 
@@ -85,6 +86,7 @@ function UserPage({ id, isOwn }: { id: string; isOwn: boolean }) {
           {mayRead && user?.ended_at === null && may("actions:read") ? <PendingCard id={id} isOwn={isOwn} /> : null}
           {may("approvals:decide") || mayReadUsers() ? <AbsenceCard id={id} isOwn={isOwn} /> : null}
           {mayRead ? <SessionCard id={id} isOwn={isOwn} /> : null}
+          {isOwn ? <DeviceCard id={id} name={title} /> : null}
           <History principal={`user:${id}`} id={id} />
         </>
       )}

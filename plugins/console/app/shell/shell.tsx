@@ -2,6 +2,7 @@
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, at, call } from "../core/api.ts";
+import { renewDevice, unsubscribeDevice } from "../core/device.ts";
 import { forgetMe, loadMe, me } from "../core/me.ts";
 import { askOtherTabs, COOKIE, key, shareSession, signOut, whenSessionChanges } from "../core/session.ts";
 import { listPolicyDrafts } from "../policies/policy-drafts.ts";
@@ -68,6 +69,9 @@ function Console() {
     update();
     return () => removeEventListener("hashchange", update);
   }, []);
+  useEffect(() => {
+    if (user !== null && key() === COOKIE) void renewDevice(user.key.id).catch(() => undefined);
+  }, [user === null]);
   const pages = user === null ? [] : PAGES.filter(mayOpen);
   const name = route.name === "" ? (pages[0]?.name ?? "") : route.name;
   return (
@@ -196,6 +200,8 @@ function MenuSection({ title, pages, current }: { title: Section; pages: readonl
 async function endSession(): Promise<void> {
   if (key() === COOKIE) await call("/v1/session", { method: "DELETE" });
   signOut();
+  // The service has forgotten the device already. The push service need not answer for that.
+  void unsubscribeDevice().catch(() => undefined);
 }
 
 /** Asks before a sign-out discards drafts, which are in the tab's storage only. */

@@ -1,0 +1,146 @@
+/** The card of one's own page with the devices on which one is notified. */
+import { useState } from "preact/hooks";
+import type { Api } from "../core/api-types.ts";
+import { request } from "../core/api.ts";
+import { deviceId, pushSupport, subscribeDevice, unsubscribeDevice } from "../core/device.ts";
+import { Done, Notice, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { useLoad } from "../ui/hooks.ts";
+import { LoadedCard } from "../ui/section.tsx";
+import { Snippet } from "../ui/snippet.tsx";
+import { DEVICE_TEXTS as TEXTS } from "./person-strings.ts";
+
+type DeviceList = Api["GET /v1/users/{id}/devices"]["response"];
+type Device = DeviceList["devices"][number];
+
+/** @param props.id of the signed-in user */
+export function DeviceCard({ id, name }: { id: string; name: string }) {
+  const [done, setDone] = useState("");
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const loaded = useLoad(
+    async (signal) => {
+      const [list, here] = await Promise.all([
+        request("GET /v1/users/{id}/devices", { path: [id], signal }),
+        deviceId().catch(() => null),
+      ]);
+      return { ...list, here: list.devices.some((device) => device.id === here) ? here : null };
+    },
+    [id],
+  );
+  const change = async (work: () => Promise<string>): Promise<void> => {
+    setBusy(true);
+    setDone("");
+    setError(null);
+    try {
+      setDone(await work());
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      setBusy(false);
+      loaded.reload();
+    }
+  };
+  const add = async (publicKey: string): Promise<string> =>
+    (await subscribeDevice(id, publicKey)) ? TEXTS.added : TEXTS.notAllowed;
+  const remove = async (device: Device, isHere: boolean): Promise<string> => {
+    await request("DELETE /v1/users/{id}/devices/{device_id}", { path: [id, device.id] });
+    if (isHere) await unsubscribeDevice();
+    return TEXTS.removed;
+  };
+  return (
+    <LoadedCard id="devices" title={TEXTS.title} what="devices" loaded={loaded}>
+      {({ public_key, devices, channels, here }) => (
+        <>
+          <Done text={done} />
+          <Problem error={error} />
+          {here === null ? <ThisDevice isBusy={isBusy} onAdd={() => void change(() => add(public_key))} /> : null}
+          {devices.length === 0 ? null : (
+            <DeviceTable
+              devices={devices}
+              here={here}
+              isBusy={isBusy}
+              onRemove={(device) => void change(() => remove(device, device.id === here))}
+            />
+          )}
+          <Channels channels={channels} name={name} hasDevices={devices.length > 0} />
+        </>
+      )}
+    </LoadedCard>
+  );
+}
+
+/** Offers to notify this device, or says why it cannot be notified. */
+function ThisDevice({ isBusy, onAdd }: { isBusy: boolean; onAdd(): void }) {
+  const support = pushSupport();
+  if (support === "unsupported") return <p class="quiet">{TEXTS.unsupported}</p>;
+  if (support === "blocked") return <Notice kind="busy">{TEXTS.blocked}</Notice>;
+  return (
+    <>
+      <p class="quiet">{TEXTS.help}</p>
+      <p>
+        <button type="button" class="primary" disabled={isBusy} onClick={onAdd}>
+          {isBusy ? TEXTS.adding : TEXTS.add}
+        </button>
+      </p>
+    </>
+  );
+}
+
+function DeviceTable({
+  devices,
+  here,
+  isBusy,
+  onRemove,
+}: {
+  devices: readonly Device[];
+  here: string | null;
+  isBusy: boolean;
+  onRemove(device: Device): void;
+}) {
+  return (
+    <Table label={TEXTS.devices} head={["Browser", "Added", "Notified until", ""]}>
+      {devices.map((device) => (
+        <tr key={device.id}>
+          <td>
+            <Text value={device.browser === "" ? TEXTS.unknownBrowser : device.browser} />{" "}
+            {device.id === here ? <span class="quiet">({TEXTS.thisDevice})</span> : null}
+          </td>
+          <td data-label="Added">
+            <Time at={device.created_at} />
+          </td>
+          <td data-label="Notified until">
+            <Time at={device.expires_at} />
+          </td>
+          <td>
+            <button
+              type="button"
+              class="small"
+              aria-label={`${TEXTS.remove} ${device.id === here ? TEXTS.thisDevice : device.id.slice(-6)}`}
+              disabled={isBusy}
+              onClick={() => onRemove(device)}
+            >
+              {TEXTS.remove}
+            </button>
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+/** Says what the user is notified of. Without a channel, shows what the operator has to add. */
+function Channels({ channels, name, hasDevices }: { channels: readonly string[]; name: string; hasDevices: boolean }) {
+  if (channels.length > 0)
+    return (
+      <p class="quiet">
+        {TEXTS.channels} <Text value={channels.join(", ")} />
+      </p>
+    );
+  const lines = `channels:\n  phones:\n    notifier: notify-push\n    people:\n      - { owner: ${JSON.stringify(name)} }\n`;
+  return (
+    <>
+      {hasDevices ? <Notice kind="busy">{TEXTS.noChannel}</Notice> : <p class="quiet">{TEXTS.noChannel}</p>}
+      <Snippet label={TEXTS.snippet} text={lines} />
+    </>
+  );
+}

@@ -1,0 +1,80 @@
+/**
+ * The service worker: shows the notifications that the service pushes to this device, and opens the console at the request. It
+ * stores nothing, intercepts no requests and sends none. It imports nothing, because its address does not change with the
+ * version, as those of the modules do.
+ */
+
+/** The payload of a push message (plugins/users/push/push-notice.ts). */
+interface PushNotice {
+  title: string;
+  body: string;
+  path: string;
+  tag: string;
+  silent: boolean;
+}
+
+interface WorkerEvent {
+  data?: { json(): unknown } | null;
+  notification?: { data: unknown; close(): void };
+  waitUntil(work: Promise<unknown>): void;
+}
+
+/** The members of a service worker's global scope that are used here. */
+interface WorkerScope {
+  addEventListener(type: "push" | "notificationclick", listener: (event: WorkerEvent) => void): void;
+  registration: Pick<ServiceWorkerRegistration, "showNotification">;
+  clients: {
+    matchAll(filter: {
+      type: "window";
+      includeUncontrolled: true;
+    }): Promise<{ url: string; focus(): Promise<unknown> }[]>;
+    openWindow(url: string): Promise<unknown>;
+  };
+}
+
+/** Every push must show a notification, also one that cannot be read. */
+const UNREADABLE: PushNotice = {
+  title: "Assent",
+  body: "Open the console to see what is pending.",
+  path: "/#/",
+  tag: "unreadable",
+  silent: false,
+};
+/** The service puts in the folder of this version's files. */
+const ICON = "{base}/icon-192.png";
+
+const worker = globalThis as unknown as WorkerScope;
+
+worker.addEventListener("push", (event) => {
+  const { title, body, path, tag, silent } = readNotice(event);
+  const options = { body, tag, silent, icon: ICON, data: path, ...(silent ? {} : { renotify: true }) };
+  event.waitUntil(worker.registration.showNotification(title, options));
+});
+
+worker.addEventListener("notificationclick", (event) => {
+  event.notification?.close();
+  event.waitUntil(open(pathOf(event.notification?.data)));
+});
+
+/** Focuses the window that shows the path, or opens one. A window with another page is left alone: a draft may be in it. */
+async function open(path: string): Promise<void> {
+  const { href } = new URL(path, location.origin);
+  const windows = await worker.clients.matchAll({ type: "window", includeUncontrolled: true });
+  const shown = windows.find(({ url }) => url === href);
+  await (shown === undefined ? worker.clients.openWindow(href) : shown.focus());
+}
+
+function readNotice({ data }: WorkerEvent): PushNotice {
+  try {
+    const { title, body, path, tag, silent } = (data?.json() ?? {}) as Partial<Record<keyof PushNotice, unknown>>;
+    if (typeof title !== "string" || typeof body !== "string" || typeof tag !== "string") return UNREADABLE;
+    return { title, body, path: pathOf(path), tag, silent: silent === true };
+  } catch {
+    return UNREADABLE;
+  }
+}
+
+/** Returns an address of the console. */
+function pathOf(path: unknown): string {
+  return typeof path === "string" && path.startsWith("/#/") ? path : UNREADABLE.path;
+}

@@ -1,0 +1,145 @@
+/** Changes and reads of the devices on which users are notified. */
+import { type Credential, Refusal } from "../../../src/plugin.ts";
+import {
+  type CoreHost,
+  fromBase64Url,
+  type LedgerTransaction,
+  openText,
+  sealText,
+  sha256Hex,
+  utf8,
+} from "../../../src/core.ts";
+import { sessionRequired } from "../user-changes.ts";
+import { ERRORS } from "../user-errors.ts";
+import { deviceKey, readDevices, type StoredDevice, toDevice } from "./device-documents.ts";
+import type { SubscriptionKeys } from "./encrypt-message.ts";
+
+/** Devices of one user. */
+const MAX_DEVICES = 10;
+const DAY_MS = 86_400_000;
+/** A device on which the user has not opened the console for this long is no longer notified. */
+const DEVICE_DAYS = 30;
+const ID_LENGTH = 32;
+
+/** A subscription as `PushSubscription.toJSON()` has it. Keys are base64url. */
+export interface SubscriptionAddress {
+  endpoint: string;
+  keys: { p256dh: string; auth: string };
+}
+
+/** Where and how to send to a device. */
+export interface DeviceAddress {
+  id: string;
+  url: URL;
+  keys: SubscriptionKeys;
+}
+
+/** Returns when the device is no longer notified unless its user opens the console on it. Milliseconds. */
+export function deviceExpiry({ confirmed_at }: StoredDevice): number {
+  return confirmed_at + DEVICE_DAYS * DAY_MS;
+}
+
+/** Returns the devices on which the user is notified now, newest first. */
+export async function listDevices(host: CoreHost, userId: string): Promise<StoredDevice[]> {
+  const now = host.clock();
+  const stored = await readDevices(host.documents, userId);
+  return stored
+    .map(({ device }) => device)
+    .filter((device) => deviceExpiry(device) > now)
+    .sort((a, b) => b.created_at - a.created_at);
+}
+
+/**
+ * Stores the subscription of the device that the credential's user is signed in on, or confirms it. Writes at most once a day
+ * for a known device. Throws USERS_TOO_MANY_DEVICES.
+ */
+export async function addDevice(
+  host: CoreHost,
+  credential: Credential,
+  browser: string,
+  address: SubscriptionAddress,
+): Promise<StoredDevice> {
+  const id = sha256Hex(utf8(address.endpoint)).slice(0, ID_LENGTH);
+  const known = await host.documents.get(deviceKey(sessionOf(credential).user.id, id));
+  if (known !== null && isConfirmed(host, toDevice(known), credential, address)) return toDevice(known);
+  return host.ledger.transact(async (tx) => {
+    const { id: session_id, user } = sessionOf(await tx.confirm(credential));
+    const documents = host.documents.within(tx);
+    const stored = await readDevices(documents, user.id);
+    const before = stored.find(({ device }) => device.id === id) ?? null;
+    const others = stored.filter((each) => each !== before);
+    const live = others.filter(({ device }) => deviceExpiry(device) > tx.now);
+    if (live.length >= MAX_DEVICES)
+      throw new Refusal(
+        ERRORS.TOO_MANY_DEVICES,
+        `you are notified on ${live.length} other devices already; remove one of them first`,
+      );
+    for (const other of others)
+      if (!live.includes(other)) await documents.delete(other.document.key, other.document.version);
+    const device: StoredDevice = {
+      id,
+      user_id: user.id,
+      session_id,
+      browser,
+      created_at: before?.device.created_at ?? tx.now,
+      confirmed_at: tx.now,
+      sealed: sealText(host.vault, addressOwner(user.id, id), JSON.stringify(address)),
+    };
+    await documents.put(deviceKey(user.id, id), { ...device }, before?.document.version ?? null);
+    return device;
+  });
+}
+
+/** Removes a device of the credential's user. Throws USERS_DEVICE_NOT_FOUND. */
+export async function removeOwnDevice(host: CoreHost, credential: Credential, id: string): Promise<void> {
+  await host.ledger.transact(async (tx) => {
+    const { user } = sessionOf(await tx.confirm(credential));
+    if (!(await removeDevice(host, tx, user.id, id)))
+      throw new Refusal(ERRORS.DEVICE_NOT_FOUND, `you are not notified on a device ${id.slice(0, 64)}`);
+  });
+}
+
+/** Removes a device inside a job. Resolves to false if there is none. */
+export async function removeDevice(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  userId: string,
+  id: string,
+): Promise<boolean> {
+  const documents = host.documents.within(tx);
+  const document = id.length === ID_LENGTH ? await documents.get(deviceKey(userId, id)) : null;
+  return document !== null && (await documents.delete(document.key, document.version));
+}
+
+/** Returns the address of a device; null if it was altered in the store, or encrypted under another secret of the service. */
+export function openDevice(host: CoreHost, { id, user_id, sealed }: StoredDevice): DeviceAddress | null {
+  const text = openText(host.vault, addressOwner(user_id, id), sealed);
+  if (text === null) return null;
+  const { endpoint, keys } = JSON.parse(text) as SubscriptionAddress;
+  return {
+    id,
+    url: new URL(endpoint),
+    keys: { p256dh: fromBase64Url(keys.p256dh), auth: fromBase64Url(keys.auth) },
+  };
+}
+
+const addressOwner = (userId: string, id: string) => ({ purpose: "users/push-device", subject: `${userId}/${id}` });
+
+function sessionOf({ session }: Credential): NonNullable<Credential["session"]> {
+  if (session === undefined) throw sessionRequired();
+  return session;
+}
+
+function isConfirmed(
+  host: CoreHost,
+  stored: StoredDevice,
+  credential: Credential,
+  address: SubscriptionAddress,
+): boolean {
+  const text = openText(host.vault, addressOwner(stored.user_id, stored.id), stored.sealed);
+  return (
+    stored.session_id === credential.session?.id &&
+    host.clock() - stored.confirmed_at < DAY_MS &&
+    text === JSON.stringify(address)
+  );
+}

@@ -1,0 +1,78 @@
+/**
+ * The text of a notification on a device. A device shows it while it is locked, and the push service sees when it was sent, so
+ * it contains no parameters, no preview, no reasons and no tokens: the console shows them to a signed-in person.
+ */
+import { utf8 } from "../../../src/core.ts";
+import {
+  type ApprovalMessage,
+  type Message,
+  messageFacts,
+  messageTitle,
+  type NoticeMessage,
+  renderNotice,
+} from "../../../src/plugin.ts";
+import { MAX_PUSH_BYTES } from "./encrypt-message.ts";
+
+/** The payload of a push message, which the console's service worker shows. */
+export interface PushNotice {
+  title: string;
+  body: string;
+  /** Address in the console that the notification opens, such as `/#/approvals/<id>`. */
+  path: string;
+  /** A notification replaces the one with the same tag, so a settled request is marked on the device. */
+  tag: string;
+  /** Whether the device shows it without sound and vibration. */
+  silent: boolean;
+}
+
+/** Facts about the request that the notification shows. */
+const SHOWN_FACTS = ["Agent", "Expires"];
+const HEAD_FACTS = ["Agent"];
+
+/**
+ * Returns the notification of a message. Names of agents, tools and operations are rendered so that they cannot hide text.
+ * @example
+ * buildNotice(message).title; // "Approval needed: stripe refund (high risk)"
+ */
+export function buildNotice(message: Exclude<Message, { kind: "event" }>): PushNotice {
+  if (message.kind === "stop" || message.kind === "coverage_gap") return serviceNotice(message);
+  const { action } = message;
+  const title = messageTitle(message);
+  const facts = messageFacts(action).map(([name, value]) => ({ name, text: `${name}: ${value}` }));
+  const lines = (names: readonly string[]): string =>
+    facts.flatMap(({ name, text }) => (names.includes(name) ? [text] : [])).join("\n");
+  if ("others" in message) {
+    if (message.others.length > 0) return digestNotice(message, title);
+    const page = action.plan === null ? `approvals/${action.id}` : `plans/${action.plan.id}`;
+    return { title, body: lines(SHOWN_FACTS), path: `/#/${page}`, tag: tagOf(action.id), silent: false };
+  }
+  const isOutcome = message.kind === "approval_closed";
+  return { title, body: lines(HEAD_FACTS), path: `/#/actions/${action.id}`, tag: tagOf(action.id), silent: isOutcome };
+}
+
+/** Only the title: the rest has texts of people, and of other systems. */
+function serviceNotice(message: NoticeMessage): PushNotice {
+  const subject = message.kind === "stop" ? `stop:${message.stop.id}` : `coverage:${message.coverage.seq}`;
+  const path = `/${new URL(message.link).hash || "#/"}`;
+  return { title: renderNotice(message).title, body: "", path, tag: subject, silent: false };
+}
+
+const tagOf = (actionId: string): string => `action:${actionId}`;
+
+/** Names every request of a digest, as far as they fit into one message. */
+function digestNotice(message: ApprovalMessage, title: string): PushNotice {
+  const titles = message.others.map(({ action }) => messageTitle({ ...message, action, others: [] }));
+  const notice = (shown: number): PushNotice => {
+    const hidden = titles.length - shown;
+    const body = [...titles.slice(0, shown), ...(hidden === 0 ? [] : [`and ${hidden} more`])].join("\n");
+    return { title, body, path: "/#/approvals", tag: `digest:${message.id}`, silent: false };
+  };
+  let shown = titles.length;
+  while (shown > 0 && encodeNotice(notice(shown)).length > MAX_PUSH_BYTES) shown--;
+  return notice(shown);
+}
+
+/** Returns the payload as bytes. */
+export function encodeNotice(notice: PushNotice): Uint8Array {
+  return utf8(JSON.stringify(notice));
+}

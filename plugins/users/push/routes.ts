@@ -1,0 +1,170 @@
+/** Routes with which users have their own devices notified. */
+import { closed, type CoreHost, fromBase64Url, time } from "../../../src/core.ts";
+import {
+  type Credential,
+  defineRoute,
+  readAddress,
+  Refusal,
+  type Route,
+  type Static,
+  toRfc3339,
+  Type,
+} from "../../../src/plugin.ts";
+import { UserParams } from "../schemas.ts";
+import { readBrowserName, TAG } from "../session-routes.ts";
+import { sessionRequired } from "../user-changes.ts";
+import { ERRORS } from "../user-errors.ts";
+import type { Options } from "../user-options.ts";
+import { importReceiverKey } from "./encrypt-message.ts";
+import { PUSH_NOTIFIER } from "./push-notifier.ts";
+import { deriveSenderKey } from "./sender-key.ts";
+import type { StoredDevice } from "./device-documents.ts";
+import { addDevice, deviceExpiry, listDevices, removeOwnDevice, type SubscriptionAddress } from "./devices.ts";
+import { findRecipient } from "./push-recipient.ts";
+
+const AUTH_BYTES = 16;
+
+const Key = (description: string) =>
+  Type.String({ minLength: 1, maxLength: 200, pattern: "^[A-Za-z0-9_-]+$", description });
+const Body = Type.Object(
+  {
+    endpoint: Type.String({ minLength: 1, maxLength: 2000, description: "URL at the browser's push service." }),
+    keys: Type.Object(
+      {
+        p256dh: Key("Uncompressed point on P-256, in base64url."),
+        auth: Key("16 bytes, in base64url."),
+      },
+      closed,
+    ),
+    expirationTime: Type.Optional(
+      Type.Union([Type.Number(), Type.Null()], { description: "As browsers send it. Not used." }),
+    ),
+  },
+  { ...closed, description: "`PushSubscription.toJSON()` of the browser." },
+);
+const Params = Type.Object({ id: Type.String(), device_id: Type.String() }, closed);
+
+const DeviceRecord = Type.Object(
+  {
+    id: Type.String({ description: "First 32 hexadecimal digits of the SHA-256 of the endpoint." }),
+    browser: Type.String(),
+    created_at: time("When the device was added."),
+    expires_at: time("When it is no longer notified, unless the user opens the console on it earlier."),
+  },
+  { title: "Device", ...closed },
+);
+const DeviceList = Type.Object(
+  {
+    public_key: Type.String({ description: "The `applicationServerKey` with which browsers subscribe, in base64url." }),
+    devices: Type.Array(DeviceRecord, { description: "Newest first." }),
+    channels: Type.Array(Type.String(), {
+      description: `Channels of the configuration that notify this user through \`${PUSH_NOTIFIER}\`.`,
+    }),
+  },
+  closed,
+);
+
+export function pushRoutes(host: CoreHost, options: NonNullable<Options["push"]>): Route[] {
+  const description = "Only the user themselves can do this, in a session.";
+  const errors = [ERRORS.SESSION_REQUIRED];
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/v1/users/:id/devices",
+      tag: TAG,
+      summary: "List the devices on which a user is notified",
+      description,
+      scope: host.scopes,
+      params: UserParams,
+      responses: { 200: { description: "The devices, and what a browser needs to add one.", schema: DeviceList } },
+      errors,
+      async handle({ params: { id }, credential }) {
+        assertOwn(credential, id);
+        const [key, devices, channels] = await Promise.all([
+          deriveSenderKey(host.vault),
+          listDevices(host, id),
+          listChannels(host, id),
+        ]);
+        return { status: 200, json: { public_key: key.publicKey, devices: devices.map(renderDevice), channels } };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/users/:id/devices",
+      tag: TAG,
+      summary: "Notify the user on this device",
+      description: `${description} Repeat it when the user opens the console on the device: it then ends with the current session.`,
+      scope: host.scopes,
+      params: UserParams,
+      body: Body,
+      responses: { 201: { description: "The device.", schema: DeviceRecord } },
+      errors: [...errors, ERRORS.DEVICE_INVALID, ERRORS.TOO_MANY_DEVICES],
+      async handle({ params, body: { endpoint, keys }, credential, request }) {
+        assertOwn(credential, params.id);
+        const address = { endpoint, keys: { p256dh: keys.p256dh, auth: keys.auth } };
+        await assertAddress(address, options.allow_private ?? false);
+        const device = await addDevice(host, credential, readBrowserName(request), address);
+        return { status: 201, json: renderDevice(device) };
+      },
+    }),
+    defineRoute({
+      method: "DELETE",
+      path: "/v1/users/:id/devices/:device_id",
+      tag: TAG,
+      summary: "Stop notifying the user on a device",
+      description,
+      scope: host.scopes,
+      params: Params,
+      responses: { 204: { description: "It is no longer notified." } },
+      errors: [...errors, ERRORS.DEVICE_NOT_FOUND],
+      async handle({ params, credential }) {
+        assertOwn(credential, params.id);
+        await removeOwnDevice(host, credential, params.device_id);
+        return { status: 204 };
+      },
+    }),
+  ];
+}
+
+function assertOwn({ session }: Credential, id: string): void {
+  if (session?.user.id !== id) throw sessionRequired();
+}
+
+/** Returns the channels that notify the user on their devices. Sorted. */
+async function listChannels(host: CoreHost, id: string): Promise<string[]> {
+  const users = await host.users.list();
+  const named = host.channels.addressesOf(PUSH_NOTIFIER).filter(({ to }) => {
+    const found = findRecipient(users, to);
+    return !("fault" in found) && found.user.id === id;
+  });
+  return [...new Set(named.map(({ channel }) => channel))].sort();
+}
+
+/** Throws USERS_DEVICE_INVALID unless the address can be sent to and its keys can be used. */
+async function assertAddress({ endpoint, keys }: SubscriptionAddress, allowPrivate: boolean): Promise<void> {
+  try {
+    readAddress("the endpoint", endpoint, allowPrivate);
+  } catch (error) {
+    throw new Refusal(ERRORS.DEVICE_INVALID, error instanceof Error ? error.message : String(error));
+  }
+  const auth = decode(keys.auth);
+  if (auth?.length !== AUTH_BYTES)
+    throw new Refusal(ERRORS.DEVICE_INVALID, "`keys.auth` must be the base64url of 16 bytes");
+  const point = decode(keys.p256dh);
+  const isPoint = point !== null && (await importReceiverKey(point).then(Boolean, () => false));
+  if (!isPoint)
+    throw new Refusal(ERRORS.DEVICE_INVALID, "`keys.p256dh` must be the base64url of an uncompressed point on P-256");
+}
+
+function decode(text: string): Uint8Array | null {
+  try {
+    return fromBase64Url(text);
+  } catch {
+    return null;
+  }
+}
+
+function renderDevice(device: StoredDevice): Static<typeof DeviceRecord> {
+  const { id, browser, created_at } = device;
+  return { id, browser, created_at: toRfc3339(created_at), expires_at: toRfc3339(deviceExpiry(device)) };
+}
