@@ -3,6 +3,7 @@
  * characters escaped, so that it cannot become markup, a link or a mention.
  */
 import { FOLD } from "../../src/core.ts";
+import { encodeVoteButton, VOTE_ACTIONS } from "./vote-button.ts";
 import {
   type ApprovalMessage,
   type ClosedMessage,
@@ -22,7 +23,7 @@ import {
 const MAX_HEADER = 150;
 const MAX_FIELD = 2000;
 const MAX_FIELDS = 10;
-const MAX_TEXT = 3000;
+export const MAX_TEXT = 3000;
 /** This plugin's limit: Slack allows 50 blocks, but rejects messages that are very long in total. */
 const MAX_CODE_BLOCKS = 3;
 
@@ -32,26 +33,29 @@ export interface Shown {
   blocks: object[];
 }
 
-/** Renders a message. With `brief`, the request itself is only on the approval page. */
+/**
+ * Renders a message. With `brief`, the request itself is only on the approval page. With `votes`, the message to a person has
+ * buttons that open a form in Slack.
+ */
 export function renderBlocks(
   message: ApprovalMessage | ClosedMessage | ThrottleMessage,
-  { brief = false } = {},
+  { brief = false, votes = false } = {},
 ): Shown {
   const title = messageTitle(message);
   const blocks: object[] = [{ type: "header", text: plain(title, MAX_HEADER) }];
   if (!("link" in message)) blocks.push({ type: "section", text: plain(describeOutcome(message), MAX_TEXT) });
   blocks.push(...fieldSections(messageFacts(message.action)));
   blocks.push(...(brief ? [note("The request is too long for Slack. The approval page shows it.")] : code(message)));
-  if ("link" in message) blocks.push(...grantOffers(message), ...decision(message), ...otherRequests(message));
+  if ("link" in message) blocks.push(...grantOffers(message), ...decision(message, votes), ...otherRequests(message));
   return { text: within(title, MAX_TEXT), blocks };
 }
 
 /** Renders a reminder for the thread of the request message. */
-export function renderReminder(message: ApprovalMessage): Shown {
+export function renderReminder(message: ApprovalMessage, votes: boolean): Shown {
   const title = messageTitle(message);
   return {
     text: within(title, MAX_TEXT),
-    blocks: [{ type: "section", text: plain(title, MAX_TEXT) }, ...decision(message)],
+    blocks: [{ type: "section", text: plain(title, MAX_TEXT) }, ...decision(message, votes)],
   };
 }
 
@@ -69,7 +73,8 @@ export function renderNoticeBlocks(message: NoticeMessage): Shown {
   };
 }
 
-function fieldSections(facts: readonly [name: string, value: string][]): object[] {
+/** Renders facts as fields, as many in a section as Slack accepts. */
+export function fieldSections(facts: readonly [name: string, value: string][]): object[] {
   const fields = facts.map(([name, value]) => plain(`${name}\n${value}`, MAX_FIELD));
   return Array.from({ length: Math.ceil(fields.length / MAX_FIELDS) }, (_, i) => ({
     type: "section",
@@ -77,15 +82,26 @@ function fieldSections(facts: readonly [name: string, value: string][]): object[
   }));
 }
 
-function decision(message: ApprovalMessage): object[] {
-  const button = {
+function decision(message: ApprovalMessage, votes: boolean): object[] {
+  const voteButtons = votes ? renderVoteButtons(message) : [];
+  const page = {
     type: "button",
     action_id: "open_approval",
-    style: "primary",
+    ...(voteButtons.length === 0 ? { style: "primary" } : {}),
     text: plain("Open the approval page", 75),
     url: message.link,
   };
-  return [{ type: "actions", elements: [button] }, note(describeLink(message))];
+  return [{ type: "actions", elements: [...voteButtons, page] }, note(describeLink(message))];
+}
+
+/** Returns the buttons that open the form; none for places and plans, whose links contain no token. */
+function renderVoteButtons({ to, link }: ApprovalMessage): object[] {
+  const value = encodeVoteButton(to, link);
+  if (value === null) return [];
+  return [
+    { type: "button", action_id: VOTE_ACTIONS.approve, style: "primary", text: plain("Approve…", 75), value },
+    { type: "button", action_id: VOTE_ACTIONS.deny, style: "danger", text: plain("Deny…", 75), value },
+  ];
 }
 
 /** Lists the grants that the approval page offers. */
@@ -111,10 +127,11 @@ function otherRequests(message: ApprovalMessage): object[] {
   }));
 }
 
-function code(message: ApprovalMessage | ClosedMessage | ThrottleMessage): object[] {
+/** Renders parameters and context as code. */
+export function code({ action }: { action: Parameters<typeof requestSections>[0] }): object[] {
   const blocks: object[] = [];
   let cut = false;
-  for (const [name, lines] of requestSections(message.action)) {
+  for (const [name, lines] of requestSections(action)) {
     // A backtick would end the code block.
     const parts = split(lines.join("\n").replaceAll("`", "[U+0060]"), MAX_TEXT - 50);
     const room = MAX_CODE_BLOCKS - blocks.length;
@@ -129,11 +146,13 @@ function code(message: ApprovalMessage | ClosedMessage | ThrottleMessage): objec
   return blocks;
 }
 
-function note(text: string): object {
+/** Renders a line of small text. */
+export function note(text: string): object {
   return { type: "context", elements: [plain(text, MAX_TEXT)] };
 }
 
-function plain(text: string, max: number): object {
+/** Renders plain text of at most `max` characters. */
+export function plain(text: string, max: number): object {
   return { type: "plain_text", emoji: false, text: within(text, max) };
 }
 

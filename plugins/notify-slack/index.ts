@@ -4,13 +4,15 @@ import {
   type ClosedMessage,
   definePlugin,
   type Delivered,
+  type Facade,
   type Message,
   type Notifier,
   NotifierError,
   type ThrottleMessage,
   Type,
 } from "../../src/plugin.ts";
-import { createSlackCall, SlackError } from "./slack-api.ts";
+import { createInteractions } from "./interactions.ts";
+import { createSlackCall, type SlackCall, SlackError } from "./slack-api.ts";
 import { renderBlocks, renderNoticeBlocks, renderReminder, type Shown } from "./blocks.ts";
 
 /** Errors that mean that the earlier message is gone or cannot be changed. A new message is posted instead. */
@@ -29,31 +31,49 @@ const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 
 export interface SlackOptions {
   token: string;
+  /** Lets people vote in Slack. */
+  signing_secret?: string;
   api_url?: string;
 }
 
 export default definePlugin({
   name: "notify-slack",
   options: Type.Object(
-    { token: Type.Optional(Type.String()), api_url: Type.Optional(Type.String()) },
+    {
+      token: Type.Optional(Type.String()),
+      signing_secret: Type.Optional(Type.String({ minLength: 16, maxLength: 200 })),
+      api_url: Type.Optional(Type.String()),
+    },
     { additionalProperties: false },
   ),
   setup(_host, { token, ...rest }) {
-    if (token !== undefined) return { notifiers: [createNotifier({ token, ...rest })] };
+    if (token !== undefined) return contributionsOf({ token, ...rest });
     if (Object.keys(rest).length > 0) throw new Error('the option "token" is missing');
     return {};
   },
 });
 
-/** Creates the notifier. Throws Error for invalid options that the schema cannot express. */
-export function createNotifier({ token, api_url = "https://slack.com/api" }: SlackOptions): Notifier {
+function contributionsOf(options: SlackOptions): { notifiers: Notifier[]; facades: Facade[] } {
+  const { signing_secret: secret } = options;
+  const facades = secret === undefined ? [] : [createInteractions(secret, connect(options))];
+  return { notifiers: [createNotifier(options)], facades };
+}
+
+/** Returns the function that calls Slack. Throws Error for invalid options that the schema cannot express. */
+function connect({ token, api_url = "https://slack.com/api" }: SlackOptions): SlackCall {
   if (!/^xoxb-[\x21-\x7e]+$/.test(token))
     throw new Error('the option "token" must be a bot token, which begins with xoxb-');
   const url = URL.canParse(api_url) ? new URL(api_url) : null;
   const safe =
     url !== null && (url.protocol === "https:" || (url.protocol === "http:" && LOOPBACK.includes(url.hostname)));
   if (!safe) throw new Error('the option "api_url" must begin with https://');
-  const call = createSlackCall(api_url.replace(/\/+$/, ""), token);
+  return createSlackCall(api_url.replace(/\/+$/, ""), token);
+}
+
+/** Creates the notifier. Throws Error for invalid options that the schema cannot express. */
+export function createNotifier(options: SlackOptions): Notifier {
+  const call = connect(options);
+  const votes = options.signing_secret !== undefined;
 
   async function post(channel: string, shown: Shown, signal: AbortSignal, more: object = {}): Promise<Delivered> {
     const answer = await call(
@@ -70,13 +90,14 @@ export function createNotifier({ token, api_url = "https://slack.com/api" }: Sla
     if (message.kind === "event") throw new NotifierError("notify-slack has no feeds", { permanent: true });
     if (message.kind === "stop" || message.kind === "coverage_gap")
       return post(message.to, renderNoticeBlocks(message), signal);
-    if (message.kind === "agent_throttled") return withoutRefusal(message, (shown) => post(message.to, shown, signal));
+    if (message.kind === "agent_throttled")
+      return withoutRefusal(message, votes, (shown) => post(message.to, shown, signal));
     const before = readReference(message.reference);
-    return withoutRefusal(message, async (shown) => {
+    return withoutRefusal(message, votes, async (shown) => {
       if (before === null) return post(message.to, shown, signal);
       try {
         if (message.kind === "approval_reminder")
-          return await post(before.channel, renderReminder(message), signal, { thread_ts: before.ts });
+          return await post(before.channel, renderReminder(message, votes), signal, { thread_ts: before.ts });
         await call("chat.update", { ...before, ...shown, ...INERT }, signal);
         return {};
       } catch (error) {
@@ -95,13 +116,14 @@ const INERT = { parse: "none", link_names: false, mrkdwn: false };
 /** Posts again with brief blocks if Slack rejects the long ones, so that an agent cannot suppress a notification with a long request. */
 async function withoutRefusal(
   message: ApprovalMessage | ClosedMessage | ThrottleMessage,
+  votes: boolean,
   send: (shown: Shown) => Promise<Delivered>,
 ): Promise<Delivered> {
   try {
-    return await send(renderBlocks(message));
+    return await send(renderBlocks(message, { votes }));
   } catch (error) {
     if (!(error instanceof SlackError) || !REFUSED.includes(error.code)) throw error;
-    return send(renderBlocks(message, { brief: true }));
+    return send(renderBlocks(message, { brief: true, votes }));
   }
 }
 

@@ -47,7 +47,8 @@ export class SlackError extends NotifierError {
   }
 }
 
-type SlackCall = (method: string, body: object, signal: AbortSignal) => Promise<Record<string, unknown>>;
+/** Calls a method of Slack's API. */
+export type SlackCall = (method: string, body: object, signal: AbortSignal) => Promise<Record<string, unknown>>;
 
 /**
  * Returns a function that calls a method. It rejects with SlackError for an error of Slack, with NotifierError for a rate

@@ -17,6 +17,11 @@ export interface Facade {
   keyHeader?: string;
   /** Also accepts the key as the HTTP Basic password, for callers that can be configured only with a URL. */
   acceptsBasicAuth?: boolean;
+  /**
+   * True if the facade verifies its callers itself, for example by a signature over the body. Its calls to the API then have
+   * no key, so they reach only routes that need none.
+   */
+  verifiesCallers?: true;
   /** Maximum body size in bytes. Default: the configured limit. */
   bodyLimit?: number;
   serve(call: FacadeCall): Promise<Reply> | Reply;

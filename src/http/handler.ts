@@ -245,8 +245,11 @@ class RequestHandler {
   ): Promise<Reply> {
     const { config, log, errors } = this.options;
     try {
-      const key = readApiKey(request, facade);
-      call.rateLimit = this.limits.key((await this.identify(key, request, call, info, false)).key.id);
+      const key = facade.verifiesCallers === true ? null : readApiKey(request, facade);
+      call.rateLimit =
+        facade.verifiesCallers === true
+          ? this.limits.address(this.addressOf(request, info))
+          : this.limits.key((await this.identify(key, request, call, info, false)).key.id);
       const body = await readBytes(request, facade.bodyLimit ?? config.server.max_body_bytes, info, call.share);
       const inner: RequestInfo = { ...(info.ip === undefined ? {} : { ip: info.ip }), inner: true };
       const callApi: FacadeCall["callApi"] = async (method, path, options) =>

@@ -1,4 +1,5 @@
 /** Slack's Web API as far as it is used, on loopback: refuses what Slack refuses, by Slack's names, and keeps what was posted. */
+import { createHmac } from "node:crypto";
 import { startReceiver, type Receiver } from "./receiver.ts";
 
 export interface SlackMessage {
@@ -14,6 +15,8 @@ export interface SlackMessage {
 export interface SlackServer {
   url: string;
   messages: SlackMessage[];
+  /** Forms and notices that were opened. */
+  views: any[];
   receiver: Receiver;
   /** What the next calls are answered instead, in order. */
   plans: ({ error: string } | { status: number; headers?: Record<string, string>; text?: string })[];
@@ -21,6 +24,7 @@ export interface SlackServer {
 }
 
 export const TOKEN = "xoxb-1-test";
+export const SIGNING_SECRET = "8f742231b10e8888abcd99yyyzzz85a5";
 
 export async function startSlack(): Promise<SlackServer> {
   const receiver = await startReceiver();
@@ -28,6 +32,7 @@ export async function startSlack(): Promise<SlackServer> {
   const server: SlackServer = {
     url: `http://127.0.0.1:${receiver.port}/api`,
     messages,
+    views: [],
     receiver,
     plans: [],
     close: () => receiver.close(),
@@ -45,6 +50,12 @@ export async function startSlack(): Promise<SlackServer> {
     if (headers.authorization !== `Bearer ${TOKEN}`) return { ok: false, error: "invalid_auth" };
     if (headers["content-type"] !== "application/json; charset=utf-8") return { ok: false, error: "invalid_form_data" };
     const body = JSON.parse(raw);
+    if (path === "/api/views.open") {
+      if (body.trigger_id !== "trigger") return { ok: false, error: "invalid_trigger_id" };
+      if (!isView(body.view)) return { ok: false, error: "invalid_arguments" };
+      server.views.push(body.view);
+      return { ok: true, view: body.view };
+    }
     const fault = faultOf(body);
     if (fault !== null) return { ok: false, error: fault };
     const known = messages.find(({ channel, ts }) => channel === body.channel && ts === body.ts);
@@ -75,7 +86,34 @@ const KEYS: Record<string, string[]> = {
   section: ["text", "fields"],
   context: ["elements"],
   actions: ["elements"],
+  input: ["block_id", "optional", "label", "hint", "element"],
 };
+
+/** Returns the headers with which Slack signs the body of a request to an app. */
+export function signAsSlack(body: string, secret = SIGNING_SECRET, at = Date.now()): Record<string, string> {
+  const time = String(Math.floor(at / 1000));
+  const mac = createHmac("sha256", secret).update(`v0:${time}:${body}`).digest("hex");
+  return {
+    "content-type": "application/x-www-form-urlencoded",
+    "x-slack-request-timestamp": time,
+    "x-slack-signature": `v0=${mac}`,
+  };
+}
+
+/** Whether Slack accepts a modal, also in the answer to a submission. */
+export function isView(view: any): boolean {
+  return (
+    view?.type === "modal" &&
+    isText(view.title, 24) &&
+    [view.submit, view.close].every((text) => text === undefined || isText(text, 24)) &&
+    (view.private_metadata ?? "").length <= 3000 &&
+    Array.isArray(view.blocks) &&
+    view.blocks.length > 0 &&
+    view.blocks.length <= 100 &&
+    view.blocks.every(isBlock) &&
+    (view.submit !== undefined || !view.blocks.some(({ type }: { type: string }) => type === "input"))
+  );
+}
 
 function faultOf(body: any): string | null {
   if (typeof body.channel !== "string" || !/^[CDGUW][A-Z0-9]+$/.test(body.channel)) return "channel_not_found";
@@ -99,6 +137,7 @@ function isBlock(block: any): boolean {
       fields.every((field: any) => isText(field, 2000))
     );
   }
+  if (block.type === "input") return isText(block.label, 2000) && block.element?.type === "plain_text_input";
   if (!Array.isArray(block.elements) || block.elements.length === 0 || block.elements.length > 10) return false;
   if (block.type === "context") return block.elements.every((element: any) => isText(element, 3000));
   return block.elements.every(
@@ -106,6 +145,7 @@ function isBlock(block: any): boolean {
       element.type === "button" &&
       isText(element.text, 75) &&
       element.text.type === "plain_text" &&
+      (element.value === undefined || element.value.length <= 2000) &&
       (element.url === undefined || (URL.canParse(element.url) && element.url.length <= 3000)),
   );
 }

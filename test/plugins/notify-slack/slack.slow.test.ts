@@ -6,8 +6,17 @@ import type { Notifier, Delivered, Message } from "../../../src/contract/notifie
 import type { NotifierError, Plugin } from "../../../src/plugin.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { ASKING, askedMessage, closedMessage, eventMessage, HOSTILE, HOSTILE_ACTION } from "../../support/receiver.ts";
-import { ASKED, startService, type Service } from "../../support/service.ts";
-import { startSlack, textsOf, TOKEN, type SlackMessage, type SlackServer } from "../../support/slack.ts";
+import { type Answer, ASKED, startService, type Service } from "../../support/service.ts";
+import {
+  isView,
+  SIGNING_SECRET,
+  signAsSlack,
+  startSlack,
+  textsOf,
+  TOKEN,
+  type SlackMessage,
+  type SlackServer,
+} from "../../support/slack.ts";
 import { eventually } from "../../support/wait.ts";
 
 const never = new AbortController().signal;
@@ -274,10 +283,10 @@ describe("in a whole service", () => {
     options,
     origin: "notify-slack",
   });
-  const start = async (policy = ASKING): Promise<void> => {
+  const start = async (policy = ASKING, options: object = {}): Promise<void> => {
     service = await startService({
       policy,
-      plugins: [plugin({ token: TOKEN, api_url: slack.url })],
+      plugins: [plugin({ token: TOKEN, api_url: slack.url, ...options })],
       change(config) {
         config.server.public_url = "https://assent.example";
         config.channels = {
@@ -339,6 +348,112 @@ describe("in a whole service", () => {
       const expired = await message("D0ANNA00000", "Expired");
       assert.match(expired.blocks[1].text.text, /^The request expired at/);
       assert.ok(!textsOf(expired).some((text) => text.startsWith("Denied")));
+    } finally {
+      await service.close();
+    }
+  });
+
+  /** Sends what Slack sends when a person presses a button or submits a form. */
+  const interact = (payload: object, headers?: (body: string) => Record<string, string>): Promise<Answer> => {
+    const body = new URLSearchParams({ payload: JSON.stringify(payload) }).toString();
+    return service.call("POST", "/slack/interactions", {
+      key: null,
+      raw: body,
+      headers: (headers ?? signAsSlack)(body),
+    });
+  };
+  const press = (button: any, user = "U0ANNA00000"): Promise<Answer> =>
+    interact({ type: "block_actions", user: { id: user }, trigger_id: "trigger", actions: [button] });
+  const submit = (view: any, reason: string | null, user = "U0ANNA00000"): Promise<Answer> =>
+    interact({
+      type: "view_submission",
+      user: { id: user },
+      view: { ...view, state: { values: { reason: { text: { type: "plain_text_input", value: reason } } } } },
+    });
+  const voteButtons = (posted: SlackMessage): any[] =>
+    posted.blocks
+      .flatMap(({ type, elements }) => (type === "actions" ? elements : []))
+      .filter(({ action_id }: { action_id: string }) => action_id.startsWith("vote_"));
+  const VOTING = { signing_secret: SIGNING_SECRET };
+
+  test("a person approves in Slack with a form that shows the request, and the reason is recorded", async () => {
+    await start(ASKING.replace("expires_in: 8h", 'expires_in: 8h, preview: "Charge {params.amount}"'), VOTING);
+    try {
+      const { id } = (await service.call("POST", "/v1/actions", { body: HOSTILE_ACTION })).body;
+      const asked = await message("D0ANNA00000", "Approval needed");
+      assert.deepEqual(voteButtons(await message("C0FINANCE00", "Approval needed")), [], "a place votes for no one");
+      const [approveButton, denyButton] = voteButtons(asked);
+      assert.equal((await press(denyButton)).status, 200);
+      assert.equal((await press(approveButton)).status, 200);
+      const [denial, form] = slack.views;
+      assert.deepEqual([denial.submit.text, form.submit.text], ["Deny", "Approve"]);
+      const texts = textsOf({ text: "", blocks: form.blocks } as unknown as SlackMessage);
+      assert.ok(texts.includes("Request\nCharge 500"), JSON.stringify(texts));
+      assert.deepEqual(shown({ blocks: form.blocks } as unknown as SlackMessage), HOSTILE_LINES);
+      const answer = await submit(form, "<!here> fine");
+      assert.equal(answer.body.response_action, "update", JSON.stringify(answer.body));
+      assert.ok(isView(answer.body.view));
+      assert.match(JSON.stringify(answer.body.view), /The request is approved\./);
+      const { approvals } = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
+      assert.deepEqual([approvals[0].approver, approvals[0].reason], ["owner:anna", "<!here> fine"]);
+      assert.deepEqual(voteButtons(await message("D0ANNA00000", "Approved")), []);
+      const again = await submit(form, "once more");
+      assert.match(again.body.errors.reason, /voted/, "the form stays open with the reason");
+      await press(approveButton);
+      assert.match(JSON.stringify(slack.views.at(-1)), /no longer pending: approved/);
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("only the person to whom Slack showed the button votes with it, and only Slack's signature counts", async () => {
+    await start(ASKING, VOTING);
+    try {
+      const { id } = (await service.call("POST", "/v1/actions", { body: ASKED })).body;
+      const [button] = voteButtons(await message("D0ANNA00000", "Approval needed"));
+      await press(button, "U0EVE000000");
+      assert.match(JSON.stringify(slack.views.at(-1)), /sent to another person/);
+      await press(button);
+      const form = slack.views.at(-1);
+      assert.equal((await submit(form, null, "U0EVE000000")).status, 400);
+      const payload = { type: "view_submission", user: { id: "U0ANNA00000" }, view: form };
+      const HOUR_AGO = Date.now() - HOUR;
+      for (const headers of [
+        (body: string) => signAsSlack(body, "another secret of some length"),
+        (body: string) => signAsSlack(`${body}&x=1`),
+        (body: string) => signAsSlack(body, SIGNING_SECRET, HOUR_AGO),
+        (body: string) => ({ ...signAsSlack(body), "x-slack-signature": "" }),
+        () => ({ "content-type": "application/x-www-form-urlencoded" }),
+      ])
+        assert.equal((await interact(payload, headers)).status, 401);
+      assert.equal((await interact({})).status, 200, "other interactions have no effect");
+      assert.equal((await press({ ...button, value: "x" })).status, 400);
+      const { status } = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
+      assert.equal(status, "pending_approval");
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("where the rule requires a signed vote, the button leads to the approval page; a changed request is not voted on", async () => {
+    await start(ASKING.replace("expires_in: 8h", "expires_in: 8h, signature: passkey"), VOTING);
+    try {
+      await service.call("POST", "/v1/actions", { body: ASKED });
+      const asked = await message("D0ANNA00000", "Approval needed");
+      await press(voteButtons(asked)[0]);
+      const view = slack.views.at(-1);
+      assert.equal(view.title.text, "Sign with your passkey");
+      assert.equal(view.submit, undefined);
+      assert.deepEqual(buttons(view).filter(Boolean), buttons(asked).filter(Boolean));
+      const form = {
+        callback_id: "vote",
+        private_metadata: JSON.stringify({
+          ...JSON.parse(voteButtons(asked)[0].value),
+          approve: true,
+          shown: "0".repeat(64),
+        }),
+      };
+      assert.match((await submit(form, "fine")).body.errors.reason, /./);
     } finally {
       await service.close();
     }

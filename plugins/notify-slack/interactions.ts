@@ -1,0 +1,131 @@
+/**
+ * The endpoint that Slack calls when a person presses a button or submits the form. A vote is a vote by approval link: the same
+ * rules apply, and the token of the link says who votes. Slack's signature says that the person to whom it was sent pressed
+ * the button.
+ */
+import type { ApiResponse, Facade, FacadeCall, Reply } from "../../src/plugin.ts";
+import { isSignedBySlack } from "./request-signature.ts";
+import type { SlackCall } from "./slack-api.ts";
+import { readVoteButton, readVoteForm, tokenOf, VOTE_ACTIONS, type VoteButton } from "./vote-button.ts";
+import {
+  type LinkAnswer,
+  REASON_BLOCK,
+  REASON_INPUT,
+  renderNoticeView,
+  renderVoteForm,
+  VOTE_VIEW,
+} from "./vote-views.ts";
+
+export const INTERACTIONS_PATH = "/slack/interactions";
+const MAX_BODY = 262_144;
+/** Slack shows an error to the person if it has no answer after 3 seconds. */
+const OPEN_TIMEOUT_MS = 2_500;
+/** Longest text of an error in a form. */
+const MAX_ERROR = 1000;
+
+/** The members of Slack's payloads that are used here. */
+interface Payload {
+  type?: unknown;
+  trigger_id?: unknown;
+  user?: { id?: unknown };
+  actions?: { action_id?: unknown; value?: unknown }[];
+  view?: {
+    callback_id?: unknown;
+    private_metadata?: unknown;
+    state?: { values?: Record<string, Record<string, { value?: unknown } | undefined> | undefined> };
+  };
+}
+
+/** @param secret the app's signing secret */
+export function createInteractions(secret: string, slack: SlackCall): Facade {
+  return {
+    path: INTERACTIONS_PATH,
+    title: "Slack interactivity",
+    methods: ["POST"],
+    verifiesCallers: true,
+    bodyLimit: MAX_BODY,
+    async serve(call) {
+      if (!isSignedBySlack(secret, call.request.headers, call.body, Date.now()))
+        return { status: 401, text: "the request is not signed with the signing secret of this service's Slack app" };
+      const payload = readPayload(call.body);
+      if (payload === null) return { status: 400, text: "the body is not a payload of Slack" };
+      if (payload.type === "block_actions") return open(call, payload, slack);
+      if (payload.type === "view_submission" && payload.view?.callback_id === VOTE_VIEW) return submit(call, payload);
+      return OK;
+    },
+    fault: ({ status, detail }) => ({ status, text: detail }),
+  };
+}
+
+const OK: Reply = { status: 200, text: "" };
+
+/** Opens the form, or a notice that says why the person cannot vote here. */
+async function open(call: FacadeCall, { user, trigger_id, actions = [] }: Payload, slack: SlackCall): Promise<Reply> {
+  const [pressed] = actions;
+  const approve = pressed?.action_id === VOTE_ACTIONS.approve;
+  // Buttons with a link also call this endpoint.
+  if (!approve && pressed?.action_id !== VOTE_ACTIONS.deny) return OK;
+  const button = readVoteButton(pressed.value);
+  if (button === null || typeof trigger_id !== "string") return { status: 400, text: "the button has no value" };
+  const view =
+    user?.id === button.to
+      ? await viewFor(call, button, approve)
+      : renderNoticeView("Not your request", "This request was sent to another person, who alone can answer it here.");
+  await slack("views.open", { trigger_id, view }, AbortSignal.timeout(OPEN_TIMEOUT_MS));
+  return OK;
+}
+
+/** Returns the form, or a notice with a link to the page if the person cannot vote here. */
+async function viewFor(call: FacadeCall, button: VoteButton, approve: boolean): Promise<object> {
+  const answer = await call.callApi("POST", "/v1/approval-link", { json: { token: tokenOf(button) } });
+  const page = button.link;
+  if (answer.status !== 200) return renderNoticeView("Not possible", detailOf(answer), page);
+  const link = answer.json as LinkAnswer;
+  if (link.shown === null)
+    return renderNoticeView("Settled", `The request is no longer pending: ${link.action.status}.`);
+  if (link.signature_required)
+    return renderNoticeView(
+      "Sign with your passkey",
+      "The rule accepts only votes that are signed with a passkey. Vote on the approval page.",
+      page,
+    );
+  if (approve && link.refusal !== null) return renderNoticeView("Not possible", link.refusal, page);
+  return renderVoteForm(link, { ...button, approve, shown: link.shown });
+}
+
+/** Votes. If the service refuses, the form stays open with the reason that was typed. */
+async function submit(call: FacadeCall, { user, view }: Payload): Promise<Reply> {
+  const form = readVoteForm(view?.private_metadata);
+  if (form === null || user?.id !== form.to) return { status: 400, text: "the form belongs to another person" };
+  const { shown, approve } = form;
+  const typed = view?.state?.values?.[REASON_BLOCK]?.[REASON_INPUT]?.value;
+  const reason = typeof typed === "string" && typed.trim() !== "" ? { reason: typed } : {};
+  const answer = await call.callApi("POST", "/v1/approval-link/verdict", {
+    json: { token: tokenOf(form), shown, approve, ...reason },
+  });
+  if (answer.status !== 200)
+    return { status: 200, json: { response_action: "errors", errors: { [REASON_BLOCK]: detailOf(answer) } } };
+  const { status, approvals, approvals_needed } = (answer.json as LinkAnswer).action;
+  const votes = approvals.filter((vote) => vote.approve).length;
+  const text =
+    status === "pending_approval"
+      ? `Your vote is recorded. The request is still pending: ${votes} of ${approvals_needed ?? 1} approvals.`
+      : `Your vote is recorded. The request is ${status}.`;
+  return { status: 200, json: { response_action: "update", view: renderNoticeView("Recorded", text) } };
+}
+
+function detailOf({ json }: ApiResponse): string {
+  const { detail } = (json ?? {}) as { detail?: unknown };
+  return typeof detail === "string" ? detail.slice(0, MAX_ERROR) : "The service did not record the vote. Try again.";
+}
+
+/** Returns the payload of the form that Slack posts; null if there is none. */
+function readPayload(body: Uint8Array): Payload | null {
+  try {
+    const text = new URLSearchParams(new TextDecoder("utf-8", { fatal: true }).decode(body)).get("payload");
+    const payload = text === null ? null : (JSON.parse(text) as unknown);
+    return typeof payload === "object" && payload !== null ? (payload as Payload) : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,75 @@
+/** Renders the forms and notices that open in Slack when a person presses a button. */
+import { type MessageAction, messageFacts } from "../../src/plugin.ts";
+import { code, fieldSections, MAX_TEXT, note, plain } from "./blocks.ts";
+import type { VoteForm } from "./vote-button.ts";
+
+/** Slack's limits. */
+const MAX_TITLE = 24;
+const MAX_REASON = 2000;
+/** Ids of the form and of the field with the reason. */
+export const VOTE_VIEW = "vote";
+export const REASON_BLOCK = "reason";
+export const REASON_INPUT = "text";
+
+/** The members of `POST /v1/approval-link` that are used here. */
+export interface LinkAnswer {
+  shown: string | null;
+  approver: string;
+  refusal: string | null;
+  signature_required: boolean;
+  action: Omit<MessageAction, "submitted_by" | "edited_by" | "plan" | "grants" | "quorum" | "votes"> & {
+    approvals: readonly (Omit<MessageAction["votes"][number], "at"> & { created_at: string })[];
+    approvals_needed: number | null;
+  };
+}
+
+/** Renders the form. It shows the same request and preview as the approval page, to which `form.shown` belongs. */
+export function renderVoteForm({ action, approver }: LinkAnswer, form: VoteForm): object {
+  const verb = form.approve ? "Approve" : "Deny";
+  const blocks = fieldSections(factsOf(action));
+  const voter = approver.replace(/^owner:/, "");
+  blocks.push(...code({ action }), note(`Your vote counts for ${voter}. To see everything, open the approval page.`), {
+    type: "input",
+    block_id: REASON_BLOCK,
+    optional: true,
+    label: plain("Reason", MAX_TITLE),
+    hint: plain("Recorded with your vote. The agent gets the reason of a denial.", MAX_TEXT),
+    element: { type: "plain_text_input", action_id: REASON_INPUT, multiline: true, max_length: MAX_REASON },
+  });
+  return {
+    type: "modal",
+    callback_id: VOTE_VIEW,
+    title: plain(`${verb} the request`, MAX_TITLE),
+    submit: plain(verb, MAX_TITLE),
+    close: plain("Cancel", MAX_TITLE),
+    private_metadata: JSON.stringify(form),
+    blocks,
+  };
+}
+
+function factsOf(action: LinkAnswer["action"]): [string, string][] {
+  const { approvals, approvals_needed } = action;
+  return messageFacts({
+    ...action,
+    votes: approvals.map(({ created_at: at, ...vote }) => ({ ...vote, at })),
+    quorum: approvals_needed ?? 1,
+    submitted_by: "",
+    edited_by: null,
+    plan: null,
+    grants: [],
+  });
+}
+
+/** Renders a notice. @param page address of the approval page, for what cannot be done in Slack */
+export function renderNoticeView(title: string, text: string, page: string | null = null): object {
+  const open = { type: "button", action_id: "open_approval", text: plain("Open the approval page", 75), url: page };
+  return {
+    type: "modal",
+    title: plain(title, MAX_TITLE),
+    close: plain("Close", MAX_TITLE),
+    blocks: [
+      { type: "section", text: plain(text, MAX_TEXT) },
+      ...(page === null ? [] : [{ type: "actions", elements: [open] }, note("The page opens in your browser.")]),
+    ],
+  };
+}
