@@ -29,6 +29,7 @@ export const STANDARD = {
   coverage: () => import("./coverage/index.ts"),
   "notify-webhook": () => import("./notify-webhook/index.ts"),
   "notify-slack": () => import("./notify-slack/index.ts"),
+  "notify-teams": () => import("./notify-teams/index.ts"),
   "notify-email": () => import("./notify-email/index.ts"),
   "review-webhook": () => import("./review-webhook/index.ts"),
   "review-command": () => import("./review-command/index.ts"),

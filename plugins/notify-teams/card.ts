@@ -1,0 +1,107 @@
+/**
+ * Renders messages as adaptive cards. Text goes into text runs, in which Teams interprets no Markdown, so text of agents cannot
+ * become markup or a link.
+ */
+import {
+  type ApprovalMessage,
+  type ClosedMessage,
+  describeLink,
+  describeOutcome,
+  messageFacts,
+  messageTitle,
+  type NoticeMessage,
+  otherRequestLines,
+  renderNotice,
+  requestSections,
+  type ThrottleMessage,
+} from "../../src/plugin.ts";
+
+/** Teams rejects messages above 28 KB. */
+const MAX_BYTES = 24_000;
+
+type Facts = readonly (readonly [name: string, value: string])[];
+
+/** Renders a message. A request that is too long for Teams is only on the approval page. */
+export function renderCard(message: ApprovalMessage | ClosedMessage | ThrottleMessage | NoticeMessage): object {
+  if (message.kind === "stop" || message.kind === "coverage_gap") {
+    const notice = renderNotice(message);
+    return card(
+      [title(notice.title), line(notice.opening), ...facts(notice.facts)],
+      [openUrl("Open the console", message.link)],
+    );
+  }
+  const head = [title(messageTitle(message)), ...("link" in message ? [] : [line(describeOutcome(message))])];
+  const tail = "link" in message ? [line(describeLink(message), { isSubtle: true, size: "Small" })] : [];
+  const others = "link" in message ? otherRequestLines(message).filter((_, i) => i % 2 === 0) : [];
+  const actions =
+    "link" in message
+      ? [message.link, ...message.others.map(({ link }) => link)].map((link, i) =>
+          openUrl(i === 0 ? "Open the approval page" : `Open request ${i + 1}`, link),
+        )
+      : [];
+  const about = facts(messageFacts(message.action));
+  const lines = others.map((text) => line(text));
+  const whole = card([...head, ...about, ...sections(message.action), ...lines, ...tail], actions);
+  if (Buffer.byteLength(JSON.stringify(whole)) <= MAX_BYTES) return whole;
+  const hint = line("The request is too long for Teams. The approval page shows it.");
+  const brief = card([...head, ...about, hint, ...lines, ...tail], actions);
+  return Buffer.byteLength(JSON.stringify(brief)) <= MAX_BYTES ? brief : card([...head, hint, ...tail], actions);
+}
+
+function card(body: object[], actions: object[]): object {
+  return {
+    type: "AdaptiveCard",
+    $schema: "http://adaptivecards.io/schemas/adaptive-card.json",
+    version: "1.5",
+    msteams: { width: "Full" },
+    body,
+    ...(actions.length === 0 ? {} : { actions }),
+  };
+}
+
+function openUrl(text: string, url: string): object {
+  return { type: "Action.OpenUrl", title: text, url };
+}
+
+function title(text: string): object {
+  return line(text, { weight: "Bolder", size: "Large" });
+}
+
+/** Renders one line of text, with the style of its text run. */
+function line(text: string, style: object = {}): object {
+  return { type: "RichTextBlock", inlines: [run(text, style)] };
+}
+
+function facts(values: Facts): object[] {
+  return values.map(([name, value]) => ({
+    type: "RichTextBlock",
+    spacing: "Small",
+    inlines: [run(`${name}: `, { weight: "Bolder" }), run(value)],
+  }));
+}
+
+function sections(action: Parameters<typeof requestSections>[0]): object[] {
+  return requestSections(action).flatMap(([name, lines]) => [
+    line(name, { weight: "Bolder" }),
+    ...lines.map((text) => ({
+      type: "RichTextBlock",
+      spacing: "None",
+      // Clients drop leading spaces, which show the nesting, and empty lines.
+      inlines: [
+        run(
+          text.replace(/^ +/, (spaces) => "\u00a0".repeat(spaces.length)),
+          { fontType: "Monospace" },
+        ),
+      ],
+    })),
+  ]);
+}
+
+function run(text: string, style: object = {}): object {
+  return { type: "TextRun", text: withoutFunctions(text === "" ? "\u00a0" : text), ...style };
+}
+
+/** Clients replace date functions in any text of a card. */
+function withoutFunctions(text: string): string {
+  return text.replaceAll(/\{\{(?=\s*(?:DATE|TIME)\s*\()/gi, "{ {");
+}
