@@ -1,0 +1,164 @@
+/**
+ * The console's inbox with 10,000 pending requests and 1,000,000 actions, in six tabs at 50 decisions per second: the time to
+ * the first list (goal: under 1 s), the longest tasks of the tabs (goal: none over 100 ms), nodes, and requests per second.
+ * BENCH_STORE names a folder that keeps the filled store for the next run. BENCH_ACTIONS and BENCH_PENDING change its size.
+ */
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import type { BrowserContext, Page } from "playwright-core";
+import { launch } from "../test/support/browser.ts";
+import { FILL_POLICY, fillStore, refundBody } from "./fill.ts";
+import { end, start, type Server } from "./load.ts";
+
+const ACTIONS = Number(process.env["BENCH_ACTIONS"] ?? 1_000_000);
+const PENDING = Number(process.env["BENCH_PENDING"] ?? 10_000);
+const SECONDS = Number(process.env["BENCH_SECONDS"] ?? 30);
+const TABS = 6;
+const PER_SECOND = 50;
+/** Of ten decisions, the third is a request for approval and the eighth a vote. */
+const ROUND = 10;
+const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
+const GOAL_LIST_MS = 1000;
+const GOAL_TASK_MS = 100;
+
+const print = (name: string, value: string): boolean => process.stdout.write(`${name.padEnd(34)}${value}\n`);
+
+/** Notes when the first row of the list is in the page, and every long task. */
+const WATCH = `
+  window.bench = { list: null, tasks: [] };
+  new PerformanceObserver((found) => {
+    for (const { startTime, duration } of found.getEntries()) window.bench.tasks.push({ startTime, duration });
+  }).observe({ type: "longtask", buffered: true });
+  new MutationObserver((_, watcher) => {
+    if (document.querySelector("[data-id]") === null) return;
+    window.bench.list = performance.now();
+    watcher.disconnect();
+  }).observe(document, { childList: true, subtree: true });
+`;
+
+interface Bench {
+  list: number | null;
+  tasks: { startTime: number; duration: number }[];
+}
+
+const readBench = (page: Page): Promise<Bench> => page.evaluate(() => (window as unknown as { bench: Bench }).bench);
+
+async function prepare(): Promise<{ data: string; policies: string }> {
+  const kept = process.env["BENCH_STORE"];
+  const data = kept ?? mkdtempSync(join(tmpdir(), "assent-bench-"));
+  const policies = join(data, "policies");
+  if (existsSync(join(data, "filled"))) return { data, policies };
+  mkdirSync(policies, { recursive: true });
+  writeFileSync(join(policies, "bench.yaml"), FILL_POLICY);
+  writeFileSync(join(data, "assent.yaml"), "approvals: { max_pending_per_key: 1000000, throttle: { times: 0 } }\n");
+  const from = performance.now();
+  let shown = 0;
+  await fillStore({ data, policies, adminKey: ADMIN }, { allowed: ACTIONS - PENDING, pending: PENDING }, (done) => {
+    if (done < shown) return;
+    process.stderr.write(`filled ${done} of ${ACTIONS}\n`);
+    shown += 100_000;
+  });
+  print("filled the store", `${((performance.now() - from) / 1000).toFixed(0)} s`);
+  writeFileSync(join(data, "filled"), "");
+  return { data, policies };
+}
+
+async function send(service: Server, method: string, path: string, body?: object): Promise<Record<string, unknown>> {
+  const response = await fetch(service.url + path, {
+    method,
+    headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const json = (await response.json()) as Record<string, unknown>;
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(json)}`);
+  return json;
+}
+
+/** Opens the tabs one after another, and returns them with the requests that each has sent. */
+async function openTabs(context: BrowserContext, url: string, key: string): Promise<{ page: Page; sent: string[] }[]> {
+  const tabs: { page: Page; sent: string[] }[] = [];
+  for (let i = 0; i < TABS; i++) {
+    const page = await context.newPage();
+    const sent: string[] = [];
+    page.on("request", (request) => void sent.push(new URL(request.url()).pathname));
+    await page.goto(`${url}/#/approvals`);
+    if (i === 0) {
+      await page.getByLabel("API key").fill(key);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.locator("[data-id]").first().waitFor();
+      // Again as a signed-in person opens it.
+      await page.reload();
+    }
+    await page.locator("[data-id]").first().waitFor();
+    await page.locator(".live.live").waitFor();
+    tabs.push({ page, sent });
+  }
+  return tabs;
+}
+
+/** Sends decisions at an even rate. Returns how many. */
+async function decide(service: Server, seconds: number): Promise<number> {
+  const begun = performance.now();
+  const pending: string[] = [];
+  const open = new Set<Promise<unknown>>();
+  let sent = 0;
+  for (; performance.now() - begun < seconds * 1000; sent++) {
+    const n = ACTIONS + sent;
+    const place = sent % ROUND;
+    const id = place === 7 ? pending.shift() : undefined;
+    const work =
+      id === undefined
+        ? send(service, "POST", "/v1/actions", refundBody(n, place === 2 ? 500 : 50)).then((action) => {
+            if (action["status"] === "pending_approval") pending.push(action["id"] as string);
+          })
+        : send(service, "POST", `/v1/actions/${id}/cancel`, {});
+    open.add(work);
+    void work.finally(() => open.delete(work)).catch(() => undefined);
+    await pause(Math.max(0, begun + ((sent + 1) * 1000) / PER_SECOND - performance.now()));
+  }
+  await Promise.all(open);
+  return sent;
+}
+
+function report(name: string, value: number, goal: number, unit: string): void {
+  print(name, `${value.toFixed(unit === "ms" ? 0 : 2)} ${unit} (goal: ${goal}; ${value <= goal ? "met" : "not met"})`);
+}
+
+const { data, policies } = await prepare();
+const service = await start("service", data, { ASSENT_ADMIN_KEY: ADMIN }, { policies });
+const browser = await launch();
+try {
+  const name = `bench-${Date.now()}`;
+  const { key } = await send(service, "POST", "/v1/api-keys", { name, preset: "approver", owner: "Ada" });
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+  await context.addInitScript(WATCH);
+  const tabs = await openTabs(context, service.url, key as string);
+  const lists = await Promise.all(tabs.map(async ({ page }) => (await readBench(page)).list ?? NaN));
+  print("first list of each tab, ms", lists.map((ms) => ms.toFixed(0)).join(", "));
+  report("slowest first list", Math.max(...lists), GOAL_LIST_MS, "ms");
+
+  await pause(3000);
+  const before = await Promise.all(tabs.map(({ page }) => page.evaluate(() => performance.now())));
+  const sentBefore = tabs.map(({ sent }) => sent.length);
+  const from = performance.now();
+  const decisions = await decide(service, SECONDS);
+  const seconds = (performance.now() - from) / 1000;
+  print("decisions", `${(decisions / seconds).toFixed(1)} per second for ${seconds.toFixed(0)} s`);
+  const benches = await Promise.all(tabs.map(({ page }) => readBench(page)));
+  const tasks = benches.map(({ tasks: all }, i) =>
+    all.filter(({ startTime }) => startTime >= (before[i] ?? 0)).map(({ duration }) => duration),
+  );
+  print("longest task of each tab, ms", tasks.map((all) => Math.max(0, ...all).toFixed(0)).join(", "));
+  print("tasks over 50 ms / over 100 ms", `${tasks.flat().length} / ${tasks.flat().filter((ms) => ms > 100).length}`);
+  report("longest task", Math.max(0, ...tasks.flat()), GOAL_TASK_MS, "ms");
+  const rates = tabs.map(({ sent }, i) => (sent.length - (sentBefore[i] ?? 0)) / seconds);
+  report("most requests of a tab", Math.max(...rates), 1, "per second");
+  const nodes = await Promise.all(tabs.map(({ page }) => page.evaluate(() => document.querySelectorAll("*").length)));
+  report("most nodes of a tab", Math.max(...nodes), 2000, "nodes");
+} finally {
+  await browser.close();
+  await end(service);
+  if (process.env["BENCH_STORE"] === undefined) rmSync(data, { recursive: true, force: true });
+}
