@@ -150,6 +150,7 @@ export { findUnknownFactSources } from "./domain/policy/check/fact-faults.ts";
 export { givenStanding } from "./domain/policy/test/given-facts.ts";
 export { PreparationRequired } from "./contract/ledger.ts";
 export { makeSessionToken, readSessionToken, sessionId } from "./domain/session-token.ts";
+export { isTerminalCode, terminalChallenge, terminalCode } from "./domain/terminal-code.ts";
 export { type MatchedLimit, findMatchedLimits, findUsedBefore } from "./domain/policy/decide/limit-facts.ts";
 
 // Policies and decisions
@@ -181,7 +182,13 @@ export { presentRequest } from "./domain/policy/decide/shown-first.ts";
 export { approvalValidityMs, rejectionHoldMs } from "./domain/policy/decide/validity.ts";
 export { diffPolicies } from "./domain/policy/diff/diff.ts";
 export { MAX_FILE_LENGTH } from "./domain/policy/parse/parse.ts";
-export { GivenAgent, GivenFacts, GivenPrincipal, PolicySchema } from "./domain/policy/parse/policy-schema.ts";
+export {
+  GivenAgent,
+  GivenFacts,
+  GivenPrincipal,
+  PolicySchema,
+  PolicyTestSchema,
+} from "./domain/policy/parse/policy-schema.ts";
 export type {
   Decision,
   Effect,

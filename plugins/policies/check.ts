@@ -14,6 +14,7 @@ import {
   orNull,
   type PolicyDocument,
   PolicySchema,
+  PolicyTestSchema,
   text,
 } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
@@ -122,6 +123,7 @@ const Checked = Type.Object(
 const Vocabulary = Type.Object(
   {
     schema: Type.Record(Type.String(), Type.Unknown(), { description: "JSON Schema of a policy." }),
+    test_schema: Type.Record(Type.String(), Type.Unknown(), { description: "JSON Schema of the tests of policies." }),
     variables: Named("Variables of every condition, and their members."),
     functions: Type.Array(
       Type.Object(
@@ -150,6 +152,7 @@ const Vocabulary = Type.Object(
     examples: [
       {
         schema: { type: "object" },
+        test_schema: { type: "object" },
         variables: [{ name: "principal.owner", type: "a string or null" }],
         functions: [{ name: "startsWith", method: true, arity: [1] }],
         tools: [{ tool: "stripe", operation: "refund", params: [{ name: "amount", type: "an int" }] }],
@@ -185,7 +188,7 @@ export function editorRoutes(host: CoreHost, tag: string, bodyLimit: number): Ro
       summary: "List what a policy can contain",
       scope: "policies:read",
       description:
-        "The schema of policies, the variables and functions of conditions, and the tools that active policies name. For completion in editors.",
+        "The schemas of policies and of their tests, the variables and functions of conditions, and the tools that active policies name. For completion in editors.",
       responses: { 200: { description: "The vocabulary.", schema: Vocabulary } },
       async handle() {
         const { compiled } = await host.policies.current();
@@ -193,6 +196,7 @@ export function editorRoutes(host: CoreHost, tag: string, bodyLimit: number): Ro
           status: 200,
           json: {
             schema: PolicySchema as unknown as Record<string, unknown>,
+            test_schema: PolicyTestSchema as unknown as Record<string, unknown>,
             variables: listVariables(),
             functions: listFunctions(),
             tools: listTools(compiled.document.policies.map(({ definition }) => definition)),

@@ -108,7 +108,7 @@ export const EndedUser = Type.Object(
 const SessionRecord = Type.Object(
   {
     id: Type.String({ format: "uuid" }),
-    method: Type.String({ description: "`passkey`, `link`, `recovery_code` or `oidc:<provider>`." }),
+    method: Type.String({ description: "`passkey`, `link`, `recovery_code`, `terminal` or `oidc:<provider>`." }),
     browser: Type.String(),
     started_at: Time,
     seen_at: Type.String({ format: "date-time", description: "Precise to a minute." }),
@@ -138,8 +138,31 @@ export const Enrolled = Type.Object(
 );
 export const RecoveryCodes = Type.Object({ recovery_codes: Type.Array(Type.String()) }, closed);
 
+const TerminalVerifier = Type.String({
+  pattern: "^[A-Za-z0-9_-]{43}$",
+  description: "32 random bytes of the terminal, base64url.",
+});
+export const TerminalSignInBody = Type.Object({ verifier: TerminalVerifier }, closed);
+export const TerminalConfirmBody = Type.Object(
+  {
+    challenge: Type.String({
+      pattern: "^[A-Za-z0-9_-]{43}$",
+      description: "SHA-256 of the terminal's verifier, base64url. The terminal's link has it.",
+    }),
+    code: Type.String({ minLength: 1, maxLength: 20, description: "What the terminal shows, typed by the user." }),
+  },
+  closed,
+);
+export const ConfirmedTerminal = Type.Object(
+  { expires_at: Type.String({ format: "date-time", description: "Until then the terminal can sign in, once." }) },
+  closed,
+);
+
 export const SignInMethods = Type.Object(
   {
+    origin: Type.Union([Type.String(), Type.Null()], {
+      description: "Scheme, host and port where people sign in; null if they cannot at this address.",
+    }),
     passkey: Type.Object(
       {
         available: Type.Boolean(),

@@ -1,6 +1,6 @@
 /** Routes of sign-in and of the caller's own session. */
 import { type CoreHost } from "../../src/core.ts";
-import { defineRoute, Refusal, type Route } from "../../src/plugin.ts";
+import { defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { endedSessionCookie } from "./cookies.ts";
 import { findEnrolment } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
@@ -9,6 +9,7 @@ import * as schema from "./schemas.ts";
 import { assertSameSite, type Identified, type Sessions } from "./sessions.ts";
 import { enrol, enrolmentPurpose, signInWithPasskey } from "./sign-in.ts";
 import { requireSecureSite, type Site } from "./site.ts";
+import { confirmTerminal, signInTerminal } from "./terminal-sign-in.ts";
 
 export const TAG = "users";
 const CEREMONY_ERRORS = [ERRORS.INSECURE, ERRORS.CROSS_SITE];
@@ -26,6 +27,7 @@ export function sessionRoutes(
     ...ownSessionRoutes(host, sessions),
     ...passkeyRoutes(host, sessions),
     ...enrolmentRoutes(host, sessions),
+    ...terminalRoutes(host, sessions),
   ];
 }
 
@@ -39,11 +41,11 @@ function methodsRoute(host: CoreHost, providers: readonly { id: string; name: st
     responses: { 200: { description: "The ways to sign in.", schema: schema.SignInMethods } },
     handle({ request }) {
       try {
-        siteOf(host, request);
-        return { status: 200, json: { passkey: { available: true, reason: null }, providers } };
+        const { origin } = siteOf(host, request);
+        return { status: 200, json: { origin, passkey: { available: true, reason: null }, providers } };
       } catch (error) {
         if (!(error instanceof Refusal)) throw error;
-        return { status: 200, json: { passkey: { available: false, reason: error.message }, providers } };
+        return { status: 200, json: { origin: null, passkey: { available: false, reason: error.message }, providers } };
       }
     },
   });
@@ -169,6 +171,48 @@ function enrolmentRoutes(host: CoreHost, sessions: Sessions): Route[] {
         return {
           status: 201,
           json: { user: schema.renderUser(user), session_id, recovery_codes },
+          headers: { "Set-Cookie": done.cookie },
+        };
+      },
+    }),
+  ];
+}
+
+function terminalRoutes(host: CoreHost, sessions: Sessions): Route[] {
+  return [
+    defineRoute({
+      method: "POST",
+      path: "/v1/session/terminal/confirm",
+      tag: TAG,
+      summary: "Confirm the sign-in of a terminal",
+      description: "For a request with the session cookie of a browser.",
+      scope: null,
+      body: schema.TerminalConfirmBody,
+      responses: { 201: { description: "The terminal can sign in.", schema: schema.ConfirmedTerminal } },
+      errors: ["MISSING_CREDENTIAL", "INSUFFICIENT_SCOPE", ...CEREMONY_ERRORS, ERRORS.CHALLENGE_INVALID],
+      async handle({ request, body }) {
+        const { session } = await identify(sessions, request);
+        const expiresAt = await confirmTerminal(host, sessions, session, body);
+        return { status: 201, json: { expires_at: toRfc3339(expiresAt) } };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/session/terminal",
+      tag: TAG,
+      summary: "Sign in a terminal",
+      description:
+        "`assent watch` repeats this until the user has confirmed the sign-in in a browser. The session ends with the browser's, and can only read, vote and ask questions.",
+      scope: null,
+      body: schema.TerminalSignInBody,
+      responses: { 201: { description: "Signed in; the session is in the cookie.", schema: schema.SignedIn } },
+      errors: [...CEREMONY_ERRORS, ERRORS.TERMINAL_UNCONFIRMED],
+      async handle({ request, body: { verifier } }) {
+        const here = requireSamePage(host, request);
+        const done = await signInTerminal(host, sessions, here, verifier, readBrowserName(request));
+        return {
+          status: 201,
+          json: { user: schema.renderUser(done.user), session_id: done.session_id },
           headers: { "Set-Cookie": done.cookie },
         };
       },

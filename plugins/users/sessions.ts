@@ -60,8 +60,10 @@ export interface StoredSession {
   rotated_at: number;
   started_at: number;
   seen_at: number;
-  /** `passkey`, `link`, `recovery_code` or `oidc:<provider>`. */
+  /** `passkey`, `link`, `recovery_code`, `terminal` or `oidc:<provider>`. */
   method: string;
+  /** Session of the browser that confirmed the sign-in of a terminal, and that this one ends with; null for a browser. */
+  parent: string | null;
   /** The browser's `User-Agent`, shortened. */
   browser: string;
   /** Null for a passkey or a link. The refresh token is encrypted. */
@@ -84,7 +86,7 @@ export type ProviderLogin = {
 };
 
 /** How a user signed in. */
-type SignIn = Pick<StoredSession, "method" | "browser">;
+type SignIn = Pick<StoredSession, "method" | "browser"> & { parent?: string };
 
 /** A request's session: the credential, and the session as it is stored. */
 export interface Identified extends Authenticated {
@@ -134,8 +136,9 @@ export class Sessions {
     if (standing === "replayed") await this.endReplayed(stored?.session as StoredSession);
     if (cookie === null || stored === null || standing === "wrong" || standing === "replayed") throw ended(site);
     stored = await this.checkAtProvider(stored);
-    if (stored === null) throw ended(site);
+    if (stored === null || !(await this.checkParent(stored.session))) throw ended(site);
     const { session } = stored;
+    if (session.parent !== null) assertTerminalMay(request);
     const credential = await this.host.users.credential({
       id: session.id,
       user_id: session.user_id,
@@ -170,6 +173,7 @@ export class Sessions {
       rotated_at: tx.now,
       started_at: tx.now,
       seen_at: tx.now,
+      parent: null,
       ...how,
       provider: null,
     };
@@ -320,10 +324,25 @@ export class Sessions {
     return document === null ? null : { session: opened(document), document };
   }
 
-  private async isLive({ user_id, id }: StoredSession, tx: LedgerTransaction | null): Promise<boolean> {
+  /** Whether the session, and for a terminal the session that confirmed it, has not ended. */
+  async isLive({ user_id, id }: Pick<StoredSession, "user_id" | "id">, tx: LedgerTransaction | null): Promise<boolean> {
     const { documents, clock } = this.host;
     const stored = await this.read(tx === null ? documents : documents.within(tx), user_id, id);
-    return stored !== null && !this.isExpired(stored.session, tx?.now ?? clock());
+    if (stored === null || this.isExpired(stored.session, tx?.now ?? clock())) return false;
+    const { parent } = stored.session;
+    return parent === null || this.isLive({ user_id, id: parent }, tx);
+  }
+
+  /** Ends a terminal's session if the session that confirmed it has ended, also at the provider. Returns whether it has not. */
+  private async checkParent(session: StoredSession): Promise<boolean> {
+    if (session.parent === null) return true;
+    const parent = await this.read(this.host.documents, session.user_id, session.parent);
+    const isLive =
+      parent !== null &&
+      !this.isExpired(parent.session, this.host.clock()) &&
+      (await this.checkAtProvider(parent)) !== null;
+    if (!isLive) await this.endRefused(session, "the session that confirmed the terminal has ended");
+    return isLive;
   }
 
   isExpired({ seen_at, started_at }: StoredSession, now: number): boolean {
@@ -412,6 +431,20 @@ function ended(site: Site): Refusal {
   return new Refusal("MISSING_CREDENTIAL", "your session has ended; sign in again", {
     headers: { "Set-Cookie": endedSessionCookie(site) },
   });
+}
+
+/** Requests with which a terminal's session can change something: votes, questions to the agent, and its end. */
+const TERMINAL_REQUESTS = [/^POST \/v1\/actions\/[^/]+\/(?:approval|questions)$/, /^DELETE \/v1\/session$/];
+
+/**
+ * Throws INSUFFICIENT_SCOPE for other requests that change something. Otherwise a program that takes over the terminal could
+ * add a passkey or a delegation, and stay signed in.
+ */
+function assertTerminalMay(request: Request): void {
+  if (SAFE_METHODS.includes(request.method)) return;
+  const name = `${request.method} ${new URL(request.url).pathname}`;
+  if (!TERMINAL_REQUESTS.some((allowed) => allowed.test(name)))
+    throw new Refusal("INSUFFICIENT_SCOPE", "the session of a terminal can only vote and ask; do this in the console");
 }
 
 /** Throws USERS_CROSS_SITE unless a page of this service sent the request. */

@@ -37,4 +37,5 @@ export const ERRORS = defineErrors("users", {
   DEVICE_NOT_FOUND: [404, "No such device"],
   TOO_MANY_DEVICES: [409, "The user is notified on too many devices"],
   SESSION_REQUIRED: [403, "Only a signed-in user can do this"],
+  TERMINAL_UNCONFIRMED: [409, "No one has confirmed the sign-in of this terminal"],
 });

@@ -1,5 +1,5 @@
 /** `assent access-review` shows who can approve, who did, and which users and keys are unused. */
-import { EXIT, parse, safe, usage, type Command, type Output } from "./command.ts";
+import { EXIT, parse, safe, usage, printJson, type Command, type Output } from "./command.ts";
 import { privilegedClient, withServiceErrors } from "./remote.ts";
 
 interface Patterns {
@@ -45,12 +45,13 @@ examples:
   async run(args, io) {
     const { values, positionals } = parse(args, { days: { type: "string" }, json: { type: "boolean" } });
     if (positionals.length > 0) throw usage("assent access-review takes no arguments, only flags");
-    const { days = "90", json = false } = values;
+    const { days: given = "90", json = false } = values;
+    const days = given.replace(/d$/, "");
     if (!/^[1-9]\d{0,2}$/.test(days) || Number(days) > 366)
-      throw usage(`--days must be a whole number from 1 to 366; got \`${days}\``);
+      throw usage(`--days must be a whole number from 1 to 366; got \`${given}\``);
     const service = await privilegedClient();
     const review = await withServiceErrors(() => service.call<ReviewView>("GET", `/v1/access-review?days=${days}`));
-    if (json) io.out(JSON.stringify(review, null, 2));
+    if (json) printJson(io, review);
     else showReview(io, review);
     return EXIT.ok;
   },

@@ -1,7 +1,14 @@
 import type { ActionQuery, ActionRecord } from "../client/index.ts";
-import { CommandError, EXIT, parse, safe, table, usage, type Command } from "./command.ts";
+import { CommandError, EXIT, parse, safe, table, usage, printJson, type Command } from "./command.ts";
 import { GRANT_OPTIONS, grantTerms, type GrantView, showGrant } from "./grants.ts";
 import { client, privilegedClient, actionExitCode, jsonFlag, withServiceErrors, showAction } from "./remote.ts";
+import { requestSummary } from "./request-summary.ts";
+import { parseSeconds } from "./times.ts";
+import { showForVote, voteOnShown } from "./vote-on-shown.ts";
+import { askYesOrNo, canAsk } from "./yes-or-no.ts";
+
+/** Seconds. */
+const MAX_WAIT = 86_400;
 
 export const submit: Command = {
   summary: "submit an action",
@@ -10,7 +17,7 @@ export const submit: Command = {
   --agent AGENT            the agent that submits it; by default the one that the key is bound to
   --params JSON            arguments: JSON, @file or - for standard input
   --context JSON           why, and for which customer or task: JSON, @file or - for standard input
-  --wait SECONDS           how long to wait for an approval, if one is required
+  --wait DURATION          how long to wait for an approval, if one is required: seconds, or 2h
   --idempotency-key KEY    a repeated submission with the same key returns the first action
   --json                   print the whole record
 
@@ -33,7 +40,7 @@ examples:
     });
     const { agent, tool, operation, wait } = values;
     if (tool === undefined || operation === undefined) throw usage("--tool and --operation are needed");
-    if (wait !== undefined && !/^\d{1,5}$/.test(wait)) throw usage(`--wait takes seconds, not "${wait}"`);
+    const seconds = wait === undefined ? undefined : parseSeconds("--wait", wait, MAX_WAIT);
     const params = await jsonFlag("params", values.params);
     const context = await jsonFlag("context", values.context);
     const key = values["idempotency-key"];
@@ -48,7 +55,7 @@ examples:
           ...(context === undefined ? {} : { context }),
         },
         {
-          ...(wait === undefined ? {} : { wait: Number(wait) }),
+          ...(seconds === undefined ? {} : { wait: seconds }),
           ...(key === undefined ? {} : { idempotencyKey: key }),
         },
       ),
@@ -62,10 +69,15 @@ function voteCommand(approve: boolean): Command {
   const verb = approve ? "approve" : "deny";
   return {
     summary: `${verb} a pending action`,
-    help: `usage: assent ${verb} ID [--reason TEXT] ${approve ? "[--for DURATION --count N [--scope CEL] ...] " : ""}[--json]
+    help: `usage: assent ${verb} ID [--reason TEXT] ${approve ? "[--for DURATION --count N [--scope CEL] ...] " : ""}[--yes] [--json]
 
-Votes with the key in ASSENT_API_KEY, or asks for it on the terminal. The vote counts for the owner of that key. ID can be the beginning of the id of one
-pending action, of 8 characters or more.
+Prints who asks for what and why, and on a terminal asks whether to ${verb} it. The vote is only valid for the request that was
+printed. Votes with the key in ASSENT_API_KEY, or asks for it on the terminal. The vote counts for the owner of that key. ID can
+be the beginning of the id of one pending action, of 8 characters or more. "assent watch" votes with your own session.
+
+  --reason TEXT        recorded with the vote
+  --yes                vote without a prompt
+  --json               print the action after the vote as JSON
 ${approve ? GRANT_HELP : ""}
 examples:
   assent ${verb} 019346a0-0000-7000-8000-000000000000 --reason "checked with the customer"
@@ -73,15 +85,19 @@ ${approve ? EXAMPLE_WITH_GRANT : ""}`,
     async run(args, io) {
       const { values, positionals } = parse(args, {
         reason: { type: "string" },
+        yes: { type: "boolean" },
         json: { type: "boolean" },
         ...(approve ? GRANT_OPTIONS : {}),
       });
       const grant = approve ? grantTerms(values) : undefined;
       const service = await privilegedClient();
       const text = onlyId(positionals, verb);
-      const action = await withServiceErrors(async () =>
-        service.vote(await completeId(service, text), approve, { reason: values.reason, grant }),
-      );
+      const shown = await showForVote(service, await withServiceErrors(() => completeId(service, text)), io);
+      if (values.yes !== true && canAsk(io) && !(await askYesOrNo(`${verb} this request?`))) {
+        io.err("did not vote");
+        return EXIT.failure;
+      }
+      const action = await voteOnShown(service, shown, approve, { reason: values.reason, grant });
       showAction(io, action, values.json === true);
       if (values.json !== true && action.new_grant !== undefined)
         showGrant(io, action.new_grant as unknown as GrantView, false);
@@ -230,7 +246,7 @@ examples:
     const { status, agent, tool, limit } = values;
     const query = { status: status as ActionQuery["status"], agent_id: agent, tool, limit };
     const page = await withServiceErrors(async () => (await client()).actionsPage(query));
-    if (values.json === true) io.out(JSON.stringify(page));
+    if (values.json === true) printJson(io, page);
     else table(io, ["id", "status", "agent", "tool", "operation", "created", "request"], page.actions.map(row));
     return EXIT.ok;
   },
@@ -244,21 +260,8 @@ function row(action: ActionRecord): string[] {
     safe(action.tool),
     safe(action.operation),
     action.created_at,
-    safe(requestSummary(action)),
+    requestSummary(action),
   ];
-}
-
-const MAX_SUMMARY_LENGTH = 160;
-
-/** Returns one line: the command, the files or the URLs of the request, or else all parameters as JSON. */
-function requestSummary({ params, erased_at: erased }: ActionRecord): string {
-  if (erased !== null) return "erased";
-  const { command, paths, urls } = params;
-  const list = [paths, urls].find((value) => Array.isArray(value)) as unknown[] | undefined;
-  const text =
-    typeof command === "string" ? command : list === undefined ? JSON.stringify(params) : list.map(String).join(" ");
-  const line = text.replace(/\s+/g, " ").trim();
-  return line.length > MAX_SUMMARY_LENGTH ? `${line.slice(0, MAX_SUMMARY_LENGTH - 1)}…` : line;
 }
 
 /** Returns the id of the only pending action that begins with `prefix`. Throws if several do, because a vote must be for exactly one. */

@@ -14,7 +14,7 @@ import {
 } from "../ledger/sign/kept-checkpoint.ts";
 import { createProofReader } from "../ledger/reader.ts";
 import { LedgerTampered } from "../ledger/tampered.ts";
-import { EXIT, parse, usage, CommandError, type Command } from "./command.ts";
+import { EXIT, parse, usage, CommandError, printJson, type Command } from "./command.ts";
 import { configFrom } from "./serve.ts";
 import { readRepairs, repairStore, formatRepair } from "./repair.ts";
 import { assertCurrent, progress, withStore } from "./with-store.ts";
@@ -82,7 +82,7 @@ examples:
       const signer = done.signedSize === null ? null : vkeyAt(done.logKeys, done.signedSize);
       return { ...done, vkey: signer, contained, repairs: await readRepairs(storage) };
     });
-    if (values.json === true) io.out(JSON.stringify(report));
+    if (values.json === true) printJson(io, report);
     else if (report.faults.length === 0) {
       io.out(`${report.entries} entries, ${report.actions} actions and ${report.policySets} policy sets verified`);
       if (report.erased > 0)

@@ -12,7 +12,7 @@ import {
 import { join, resolve } from "node:path";
 import { isLogKeyFile } from "../identity/log-keyring.ts";
 import { PERMIT_KEY_FILES } from "../identity/permit-keys.ts";
-import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
+import { CommandError, EXIT, parse, printJson, usage, type Command } from "./command.ts";
 import { configFrom } from "./serve.ts";
 import { withStore } from "./with-store.ts";
 
@@ -21,19 +21,20 @@ const SECRET_FILES: readonly string[] = ["secret", ...PERMIT_KEY_FILES];
 
 export const backup: Command = {
   summary: "copy the embedded store while it is in use",
-  help: `usage: assent backup FOLDER [--config FILE]
+  help: `usage: assent backup FOLDER [--config FILE] [--json]
 
 Writes a consistent copy of assent.db and the secrets of the data folder into a new folder. The service may be running.
 To restore, stop the service, put the files into the data folder in place of the old ones, and run "assent audit".
 For a store on Postgres use Postgres's own tools (docs/operations.md).
 
   --config FILE   configuration file that names the store
+  --json          print the files and the number of entries as JSON
 
 examples:
   assent backup /backups/assent-$(date +%F)
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, { config: { type: "string" } });
+    const { values, positionals } = parse(args, { config: { type: "string" }, json: { type: "boolean" } });
     const [given, ...more] = positionals;
     if (given === undefined || more.length > 0) throw usage("assent backup takes one folder");
     const folder = resolve(given);
@@ -59,7 +60,9 @@ examples:
       chmodSync(join(folder, name), 0o600);
       sync(join(folder, name));
     }
-    io.out(`wrote ${["assent.db", ...secretFiles].join(", ")} to ${folder}: about ${size} entries`);
+    const files = ["assent.db", ...secretFiles];
+    if (values.json === true) printJson(io, { folder, files, entries: size });
+    else io.out(`wrote ${files.join(", ")} to ${folder}: about ${size} entries`);
     if (secretFiles.length > 0)
       io.err("the folder contains the service's secrets: store it where only you can read it");
     return EXIT.ok;

@@ -1,5 +1,5 @@
 /** `assent break-glass` lists emergency approvals and closes their reviews. */
-import { EXIT, parse, safe, usage, type Command, type Output } from "./command.ts";
+import { EXIT, parse, safe, usage, printJson, type Command, type Output } from "./command.ts";
 import { client, privilegedClient, readAllPages, withServiceErrors } from "./remote.ts";
 
 interface UseView {
@@ -52,7 +52,7 @@ examples:
     const service = await client();
     const path = `/v1/break-glass?limit=50${all ? "" : "&status=open"}`;
     const listed = await readAllPages<UseView>(service, path, "break_glass");
-    if (json) io.out(JSON.stringify({ break_glass: listed }));
+    if (json) printJson(io, { break_glass: listed });
     else if (listed.length === 0) io.out(all ? "there are no emergency approvals" : "no review is open");
     else for (const use of listed) showUse(io, use, false);
     return EXIT.ok;
@@ -60,7 +60,7 @@ examples:
 };
 
 function showUse(io: Output, use: UseView, json: boolean): void {
-  if (json) return io.out(JSON.stringify(use));
+  if (json) return printJson(io, use);
   const { id, status, action_id, agent_id, tool, operation, approver, reason, used_at, review } = use;
   io.out(safe(`${status}  ${tool} ${operation} by ${agent_id}`));
   const lines = [

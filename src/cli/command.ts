@@ -101,5 +101,20 @@ export function colour(io: Output, name: "green" | "red" | "yellow" | "dim", tex
   return io.fancy ? `\u001b[${COLOURS[name]}m${text}\u001b[0m` : text;
 }
 
+/**
+ * Prints a result as one line of JSON. Characters that could control the terminal are escaped, also those that JSON allows.
+ */
+export function printJson(io: Output, value: unknown): void {
+  io.out(
+    JSON.stringify(value).replaceAll(
+      CONTROLS,
+      (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+    ),
+  );
+}
+
+// oxlint-disable-next-line no-control-regex -- these are the ones to remove
+const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
 /** Makes text from a service or a file safe to print: it could otherwise control the terminal. */
 export const safe = replaceControls;

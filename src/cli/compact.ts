@@ -1,10 +1,10 @@
-import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
+import { CommandError, EXIT, parse, printJson, usage, type Command } from "./command.ts";
 import { configFrom } from "./serve.ts";
 import { withStore } from "./with-store.ts";
 
 export const compact: Command = {
   summary: "rewrite the embedded store without copies of erased data",
-  help: `usage: assent compact [--config FILE]
+  help: `usage: assent compact [--config FILE] [--json]
 
 Rewrites assent.db while the service is stopped. SQLite can keep copies of erased data in unused parts of its file; after this
 command there are none, and free space is returned to the file system. Needs free disk space of twice the size of the store. If
@@ -12,12 +12,13 @@ it is interrupted, the store is unchanged. For a store on Postgres, run VACUUM F
 (docs/erasure.md).
 
   --config FILE   configuration file that names the store
+  --json          print the result as JSON
 
 examples:
   assent compact
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, { config: { type: "string" } });
+    const { values, positionals } = parse(args, { config: { type: "string" }, json: { type: "boolean" } });
     if (positionals.length > 0) throw usage("assent compact takes no arguments");
     const config = configFrom(process.env, values.config);
     // SQLite's temporary file contains the whole store, so it must be on the same disk, in the same private folder. SQLite
@@ -30,7 +31,8 @@ examples:
         );
       await storage.compact();
     });
-    io.out("the store was rewritten: its file contains no copies of erased data");
+    if (values.json === true) printJson(io, { compacted: true });
+    else io.out("the store was rewritten: its file contains no copies of erased data");
     return EXIT.ok;
   },
 };

@@ -4,7 +4,7 @@ import { verifyEd25519 } from "../identity/vault.ts";
 import { auditLedger } from "../audit/ledger.ts";
 import { readLogKeys } from "../ledger/sign/log-key-book.ts";
 import { UNFINISHED_COPY } from "../runtime/open-store.ts";
-import { CommandError, EXIT, parse, usage, type Command, type Output } from "./command.ts";
+import { CommandError, EXIT, parse, printJson, usage, type Command, type Output } from "./command.ts";
 import { configFrom } from "./serve.ts";
 import { progress, withStore } from "./with-store.ts";
 
@@ -14,7 +14,7 @@ const APPEND_ONLY: readonly CopiedTable[] = ["entries", "tiles", "policy_version
 
 export const copy: Command = {
   summary: "move a store into another database",
-  help: `usage: assent copy --to URL [--config FILE]
+  help: `usage: assent copy --to URL [--config FILE] [--json]
 
 Copies the store that the configuration names into an empty Postgres database (postgres://...), or into a new
 SQLite store (a folder). Entries are copied byte for byte, so all proofs and permits stay valid. Stop the
@@ -23,13 +23,18 @@ no service starts on the target.
 
   --to URL        where to: postgres://user:password@host:port/database, or a folder
   --config FILE   configuration file that names the store to copy
+  --json          print the number of entries as JSON
 
 examples:
   assent copy --to postgres://assent:secret@db.example/assent
   DATABASE_URL=postgres://... assent copy --to ./data
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, { to: { type: "string" }, config: { type: "string" } });
+    const { values, positionals } = parse(args, {
+      to: { type: "string" },
+      config: { type: "string" },
+      json: { type: "boolean" },
+    });
     if (values.to === undefined || positionals.length > 0)
       throw usage("assent copy needs --to with a postgres:// URL or a folder");
     const from = configFrom(process.env, values.config);
@@ -43,6 +48,10 @@ examples:
     to.plugins = null;
     if (!isUrl) to.database_url = null;
     const size = await withStore(from, {}, (source) => withStore(to, {}, (target) => copyStore(source, target, io)));
+    if (values.json === true) {
+      printJson(io, { entries: size, verified: true });
+      return EXIT.ok;
+    }
     io.out(`copied ${size} entries and verified the copy`);
     io.out(
       `start the service on it with ${isUrl ? "DATABASE_URL, ASSENT_SECRET, ASSENT_LOG_KEY and ASSENT_PERMIT_KEY (from the data folder: secret, log-key.pem, permit-key.pem)" : "ASSENT_DATA"}`,

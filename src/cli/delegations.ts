@@ -1,5 +1,5 @@
 /** `assent delegations` lists and revokes delegations. */
-import { EXIT, parse, safe, usage, type Command, type Output } from "./command.ts";
+import { EXIT, parse, safe, usage, printJson, type Command, type Output } from "./command.ts";
 import { privilegedClient, readAllPages, withServiceErrors } from "./remote.ts";
 
 interface DelegationView {
@@ -56,7 +56,7 @@ examples:
     const path = `/v1/delegations?${query.toString()}`;
     const every = await readAllPages<DelegationView>(service, path, "delegations");
     const listed = every.filter(({ status }) => all || status !== "ended");
-    if (json) io.out(JSON.stringify({ delegations: listed }));
+    if (json) printJson(io, { delegations: listed });
     else if (listed.length === 0) io.out(all ? "there are no delegations" : "no delegation is active or scheduled");
     else for (const delegation of listed) show(io, delegation, false);
     return EXIT.ok;
@@ -64,7 +64,7 @@ examples:
 };
 
 function show(io: Output, delegation: DelegationView, json: boolean): void {
-  if (json) return io.out(JSON.stringify(delegation));
+  if (json) return printJson(io, delegation);
   const { id, status, from, to, groups, agents, tools, starts_at, until, comment, ended } = delegation;
   io.out(safe(`${status}  ${to.name} approves in the place of ${from.name}`));
   const limits = [

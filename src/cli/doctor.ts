@@ -6,7 +6,7 @@ import { findUnknownChannels } from "../domain/policy/check/unknown-channels.ts"
 import { privilegesIn } from "../domain/scopes.ts";
 import { configFiles } from "../hook/hook-config.ts";
 import { loadPolicyFolder } from "../policies/folder.ts";
-import { colour, CommandError, EXIT, parse, safe, usage, type Command } from "./command.ts";
+import { colour, CommandError, EXIT, parse, safe, usage, printJson, type Command } from "./command.ts";
 import { availableKey, serviceUrl } from "./credentials.ts";
 import { programCommand } from "./invocation.ts";
 import type { Me } from "./remote.ts";
@@ -57,7 +57,7 @@ examples:
         text: "a coding agent has a hook here",
         fix: `"${programCommand()} hook doctor --host HOST" checks it`,
       });
-    if (values.json === true) io.out(JSON.stringify({ findings }));
+    if (values.json === true) printJson(io, { findings });
     else
       for (const { check, state, text, fix } of findings) {
         const mark = { ok: "green", problem: "red", note: "yellow" } as const;

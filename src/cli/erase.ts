@@ -1,6 +1,7 @@
-import { parseDuration, parseRfc3339, toRfc3339 } from "../domain/time.ts";
-import { EXIT, parse, usage, type Command, type Output } from "./command.ts";
+import { parseDuration, toRfc3339 } from "../domain/time.ts";
+import { EXIT, parse, usage, printJson, type Command, type Output } from "./command.ts";
 import { privilegedClient, readSecretFlag, showAction, withServiceErrors } from "./remote.ts";
+import { parsePast } from "./times.ts";
 
 interface Count {
   looked_at: number;
@@ -25,7 +26,7 @@ proofs stay, and an entry records who erased what and why. An erasure cannot be 
 contain the data. Without --yes the command only prints what would be erased.
 
   --older-than AGE   actions that were decided longer ago than this: 90d, 12h
-  --until TIME       actions that were decided before this time, such as 2026-01-31T00:00:00Z
+  --until TIME       actions that were decided before this time, such as 2026-01-31T00:00:00Z, or 2h ago
   --agent AGENT      actions of this agent
   --value TEXT       actions that contain exactly this string; use @file, or - for standard input, to keep it out of the shell's history
   --number N         actions that contain exactly this number
@@ -83,7 +84,7 @@ examples:
     }
     const conditions = await selection(which);
     const count = await eraseAll({ ...conditions, ...(yes ? { dry_run: false, reason } : {}) }, io);
-    if (json) io.out(JSON.stringify({ dry_run: !yes, ...count }));
+    if (json) printJson(io, { dry_run: !yes, ...count });
     else io.out(describeCount(count, yes));
     return count.altered > 0 || (yes && count.held > 0) ? EXIT.failure : EXIT.ok;
   },
@@ -103,10 +104,7 @@ async function selection(given: Record<string, string | undefined>): Promise<Rec
     if (ms === null || ms === 0) throw usage(`--older-than takes a duration such as 90d or 12h, not "${age}"`);
     wanted["until"] = toRfc3339(Date.now() - ms);
   }
-  if (until !== undefined) {
-    if (parseRfc3339(until) === null) throw usage(`--until takes a time such as 2026-01-31T00:00:00Z, not "${until}"`);
-    wanted["until"] = until;
-  }
+  if (until !== undefined) wanted["until"] = toRfc3339(parsePast("--until", until));
   if (agent !== undefined) wanted["agent_id"] = agent;
   if (value !== undefined) wanted["value"] = await readSecretFlag(value);
   if (number !== undefined) {

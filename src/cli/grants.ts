@@ -1,7 +1,7 @@
 /** `assent grants` lists and revokes grants, and the flags of `assent approve` that create one. */
 import type { GrantTerms } from "../client/index.ts";
 import { parseDuration } from "../domain/time.ts";
-import { colour, EXIT, parse, safe, usage, type Command, type Output } from "./command.ts";
+import { colour, EXIT, parse, safe, usage, printJson, type Command, type Output } from "./command.ts";
 import { client, privilegedClient, withServiceErrors } from "./remote.ts";
 
 /** A grant as the service describes it. */
@@ -94,7 +94,7 @@ async function listGrants(
   const page = await withServiceErrors(() =>
     service.call<{ grants: GrantView[]; next_cursor: string | null }>("GET", `/v1/grants?${query.toString()}`),
   );
-  if (json) return io.out(JSON.stringify(page));
+  if (json) return printJson(io, page);
   if (page.grants.length === 0) io.out(all ? "there are no grants" : "no grant is active");
   for (const grant of page.grants) showGrant(io, grant, false);
   if (page.next_cursor !== null) io.out("there are more; narrow the list with --agent");
@@ -114,7 +114,7 @@ async function showSuggestions(io: Output, action: string, json: boolean): Promi
   const service = await privilegedClient();
   const path = `/v1/actions/${encodeURIComponent(action)}/grant-suggestions`;
   const { considered, suggestions } = await withServiceErrors(() => service.call<Suggestions>("GET", path));
-  if (json) return io.out(JSON.stringify({ considered, suggestions }));
+  if (json) return printJson(io, { considered, suggestions });
   if (suggestions.length === 0) io.out("a person rejected a similar request, so there is no scope to suggest");
   for (const { scope, covered, requests } of suggestions) {
     io.out(
@@ -128,7 +128,7 @@ async function showSuggestions(io: Output, action: string, json: boolean): Promi
 
 /** Prints a grant. */
 export function showGrant(io: Output, grant: GrantView, json: boolean): void {
-  if (json) return io.out(JSON.stringify(grant));
+  if (json) return printJson(io, grant);
   const { status, sum, used, ended } = grant;
   const tint = status === "active" ? "green" : "red";
   io.out(`${colour(io, tint, status)}  ${safe(grant.tool)} ${safe(grant.operation)} by ${safe(grant.agent_id)}`);

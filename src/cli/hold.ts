@@ -1,4 +1,4 @@
-import { EXIT, colour, parse, safe, usage, type Command, type Output } from "./command.ts";
+import { EXIT, colour, parse, safe, usage, printJson, type Command, type Output } from "./command.ts";
 import { privilegedClient, readSecretFlag, withServiceErrors } from "./remote.ts";
 
 interface HoldView {
@@ -84,14 +84,14 @@ async function listHolds(io: Output, json: boolean): Promise<number> {
   const page = await withServiceErrors(async () =>
     (await privilegedClient()).call<{ holds: HoldView[] }>("GET", "/v1/holds"),
   );
-  if (json) io.out(JSON.stringify(page));
+  if (json) printJson(io, page);
   else if (page.holds.length === 0) io.out("no legal hold is active");
   else for (const active of page.holds) showHold(io, active, false);
   return EXIT.ok;
 }
 
 function showHold(io: Output, view: HoldView, json: boolean): void {
-  if (json) return io.out(JSON.stringify(view));
+  if (json) return printJson(io, view);
   const { status, scope, release } = view;
   const covered = view[scope] ?? "not displayed";
   io.out(`${colour(io, status === "active" ? "yellow" : "green", status)}  ${scope} ${safe(covered)}`);

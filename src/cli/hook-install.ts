@@ -20,6 +20,7 @@ import {
 } from "../hook/install/host-settings.ts";
 import { disabledReason } from "../hook/install/disabled-hooks.ts";
 import { colour, CommandError, EXIT, parseChoice, parse, safe, usage, type Output, type Verb } from "./command.ts";
+import { withReport } from "./json-report.ts";
 
 export function settingsFolders(): SettingsFolders {
   const home = homedir();
@@ -145,8 +146,8 @@ export function assertHookEnabled(host: Host, command?: string): void {
 
 export const install: Verb = {
   summary: "write the hook into a host's settings",
-  help: `usage: assent hook install --host HOST [--scope ${SCOPES.join("|")}] [--command COMMAND] [--dry-run]
-       assent hook install --host HOST [--scope SCOPE] --uninstall
+  help: `usage: assent hook install --host HOST [--scope ${SCOPES.join("|")}] [--command COMMAND] [--dry-run] [--json]
+       assent hook install --host HOST [--scope SCOPE] --uninstall [--json]
 
 Prints the change and writes it. Replaces an existing hook instead of adding a second one, and keeps all other settings.
 Fails if the hook has no service or no key, because every call would then be denied: "assent hook setup" provides both.
@@ -157,6 +158,7 @@ Fails if the hook has no service or no key, because every call would then be den
                      --uninstall: the command that the hook was installed with
   --dry-run          print the change without writing it
   --uninstall        remove the hook
+  --json             print the lines of the change as JSON
 
 examples:
   assent hook install --host claude-code --scope user
@@ -169,14 +171,16 @@ examples:
       command: { type: "string" },
       "dry-run": { type: "boolean" },
       uninstall: { type: "boolean" },
+      json: { type: "boolean" },
     });
     if (positionals.length > 0) throw usage("assent hook install takes options only");
     const host = parseHost(values.host);
     const scope = parseChoice("--scope", values.scope, SCOPES);
-    if (values.uninstall === true) {
-      applyChange(io, planUninstall(host, scope, values.command), values["dry-run"]);
-      return EXIT.ok;
-    }
+    if (values.uninstall === true)
+      return withReport(io, values.json, async (report) => {
+        applyChange(report, planUninstall(host, scope, values.command), values["dry-run"]);
+        return EXIT.ok;
+      });
     const change = planInstall(host, scope, values.command);
     if (values["dry-run"] !== true) {
       const { faults } = await checkConfig(process.env);
@@ -185,10 +189,12 @@ examples:
           `the hook would deny each call, so it is not installed: ${faults.join("; ")}; "assent hook setup --host ${host}" sets everything up`,
         );
     }
-    if (!applyChange(io, change, values["dry-run"])) return EXIT.ok;
-    assertHookEnabled(host, values.command);
-    if (host === "codex") io.err(CODEX_TRUST);
-    return EXIT.ok;
+    return withReport(io, values.json, async (report) => {
+      if (!applyChange(report, change, values["dry-run"])) return EXIT.ok;
+      assertHookEnabled(host, values.command);
+      if (host === "codex") io.err(CODEX_TRUST);
+      return EXIT.ok;
+    });
   },
 };
 

@@ -20,14 +20,15 @@ import {
 } from "./hook-install.ts";
 import { isServiceReady, agentKeyRequest, LocalService, readPackForOneApprover } from "./local-service.ts";
 import { serviceUrl } from "./credentials.ts";
+import { withReport } from "./json-report.ts";
 import { REQUEST_TIMEOUT, withServiceErrors } from "./remote.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
 export const setup: Verb = {
   summary: "set up a coding agent: service, key, policies, hook, proof",
-  help: `usage: assent hook setup --host HOST [--agent AGENT] [--owner OWNER] [--scope ${SCOPES.join("|")}] [--command COMMAND]
-       assent hook setup --host HOST [--scope SCOPE] [--command COMMAND] --undo
+  help: `usage: assent hook setup --host HOST [--agent AGENT] [--owner OWNER] [--scope ${SCOPES.join("|")}] [--command COMMAND] [--json]
+       assent hook setup --host HOST [--scope SCOPE] [--command COMMAND] --undo [--json]
 
 Does all that a coding agent needs, and skips steps that are already done:
 
@@ -47,6 +48,7 @@ because a coding agent could read it there.
                      passkey where a rule says self_confirm. Without it, no person is behind the agent
   --scope SCOPE      project, user or managed; default: user where the host has such settings
   --command COMMAND  command that starts the hook; default: this program by its path
+  --json             print the steps as JSON
   --undo             remove the hook and its key from this machine, and stop the service that setup started; the store stays
 
 examples:
@@ -61,6 +63,7 @@ examples:
       scope: { type: "string" },
       command: { type: "string" },
       undo: { type: "boolean" },
+      json: { type: "boolean" },
     });
     if (positionals.length > 0) throw usage("assent hook setup takes options only");
     const host = parseHost(values.host);
@@ -71,32 +74,43 @@ examples:
           : "user"
         : parseChoice("--scope", values.scope, SCOPES);
     const { command } = values;
-    if (values.undo === true) return undo(io, host, scope, command);
-    // Checked before anything is created: fails for a program in a cache and for settings that cannot be read.
-    planInstall(host, scope, command);
-
-    const env = withoutCredentials(process.env);
-    const { config, agent } = await prepareKey(
-      io,
-      env,
-      { agent: values.agent ?? null, owner: values.owner ?? null },
-      host,
+    const { agent = null, owner = null } = values;
+    return withReport(io, values.json, (report) =>
+      values.undo === true
+        ? Promise.resolve(undo(report, host, scope, command))
+        : setUp(report, { host, scope, command, agent, owner }),
     );
-    await preparePolicies(io, config, agent, host);
-    const change = planInstall(host, scope, command);
-    const isChanged = applyChange(io, change);
-    try {
-      await prove(io, host, scope, command, env);
-    } catch (error) {
-      // A hook that does not work denies every call.
-      if (isChanged) writeSettings(change.path, change.after, change.before);
-      throw error;
-    }
-    assertHookEnabled(host, command);
-    if (host === "codex") io.err(CODEX_TRUST);
-    return EXIT.ok;
   },
 };
+
+async function setUp(
+  io: Output,
+  {
+    host,
+    scope,
+    command,
+    ...wanted
+  }: { host: Host; scope: Scope; command: string | undefined; agent: string | null; owner: string | null },
+): Promise<number> {
+  // Checked before anything is created: fails for a program in a cache and for settings that cannot be read.
+  planInstall(host, scope, command);
+
+  const env = withoutCredentials(process.env);
+  const { config, agent } = await prepareKey(io, env, wanted, host);
+  await preparePolicies(io, config, agent, host);
+  const change = planInstall(host, scope, command);
+  const isChanged = applyChange(io, change);
+  try {
+    await prove(io, host, scope, command, env);
+  } catch (error) {
+    // A hook that does not work denies every call.
+    if (isChanged) writeSettings(change.path, change.after, change.before);
+    throw error;
+  }
+  assertHookEnabled(host, command);
+  if (host === "codex") io.err(CODEX_TRUST);
+  return EXIT.ok;
+}
 
 /** Removes the variables that a host does not pass to its hook. ASSENT_API_KEY may be an admin key here. */
 function withoutCredentials(env: Variables): Variables {

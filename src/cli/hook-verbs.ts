@@ -3,25 +3,30 @@ import { HOSTS } from "../hook/hosts/answers.ts";
 import { diagnoseHook } from "../hook/install/diagnose-hook.ts";
 import { hookCommand } from "../hook/install/hook-program.ts";
 import { HookState, stateFolder } from "../hook/hook-state.ts";
-import { colour, EXIT, parse, safe, table, usage, type Output, type Verb } from "./command.ts";
+import { colour, EXIT, parse, safe, table, usage, printJson, type Output, type Verb } from "./command.ts";
 import { parseHost, install, settingsFolders } from "./hook-install.ts";
 import { setup } from "./hook-setup.ts";
 
 const doctor: Verb = {
   summary: "test that the hook denies a call",
-  help: `usage: assent hook doctor --host HOST [--command COMMAND]
+  help: `usage: assent hook doctor --host HOST [--command COMMAND] [--json]
 
 Checks the configuration, the service, the key and the host's settings. Sends a test call of a tool that no policy names through
 the hook as the host would, and reports what the host does if the hook gives no answer. Exits with 1 if something is wrong.
 
   --host HOST        ${HOSTS.join(", ")}
   --command COMMAND  command that starts the hook; default: this program by its path
+  --json             print the findings as JSON
 
 examples:
   assent hook doctor --host claude-code
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, { host: { type: "string" }, command: { type: "string" } });
+    const { values, positionals } = parse(args, {
+      host: { type: "string" },
+      command: { type: "string" },
+      json: { type: "boolean" },
+    });
     if (positionals.length > 0) throw usage("assent hook doctor takes options only");
     const findings = await diagnoseHook(
       parseHost(values.host),
@@ -29,14 +34,16 @@ examples:
       process.env,
       settingsFolders(),
     );
-    for (const { kind, text } of findings) {
-      const mark = {
-        ok: colour(io, "green", "ok   "),
-        wrong: colour(io, "red", "wrong"),
-        info: colour(io, "yellow", "note "),
-      }[kind];
-      io.out(`${mark} ${safe(text)}`);
-    }
+    if (values.json === true) printJson(io, { findings });
+    else
+      for (const { kind, text } of findings) {
+        const mark = {
+          ok: colour(io, "green", "ok   "),
+          wrong: colour(io, "red", "wrong"),
+          info: colour(io, "yellow", "note "),
+        }[kind];
+        io.out(`${mark} ${safe(text)}`);
+      }
     return findings.some(({ kind }) => kind === "wrong") ? EXIT.failure : EXIT.ok;
   },
 };
@@ -55,7 +62,7 @@ examples:
     const { values } = parse(args, { json: { type: "boolean" } });
     const sessions = await new HookState(stateFolder(process.env)).sessions();
     if (values.json) {
-      io.out(JSON.stringify(sessions));
+      printJson(io, sessions);
       return EXIT.ok;
     }
     if (sessions.length === 0) {

@@ -5,17 +5,18 @@ import { createSocketFolder, socketPath } from "../hook/hookd-socket.ts";
 import { VERSION } from "../version.ts";
 import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
 import { hookVerbs, runVerb } from "./hook-verbs.ts";
+import { parseSeconds } from "./times.ts";
 
 export const hook: Command = {
   summary: "decide on each tool call of a coding agent",
-  help: `usage: assent hook --host HOST [--wait SECONDS] [--no-daemon]
+  help: `usage: assent hook --host HOST [--wait DURATION] [--no-daemon]
        assent hook setup|install|doctor|status
 
 Reads one hook event of a coding agent from standard input, asks the service, and answers in the format of the host.
 If anything fails, the answer is a deny. Hosts start it as assent-hook, which loads faster.
 
   --host HOST       ${HOSTS.join(", ")}
-  --wait SECONDS    how long a call waits for an approval, up to the timeout of the host
+  --wait DURATION   how long a call waits for an approval, up to the timeout of the host: seconds, or 5m
   --no-daemon       decide in this process without starting hookd; same as ASSENT_HOOKD=off
 
 Reads the service, key and agent from /etc/assent/hook.json, then ~/.config/assent/hook.json (url, api_key, agent), then
@@ -35,21 +36,24 @@ examples:
   },
 };
 
+/** Seconds. */
+const MAX_IDLE = 30 * 86_400;
+
 export const hookd: Command = {
   summary: "run in the background for this user's hooks, so that they answer faster",
-  help: `usage: assent hookd [--idle SECONDS]
+  help: `usage: assent hookd [--idle DURATION]
 
 Hooks start it automatically, and it exits when idle. It listens on a socket that only its user can open.
 
-  --idle SECONDS    exit after this time without a call; default 900
+  --idle DURATION   exit after this time without a call: seconds, or 2h; default 15m
 
 examples:
   assent hookd --idle 3600
 `,
   async run(args) {
-    const { values, positionals } = parse(args, { idle: { type: "string", default: "900" } });
-    const idle = Number(values.idle);
-    if (positionals.length > 0 || !(idle > 0)) throw usage("--idle takes a number of seconds above 0");
+    const { values, positionals } = parse(args, { idle: { type: "string", default: "15m" } });
+    const idle = parseSeconds("--idle", values.idle, MAX_IDLE);
+    if (positionals.length > 0 || idle === 0) throw usage("--idle takes a duration above 0");
     const path = socketPath(process.env, VERSION);
     if (path === null)
       throw new CommandError("hookd has no folder for its socket; set XDG_RUNTIME_DIR to a folder that you own");

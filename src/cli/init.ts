@@ -5,7 +5,7 @@ import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ConfigError, ENVIRONMENT_VARIABLES, loadConfig } from "../config/index.ts";
 import { renderEditorSchema, type EditorSchema } from "../config/editor-schemas.ts";
-import { CommandError, EXIT, parse, usage, type Command, type Output } from "./command.ts";
+import { CommandError, EXIT, parse, printJson, usage, type Command, type Output } from "./command.ts";
 import { programCommand } from "./invocation.ts";
 import { assertStorable } from "./with-store.ts";
 
@@ -26,19 +26,23 @@ const SCHEMA_LINE = /^# yaml-language-server:.*\n/;
 
 export const init: Command = {
   summary: "write a configuration and policies to begin with",
-  help: `usage: assent init [FOLDER]
+  help: `usage: assent init [FOLDER] [--json]
 
 Writes assent.yaml, policies/ with example policies and their tests, and .assent/ with the schemas that editors check
 them with, into FOLDER (the working folder). Fails if one of the files already exists: it overwrites nothing.
+
+  --json   print the names of the files as JSON
 
 examples:
   assent init && assent serve
   assent init approvals`,
   async run(args, io) {
-    const { positionals } = parse(args, {});
+    const { values, positionals } = parse(args, { json: { type: "boolean" } });
     if (positionals.length > 1) throw usage("assent init takes one folder");
     const folder = positionals[0] ?? ".";
-    for (const path of await write(folder)) io.out(join(folder, path));
+    const files = (await write(folder)).map((path) => join(folder, path));
+    if (values.json === true) printJson(io, { files });
+    else for (const file of files) io.out(file);
     const at = relative(process.cwd(), resolve(folder));
     const cd = at === "" ? "" : `cd ${at} && `;
     const program = programCommand(resolve(folder));

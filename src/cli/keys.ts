@@ -1,10 +1,12 @@
 import { createRuntime } from "../runtime/runtime.ts";
 import { PRESETS, SCOPES } from "../domain/scopes.ts";
-import { CommandError, EXIT, parse, safe, table, usage, type Command, type Output } from "./command.ts";
+import { toRfc3339 } from "../domain/time.ts";
+import { CommandError, EXIT, parse, safe, table, usage, printJson, type Command, type Output } from "./command.ts";
 import { privilegedClient, readAllPages, withServiceErrors } from "./remote.ts";
 import { rotateLog } from "./rotate-log.ts";
 import { rotatePermit } from "./rotate-permit.ts";
 import { configFrom, startRuntime } from "./serve.ts";
+import { parseFuture } from "./times.ts";
 
 interface KeyView {
   id: string;
@@ -23,7 +25,7 @@ export const keys: Command = {
   summary: "create, list and revoke API keys; rotate the signing keys",
   help: `usage: assent keys create NAME [--preset PRESET] [--scope SCOPE]... [--agent AGENT] [--owner OWNER] [--expires-at TIME] [--local] [--json]
        assent keys list [--json]
-       assent keys revoke ID
+       assent keys revoke ID [--json]
        assent keys rotate-permit [--key FILE] [--at-once] [--config FILE] [--json]
        assent keys rotate-log [--overlap DURATION | --at-once] [--again] [--config FILE] [--json]
 
@@ -32,7 +34,7 @@ export const keys: Command = {
   --agent AGENT       bind the key to an agent
   --owner OWNER       the person behind the key: a user by name or as user:<id>, or any name until the first user has
                       enrolled. Keys of one owner count as one approver; a key that may approve needs an owner
-  --expires-at TIME   RFC 3339
+  --expires-at TIME   such as 2026-12-31, or 90d from now
   --local             create an admin key directly in the store while the service is stopped: for an operator
                       who lost every admin key
   --key FILE          rotate-permit: the new key (PKCS#8 PEM), where permits.key is configured; otherwise one is made
@@ -86,13 +88,15 @@ async function create(args: string[], io: Output): Promise<number> {
     ...(values.scope === undefined ? {} : { scopes: values.scope }),
     ...(values.agent === undefined ? {} : { agent_id: values.agent }),
     ...(values.owner === undefined ? {} : { owner: values.owner }),
-    ...(values["expires-at"] === undefined ? {} : { expires_at: values["expires-at"] }),
+    ...(values["expires-at"] === undefined
+      ? {}
+      : { expires_at: toRfc3339(parseFuture("--expires-at", values["expires-at"])) }),
   };
   const view =
     values.local === true
       ? await createLocalAdminKey(name, values.config)
       : await withServiceErrors(async () => (await privilegedClient()).call<KeyView>("POST", "/v1/api-keys", body));
-  if (values.json === true) io.out(JSON.stringify(view));
+  if (values.json === true) printJson(io, view);
   else {
     for (const warning of view.warnings ?? []) io.err(`warning: ${warning}`);
     io.err("this key is printed once; store it:");
@@ -118,7 +122,7 @@ async function list(args: string[], io: Output): Promise<number> {
   const { values } = parse(args, { json: { type: "boolean" } });
   const service = await privilegedClient();
   const api_keys = await readAllPages<KeyView>(service, "/v1/api-keys?limit=1000", "api_keys");
-  if (values.json === true) io.out(JSON.stringify(api_keys));
+  if (values.json === true) printJson(io, api_keys);
   else {
     const state = (key: KeyView): string => (key.revoked_at === null ? (key.expires_at ?? "live") : "revoked");
     table(
@@ -139,13 +143,14 @@ async function list(args: string[], io: Output): Promise<number> {
 }
 
 async function revoke(args: string[], io: Output): Promise<number> {
-  const { positionals } = parse(args, {});
+  const { values, positionals } = parse(args, { json: { type: "boolean" } });
   const [id, ...more] = positionals;
   if (id === undefined || more.length > 0)
     throw usage('assent keys revoke takes one key id; "assent keys list" prints them');
   const key = await withServiceErrors(async () =>
     (await privilegedClient()).call<KeyView>("DELETE", `/v1/api-keys/${encodeURIComponent(id)}`),
   );
-  io.out(`revoked ${safe(key.name)} (${key.id})`);
+  if (values.json === true) printJson(io, key);
+  else io.out(`revoked ${safe(key.name)} (${key.id})`);
   return EXIT.ok;
 }

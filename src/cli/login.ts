@@ -3,7 +3,7 @@ import { createAssent } from "../client/index.ts";
 import { privilegesIn } from "../domain/scopes.ts";
 import { isHttpUrl } from "../client/url.ts";
 import { removeLogin, serviceUrl, writeLogin } from "./credentials.ts";
-import { CommandError, EXIT, parse, safe, usage, type Command } from "./command.ts";
+import { CommandError, EXIT, parse, printJson, safe, usage, type Command } from "./command.ts";
 import { withServiceErrors, type Me } from "./remote.ts";
 import { readSecret } from "./secret-input.ts";
 
@@ -14,7 +14,7 @@ const MAX_INPUT = 1000;
 
 export const login: Command = {
   summary: "store a key for the commands on this machine",
-  help: `usage: assent login [--url URL]
+  help: `usage: assent login [--url URL] [--json]
 
 Asks for an API key, checks it with the service, and stores both in ~/.config/assent/login.json, which only this user can
 read. Commands use them when ASSENT_URL and ASSENT_API_KEY are not set. On a pipe, the key is read from standard input.
@@ -24,13 +24,14 @@ user can read the file, and could approve its own requests. Commands that need s
 erase) ask for it on the terminal each time, or read ASSENT_API_KEY.
 
   --url URL    the service; ASSENT_URL or http://127.0.0.1:8000 when absent
+  --json       print the service, the key's name and the file as JSON
 
 examples:
   assent login
   assent login --url https://assent.example.com < key.txt
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, { url: { type: "string" } });
+    const { values, positionals } = parse(args, { url: { type: "string" }, json: { type: "boolean" } });
     if (positionals.length > 0)
       throw usage("assent login takes no arguments: a key on a command line is visible to other users");
     if (values.url !== undefined && !isHttpUrl(values.url))
@@ -45,7 +46,8 @@ examples:
         `the key "${safe(key.name)}" is not stored, because it has ${safe(privileges.join(", "))}: an agent that reads it could use that, for example to approve its own requests. Log in with a key of the preset agent or auditor; approve and the like ask for such a key each time`,
       );
     const path = writeLogin({ url, apiKey });
-    io.out(`logged in to ${url} with the key "${safe(key.name)}", stored in ${path}`);
+    if (values.json === true) printJson(io, { url, key: key.name, file: path });
+    else io.out(`logged in to ${url} with the key "${safe(key.name)}", stored in ${path}`);
     if (process.env["ASSENT_API_KEY"]) io.err("ASSENT_API_KEY is set, and takes precedence over the stored key");
     return EXIT.ok;
   },
@@ -53,7 +55,7 @@ examples:
 
 export const logout: Command = {
   summary: "remove the stored key",
-  help: `usage: assent logout
+  help: `usage: assent logout [--json]
 
 Removes the file that "assent login" wrote. The key itself stays valid until someone revokes it.
 
@@ -61,9 +63,11 @@ examples:
   assent logout
 `,
   run(args, io) {
-    if (args.length > 0) throw usage("assent logout takes no arguments");
+    const { values, positionals } = parse(args, { json: { type: "boolean" } });
+    if (positionals.length > 0) throw usage("assent logout takes no arguments");
     const path = removeLogin();
-    io.out(path === null ? "no key is stored" : `removed ${path}; "assent keys revoke" makes its key invalid`);
+    if (values.json === true) printJson(io, { removed: path });
+    else io.out(path === null ? "no key is stored" : `removed ${path}; "assent keys revoke" makes its key invalid`);
     return Promise.resolve(EXIT.ok);
   },
 };

@@ -17,6 +17,7 @@ const COMMANDS: Readonly<Record<CoreCommand, () => Promise<Command>>> = {
   submit: async () => (await import("./actions.ts")).submit,
   approve: async () => (await import("./actions.ts")).approve,
   deny: async () => (await import("./actions.ts")).deny,
+  watch: async () => (await import("./watch/index.ts")).watch,
   plan: async () => (await import("./plans.ts")).plan,
   edit: async () => (await import("./actions.ts")).edit,
   ask: async () => (await import("./actions.ts")).ask,
@@ -45,6 +46,7 @@ const COMMANDS: Readonly<Record<CoreCommand, () => Promise<Command>>> = {
   hookd: async () => (await import("./hook.ts")).hookd,
   mcp: async () => (await import("./mcp/index.ts")).mcp,
   demo: async () => (await import("./demo/index.ts")).demo,
+  completion: async () => (await import("./completion/index.ts")).completion(allCommands),
 };
 
 export async function main(args: string[]): Promise<void> {
@@ -125,10 +127,14 @@ async function loadPluginCommands(): Promise<{ commands: ReadonlyMap<string, Com
   }
 }
 
+/** Loads the commands of the table and those of the configured plugins, in the order of the help. */
+export async function allCommands(): Promise<ReadonlyMap<string, Command>> {
+  const core = Object.entries(COMMANDS).map(async ([name, load]) => [name, await load()] as const);
+  return new Map([...(await Promise.all(core)), ...(await loadPluginCommands()).commands]);
+}
+
 async function overview(): Promise<string> {
-  const line = (name: string, { summary }: Command): string => `  ${name.padEnd(15)}${summary}`;
-  const lines = await Promise.all(Object.entries(COMMANDS).map(async ([name, load]) => line(name, await load())));
-  for (const [name, command] of (await loadPluginCommands()).commands) lines.push(line(name, command));
+  const lines = [...(await allCommands())].map(([name, { summary }]) => `  ${name.padEnd(15)}${summary}`);
   return `usage: assent COMMAND [options]
 
 ${lines.join("\n")}

@@ -1,15 +1,16 @@
-import { EXIT, parse, usage, type Command } from "./command.ts";
+import { EXIT, parse, printJson, usage, type Command } from "./command.ts";
 import { configFrom } from "./serve.ts";
 import { withStore } from "./with-store.ts";
 
 export const migrate: Command = {
   summary: "migrate a store to the current schema",
-  help: `usage: assent migrate [--config FILE] [--check]
+  help: `usage: assent migrate [--config FILE] [--check] [--json]
 
 The service also migrates its store when it starts; use this command to migrate earlier, for example before a rolling
 update. If several processes start at once, one of them migrates and the others wait.
 
   --config FILE   configuration file that names the store
+  --json          print the schema of the store and of this version as JSON
   --check         change nothing; exit with 1 if migrations are pending or a newer version migrated the store
 
 examples:
@@ -17,18 +18,25 @@ examples:
   DATABASE_URL=postgres://... assent migrate
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, { config: { type: "string" }, check: { type: "boolean" } });
+    const { values, positionals } = parse(args, {
+      config: { type: "string" },
+      check: { type: "boolean" },
+      json: { type: "boolean" },
+    });
     if (positionals.length > 0) throw usage("assent migrate takes no arguments");
     const config = configFrom(process.env, values.config);
     if (values.check !== true) {
-      await withStore(config, {}, async (storage) =>
-        io.out(`the store has schema ${(await storage.schema()).applied}`),
-      );
+      await withStore(config, {}, async (storage) => {
+        const { applied, known } = await storage.schema();
+        if (values.json === true) printJson(io, { applied, known });
+        else io.out(`the store has schema ${applied}`);
+      });
       return EXIT.ok;
     }
     return withStore(config, { readOnly: true }, async (storage) => {
       const { applied, known: newest } = await storage.schema();
-      if (applied === newest) io.out(`the store has schema ${applied}: no migration is pending`);
+      if (values.json === true) printJson(io, { applied, known: newest });
+      else if (applied === newest) io.out(`the store has schema ${applied}: no migration is pending`);
       else if (applied < newest)
         io.out(
           `the store has schema ${applied}, this version ${newest}: ${newest - applied} ${newest - applied === 1 ? "migration is pending" : "migrations are pending"}`,

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import type { ActionRequest, PlanQuery, PlanRecord, PlanSummary } from "../client/index.ts";
 import { parseJson } from "../domain/json.ts";
-import { EXIT, parse, safe, usage, type Command, type Output } from "./command.ts";
+import { EXIT, parse, safe, usage, printJson, type Command, type Output } from "./command.ts";
 import { actionExitCode, client, privilegedClient, withServiceErrors } from "./remote.ts";
 
 export const plan: Command = {
@@ -132,7 +132,7 @@ async function listPlans(io: Output, query: PlanQuery, limit: number, json: bool
       if (found.length >= limit) break;
     }
   });
-  if (json) return io.out(JSON.stringify({ plans: found }));
+  if (json) return printJson(io, { plans: found });
   if (found.length === 0) return io.out("there are no plans that this key may see");
   for (const { id, agent_id, created_at, actions } of found) {
     const counts = new Map<string, number>();
@@ -148,7 +148,7 @@ function exitCodeOf({ actions }: PlanRecord): number {
 }
 
 function showPlan(io: Output, record: PlanRecord, json: boolean): void {
-  if (json) return io.out(JSON.stringify(record));
+  if (json) return printJson(io, record);
   const terms = [record.ordered ? "in this order" : "in any order", record.stop_on_failure ? "stops at a failure" : ""];
   io.out(`plan ${record.id} of ${safe(record.agent_id)}, ${terms.filter(Boolean).join(", ")}`);
   for (const [

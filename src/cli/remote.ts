@@ -3,7 +3,7 @@ import { AssentError, createAssent, type ActionRecord, type Assent } from "../cl
 import { requestSections } from "../delivery/approval-message-text.ts";
 import { parseJson, type JsonObject } from "../domain/json.ts";
 import { keyFor, serviceUrl } from "./credentials.ts";
-import { CommandError, EXIT, colour, safe, usage, type Output } from "./command.ts";
+import { CommandError, EXIT, colour, safe, usage, printJson, type Output } from "./command.ts";
 
 type Rejection = NonNullable<ActionRecord["rejection"]>;
 
@@ -65,7 +65,7 @@ export function actionExitCode(action: ActionRecord): number {
 
 export function showAction(io: Output, action: ActionRecord, json: boolean): void {
   if (json) {
-    io.out(JSON.stringify(action));
+    printJson(io, action);
     return;
   }
   const tint = { [EXIT.ok]: "green", [EXIT.pending]: "yellow", [EXIT.denied]: "red" }[actionExitCode(action)] as
@@ -78,6 +78,7 @@ export function showAction(io: Output, action: ActionRecord, json: boolean): voi
     `  id        ${action.id}`,
     `  reason    ${safe(action.reason)}`,
     `  decided   ${action.decision}${action.policy === null ? "" : ` by ${safe(action.policy)} / ${safe(action.rule ?? "")}`}`,
+    ...(action.unusual ?? []).map((sentence) => `  unusual   ${sentence}`),
     ...(action.erased_at === null ? requestLines(action) : [`  erased    ${action.erased_at}`]),
     ...(action.approvals_needed === null
       ? []

@@ -2,7 +2,7 @@ import { StorageError } from "../contract/storage.ts";
 import { parseDuration, toRfc3339 } from "../domain/time.ts";
 import { VaultError } from "../identity/key-files.ts";
 import { createRuntime } from "../runtime/runtime.ts";
-import { CommandError, EXIT, parse, usage, type Output } from "./command.ts";
+import { CommandError, EXIT, parse, usage, printJson, type Output } from "./command.ts";
 import { configFrom, startRuntime } from "./serve.ts";
 
 const DAY = 86_400_000;
@@ -36,7 +36,7 @@ export async function rotateLog(args: string[], io: Output): Promise<number> {
       again: atOnce || values.again === true,
     });
     const view = { vkey, previous, index: seq, previous_until: toRfc3339(previous_until), recorded };
-    if (values.json === true) io.out(JSON.stringify(view));
+    if (values.json === true) printJson(io, view);
     else {
       if (!recorded) io.out("nothing was recorded: the log already has a new key (--again rotates again)");
       io.out(`checkpoints are signed with ${vkey}, from entry ${seq} on`);

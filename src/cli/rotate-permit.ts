@@ -2,7 +2,7 @@ import { MAX_PERMIT_SECONDS } from "../domain/permit.ts";
 import { VaultError } from "../identity/key-files.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { createRuntime } from "../runtime/runtime.ts";
-import { CommandError, EXIT, parse, usage, type Output } from "./command.ts";
+import { CommandError, EXIT, parse, usage, printJson, type Output } from "./command.ts";
 import { configFrom, startRuntime } from "./serve.ts";
 
 /** Rotates the key directly in the store. The lock of an embedded store ensures that no service is running. */
@@ -29,7 +29,7 @@ export async function rotatePermit(args: string[], io: Output): Promise<number> 
       overlap: values["at-once"] === true ? 0 : MAX_PERMIT_SECONDS,
     });
     const view = { kid, previous, previous_until: toRfc3339(until) };
-    if (values.json === true) io.out(JSON.stringify(view));
+    if (values.json === true) printJson(io, view);
     else {
       io.out(`permits are signed with ${kid}`);
       io.out(`permits of ${previous} are valid until ${view.previous_until}`);

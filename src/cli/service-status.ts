@@ -1,6 +1,6 @@
 /** `assent status`: shows whether the service is ready, what the key may do, and how many actions wait for approval. */
 import { createAssent } from "../client/index.ts";
-import { EXIT, parse, safe, usage, type Command } from "./command.ts";
+import { EXIT, parse, safe, usage, printJson, type Command } from "./command.ts";
 import { availableKey, serviceUrl } from "./credentials.ts";
 import { withServiceErrors, type Me } from "./remote.ts";
 
@@ -52,16 +52,8 @@ examples:
         : null;
       const pending = page?.actions.length ?? null;
       if (values.json === true) {
-        io.out(
-          JSON.stringify({
-            url,
-            ready: true,
-            me,
-            pending,
-            pending_is_lower_bound: page?.next_cursor != null,
-            policies,
-          }),
-        );
+        const pending_is_lower_bound = page?.next_cursor != null;
+        printJson(io, { url, ready: true, me, pending, pending_is_lower_bound, policies });
         return EXIT.ok;
       }
       io.out(`service   ${url} is ready`);

@@ -1,6 +1,7 @@
-import { parseDuration, parseRfc3339, toRfc3339 } from "../domain/time.ts";
-import { EXIT, colour, parse, safe, usage, type Command, type Output } from "./command.ts";
+import { parseDuration, toRfc3339 } from "../domain/time.ts";
+import { EXIT, colour, parse, safe, usage, printJson, type Command, type Output } from "./command.ts";
 import { client, privilegedClient, withServiceErrors } from "./remote.ts";
+import { parseFuture } from "./times.ts";
 
 interface StopView {
   id: string;
@@ -29,7 +30,7 @@ Permits that were already issued, and that a tool verifies offline, cannot be re
   --agent GLOB      actions of these agents
   --tool GLOB       actions of these tools
   --policy NAME     actions that this policy decides
-  --until TIME      end the stop at this time, such as 2026-01-31T00:00:00Z
+  --until TIME      end the stop at this time, such as 2026-01-31T00:00:00Z, or 2h from now
   --for DURATION    end the stop after this duration: 30m, 12h, 7d
   --list            list the active stops
   --lift ID         lift a stop; if the configuration requires several people, this is one request of them
@@ -87,24 +88,23 @@ examples:
 
 function endOf(until: string | undefined, length: string | undefined): { until?: string } {
   if (until !== undefined && length !== undefined) throw usage("give either --until or --for");
-  if (until !== undefined && parseRfc3339(until) === null)
-    throw usage(`--until takes a time such as 2026-01-31T00:00:00Z, not "${until}"`);
+  if (until !== undefined) return { until: toRfc3339(parseFuture("--until", until)) };
   const ms = length === undefined ? null : parseDuration(length);
   if (length !== undefined && (ms === null || ms === 0))
     throw usage(`--for takes a duration such as 30m or 12h, not "${length}"`);
-  return ms === null ? (until === undefined ? {} : { until }) : { until: toRfc3339(Date.now() + ms) };
+  return ms === null ? {} : { until: toRfc3339(Date.now() + ms) };
 }
 
 async function listStops(io: Output, json: boolean): Promise<number> {
   const page = await withServiceErrors(async () => (await client()).call<{ stops: StopView[] }>("GET", "/v1/stop"));
-  if (json) io.out(JSON.stringify(page));
+  if (json) printJson(io, page);
   else if (page.stops.length === 0) io.out("no stop is active");
   else for (const active of page.stops) show(io, active, false);
   return EXIT.ok;
 }
 
 function show(io: Output, view: StopView, json: boolean): void {
-  if (json) return io.out(JSON.stringify(view));
+  if (json) return printJson(io, view);
   const { status, agent, tool, policy, lift } = view;
   const parts = Object.entries({ agent, tool, policy }).flatMap(([name, value]) =>
     value === null ? [] : [`${name} ${safe(value)}`],

@@ -14,7 +14,7 @@ import { principalOfUser } from "../domain/owner.ts";
 import type { Passkey } from "../domain/users.ts";
 import { verifyPasskeySignature } from "../identity/passkey-signature.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
-import { CommandError, EXIT, colour, parse, safe, usage, type Command } from "./command.ts";
+import { CommandError, EXIT, colour, parse, safe, usage, printJson, type Command } from "./command.ts";
 import { textFlag } from "./remote.ts";
 
 interface Verified {
@@ -79,7 +79,7 @@ examples:
       witnesses.map((witness) => witness.trim()),
     );
     const signature = await checkVote(verified, values.enrolment, vkey);
-    if (values.json === true) io.out(JSON.stringify({ verified: true, ...verified, signature }));
+    if (values.json === true) printJson(io, { verified: true, ...verified, signature });
     else {
       io.out(
         `${colour(io, "green", "verified")}: entry ${verified.index} is in the log ${verified.origin} of size ${verified.size}`,
@@ -88,7 +88,7 @@ examples:
         io.out(`at entry ${index} the log's previous key authorized the new key ${next}`);
       if (verified.moved.length > 0) io.out(`pin this key from now on: ${verified.vkey}`);
       for (const { name, at } of verified.witnesses) io.out(`cosigned by ${name} at ${at}`);
-      if (verified.entry !== null) io.out(JSON.stringify(verified.entry));
+      if (verified.entry !== null) printJson(io, verified.entry);
       if (signature !== null) io.out(signature);
       if (verified.request !== null) io.out(`the entry commits to this request: ${JSON.stringify(verified.request)}`);
     }

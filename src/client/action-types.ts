@@ -107,6 +107,8 @@ export interface GrantTerms {
 export interface ApproveOptions extends VoteOptions {
   /** Grants later actions together with the approval. */
   grant?: GrantTerms | undefined;
+  /** `approval_token` of the action as it was displayed. Default: the action is read again. */
+  token?: string | undefined;
 }
 
 /** A ledger entry as an event. */

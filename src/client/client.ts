@@ -72,14 +72,14 @@ export function createAssent(options: AssentOptions = {}) {
   const calls = createApiCalls(transport, options);
   const { call, record, readToken } = calls;
 
-  /** Votes with the caller's approval token, which it reads first. */
+  /** Votes with the caller's approval token. */
   async function vote(
     id: string,
     approve: boolean,
-    { reason, grant, signal }: ApproveOptions = {},
+    { reason, grant, signal, token }: ApproveOptions = {},
   ): Promise<ActionRecord> {
-    const token = await readToken(id, signal);
-    return record(id, "POST", "/approval", { body: { token, approve, reason, grant }, signal });
+    const body = { token: token ?? (await readToken(id, signal)), approve, reason, grant };
+    return record(id, "POST", "/approval", { body, signal });
   }
 
   let boundTo: string | undefined;

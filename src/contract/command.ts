@@ -12,6 +12,7 @@ export const CORE_COMMANDS = [
   "submit",
   "approve",
   "deny",
+  "watch",
   "plan",
   "edit",
   "ask",
@@ -40,6 +41,7 @@ export const CORE_COMMANDS = [
   "hookd",
   "mcp",
   "demo",
+  "completion",
 ] as const;
 export type CoreCommand = (typeof CORE_COMMANDS)[number];
 

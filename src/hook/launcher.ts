@@ -18,6 +18,7 @@ import {
 import { MAX_PAYLOAD_BYTES, PayloadError, readPayload, rejectAmbiguousJson, dropLargeValues } from "./payload.ts";
 import type { RequestHeader } from "./hookd-protocol.ts";
 import { isPrivateSocket, socketPath } from "./hookd-socket.ts";
+import { parseDuration } from "../domain/time.ts";
 import { VERSION } from "../version.ts";
 
 /** Limit of an event; the output of a tool may be large. Bytes. */
@@ -118,8 +119,11 @@ function readOptions(args: readonly string[]): Options | null {
     else {
       const value = inlineValue ?? args[++i];
       if (name === "--host" && isHost(value)) options.host = value;
-      else if (name === "--wait" && /^[0-9]+([.][0-9]+)?$/.test(value ?? "")) options.wait = Number(value);
-      else return null;
+      else if (name === "--wait") {
+        const seconds = parseWait(value ?? "");
+        if (seconds === null) return null;
+        options.wait = seconds;
+      } else return null;
     }
   }
   return options.host === undefined
@@ -129,6 +133,13 @@ function readOptions(args: readonly string[]): Options | null {
         wait: options.wait ?? null,
         daemon: options.daemon ?? process.env["ASSENT_HOOKD"] !== "off",
       };
+}
+
+/** Returns the seconds of a number or of a duration such as `5m`; null for other text. */
+function parseWait(text: string): number | null {
+  if (/^[0-9]+([.][0-9]+)?$/.test(text)) return Number(text);
+  const ms = parseDuration(text);
+  return ms === null ? null : ms / 1000;
 }
 
 /** Returns the host whose format a denial about invalid options uses. */

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Browser, BrowserContext, Page } from "playwright-core";
+import { signInTerminal } from "../../src/cli/watch/terminal-session.ts";
 import type { ApprovalMessage } from "../../src/contract/notifier.ts";
 import { serve, type Listening } from "../../src/serve/index.ts";
 import { accessibilityFindings } from "../support/axe.ts";
@@ -12,6 +13,7 @@ import { voteByLink } from "../support/link-vote.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { startPeople } from "../support/people.ts";
 import { ASKED, makeKey, type Service } from "../support/service.ts";
+import { until } from "../support/wait.ts";
 import { addAuthenticator, attachAuthenticator, type VirtualAuthenticator } from "../support/virtual-authenticator.ts";
 
 /** Writes a picture into the folder that ASSENT_PICTURES names. */
@@ -104,6 +106,27 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     await page.getByText("You are signed in as Ada").waitFor();
     await tab.goto(`${origin}/sign-in`);
     await tab.getByText("You are signed in as Ada").waitFor();
+
+    // `assent watch` asks this browser to confirm its sign-in. The link changes only the fragment of the open page.
+    let shown = "";
+    const show = (text: string): void => void (shown += text);
+    const signedIn = signInTerminal(
+      { url: server.url, pollMs: 20 },
+      { out: show, err: show, fancy: false, watched: false },
+    );
+    await until("the link is printed", () => shown.includes("#terminal="));
+    const [, code = "", terminalLink = ""] = /the code (\S+):\s+(\S+)/.exec(shown) ?? [];
+    await tab.goto(terminalLink);
+    await tab.getByText("wants to vote as Ada").waitFor();
+    await tab.getByLabel("Code that the terminal shows").fill("2222-2222");
+    await tab.getByRole("button", { name: "Sign in the terminal" }).click();
+    await tab.getByText("this is not the code that the terminal shows").waitFor();
+    await tab.getByLabel("Code that the terminal shows").fill(code);
+    await tab.getByRole("button", { name: "Sign in the terminal" }).click();
+    await tab.getByText("The terminal is signed in.").waitFor();
+    assert.equal((await signedIn).user, "Ada");
+    await (await signedIn).end();
+
     // A 401 of `GET /v1/session` before the sign-in is logged by the browser.
     assert.deepEqual(
       complaints.filter((text) => !/401/.test(text)),
@@ -467,6 +490,9 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
         await page.evaluate("document.documentElement.scrollWidth <= innerWidth"),
         "nothing is wider than a phone",
       );
+      await page.goto(`${origin}/sign-in#terminal=${"a".repeat(43)}`);
+      await page.getByLabel("Code that the terminal shows").waitFor();
+      assert.deepEqual(await accessibilityFindings(page), [], `${colorScheme}, confirming a terminal`);
       await context.close();
     }
   });

@@ -6,9 +6,11 @@ import users from "../../plugins/users/index.ts";
 import { CORE_COMMANDS } from "../../src/contract/command.ts";
 import { EDITOR_SCHEMA_FILES } from "../../src/config/editor-schemas.ts";
 import { EXIT } from "../../src/cli/command.ts";
+import { completionWords, listSubcommands } from "../../src/cli/completion/words.ts";
+import { allCommands } from "../../src/cli/main.ts";
 import type { Plugin } from "../../src/plugin.ts";
 import { serve, type Listening } from "../../src/serve/index.ts";
-import { assent as run, assentHere, assentHereWith, folderWith, type Run } from "../support/cli.ts";
+import { assent as run, assentHere, assentHereWith, folderWith, program, type Run } from "../support/cli.ts";
 import { ROOT } from "../support/process.ts";
 import { FEW_POLICIES, startService, type Service } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -16,6 +18,16 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 function assent(args: string[], env: Record<string, string> = {}, input = "", cwd = ROOT): Promise<Run> {
   return run(args, { cwd, env, input });
 }
+
+/** Commands without `--json`, and why. */
+const WITHOUT_JSON: Readonly<Record<string, string>> = {
+  serve: "runs until it is stopped",
+  witness: "runs until it is stopped",
+  hookd: "runs until it is stopped",
+  "mcp proxy": "runs until it is stopped",
+  schema: "prints JSON",
+  completion: "prints a script",
+};
 
 describe("help and usage", () => {
   test("every command has help with examples, and the page lists it", async () => {
@@ -30,6 +42,69 @@ describe("help and usage", () => {
       assert.match(help.out, /^usage: assent [\s\S]*examples:\n {2}/, name);
       assert.ok(page.includes(`\`assent ${name}`), `docs/cli.md does not tell of ${name}`);
     }
+  });
+
+  test("every command that prints a result takes --json", async () => {
+    for (const [name, command] of await allCommands()) {
+      if (Object.hasOwn(WITHOUT_JSON, name)) continue;
+      const verbs = listSubcommands(name, command).map(({ text }) => text);
+      for (const path of verbs.length === 0 ? [[name]] : verbs.map((verb) => [name, verb])) {
+        const words = path.join(" ");
+        if (Object.hasOwn(WITHOUT_JSON, words)) continue;
+        assert.match((await assentHere(...path, "--help")).out, /--json/, words);
+        // Options are parsed first, so the error names the first unknown one.
+        const { code, err } = await assentHere(...path, "--json", "--no-such-option");
+        assert.equal(code, EXIT.usage, words);
+        assert.match(err, /'--no-such-option'/, words);
+      }
+    }
+  });
+
+  test("the words for completion are the commands, their subcommands and options", async () => {
+    const lists = completionWords(await allCommands());
+    const after = (...path: string[]): string[] =>
+      lists.find((list) => list.path.join(" ") === path.join(" "))?.words.map(({ text }) => text) ?? [];
+    assert.deepEqual(after(), CORE_COMMANDS);
+    assert.deepEqual(after("keys").slice(0, 5), ["create", "list", "revoke", "rotate-permit", "rotate-log"]);
+    assert.deepEqual(after("keys", "revoke"), ["--json", "--help"]);
+    assert.deepEqual(after("completion").slice(0, 3), ["bash", "zsh", "fish"]);
+    for (const option of ["--agent", "--wait", "--idempotency-key", "--json"])
+      assert.ok(after("submit").includes(option), option);
+    for (const option of ["--for", "--ends-on-failure", "--yes"]) assert.ok(after("approve").includes(option), option);
+    assert.ok(after("policy", "test").includes("--min-coverage"));
+    assert.ok(after("mcp", "accept").includes("--yes"));
+    assert.deepEqual(
+      lists.filter(({ path, words }) => words.length === 0 || path.some((word) => !/^[a-z-]+$/.test(word))),
+      [],
+    );
+  });
+
+  test("the completion scripts work in bash, zsh and fish, where they are installed", async (t) => {
+    const scripts: Record<string, string> = {};
+    for (const shell of ["bash", "zsh", "fish"]) scripts[shell] = (await assentHere("completion", shell)).out;
+    const bash = async (line: string): Promise<string[]> => {
+      const words = line.split(" ").map((word) => `'${word}'`);
+      const script = `${scripts["bash"]}\nCOMP_WORDS=(${words.join(" ")})\nCOMP_CWORD=${words.length - 1}\n_assent\nprintf '%s\\n' "\${COMPREPLY[@]}"`;
+      const { code, out, err } = await program("bash", ["--norc", "-c", script]);
+      assert.equal(code, 0, err);
+      return out.trim().split("\n");
+    };
+    assert.deepEqual(await bash("assent verif"), ["verify"]);
+    assert.deepEqual(await bash("assent keys rot"), ["rotate-permit", "rotate-log"]);
+    assert.deepEqual(await bash("assent keys create --ex"), ["--expires-at"]);
+    assert.deepEqual(await bash("assent submit --to"), ["--tool"]);
+    for (const [shell, line] of [
+      ["zsh", `compdef() { print completes $1 for $2 }\n${scripts["zsh"]}`],
+      ["fish", `${scripts["fish"]}\ncomplete -C "assent keys rotate-l"`],
+    ] as const) {
+      const ran = await program(shell, ["-c", line]).catch(() => null);
+      if (ran === null) t.diagnostic(`${shell} is not installed`);
+      else {
+        assert.equal(ran.err, "");
+        assert.match(ran.out, shell === "zsh" ? /completes _assent for assent/ : /^rotate-log/m);
+      }
+    }
+    assert.equal((await assentHere("completion", "tcsh")).code, EXIT.usage);
   });
 
   test("schema prints the published schemas", async () => {
@@ -59,7 +134,10 @@ describe("help and usage", () => {
         ["submit", "--agent", "a", "--tool", "t", "--operation", "o", "--params", '{"to":1,"to":2}'],
         /--params takes a JSON object.*"to" appears twice/,
       ],
-      [["submit", "--agent", "a", "--tool", "t", "--operation", "o", "--wait", "soon"], /--wait takes seconds/],
+      [
+        ["submit", "--agent", "a", "--tool", "t", "--operation", "o", "--wait", "soon"],
+        /--wait takes seconds or a duration/,
+      ],
       [["keys", "make"], /create, list, revoke, rotate-permit or rotate-log, not "make"/],
       [["verify", "x"], /--key is required/],
       [["verify", "x", "--key", "@no-such-file"], /"no-such-file" cannot be read/],

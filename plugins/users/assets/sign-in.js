@@ -5,7 +5,7 @@ const element = (id) => {
   if (found === null) throw new Error(`the page has no #${id}`);
   return found;
 };
-const SECTIONS = ["sign-in", "enrol", "codes", "signed-in"];
+const SECTIONS = ["sign-in", "enrol", "codes", "terminal", "signed-in"];
 
 function show(section) {
   for (const id of SECTIONS) element(id).hidden = id !== section;
@@ -124,8 +124,12 @@ async function startEnrolment(value) {
 /** Tells the console that this browser has a session: no script can see the cookie. */
 const rememberSession = () => localStorage.setItem("assent.key", "cookie");
 
+/** Challenge of the terminal that this page was opened for; null if there is none. */
+const terminal = /^#terminal=([A-Za-z0-9_-]{43})$/.exec(location.hash)?.[1] ?? null;
+
 /** Where to go after the sign-in: a path of this service, and never another site. */
 function returnPath() {
+  if (terminal !== null) return `/sign-in#terminal=${terminal}`;
   const wanted = new URLSearchParams(location.search).get("return_to") ?? "/";
   const url = new URL(wanted, location.origin);
   return url.origin === location.origin && wanted.startsWith("/") ? url.pathname + url.search + url.hash : "/";
@@ -135,8 +139,9 @@ async function showSession() {
   const { user } = await call("GET", "/v1/session");
   rememberSession();
   element("user").textContent = user.name;
+  element("terminal-user").textContent = user.name;
   element("open").href = returnPath();
-  show("signed-in");
+  show(terminal === null ? "signed-in" : "terminal");
   return user;
 }
 
@@ -144,7 +149,8 @@ onClick("passkey", async () => {
   const { options } = await call("POST", "/v1/session/passkey/options");
   await call("POST", "/v1/session/passkey", { response: await assert(options) });
   rememberSession();
-  location.assign(returnPath());
+  if (terminal === null) location.assign(returnPath());
+  else await showSession();
 });
 
 onClick("create", async () => {
@@ -182,6 +188,18 @@ element("recovery").addEventListener("submit", (event) => {
   startEnrolment(element("code").value.trim()).catch(report);
 });
 
+element("terminal-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  report(null);
+  const code = element("terminal-code").value;
+  call("POST", "/v1/session/terminal/confirm", { challenge: terminal, code })
+    .then(() => {
+      show(null);
+      element("status").textContent = "The terminal is signed in. You can close this page.";
+    })
+    .catch(report);
+});
+
 /** Shows the session, if there is one. After a sign-in at a provider, goes where the person was going. */
 async function continueSession() {
   try {
@@ -190,7 +208,7 @@ async function continueSession() {
     if (fault.status === 401) return;
     throw fault;
   }
-  if (new URLSearchParams(location.search).has("continue")) location.replace(returnPath());
+  if (terminal === null && new URLSearchParams(location.search).has("continue")) location.replace(returnPath());
 }
 
 async function start() {
@@ -220,6 +238,9 @@ async function start() {
   else if (!passkey.available) report(passkey.reason);
   else await continueSession();
 }
+
+// A link that is pasted into this tab changes only the fragment.
+addEventListener("hashchange", () => location.reload());
 
 start().catch((error) => {
   show("sign-in");

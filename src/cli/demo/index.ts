@@ -14,6 +14,7 @@ import { onSignals, serve, ServerResponse } from "../../serve/index.ts";
 import { colour, EXIT, parse, parsePort, safe, usage, type Command, type Output } from "../command.ts";
 import { listen } from "../listen.ts";
 import { verifyProofText } from "../verify.ts";
+import { withReport } from "../json-report.ts";
 import { createSignInLink, type DemoKeys } from "./sign-in-link.ts";
 import day from "./day.json" with { type: "json" };
 
@@ -29,7 +30,7 @@ const POLICIES = new URL("../../../policies", import.meta.url).pathname;
 
 export const demo: Command = {
   summary: "play a day of a support desk against a new service",
-  help: `usage: assent demo [--serve] [--port PORT]
+  help: `usage: assent demo [--serve [--port PORT] | --json]
 
 Starts the service on an empty temporary store, plays ${day.length} actions of three agents, lets two people
 approve and reject, executes what is allowed, verifies every proof offline and replays every decision.
@@ -37,15 +38,21 @@ approve and reject, executes what is allowed, verifies every proof offline and r
   --serve      then keep the service running until Ctrl+C, and print a one-time link that signs in to its console.
                Its data is deleted at the end
   --port PORT  port with --serve; 0 picks a free one (8000)
+  --json       print the lines as JSON at the end
 
 examples:
   assent demo
   assent demo --serve
 `,
   async run(args, io) {
-    const { values } = parse(args, { serve: { type: "boolean" }, port: { type: "string" } });
+    const { values } = parse(args, {
+      serve: { type: "boolean" },
+      port: { type: "string" },
+      json: { type: "boolean" },
+    });
     const port = values.port === undefined ? 8000 : parsePort(values.port);
     if (values.port !== undefined && values.serve !== true) throw usage("--port needs --serve");
+    if (values.json === true && values.serve === true) throw usage("give either --serve or --json");
     const folder = mkdtempSync(join(tmpdir(), "assent-demo-"));
     const keys = { admin: "", agent: "" };
     const config = defaultConfig({ data: folder, policies: POLICIES });
@@ -68,7 +75,7 @@ examples:
         "--port",
       );
       try {
-        const code = await play(url, keys, io);
+        const code = await withReport(io, values.json, (report) => play(url, keys, report));
         if (values.serve === true && code === EXIT.ok) await stayUp(url, link.path, keys, io);
         return code;
       } finally {

@@ -1,6 +1,6 @@
 /** `assent evidence` writes a pack with which an auditor can verify a window of the ledger offline. */
 import { readFileSync } from "node:fs";
-import { CommandError, EXIT, parse, usage, type Command } from "../command.ts";
+import { CommandError, EXIT, parse, usage, printJson, type Command } from "../command.ts";
 import { configFrom } from "../serve.ts";
 import { parseWindow } from "../window.ts";
 import { assertCurrent, progress, withStore } from "../with-store.ts";
@@ -54,7 +54,7 @@ examples:
       });
     });
     const { first, end } = manifest;
-    if (values.json === true) io.out(JSON.stringify({ digest, first, end, actions, files: manifest.files }));
+    if (values.json === true) printJson(io, { digest, first, end, actions, files: manifest.files });
     else {
       io.out(`${end - first} entries and ${actions} actions are in ${out}`);
       io.out(`digest of the pack: ${digest}`);

@@ -1,4 +1,3 @@
-import { createInterface } from "node:readline/promises";
 import { createAssent } from "../../client/index.ts";
 import {
   acceptDefinitions as acceptChanges,
@@ -14,11 +13,23 @@ import {
 import { createAgentIdResolver } from "../../mcp/decisions/agent-id.ts";
 import { CommandError, EXIT, parse, safe, usage, type Output } from "../command.ts";
 import { actionExitCode, withServiceErrors } from "../remote.ts";
+import { askYesOrNo, canAsk } from "../yes-or-no.ts";
+import { withReport } from "../json-report.ts";
 import { FLAGS, readProxySetting, splitCommand } from "./proxy-flags.ts";
 
 export async function accept(args: string[], io: Output): Promise<number> {
   const { ours, command } = splitCommand(args);
-  const { values, positionals } = parse(ours, { ...FLAGS, yes: { type: "boolean", short: "y" } });
+  const options = { ...FLAGS, yes: { type: "boolean", short: "y" }, json: { type: "boolean" } } as const;
+  const { values, positionals } = parse(ours, options);
+  return withReport(io, values.json, (report) => acceptAll(values, positionals, command, report));
+}
+
+async function acceptAll(
+  { yes, json: _, ...values }: Parameters<typeof readProxySetting>[0] & { yes?: boolean; json?: boolean },
+  positionals: readonly string[],
+  command: string[],
+  io: Output,
+): Promise<number> {
   const { config, url, apiKey, folder, log } = readProxySetting(values, command, io);
   const unknown = positionals.find((name) => !config.servers.some((server) => server.name === name));
   if (unknown !== undefined)
@@ -36,7 +47,7 @@ export async function accept(args: string[], io: Output): Promise<number> {
       continue;
     }
     show(examined, io);
-    if (values.yes !== true && !(await isAgreed(server.name, io))) {
+    if (yes !== true && !(await isAgreed(server.name, io))) {
       io.err(`${server.name}: nothing was accepted`);
       exit = EXIT.failure;
       continue;
@@ -83,13 +94,7 @@ function linesOf({ name, kind, before, now }: DefinitionChange): string[] {
   ];
 }
 
-async function isAgreed(name: string, io: Output): Promise<boolean> {
-  if (process.stdin.isTTY !== true || !io.watched)
-    throw usage("a person must review the changes; run this in a terminal, or pass --yes");
-  const asking = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    return /^y(?:es)?$/i.test((await asking.question(`accept these definitions of ${name}? [y/N] `)).trim());
-  } finally {
-    asking.close();
-  }
+function isAgreed(name: string, io: Output): Promise<boolean> {
+  if (!canAsk(io)) throw usage("a person must review the changes; run this in a terminal, or pass --yes");
+  return askYesOrNo(`accept these definitions of ${name}?`);
 }

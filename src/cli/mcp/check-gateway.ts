@@ -5,7 +5,7 @@ import { checkKey } from "../../hook/install/check-service.ts";
 import { SettingsError } from "../../hook/install/jsonc.ts";
 import { isObject, type JsonObject } from "../../hook/payload.ts";
 import { VERSION } from "../../version.ts";
-import { colour, CommandError, EXIT, parse, safe, usage, type Output } from "../command.ts";
+import { colour, CommandError, EXIT, parse, printJson, safe, usage, type Output } from "../command.ts";
 import { readLogin } from "../credentials.ts";
 import { isProxied, readServers } from "./clients.ts";
 import { parseClient, existingSettings } from "./install.ts";
@@ -14,14 +14,18 @@ const START_MS = 30_000;
 const MAX_ERROR = 300;
 
 export async function doctor(args: string[], io: Output): Promise<number> {
-  const { values, positionals } = parse(args, { client: { type: "string" }, scope: { type: "string" } });
+  const { values, positionals } = parse(args, {
+    client: { type: "string" },
+    scope: { type: "string" },
+    json: { type: "boolean" },
+  });
   if (positionals.length > 0) throw usage("assent mcp doctor takes options only");
   const client = parseClient(values.client);
-  let problems = 0;
+  const findings: { state: "ok" | "problem" | "note"; text: string }[] = [];
   const report = (state: "ok" | "problem" | "note", text: string): void => {
     const mark = { ok: "green", problem: "red", note: "yellow" } as const;
-    io.out(`${colour(io, mark[state], state.padEnd(7))}  ${safe(text)}`);
-    if (state === "problem") problems += 1;
+    if (values.json !== true) io.out(`${colour(io, mark[state], state.padEnd(7))}  ${safe(text)}`);
+    findings.push({ state, text });
   };
 
   const files = existingSettings(client, values.scope);
@@ -53,7 +57,8 @@ export async function doctor(args: string[], io: Output): Promise<number> {
       }
     }
   }
-  return problems > 0 ? EXIT.failure : EXIT.ok;
+  if (values.json === true) printJson(io, { findings });
+  return findings.some(({ state }) => state === "problem") ? EXIT.failure : EXIT.ok;
 }
 
 async function keyFault(): Promise<string | null> {

@@ -5,7 +5,7 @@ import type { ToolSchemaDocument } from "../../domain/policy/policy-types.ts";
 import { fetchDefinitions } from "../../mcp/tools/acceptance.ts";
 import { INSTRUCTIONS_KEY } from "../../mcp/tools/accepted-definitions.ts";
 import { isObject } from "../../mcp/transport/rpc-message.ts";
-import { CommandError, EXIT, parse, safe, usage, type Verb } from "../command.ts";
+import { CommandError, EXIT, parse, safe, usage, printJson, type Verb } from "../command.ts";
 import { loadProxyConfig, splitCommand } from "./proxy-flags.ts";
 
 /** `tools` of a policy has at most this many items. */
@@ -13,7 +13,7 @@ const MAX_TOOLS = 1_000;
 
 export const importTools: Verb = {
   summary: "print the tools of an MCP server as tools: of a policy",
-  help: `usage: assent policy import-tools [--name NAME] (-- COMMAND | --http URL | --config FILE)
+  help: `usage: assent policy import-tools [--name NAME] [--json] (-- COMMAND | --http URL | --config FILE)
 
 Asks an MCP server for its tools and prints them as YAML. Paste the output into a policy: "assent policy check" then checks
 the conditions of its rules against the parameters. Needs no service and changes nothing.
@@ -22,14 +22,23 @@ the conditions of its rules against the parameters. Needs no service and changes
   --http URL     server over HTTP
   --config FILE  all servers of a file for "assent mcp proxy" (assent-mcp.yaml)
   --name NAME    name of the server, which determines the tool of its actions
+  --json         print JSON instead of YAML
 
 examples:
   assent policy import-tools -- npx -y @modelcontextprotocol/server-filesystem /srv
   assent policy import-tools --http https://mcp.example.com/mcp > tools.yaml`,
   async run(args, io) {
     const { ours, command } = splitCommand(args);
-    const flags = { http: { type: "string" }, config: { type: "string" }, name: { type: "string" } } as const;
-    const { values, positionals } = parse(ours, flags);
+    const flags = {
+      http: { type: "string" },
+      config: { type: "string" },
+      name: { type: "string" },
+      json: { type: "boolean" },
+    } as const;
+    const {
+      values: { json, ...values },
+      positionals,
+    } = parse(ours, flags);
     if (positionals.length > 0)
       throw usage(`write the server's command after "--": assent policy import-tools -- ${positionals.join(" ")}`);
     const tools: ToolSchemaDocument[] = [];
@@ -49,7 +58,8 @@ examples:
     if (tools.length === 0) throw new CommandError("the servers have no tools with a schema of their parameters");
     if (tools.length > MAX_TOOLS)
       throw new CommandError(`the servers have ${tools.length} tools; a policy can declare ${MAX_TOOLS}`);
-    io.out(stringify({ tools }, { lineWidth: 120, aliasDuplicateObjects: false }).trimEnd());
+    if (json === true) printJson(io, { tools });
+    else io.out(stringify({ tools }, { lineWidth: 120, aliasDuplicateObjects: false }).trimEnd());
     return EXIT.ok;
   },
 };

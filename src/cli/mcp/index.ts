@@ -22,7 +22,7 @@ ${SERVERS}
                      and without listen in the file, the client is on standard input and output. An address
                      that other machines can reach needs ASSENT_MCP_TOKEN, which clients send as a bearer token
   --agent ID         the agent that calls are submitted for; by default the one that the key is bound to
-  --wait SECONDS     how long a call waits for an approval before the model is told to try again later
+  --wait DURATION    how long a call waits for an approval before the model is told to try again later
   --data FOLDER      folder of the accepted definitions; by default mcp in ASSENT_STATE, or in the state folder
 
 examples:
@@ -43,8 +43,9 @@ the proxy hides changed and new tools from clients and rejects calls of them. Ac
 
 ${SERVERS}
   --yes, -y          accept without a prompt
+  --json             print the lines as JSON
   --agent ID         the agent that the acceptance is submitted for
-  --wait SECONDS     how long to wait for an approval, if one is required (0)
+  --wait DURATION    how long to wait for an approval, if one is required (0)
   --data FOLDER      folder of the accepted definitions, the same as for the proxy
 
 examples:
@@ -59,7 +60,7 @@ const CLIENT = `  --client CLIENT    ${CLIENTS.join(", ")}
 
 const install: Verb = {
   summary: "put the servers of a client behind the proxy",
-  help: `usage: assent mcp install --client CLIENT [--scope SCOPE] [--agent ID] [--skip SERVER]... [--dry-run]
+  help: `usage: assent mcp install --client CLIENT [--scope SCOPE] [--agent ID] [--skip SERVER]... [--dry-run] [--json]
 
 Changes each server in the settings of the client so that the client starts the proxy, which starts the server. Servers
 that are behind the proxy stay as they are, and so does everything else in the file. The proxies submit with the key of
@@ -70,6 +71,7 @@ ${CLIENT}
   --agent ID         the agent that calls are submitted for; by default the one that the key is bound to
   --skip SERVER      leave this server as it is: its calls are made without a decision; may be repeated
   --dry-run          only print what would change
+  --json             print the change as JSON
 
 examples:
   assent mcp install --client claude-code
@@ -80,12 +82,13 @@ examples:
 
 const uninstall: Verb = {
   summary: "take the servers of a client out from behind the proxy",
-  help: `usage: assent mcp uninstall --client CLIENT [--scope SCOPE] [--dry-run]
+  help: `usage: assent mcp uninstall --client CLIENT [--scope SCOPE] [--dry-run] [--json]
 
 Restores the settings as they were before "assent mcp install". If they were edited since then, takes out only the proxy.
 
 ${CLIENT}
   --dry-run          only print what would change
+  --json             print the change as JSON
 
 examples:
   assent mcp uninstall --client claude-code
@@ -95,12 +98,13 @@ examples:
 
 const doctor: Verb = {
   summary: "check that the servers of a client are behind the proxy",
-  help: `usage: assent mcp doctor --client CLIENT [--scope SCOPE]
+  help: `usage: assent mcp doctor --client CLIENT [--scope SCOPE] [--json]
 
 Checks the stored key and the settings of the client, starts each server behind its proxy as the client does, and lists
 its tools. Exits with 1 if a server is not behind the proxy or does not start.
 
 ${CLIENT}
+  --json             print the findings as JSON
 
 examples:
   assent mcp doctor --client claude-code

@@ -7,7 +7,7 @@ import { checkKey } from "../../hook/install/check-service.ts";
 import { lineDiff, readSettings, writeSettings } from "../../hook/install/settings-files.ts";
 import { SettingsError } from "../../hook/install/jsonc.ts";
 import { isTemporaryInstall } from "../../hook/install/hook-program.ts";
-import { colour, CommandError, EXIT, parse, safe, usage, type Output } from "../command.ts";
+import { colour, CommandError, EXIT, parse, safe, usage, printJson, type Output } from "../command.ts";
 import { readLogin } from "../credentials.ts";
 import { settingsFolders } from "../hook-install.ts";
 import { programCommand, programWords } from "../invocation.ts";
@@ -29,6 +29,7 @@ export async function install(args: string[], io: Output): Promise<number> {
     agent: { type: "string" },
     skip: { type: "string", multiple: true },
     "dry-run": { type: "boolean" },
+    json: { type: "boolean" },
   });
   if (positionals.length > 0) throw usage("assent mcp install takes options only");
   const client = parseClient(values.client);
@@ -40,7 +41,7 @@ export async function install(args: string[], io: Output): Promise<number> {
   const previous = readBackup(path);
   const backup = editing(path, () => addProxy(text, client, command, values.skip ?? [], previous));
   if (values["dry-run"] !== true) await assertKey(values.agent ?? null);
-  const isChanged = display(io, path, text, backup.after);
+  const isChanged = display(io, path, text, backup.after, values.json);
   if (!isChanged || values["dry-run"] === true) return EXIT.ok;
   writing(() => {
     writeBackup(path, backup);
@@ -57,12 +58,13 @@ export function uninstall(args: string[], io: Output): Promise<number> {
     client: { type: "string" },
     scope: { type: "string" },
     "dry-run": { type: "boolean" },
+    json: { type: "boolean" },
   });
   if (positionals.length > 0) throw usage("assent mcp uninstall takes options only");
   const client = parseClient(values.client);
   const { path, text } = settingsOf(client, values.scope);
   const after = editing(path, () => removeProxy(text, client, readBackup(path)));
-  const isChanged = display(io, path, text, after);
+  const isChanged = display(io, path, text, after, values.json);
   if (values["dry-run"] !== true) {
     if (isChanged) writing(() => writeSettings(path, text, after));
     rmSync(backupFile(path), { force: true });
@@ -118,8 +120,12 @@ function programOfProxy(): string[] {
   return words;
 }
 
-function display(io: Output, path: string, before: string, after: string): boolean {
+function display(io: Output, path: string, before: string, after: string, json = false): boolean {
   const lines = lineDiff(before, after);
+  if (json) {
+    printJson(io, { path, changed: lines.length > 0, lines });
+    return lines.length > 0;
+  }
   io.out(lines.length === 0 ? `${path}: nothing changes` : `${path}:`);
   for (const line of lines)
     io.out(colour(io, line.startsWith("+") ? "green" : "red", safe(line.replaceAll("\t", "    "))));

@@ -11,6 +11,7 @@ import {
 import { stateFolder } from "../../config/index.ts";
 import { usage, type Output } from "../command.ts";
 import { availableKey, serviceUrl } from "../credentials.ts";
+import { parseSeconds } from "../times.ts";
 
 export const FLAGS = {
   http: { type: "string" },
@@ -40,6 +41,9 @@ export function splitCommand(args: string[]): { ours: string[]; command: string[
   return end < 0 ? { ours: args, command: [] } : { ours: args.slice(0, end), command: args.slice(end + 1) };
 }
 
+/** Seconds. */
+const MAX_WAIT = 86_400;
+
 /** The default ports of the service and the witness are 8000 and 8001. */
 const DEFAULT_PORT = 8010;
 
@@ -66,9 +70,7 @@ export function readProxySetting(values: Flags, command: string[], io: Output): 
   if (apiKey === null)
     throw usage('no key to submit calls with: run "assent login" with a key of the agent, or set ASSENT_API_KEY');
   const { config, base } = loadProxyConfig(values, command);
-  const wait = values.wait === undefined ? config.wait : Number(values.wait);
-  if (wait !== undefined && !(wait >= 0 && wait <= 86_400))
-    throw usage(`--wait takes 0 to 86400 seconds, not "${values.wait}"`);
+  const wait = values.wait === undefined ? config.wait : parseSeconds("--wait", values.wait, MAX_WAIT);
   const agent = values.agent ?? config.agent;
   const token = process.env["ASSENT_MCP_TOKEN"] || config.listen?.token;
   if (token !== undefined && token.length < 16) throw usage("ASSENT_MCP_TOKEN is shorter than 16 characters");

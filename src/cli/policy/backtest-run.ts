@@ -3,17 +3,18 @@ import { createAssent } from "../../client/index.ts";
 import { compilePolicySet, buildPolicySet, PolicyCompileError } from "../../domain/policy/compile/compile.ts";
 import type { StorageReader } from "../../contract/storage.ts";
 import type { PolicyDocument, PolicySetMember } from "../../domain/policy/policy-types.ts";
-import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
+import { toRfc3339 } from "../../domain/time.ts";
 import { checkPolicyFolder } from "../../policies/folder.ts";
 import { backtest } from "../../policies/backtest.ts";
 import { type DatedReport, renderBacktestMarkdown } from "../../policies/backtest-markdown.ts";
 import { createBacktestReader } from "../../storage/visible-reads.ts";
-import { CommandError, EXIT, parseChoice, parse, usage, type Output } from "../command.ts";
+import { CommandError, EXIT, parseChoice, parse, printJson, usage, type Output } from "../command.ts";
 import { availableKey } from "../credentials.ts";
 import { REQUEST_TIMEOUT, withServiceErrors } from "../remote.ts";
 import { configFrom } from "../serve.ts";
 import { assertCurrent, withStore } from "../with-store.ts";
 import { withStatus } from "../status.ts";
+import { parsePast } from "../times.ts";
 import { renderBacktestText } from "./backtest-report.ts";
 import { assertNoFaults, FOLDER_OPTIONS, policyFolderArgument, folderOptions } from "./folder-argument.ts";
 
@@ -27,12 +28,14 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
     limit: { type: "string" },
     examples: { type: "string" },
     format: { type: "string" },
+    json: { type: "boolean" },
     "fail-on-flips": { type: "boolean" },
     ...FOLDER_OPTIONS,
     config: { type: "string" },
   });
   const path = policyFolderArgument("backtest", positionals);
-  const format = parseChoice("--format", values.format, ["text", "json", "markdown"]);
+  const asked = values.format ?? (values.json === true ? "json" : undefined);
+  const format = parseChoice("--format", asked, ["text", "json", "markdown"]);
   const until = timeOf("--until", values.until) ?? Date.now() + 1;
   const since = timeOf("--since", values.since) ?? until - 7 * DAY;
   if (since >= until) throw usage("--since must be before --until");
@@ -57,13 +60,8 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
           range,
           io,
         );
-  io.out(
-    format === "json"
-      ? JSON.stringify(result)
-      : format === "markdown"
-        ? renderBacktestMarkdown(result)
-        : renderBacktestText(result),
-  );
+  if (format === "json") printJson(io, result);
+  else io.out(format === "markdown" ? renderBacktestMarkdown(result) : renderBacktestText(result));
   return values["fail-on-flips"] === true && result.flipped > 0 ? EXIT.failure : EXIT.ok;
 }
 
@@ -197,13 +195,7 @@ function add(total: DatedReport, part: DatedReport, examples: number): void {
 }
 
 function timeOf(flag: string, given: string | undefined): number | null {
-  if (given === undefined) return null;
-  const [, amount, unit] = /^(\d+)([hd])$/.exec(given) ?? [];
-  if (amount !== undefined) return Date.now() - Number(amount) * (unit === "h" ? 3_600_000 : DAY);
-  const at = parseRfc3339(given);
-  if (at === null)
-    throw usage(`${flag} takes a time such as 2026-01-01T00:00:00Z, or an age such as 24h or 30d, not "${given}"`);
-  return at;
+  return given === undefined ? null : parsePast(flag, given);
 }
 
 function numberOf(flag: string, given: string | undefined, fallback: number, max: number): number {

@@ -10,11 +10,12 @@ through the API stay, unless FOLDER has one of the same name.
 
   --against URL     a running service, asked with ASSENT_API_KEY (scope replay:run); ASSENT_URL when absent
   --against store   the store that the configuration names; the service may be running
-  --since TIME      RFC 3339, or an age such as 24h or 30d (7d)
+  --since TIME      such as 2026-01-31, or a duration ago such as 2h or 30d (7d)
   --until TIME      the same (now)
   --limit N         maximum number of decisions, newest first (10000)
   --examples N      number of examples for each kind of flip (3)
   --format FORMAT   text, json, or markdown for a pull request
+  --json            the same as --format json
   --fail-on-flips   exit with 1 if any decision flips
 
 examples:

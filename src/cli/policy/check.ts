@@ -5,7 +5,7 @@ import type { TextFault } from "../../domain/policy/parse/parse.ts";
 import { measureCoverage } from "../../domain/policy/test/coverage.ts";
 import { loadPolicyFolder, testPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { formatFault } from "../../policies/policy-store.ts";
-import { EXIT, colour, parseChoice, parse, safe, type Verb } from "../command.ts";
+import { EXIT, colour, parseChoice, parse, safe, printJson, type Verb } from "../command.ts";
 import { FOLDER_OPTIONS, policyFolderArgument, folderOptions, printFaults, untestedRules } from "./folder-argument.ts";
 import { renderSarif } from "./sarif.ts";
 
@@ -48,7 +48,7 @@ examples:
     const faults = [...loaded.faults, ...findFaultsElsewhere(loaded)];
     const warnings = [...loaded.warnings, ...findUntestedRules(loaded), ...channelWarnings(loaded, values.config)];
     const accepted = faults.length === 0 && (values.strict !== true || warnings.length === 0);
-    if (format === "json") io.out(JSON.stringify({ policies: documents.length, faults, warnings }));
+    if (format === "json") printJson(io, { policies: documents.length, faults, warnings });
     else if (format === "sarif") io.out(JSON.stringify(renderSarif(folder, [...faults, ...warnings]), null, 2));
     else {
       printFaults(faults, io);

@@ -4,7 +4,7 @@ import type { PolicyChange } from "../../domain/policy/diff/diff.ts";
 import { diffPolicySets, type SetDiff } from "../../domain/policy/diff/set-diff.ts";
 import { renderDiffMarkdown, renderDiffTotals } from "../../policies/diff-markdown.ts";
 import { loadPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
-import { EXIT, colour, parseChoice, parse, safe, usage, type Output, type Verb } from "../command.ts";
+import { EXIT, colour, parseChoice, parse, safe, usage, printJson, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
 import { assertNoFaults, DEFAULT_FOLDER, FOLDER_OPTIONS, folderOptions } from "./folder-argument.ts";
 import { loadRevision, parseRevision } from "./revision.ts";
@@ -25,6 +25,7 @@ Exits with 0, equal or not; with 2 when a side cannot be read or its policies ar
   --environment NAME
                     environment whose shared data applies on both sides (ASSENT_ENVIRONMENT)
   --format FORMAT   text, json, or markdown for a pull request
+  --json            the same as --format json
 
 examples:
   assent policy diff main
@@ -35,8 +36,10 @@ examples:
       ...FOLDER_OPTIONS,
       "exit-code": { type: "boolean" },
       format: { type: "string" },
+      json: { type: "boolean" },
     });
-    const format = parseChoice("--format", values.format, ["text", "json", "markdown"]);
+    const asked = values.format ?? (values.json === true ? "json" : undefined);
+    const format = parseChoice("--format", asked, ["text", "json", "markdown"]);
     const [a, b = process.env["ASSENT_POLICIES"] || DEFAULT_FOLDER, ...more] = positionals;
     if (a === undefined || more.length > 0)
       throw usage("assent policy diff takes two folders or revisions, or one to compare with ./policies");
@@ -61,7 +64,7 @@ examples:
       after.documents.map(({ document }) => document),
     );
     if (format === "json")
-      io.out(JSON.stringify({ before: a, after: b, equal: difference.policies.length === 0, ...difference }));
+      printJson(io, { before: a, after: b, equal: difference.policies.length === 0, ...difference });
     else io.out(format === "markdown" ? renderDiffMarkdown(difference) : text(difference, io));
     return values["exit-code"] === true && difference.policies.length > 0 ? EXIT.failure : EXIT.ok;
   },

@@ -15,10 +15,22 @@ import { findGivenFactsFault, givenStanding, withGivenFacts } from "../../domain
 import { findGivenHistoryFault, withGivenHistory } from "../../domain/policy/test/given-history.ts";
 import { withAssumedActivation, findUnknownLimit } from "../../domain/policy/decide/limit-facts.ts";
 import { MAX_FILE_LENGTH, parseSampleAction, type SampleAction } from "../../domain/policy/parse/parse.ts";
-import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
+import { toRfc3339 } from "../../domain/time.ts";
 import { loadPolicyFolder } from "../../policies/folder.ts";
-import { CommandError, EXIT, colour, parseChoice, parse, safe, usage, type Output, type Verb } from "../command.ts";
+import {
+  CommandError,
+  EXIT,
+  colour,
+  parseChoice,
+  parse,
+  safe,
+  usage,
+  printJson,
+  type Output,
+  type Verb,
+} from "../command.ts";
 import { textFlag } from "../remote.ts";
+import { parseFuture } from "../times.ts";
 import { assertNoFaults, FOLDER_OPTIONS, policyFolderArgument, folderOptions, printFaults } from "./folder-argument.ts";
 
 export const explain: Verb = {
@@ -33,11 +45,12 @@ never writes into reasons. The usage of limits is zero except for what the actio
   --action FILE    the action, in JSON or YAML: agent_id, tool, operation, params, context; principal (key_id, name,
                    agent_id, owner), the key that submits it; and used, the previous usage of limits, by their names;
                    - reads standard input
-  --now TIME       the clock, RFC 3339 (now)
+  --now TIME       the clock, such as 2026-01-31T09:00:00Z, or 2h from now (now)
   --recursive      include subfolders
   --environment NAME
                    environment whose shared data applies (ASSENT_ENVIRONMENT)
   --format FORMAT  text, or json
+  --json           the same as --format json
 
 examples:
   assent policy explain --action refund.json --now 2026-01-15T10:00:00Z
@@ -48,11 +61,14 @@ examples:
       now: { type: "string" },
       ...FOLDER_OPTIONS,
       format: { type: "string" },
+      json: { type: "boolean" },
     });
     const path = policyFolderArgument("explain", positionals);
-    const format = parseChoice("--format", values.format, ["text", "json"]);
-    const now = values.now === undefined ? Date.now() : parseRfc3339(values.now);
-    if (now === null) throw usage(`--now takes a time such as 2026-01-01T00:00:00Z, not "${values.now}"`);
+    const format = parseChoice("--format", values.format ?? (values.json === true ? "json" : undefined), [
+      "text",
+      "json",
+    ]);
+    const now = values.now === undefined ? Date.now() : parseFuture("--now", values.now);
     if (values.action === undefined)
       throw usage("--action FILE is needed: a file with the action, or - for standard input");
     const sample = await readAction(values.action, io);
@@ -80,7 +96,7 @@ examples:
     const known = withGivenFacts(compiled, request, remembered, now, givenFacts);
     const facts = withAssumedActivation(compiled, request, known, now, used);
     const explanation = explainDecision(compiled, request, facts, now);
-    if (format === "json") io.out(JSON.stringify({ now: toRfc3339(now), ...explanation }));
+    if (format === "json") printJson(io, { now: toRfc3339(now), ...explanation });
     else for (const line of text(explanation, action, now, io)) io.out(line);
     return EXIT.ok;
   },

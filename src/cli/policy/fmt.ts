@@ -7,7 +7,7 @@ import { formatYaml } from "../../domain/policy/parse/format.ts";
 import { parsePolicies, parsePolicyTests, parseSharedData, type TextFault } from "../../domain/policy/parse/parse.ts";
 import type { SharedData } from "../../domain/policy/parse/shared-data.ts";
 import { isDataFile, isTestFile, listPolicyFiles, loadSharedData } from "../../policies/folder.ts";
-import { CommandError, EXIT, parse, safe, type Verb } from "../command.ts";
+import { CommandError, EXIT, parse, safe, printJson, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
 import { policyFolderArgument, printFaults } from "./folder-argument.ts";
 import { programCommand } from "../invocation.ts";
@@ -19,7 +19,7 @@ interface Outcome {
 
 export const fmt: Verb = {
   summary: "format policy and test files, and keep their comments",
-  help: `usage: assent policy fmt [FOLDER] [--check] [--recursive]
+  help: `usage: assent policy fmt [FOLDER] [--check] [--recursive] [--json]
 
 Formats every policy and test file of FOLDER (./policies) and prints the names of changed files. The layout: two
 spaces per level, lists indented below their key, { a: 1 } and [a], one line for anything in brackets, long text without
@@ -30,12 +30,17 @@ whose meaning would change. Exits with 1 in both cases, and with --check if a fi
 
   --check      change nothing; print the files that would change
   --recursive  include subfolders
+  --json       print the changed files and the faults as JSON
 
 examples:
   assent policy fmt
   assent policy fmt deploy/policies --check`,
   async run(args, io) {
-    const { values, positionals } = parse(args, { check: { type: "boolean" }, recursive: { type: "boolean" } });
+    const { values, positionals } = parse(args, {
+      check: { type: "boolean" },
+      recursive: { type: "boolean" },
+      json: { type: "boolean" },
+    });
     const folder = policyFolderArgument("fmt", positionals);
     let names: string[];
     try {
@@ -54,7 +59,8 @@ examples:
     });
     const changed = outcomes.filter(([, outcome]) => outcome.changed).map(([name]) => name);
     const faults = outcomes.flatMap(([, outcome]) => outcome.faults);
-    for (const name of changed) io.out(safe(join(folder, name)));
+    if (values.json === true) printJson(io, { changed: changed.map((name) => join(folder, name)), faults });
+    else for (const name of changed) io.out(safe(join(folder, name)));
     printFaults(faults, io);
     if (values.check === true && changed.length > 0)
       io.err(

@@ -2,7 +2,7 @@
 import { mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { listPolicyFiles } from "../../policies/folder.ts";
-import { CommandError, EXIT, parse, usage, type Verb } from "../command.ts";
+import { CommandError, EXIT, parse, usage, printJson, type Verb } from "../command.ts";
 import { policyFolderArgument } from "./folder-argument.ts";
 import { programCommand } from "../invocation.ts";
 
@@ -64,16 +64,16 @@ cases:
 
 export const init: Verb = {
   summary: "write a small example policy and its test",
-  help: `usage: assent policy init [FOLDER]
+  help: `usage: assent policy init [FOLDER] [--json]
 
 Writes first.yaml and first_test.yaml into FOLDER (./policies) and creates the folder if it does not exist. Fails if the
-folder already contains policies: it never overwrites files.
+folder already contains policies: it never overwrites files. --json prints the names of the files as JSON.
 
 examples:
   assent policy init
   assent policy init deploy/policies && assent policy test deploy/policies --min-coverage 100`,
   async run(args, io) {
-    const { positionals } = parse(args, {});
+    const { values, positionals } = parse(args, { json: { type: "boolean" } });
     const folder = policyFolderArgument("init", positionals);
     try {
       await mkdir(folder, { recursive: true });
@@ -89,7 +89,9 @@ examples:
         ? error
         : new CommandError(`${folder} cannot be written: ${(error as Error).message}`);
     }
-    io.out(`${join(folder, "first.yaml")}\n${join(folder, "first_test.yaml")}`);
+    const files = [join(folder, "first.yaml"), join(folder, "first_test.yaml")];
+    if (values.json === true) printJson(io, { files });
+    else io.out(files.join("\n"));
     io.err(`change them, then run "${programCommand()} policy test ${folder} --coverage"`);
     return EXIT.ok;
   },

@@ -2,9 +2,11 @@ import { execFileSync } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { SuggestedPolicy, SuggestionReport } from "../../contract/suggestions.ts";
+import { toRfc3339 } from "../../domain/time.ts";
 import { checkPolicyFolder } from "../../policies/folder.ts";
-import { CommandError, EXIT, parse, safe, usage, type Output } from "../command.ts";
+import { CommandError, EXIT, parse, printJson, safe, usage, type Output } from "../command.ts";
 import { privilegedClient, withServiceErrors } from "../remote.ts";
+import { parsePast } from "../times.ts";
 import { assertNoFaults } from "./folder-argument.ts";
 
 type Answer = SuggestionReport & { since: string };
@@ -25,7 +27,7 @@ export async function policySuggest(args: string[], io: Output): Promise<number>
   if (values.create === true && positionals.length === 0) throw usage("--create takes the names of suggestions");
   if (targets.length === 0 && positionals.length > 0) throw usage("names need --create, --write or --branch");
   const body = {
-    ...(values.since === undefined ? {} : { since: values.since }),
+    ...(values.since === undefined ? {} : { since: toRfc3339(parsePast("--since", values.since)) }),
     ...numberOf("min_approvals", values["min-approvals"]),
     ...numberOf("min_people", values["min-people"]),
     ...numberOf("min_days", values["min-days"]),
@@ -40,7 +42,8 @@ export async function policySuggest(args: string[], io: Output): Promise<number>
   }
   if (values.branch !== undefined) await commitBranch(values.branch, chosen, io);
   if (values.write !== undefined) await writeFiles(values.write, chosen, io);
-  io.out(values.json === true ? JSON.stringify(answer) : renderText({ ...answer, suggestions: chosen }));
+  if (values.json === true) printJson(io, answer);
+  else io.out(renderText({ ...answer, suggestions: chosen }));
   return EXIT.ok;
 }
 

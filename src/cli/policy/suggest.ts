@@ -7,7 +7,7 @@ const HELP = `usage: assent policy suggest [--since TIME] [--min-approvals N] [-
 Asks the service for rules that would have allowed what people approved, and prints each with its evidence.
 Needs a key with the scopes policies:write and actions:read (ASSENT_URL, ASSENT_API_KEY).
 
-  --since TIME        RFC 3339 (90 days ago)
+  --since TIME        such as 2026-01-31, or a duration ago such as 30d (90d)
   --min-approvals N   approvals that must support a rule, at most half of them of one agent (20)
   --min-people N      people who must have approved (2)
   --min-days N        days on which they must have approved (3)

@@ -1,7 +1,7 @@
 /** `assent policy test`: runs the tests of policies, and reports which rules no test reaches. */
 import { measureCoverage, type Coverage, type RuleCoverage } from "../../domain/policy/test/coverage.ts";
 import { checkPolicyFolder, type CheckedFolder } from "../../policies/folder.ts";
-import { EXIT, colour, parseChoice, parse, safe, usage, type Output, type Verb } from "../command.ts";
+import { EXIT, colour, parseChoice, parse, safe, usage, printJson, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
 import {
   FOLDER_OPTIONS,
@@ -70,7 +70,7 @@ examples:
           )
         : null;
     const short = coverage !== null && minCoverage !== null && coverage.percent < minCoverage;
-    if (format === "json") io.out(JSON.stringify(report(folder, coverage)));
+    if (format === "json") printJson(io, report(folder, coverage));
     else if (format === "junit") io.out(renderJunit(path, folder, coverage, short));
     else if (format === "sarif")
       io.out(

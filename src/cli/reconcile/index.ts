@@ -7,7 +7,7 @@ import { foldName } from "../../domain/names.ts";
 import { matchesAnyName } from "../../domain/policy/compile/name-patterns.ts";
 import { toRfc3339 } from "../../domain/time.ts";
 import { clipText } from "../../domain/text.ts";
-import { colour, CommandError, EXIT, parse, safe, usage, type Command, type Output } from "../command.ts";
+import { colour, CommandError, EXIT, parse, safe, usage, printJson, type Command, type Output } from "../command.ts";
 import { privilegedClient, withServiceErrors } from "../remote.ts";
 import { configFrom } from "../serve.ts";
 import { parseWindow } from "../window.ts";
@@ -60,7 +60,7 @@ examples:
       await withServiceErrors(() =>
         service.call("POST", "/v1/coverage", statement as unknown as Record<string, unknown>),
       );
-    if (values.json === true) io.out(JSON.stringify(statement));
+    if (values.json === true) printJson(io, statement);
     else show(io, statement, values["dry-run"] === true);
     return hasGap(statement) ? EXIT.unverified : EXIT.ok;
   },

@@ -1,14 +1,15 @@
 /** What the editor of policies suggests at a position, and how it groups a dry run. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { completeAt, type Words } from "../../../plugins/console/app/policies/completions.ts";
+import { completeAt, type TextKind, type Words } from "../../../plugins/console/app/policies/completions.ts";
 import { groupByCause } from "../../../plugins/console/app/policies/dry-run-groups.ts";
 import { listFunctions, listVariables } from "../../../src/domain/policy/check/expression-names.ts";
-import { PolicySchema } from "../../../src/domain/policy/parse/policy-schema.ts";
+import { PolicySchema, PolicyTestSchema } from "../../../src/domain/policy/parse/policy-schema.ts";
 
 const WORDS: Words = {
   vocabulary: {
     schema: PolicySchema as unknown as Record<string, unknown>,
+    test_schema: PolicyTestSchema as unknown as Record<string, unknown>,
     variables: listVariables(),
     functions: listFunctions().map(({ name, method, arity }) => ({ name, method, arity: [...arity] })),
     tools: [{ tool: "stripe", operation: "refund", params: [] }],
@@ -21,15 +22,36 @@ const WORDS: Words = {
 };
 
 /** Returns the labels at `|`, and the text that they replace. */
-function suggested(marked: string): { labels: string[]; typed: string } | null {
+function suggested(marked: string, kind?: TextKind): { labels: string[]; typed: string } | null {
   const position = marked.indexOf("|");
   const text = marked.replace("|", "");
-  const found = completeAt(text, position, WORDS);
+  const found = completeAt(text, position, WORDS, kind);
   if (found === null) return null;
   return { labels: found.suggestions.map(({ label }) => label), typed: text.slice(found.from, position) };
 }
 
 const RULE = "policy: x\nrules:\n  - name: a\n    tool: wiki\n";
+
+const CASE = "now: 2026-01-01T00:00:00Z\ncases:\n  - name: a\n";
+
+describe("completion in the tests of a policy", () => {
+  for (const [where, marked, some, none] of [
+    ["a key of the file", "ca|", "cases", "rules"],
+    ["a key of a case", `${CASE}    exp|`, "expect", "effect"],
+    ["a key of the action", `${CASE}    action:\n      too|`, "tool", "expect"],
+    ["a key of the expectation in braces", `${CASE}    expect: { eff|`, "effect", "tool"],
+    ["an effect", `${CASE}    expect: { effect: den|`, "deny", "stripe"],
+    ["a tool", `${CASE}    action: { tool: st|`, "stripe", "deny"],
+  ] as const)
+    it(`suggests ${where}`, () => {
+      const labels = suggested(marked, "tests")?.labels ?? [];
+      assert.ok(labels.includes(some), `${some} is not in ${JSON.stringify(labels)}`);
+      assert.ok(!labels.includes(none), none);
+    });
+
+  it("suggests no names of conditions in a parameter that is named like one", () =>
+    assert.equal(suggested(`${CASE}    action: { params: { sum: mo|`, "tests"), null));
+});
 
 describe("completion in a policy", () => {
   for (const [where, marked, some, none, typed] of [

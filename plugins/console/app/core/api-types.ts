@@ -2335,7 +2335,7 @@ export interface Rota {
 
 export interface Session {
   id: string;
-  /** `passkey`, `link`, `recovery_code` or `oidc:<provider>`. */
+  /** `passkey`, `link`, `recovery_code`, `terminal` or `oidc:<provider>`. */
   method: string;
   browser: string;
   started_at: string;
@@ -2439,16 +2439,6 @@ export interface UserDetails {
   last_sign_in_at: string | null;
 }
 
-export interface Device {
-  /** First 32 hexadecimal digits of the SHA-256 of the endpoint. */
-  id: string;
-  browser: string;
-  /** When the device was added. */
-  created_at: string;
-  /** When it is no longer notified, unless the user opens the console on it earlier. */
-  expires_at: string;
-}
-
 export interface Problem {
   /** Documentation of the code. */
   type: string;
@@ -2457,7 +2447,7 @@ export interface Problem {
   /** What went wrong, and what to do. */
   detail: string;
   /** Stable; programs branch on it. */
-  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "INVALID_SESSION_TOKEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "AGENT_THROTTLED" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "EDIT_NOT_ALLOWED" | "REQUEST_EDITED" | "PLAN_NOT_FOUND" | "PLAN_VOTE_REQUIRED" | "PLAN_WAITING" | "PLAN_STOPPED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_HELD" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "BREAK_GLASS_NOT_ALLOWED" | "BREAK_GLASS_NOT_FOUND" | "BREAK_GLASS_REVIEWED" | "REVIEWER_NOT_ELIGIBLE" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "HOLD_NOT_FOUND" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "SUGGESTED_RULE_NOT_FOUND" | "SUGGESTED_RULE_REVERTED" | "SUGGESTED_RULE_NOT_REVERTED" | "SUGGESTED_RULE_UNTRIED" | "HOLD_RELEASED" | "TOO_MANY_HOLDS" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN" | "USERS_INSECURE" | "USERS_CROSS_SITE" | "USERS_CHALLENGE_INVALID" | "USERS_PASSKEY_INVALID" | "USERS_PASSKEY_UNKNOWN" | "USERS_PASSKEY_CLONED" | "USERS_LINK_INVALID" | "USERS_NOT_FOUND" | "USERS_SESSION_NOT_FOUND" | "USERS_PASSKEY_NOT_FOUND" | "USERS_ENDED" | "USERS_NOT_ENDED" | "USERS_LAST_ADMIN" | "USERS_LAST_PASSKEY" | "USERS_TOO_MANY_PASSKEYS" | "USERS_MANAGED" | "USERS_PROVIDER_UNKNOWN" | "USERS_PROVIDER_UNAVAILABLE" | "USERS_PROVIDER_REFUSED" | "USERS_PROVIDER_INVALID" | "USERS_SIGN_IN_ENDED" | "USERS_LOGOUT_INVALID" | "USERS_NOT_PROVISIONED" | "USERS_SCIM_INVALID" | "USERS_SCIM_PATH_INVALID" | "USERS_SCIM_FILTER_INVALID" | "USERS_SCIM_IMMUTABLE" | "USERS_SCIM_NOT_FOUND" | "USERS_SCIM_CONFLICT" | "USERS_DELEGATION_INVALID" | "USERS_DELEGATION_NOT_FOUND" | "USERS_DELEGATION_ENDED" | "USERS_DEVICE_INVALID" | "USERS_DEVICE_NOT_FOUND" | "USERS_TOO_MANY_DEVICES" | "USERS_SESSION_REQUIRED";
+  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "INVALID_SESSION_TOKEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "AGENT_THROTTLED" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "EDIT_NOT_ALLOWED" | "REQUEST_EDITED" | "PLAN_NOT_FOUND" | "PLAN_VOTE_REQUIRED" | "PLAN_WAITING" | "PLAN_STOPPED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_HELD" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "BREAK_GLASS_NOT_ALLOWED" | "BREAK_GLASS_NOT_FOUND" | "BREAK_GLASS_REVIEWED" | "REVIEWER_NOT_ELIGIBLE" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "HOLD_NOT_FOUND" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "SUGGESTED_RULE_NOT_FOUND" | "SUGGESTED_RULE_REVERTED" | "SUGGESTED_RULE_NOT_REVERTED" | "SUGGESTED_RULE_UNTRIED" | "HOLD_RELEASED" | "TOO_MANY_HOLDS" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN" | "USERS_INSECURE" | "USERS_CROSS_SITE" | "USERS_CHALLENGE_INVALID" | "USERS_PASSKEY_INVALID" | "USERS_PASSKEY_UNKNOWN" | "USERS_PASSKEY_CLONED" | "USERS_LINK_INVALID" | "USERS_NOT_FOUND" | "USERS_SESSION_NOT_FOUND" | "USERS_PASSKEY_NOT_FOUND" | "USERS_ENDED" | "USERS_NOT_ENDED" | "USERS_LAST_ADMIN" | "USERS_LAST_PASSKEY" | "USERS_TOO_MANY_PASSKEYS" | "USERS_MANAGED" | "USERS_PROVIDER_UNKNOWN" | "USERS_PROVIDER_UNAVAILABLE" | "USERS_PROVIDER_REFUSED" | "USERS_PROVIDER_INVALID" | "USERS_SIGN_IN_ENDED" | "USERS_LOGOUT_INVALID" | "USERS_NOT_PROVISIONED" | "USERS_SCIM_INVALID" | "USERS_SCIM_PATH_INVALID" | "USERS_SCIM_FILTER_INVALID" | "USERS_SCIM_IMMUTABLE" | "USERS_SCIM_NOT_FOUND" | "USERS_SCIM_CONFLICT" | "USERS_DELEGATION_INVALID" | "USERS_DELEGATION_NOT_FOUND" | "USERS_DELEGATION_ENDED" | "USERS_SESSION_REQUIRED" | "USERS_TERMINAL_UNCONFIRMED";
   request_id: string;
   errors?: {
     /** RFC 6901 pointer into the body. */
@@ -3988,6 +3978,8 @@ export interface Api {
     response: {
       /** JSON Schema of a policy. */
       schema: Record<string, unknown>;
+      /** JSON Schema of the tests of policies. */
+      test_schema: Record<string, unknown>;
       /** Variables of every condition, and their members. */
       variables: {
         name: string;
@@ -4240,10 +4232,36 @@ export interface Api {
       options: Record<string, unknown>;
     };
   };
+  "POST /v1/session/terminal": {
+    query: never;
+    body: {
+      /** 32 random bytes of the terminal, base64url. */
+      verifier: string;
+    };
+    response: {
+      user: User;
+      session_id: string;
+    };
+  };
+  "POST /v1/session/terminal/confirm": {
+    query: never;
+    body: {
+      /** SHA-256 of the terminal's verifier, base64url. The terminal's link has it. */
+      challenge: string;
+      /** What the terminal shows, typed by the user. */
+      code: string;
+    };
+    response: {
+      /** Until then the terminal can sign in, once. */
+      expires_at: string;
+    };
+  };
   "GET /v1/sign-in-methods": {
     query: never;
     body: never;
     response: {
+      /** Scheme, host and port where people sign in; null if they cannot at this address. */
+      origin: string | null;
       passkey: {
         available: boolean;
         /** Why passkeys cannot be used at this address; null if they can. */
@@ -4432,39 +4450,6 @@ export interface Api {
       comment?: string | undefined;
     };
     response: Delegation;
-  };
-  "GET /v1/users/{id}/devices": {
-    query: never;
-    body: never;
-    response: {
-      /** The `applicationServerKey` with which browsers subscribe, in base64url. */
-      public_key: string;
-      /** Newest first. */
-      devices: Device[];
-      /** Channels of the configuration that notify this user through `notify-push`. */
-      channels: string[];
-    };
-  };
-  "POST /v1/users/{id}/devices": {
-    query: never;
-    body: {
-      /** URL at the browser's push service. */
-      endpoint: string;
-      keys: {
-        /** Uncompressed point on P-256, in base64url. */
-        p256dh: string;
-        /** 16 bytes, in base64url. */
-        auth: string;
-      };
-      /** As browsers send it. Not used. */
-      expirationTime?: number | null | undefined;
-    };
-    response: Device;
-  };
-  "DELETE /v1/users/{id}/devices/{device_id}": {
-    query: never;
-    body: never;
-    response: never;
   };
   "POST /v1/users/{id}/end": {
     query: never;

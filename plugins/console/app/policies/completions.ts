@@ -1,5 +1,5 @@
 /**
- * Suggests keys, values and names of expressions at a position in the text of a policy. Pure. It reads lines and their
+ * Suggests keys, values and names of expressions at a position in the text of a policy or of its tests. Pure. It reads lines and their
  * indentation, because a text that is being typed is rarely valid YAML.
  */
 import type { Api } from "../core/api-types.ts";
@@ -42,6 +42,9 @@ interface Schema {
   anyOf?: Schema[];
 }
 
+/** Which text is completed. */
+export type TextKind = "policy" | "tests";
+
 /** Keys whose values are expressions. */
 const EXPRESSION_KEY = /(?:^|[\s{,])(?:when|per|sum|cel):\s*(?:[|>][-+]?)?\s*["']?([^"]*)$/;
 /** A later entry of a map in braces, whose value is not an expression. */
@@ -52,17 +55,21 @@ const ITEM = "[]";
  * Returns suggestions for a position, or null.
  * @example completeAt("rules:\n  - eff", 14, words) // { from: 11, suggestions: [{ label: "effect", apply: "effect: ", … }] }
  */
-export function completeAt(text: string, position: number, words: Words): Completion | null {
+export function completeAt(text: string, position: number, words: Words, kind: TextKind = "policy"): Completion | null {
   const before = text.slice(0, position).split("\n");
   const line = (before.at(-1) ?? "").replace(/\r$/, "");
   if (/^\s*#|\s#[^"']*$/.test(line)) return null;
-  const isExpression = EXPRESSION_KEY.test(line) && !FLOW_ENTRY.test(line);
-  if (isExpression || isInBlockExpression(before)) return completeExpression(line, position, words);
+  const isExpression = (EXPRESSION_KEY.test(line) && !FLOW_ENTRY.test(line)) || isInBlockExpression(before);
+  // Tests have no expressions.
+  if (kind === "policy" && isExpression) return completeExpression(line, position, words);
   const { path, rest } = locate(before);
   const key = /^[\w-]*$/.exec(rest);
-  if (key !== null) return completeKey(schemaAt(words.vocabulary.schema, path), key[0], position);
+  const schema = kind === "policy" ? words.vocabulary.schema : words.vocabulary.test_schema;
+  if (key !== null) return completeKey(schemaAt(schema, path), key[0], position);
   const value = /^([\w-]+):\s+(?:\[[^\]]*?)?["']?([\w.*-]*)$/.exec(rest);
-  return value === null ? null : completeValue([...path, value[1] ?? ""], value[2] ?? "", position, words);
+  return value === null
+    ? null
+    : completeValue(schema, { path: [...path, value[1] ?? ""], typed: value[2] ?? "", position }, words);
 }
 
 /** Returns whether the line continues a block such as `when: |`. */
@@ -134,8 +141,11 @@ function isNested(schema: Schema): boolean {
   return schema.properties !== undefined || schema.items?.properties !== undefined;
 }
 
-function completeValue(path: readonly string[], typed: string, position: number, words: Words): Completion | null {
-  const { vocabulary, tools } = words;
+function completeValue(
+  schema: unknown,
+  { path, typed, position }: { path: readonly string[]; typed: string; position: number },
+  { vocabulary, tools }: Words,
+): Completion | null {
   const key = path.at(-1);
   const known = [...vocabulary.tools, ...tools];
   const names: Readonly<Record<string, readonly (string | null)[]>> = {
@@ -146,9 +156,9 @@ function completeValue(path: readonly string[], typed: string, position: number,
     source: vocabulary.fact_sources.map(({ name }) => name),
   };
   const listed = (names[key ?? ""] ?? []).filter((name) => name !== null).map((label): Suggestion => ({ label }));
-  const constants = schemaAt(vocabulary.schema, path).flatMap((schema): Suggestion[] => {
-    if (schema.type === "boolean") return [{ label: "true" }, { label: "false" }];
-    return typeof schema.const === "string" ? [{ label: schema.const }] : [];
+  const constants = schemaAt(schema, path).flatMap((value): Suggestion[] => {
+    if (value.type === "boolean") return [{ label: "true" }, { label: "false" }];
+    return typeof value.const === "string" ? [{ label: value.const }] : [];
   });
   const suggestions = unique([...listed, ...constants]);
   return suggestions.length === 0 ? null : { from: position - typed.length, suggestions };

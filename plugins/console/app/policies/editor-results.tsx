@@ -5,6 +5,7 @@ import { Notice, Problem, Text } from "../ui/elements.tsx";
 import { Backtest, Shadow } from "./backtest.tsx";
 import type { CheckState, Checked } from "./checked-text.ts";
 import type { Editor } from "./code-mirror.ts";
+import type { Words } from "./completions.ts";
 import { DryRun, useSamples } from "./dry-run.tsx";
 import { FaultList } from "./fault-list.tsx";
 import { PolicyTests } from "./policy-tests.tsx";
@@ -18,13 +19,15 @@ interface Props {
   check: CheckState;
   /** Id of a stored policy. */
   shadowId: string | null;
+  /** For completion in the tests; null while they are loading. */
+  words: Words | null;
   /** Goes to a position of the policy's text. */
   goTo: (line: number, column: number | null) => void;
   onTests: (tests: string) => void;
   onRefused: (error: unknown) => boolean;
 }
 
-export function EditorResults({ yaml, tests, check, shadowId, goTo, onTests, onRefused }: Props) {
+export function EditorResults({ yaml, tests, check, shadowId, words, goTo, onTests, onRefused }: Props) {
   const [tab, setTab] = useState<Tab>("problems");
   /** Tabs that were opened stay in the page, so that their results remain. */
   const [opened, setOpened] = useState<ReadonlySet<Tab>>(new Set());
@@ -46,6 +49,7 @@ export function EditorResults({ yaml, tests, check, shadowId, goTo, onTests, onR
         samples={samples}
         check={check}
         handle={testHandle}
+        words={words}
         onTests={onTests}
         onRefused={onRefused}
       />

@@ -161,6 +161,7 @@ function PolicyEditor({ title, text, base, standing, shadowId, back, save }: Pro
             tests={tests}
             check={check}
             shadowId={shadowId}
+            words={words}
             goTo={(line, column) => handle.current?.goTo(line, column)}
             onTests={(changed) => draft.write({ yaml, tests: changed })}
             onRefused={showFaults}

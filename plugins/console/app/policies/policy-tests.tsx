@@ -6,6 +6,7 @@ import { Badge, download, Notice, Problem, Text } from "../ui/elements.tsx";
 import type { CheckState, Checked } from "./checked-text.ts";
 import { CodeEditor } from "./code-editor.tsx";
 import type { Editor, Mark } from "./code-mirror.ts";
+import { completeAt, type Words } from "./completions.ts";
 import { parseSamples } from "./dry-run.tsx";
 import { type DryRunResult, type SampleAction } from "./dry-run-groups.ts";
 import { FaultList } from "./fault-list.tsx";
@@ -18,13 +19,14 @@ interface Props {
   samples: string;
   check: CheckState;
   handle: RefObject<Editor | null>;
+  words: Words | null;
   onTests: (tests: string) => void;
   onRefused: (error: unknown) => boolean;
 }
 
 type Results = NonNullable<Checked["tests"]>;
 
-export function PolicyTests({ yaml, tests, samples, check, handle, onTests, onRefused }: Props) {
+export function PolicyTests({ yaml, tests, samples, check, handle, words, onTests, onRefused }: Props) {
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
   /** Changes when the text is replaced, so that the editor begins with the new one. */
@@ -57,7 +59,15 @@ export function PolicyTests({ yaml, tests, samples, check, handle, onTests, onRe
         isBlocked={policy === null}
         goTo={(...at) => handle.current?.goTo(...at)}
       />
-      <CodeEditor key={written} label={TESTS.label} text={tests} marks={marks} handle={handle} onChange={onTests} />
+      <CodeEditor
+        key={written}
+        label={TESTS.label}
+        text={tests}
+        marks={marks}
+        handle={handle}
+        onChange={onTests}
+        complete={(current, position) => (words === null ? null : completeAt(current, position, words, "tests"))}
+      />
       <Problem error={error} />
       <div class="row">
         <button type="button" disabled={isBusy} onClick={() => void record()}>

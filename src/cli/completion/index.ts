@@ -1,0 +1,35 @@
+/** `assent completion`: prints a script with which a shell completes commands and options. */
+import { EXIT, parse, usage, type Command } from "../command.ts";
+import { bashScript, fishScript, zshScript } from "./scripts.ts";
+import { completionWords, type WordList } from "./words.ts";
+
+const SCRIPTS: Readonly<Record<string, (lists: readonly WordList[]) => string>> = {
+  bash: bashScript,
+  zsh: zshScript,
+  fish: fishScript,
+};
+
+/** @param load resolves to all commands, those of plugins included */
+export function completion(load: () => Promise<ReadonlyMap<string, Command>>): Command {
+  return {
+    summary: "print a completion script for a shell",
+    help: `usage: assent completion bash|zsh|fish
+
+Prints a script that completes commands, subcommands and options, those of the configured plugins included. It is for a program
+named assent on the PATH. Run it again after an update.
+
+examples:
+  assent completion bash > ~/.local/share/bash-completion/completions/assent
+  assent completion zsh > ~/.zfunc/_assent
+  assent completion fish > ~/.config/fish/completions/assent.fish
+`,
+    async run(args, io) {
+      const { positionals } = parse(args, {});
+      const [shell = "", ...more] = positionals;
+      const script = Object.hasOwn(SCRIPTS, shell) && more.length === 0 ? SCRIPTS[shell] : undefined;
+      if (script === undefined) throw usage(`assent completion takes ${Object.keys(SCRIPTS).join(", ")}`);
+      io.out(script(completionWords(await load())).trimEnd());
+      return EXIT.ok;
+    },
+  };
+}

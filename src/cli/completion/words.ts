@@ -1,0 +1,76 @@
+/** What can be typed after each command, read from the help texts, which list every subcommand and option. */
+import type { Command } from "../command.ts";
+
+/** One word that a shell offers. */
+export interface Word {
+  text: string;
+  /** What the shell shows next to it; empty if it shows nothing. */
+  summary: string;
+}
+
+/** The words that can follow a command line such as `assent keys create`. */
+export interface WordList {
+  /** Command and subcommand; empty for the start. */
+  path: readonly string[];
+  words: readonly Word[];
+}
+
+const OPTION = /--[a-z][a-z-]*/g;
+
+/** Returns the lists of all commands, the start first. */
+export function completionWords(commands: ReadonlyMap<string, Command>): WordList[] {
+  const start = [...commands].map(([text, { summary }]) => ({ text, summary }));
+  return [
+    { path: [], words: start },
+    ...[...commands].flatMap(([name, command]) => {
+      const verbs = listSubcommands(name, command);
+      return [
+        { path: [name], words: [...verbs, ...optionsIn(command.help, null)] },
+        ...verbs.map(({ text }) => {
+          const own = command.verbs?.[text];
+          return { path: [name, text], words: optionsIn((own ?? command).help, own === undefined ? text : null) };
+        }),
+      ];
+    }),
+  ];
+}
+
+/**
+ * Returns the subcommands: those of the table, else the lower-case words of the usage lines, such as `create` in
+ * `assent keys create NAME`.
+ */
+export function listSubcommands(name: string, { help, verbs }: Command): Word[] {
+  if (verbs !== undefined) return Object.entries(verbs).map(([text, { summary }]) => ({ text, summary }));
+  const found = usageLines(help).flatMap((line) => {
+    const word = new RegExp(`^assent ${name} ([a-z|-]+)(?: |$)`).exec(line)?.[1];
+    return word === undefined || word.startsWith("-") ? [] : word.split("|");
+  });
+  return [...new Set(found)].map((text) => ({ text, summary: "" }));
+}
+
+/** @param verb only the options of usage lines with this subcommand; null for all */
+function optionsIn(help: string, verb: string | null): Word[] {
+  const lines = help.split("\n");
+  const described = new Map<string, string>();
+  for (const line of lines) {
+    const [, option, summary] = /^ {2}(--[a-z][a-z-]*)\S*(?: \S+)*? {2,}(.+)$/.exec(line) ?? [];
+    if (option !== undefined) described.set(option, summary ?? "");
+    else
+      for (const named of /^ {2}(?:-{1,2}[a-z-]+(?: [A-Z]+)?(?:, |$))+/.exec(line)?.[0].match(OPTION) ?? [])
+        described.set(named, "");
+  }
+  const inUsage = usageLines(help)
+    .filter((line) => verb === null || line.split(/[ |]/)[2] === verb)
+    .flatMap((line) => line.match(OPTION) ?? []);
+  const names = verb === null ? [...inUsage, ...described.keys()] : inUsage;
+  return [...new Set([...names, "--help"])].map((text) => ({ text, summary: described.get(text) ?? "" }));
+}
+
+/** Returns the usage as one line for each form, without the continuation's line breaks. */
+function usageLines(help: string): string[] {
+  const [usage = ""] = help.replace(/^usage: /, "").split("\n\n");
+  return usage
+    .replaceAll(/\n\s+(?!\s|assent )/g, " ")
+    .split("\n")
+    .map((line) => line.trim());
+}

@@ -1,0 +1,19 @@
+/** Results of commands that report their steps in lines. */
+import { EXIT, printJson, type Output } from "./command.ts";
+
+/**
+ * Runs a command. With `json`, collects its lines and prints one object at the end instead: whether all was done, and the
+ * lines.
+ */
+export async function withReport(
+  io: Output,
+  json: boolean | undefined,
+  work: (io: Output) => Promise<number>,
+): Promise<number> {
+  if (json !== true) return work(io);
+  const lines: string[] = [];
+  const collect = (text: string): void => void lines.push(...text.split("\n").filter((line) => line !== ""));
+  const code = await work({ ...io, fancy: false, out: collect });
+  printJson(io, { done: code === EXIT.ok, lines });
+  return code;
+}

@@ -1,0 +1,33 @@
+/** Shows a request before a vote, and votes on exactly what was shown. */
+import type { ActionRecord, ApproveOptions, Assent } from "../client/index.ts";
+import { CommandError, type Output } from "./command.ts";
+import { showAction, withServiceErrors } from "./remote.ts";
+
+/** A pending request as the approver saw it, with the token that binds the vote to it. */
+export type ShownRequest = ActionRecord & { approval_token: string };
+
+/**
+ * Reads a pending request and prints who asks for what and why, on standard error. Throws CommandError if the caller cannot
+ * vote on it.
+ */
+export async function showForVote(service: Assent, id: string, io: Output): Promise<ShownRequest> {
+  const action = await withServiceErrors(() => service.action(id));
+  showAction({ ...io, out: (line) => io.err(line) }, action, false);
+  const { approval_token: token, approval_terms: terms, status } = action;
+  if (token !== undefined) return { ...action, approval_token: token };
+  const reason =
+    status === "pending_approval"
+      ? (terms?.blocked?.detail ?? "this credential may not vote, or has voted already")
+      : `it is ${status}`;
+  throw new CommandError(`NO_TOKEN: you cannot vote on ${id}: ${reason}`);
+}
+
+/** Votes. The service refuses the vote if the request has changed since it was shown. */
+export function voteOnShown(
+  service: Assent,
+  { id, approval_token: token }: ShownRequest,
+  approve: boolean,
+  how: Pick<ApproveOptions, "reason" | "grant">,
+): Promise<ActionRecord> {
+  return withServiceErrors(() => service.vote(id, approve, { ...how, token }));
+}

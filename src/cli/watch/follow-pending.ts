@@ -1,0 +1,108 @@
+/** Follows the requests that wait for approval: the service's list, read again whenever an event may have changed it. */
+import { setTimeout as delay } from "node:timers/promises";
+import { ServiceUnavailable, type ActionRecord, type Assent } from "../../client/index.ts";
+
+/** Minimum time between two reads of the list, however many events there are. Milliseconds. */
+const READ_EVERY_MS = 1000;
+/** Interval of reads without events: the time of a deadline passes silently. Milliseconds. */
+const POLL_MS = 15_000;
+/** The same while the service cannot be reached. Milliseconds. */
+const RETRY_MS = 2000;
+const PAGE = 100;
+
+export interface PendingQuery {
+  /** `mine`: only what the caller can approve now. */
+  view?: "mine" | undefined;
+  agent_id?: string | undefined;
+  tool?: string | undefined;
+}
+
+export interface PendingChanges {
+  /** New requests, in the service's order. */
+  added: readonly ActionRecord[];
+  /**
+   * Requests that are no longer listed, as they are now: settled, or still pending if this caller has voted or more urgent
+   * ones fill the first page.
+   */
+  removed: readonly ActionRecord[];
+  /** Number of further requests beyond the first page; null if the service does not count them. */
+  more: number | null;
+}
+
+/**
+ * Yields the first list, then every change. Ends when the signal aborts.
+ * @param onStatus is told when the service cannot be reached (the reason), and when it can again (null)
+ */
+export async function* followPending(
+  service: Assent,
+  query: PendingQuery,
+  { signal, onStatus }: { signal: AbortSignal; onStatus(fault: string | null): void },
+): AsyncGenerator<PendingChanges, void, undefined> {
+  const wake = createWake();
+  void followEvents(service, signal, wake.now);
+  let known = new Map<string, ActionRecord>();
+  let fault: string | null = null;
+  for (let isFirst = true; !signal.aborted;) {
+    try {
+      const { actions, total } = await service.call<{ actions: ActionRecord[]; total: number | null }>(
+        "GET",
+        "/v1/approvals",
+        undefined,
+        { query: { ...query, limit: PAGE }, signal },
+      );
+      const listed = new Map(actions.map((action) => [action.id, action]));
+      const added = actions.filter(({ id }) => !known.has(id));
+      const removed: ActionRecord[] = [];
+      for (const id of known.keys()) if (!listed.has(id)) removed.push(await service.action(id, { signal }));
+      known = listed;
+      if (fault !== null) onStatus((fault = null));
+      if (isFirst || added.length > 0 || removed.length > 0)
+        yield { added, removed, more: total === null ? null : total - actions.length };
+      isFirst = false;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!(error instanceof ServiceUnavailable)) throw error;
+      if (fault !== error.message) onStatus((fault = error.message));
+    }
+    await delay(READ_EVERY_MS, undefined, { signal }).catch(() => undefined);
+    await wake.wait(fault === null ? POLL_MS : RETRY_MS, signal);
+  }
+}
+
+/** Wakes the reader at each event of an action. Without the right to follow events, the list is read at intervals. */
+async function followEvents(service: Assent, signal: AbortSignal, wake: () => void): Promise<void> {
+  try {
+    const { head } = await service.call<{ head: number }>("GET", "/v1/events/page", undefined, {
+      query: { limit: 1 },
+      signal,
+    });
+    // The list may have been read before this position.
+    wake();
+    for await (const { action_id } of service.events({ signal, after: head })) if (action_id !== null) wake();
+  } catch {
+    // The reader reports what is wrong with the service, and reads at intervals.
+  }
+}
+
+/** A flag that one reader waits for. */
+function createWake(): { now(): void; wait(ms: number, signal: AbortSignal): Promise<void> } {
+  let isSet = false;
+  let resolveWait = (): void => undefined;
+  return {
+    now() {
+      isSet = true;
+      resolveWait();
+    },
+    async wait(ms, signal) {
+      if (!isSet && !signal.aborted) {
+        const stop = new AbortController();
+        await Promise.race([
+          new Promise<void>((resolve) => (resolveWait = resolve)),
+          delay(ms, undefined, { signal: AbortSignal.any([signal, stop.signal]) }).catch(() => undefined),
+        ]);
+        stop.abort();
+      }
+      isSet = false;
+    },
+  };
+}

@@ -1,0 +1,147 @@
+/** `assent watch`: lists the requests that wait for approval as they arrive, and votes on them. */
+import { createInterface, type Interface } from "node:readline";
+import type { Assent } from "../../client/index.ts";
+import { CommandError, EXIT, parse, printJson, safe, usage, type Command, type Output } from "../command.ts";
+import { serviceUrl } from "../credentials.ts";
+import { client, withServiceErrors } from "../remote.ts";
+import { HELP, WatchCommands } from "./commands.ts";
+import { followPending, type PendingQuery } from "./follow-pending.ts";
+import { requestCells } from "./rows.ts";
+import { signInTerminal, type TerminalSession } from "./terminal-session.ts";
+
+export const watch: Command = {
+  summary: "list requests as they arrive, and vote on them",
+  help: `usage: assent watch [--agent AGENT] [--tool TOOL] [--list] [--json]
+
+On a terminal, it first asks you to sign in: open the link that it prints in a browser and type the code. It then lists the
+requests that you can approve, live, and takes these commands:
+
+${HELP}
+
+Each vote is asked for after the request was shown, and is only valid for that request. The session is stored nowhere, can only
+read, vote and ask, and ends with the command, with the session of the browser, or when you end it in the console. A rule that
+requires a passkey's signature needs the console.
+
+Without a terminal, with --list and with --json it only lists, with the key of ASSENT_API_KEY or "assent login", one line for
+each change: pending or the new status, id, agent, tool, operation, deadline and request, separated by tabs.
+
+  --agent AGENT    only requests of this agent
+  --tool TOOL      only requests of this tool
+  --list           only list: no sign-in, no votes
+  --json           print each change as a JSON object
+
+examples:
+  assent watch
+  assent watch --list --agent support-bot
+  assent watch --json | jq -r .action.id
+`,
+  async run(args, io) {
+    const { values, positionals } = parse(args, {
+      agent: { type: "string" },
+      tool: { type: "string" },
+      list: { type: "boolean" },
+      json: { type: "boolean" },
+    });
+    if (positionals.length > 0) throw usage("assent watch takes options only");
+    const query = { agent_id: values.agent, tool: values.tool };
+    const isInteractive = process.stdin.isTTY === true && process.stdout.isTTY === true;
+    const stop = new AbortController();
+    const abort = (): void => stop.abort();
+    process.once("SIGTERM", abort).once("SIGINT", abort);
+    try {
+      if (isInteractive && values.list !== true && values.json !== true)
+        await vote(await signInTerminal({ url: serviceUrl(), signal: stop.signal }, io), query, io, stop);
+      else await listChanges(await client(), query, io, { json: values.json === true, signal: stop.signal });
+    } catch (error) {
+      // An interrupted sign-in is no failure.
+      if (error instanceof CommandError || !stop.signal.aborted) throw error;
+    } finally {
+      process.off("SIGTERM", abort).off("SIGINT", abort);
+    }
+    return EXIT.ok;
+  },
+};
+
+/** Prints every change until the signal aborts. */
+export async function listChanges(
+  service: Assent,
+  query: PendingQuery,
+  io: Output,
+  { json, signal }: { json: boolean; signal: AbortSignal },
+): Promise<void> {
+  const follow = followPending(service, query, { signal, onStatus: statusPrinter(io) });
+  await withServiceErrors(async () => {
+    for await (const { added, removed } of follow) {
+      for (const action of removed) {
+        if (action.status === "pending_approval") continue;
+        if (json) printJson(io, { event: action.status, action });
+        else io.out(requestCells(action.status, action).join("\t"));
+      }
+      for (const action of added)
+        if (json) printJson(io, { event: "pending", action });
+        else io.out(requestCells("pending", action).join("\t"));
+    }
+  });
+}
+
+/** Lists and votes until the person quits. */
+async function vote(
+  { service, user, end }: TerminalSession,
+  query: PendingQuery,
+  io: Output,
+  stop: AbortController,
+): Promise<void> {
+  const lines = createInterface({ input: process.stdin, output: process.stdout, prompt: "> " });
+  const above = printingAbove(io, lines);
+  const commands = new WatchCommands(service, above);
+  above.out(`signed in as ${safe(user)}; "q" ends the session\n${HELP}`);
+  const showPrompt = (): void => {
+    lines.setPrompt(commands.prompt);
+    lines.prompt(true);
+  };
+  lines.on("close", () => stop.abort()).on("SIGINT", () => lines.close());
+  const reading = readLines(lines, commands, showPrompt).finally(() => stop.abort());
+  try {
+    const follow = followPending(
+      service,
+      { ...query, view: "mine" },
+      { signal: stop.signal, onStatus: statusPrinter(above) },
+    );
+    await withServiceErrors(async () => {
+      for await (const changes of follow) {
+        commands.update(changes);
+        showPrompt();
+      }
+    });
+  } catch (error) {
+    throw error instanceof CommandError && /^(?:UNAUTHENTICATED|MISSING_CREDENTIAL)/.test(error.message)
+      ? new CommandError("your session has ended; start the command again to sign in")
+      : error;
+  } finally {
+    lines.close();
+    await reading;
+    await end();
+  }
+}
+
+async function readLines(lines: Interface, commands: WatchCommands, showPrompt: () => void): Promise<void> {
+  showPrompt();
+  for await (const line of lines) {
+    if (!(await commands.run(line))) return;
+    showPrompt();
+  }
+}
+
+/** Prints above the line that the person is typing. */
+function printingAbove(io: Output, lines: Interface): Output {
+  const above = (print: (text: string) => void) => (text: string) => {
+    if (io.fancy) process.stdout.write("\r\u001b[K");
+    print(text);
+    lines.prompt(true);
+  };
+  return { ...io, out: above(io.out), err: above(io.err) };
+}
+
+function statusPrinter(io: Output): (fault: string | null) => void {
+  return (fault) => io.err(fault === null ? "connected again" : `${safe(fault)}; trying again`);
+}

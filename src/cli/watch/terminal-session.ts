@@ -1,0 +1,110 @@
+/**
+ * Signs a person in to the terminal: they open a link in a browser and type the code that the terminal shows. The session
+ * stays in the memory of this process, because a coding agent that runs as the same user could read a file.
+ */
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import { setTimeout as delay } from "node:timers/promises";
+import { AssentError, createAssent, ServiceUnavailable, type Assent } from "../../client/index.ts";
+import { terminalChallenge, terminalCode } from "../../domain/terminal-code.ts";
+import { CommandError, EXIT, safe, type Output } from "../command.ts";
+import { withServiceErrors } from "../remote.ts";
+
+/** Timeout of one request, in seconds: short, because a person waits at the terminal. */
+const TIMEOUT = 10;
+/** Interval of requests while the person confirms the sign-in. Milliseconds. */
+const POLL_MS = 2000;
+/** Time that the person has. Milliseconds. */
+const SIGN_IN_MS = 10 * 60_000;
+const COOKIE = /^(?:__Host-)?assent_session=[^;]+/;
+
+export interface TerminalSession {
+  service: Assent;
+  /** Name of the user. */
+  user: string;
+  /** Ends the session. Does nothing if the service cannot be reached: the session then ends when it has been idle. */
+  end(): Promise<void>;
+}
+
+/** Parameters that tests replace. */
+export interface SignInOptions {
+  url: string;
+  fetch?: typeof fetch;
+  pollMs?: number;
+  signal?: AbortSignal;
+}
+
+/**
+ * Prints the link and the code, and waits until the person has confirmed the sign-in. Throws CommandError if the service
+ * has no sign-in at this address, or no one confirms.
+ */
+export async function signInTerminal(
+  { url, fetch: send = fetch, pollMs = POLL_MS, signal }: SignInOptions,
+  io: Output,
+): Promise<TerminalSession> {
+  const base = atLocalhost(url);
+  const anonymous = createAssent({ url: base, apiKey: null, fetch: send, timeout: TIMEOUT, signal });
+  const { origin, passkey } = await withServiceErrors(() =>
+    anonymous.call<{ origin: string | null; passkey: { reason: string | null } }>("GET", "/v1/sign-in-methods"),
+  );
+  if (origin === null) throw new CommandError(safe(passkey.reason ?? "people cannot sign in at this address"));
+  // Without the signal, which would also abort the end of the session.
+  const service = createAssent({ url: base, apiKey: null, fetch: withCookie(send, origin), timeout: TIMEOUT });
+  const verifier = randomBytes(32).toString("base64url");
+  const challenge = terminalChallenge(verifier);
+  io.err(
+    `Sign in to vote. Open this link in a browser and type the code ${terminalCode(challenge)}:\n\n  ${origin}/sign-in#terminal=${challenge}\n`,
+  );
+  const user = await waitForSession(service, verifier, { pollMs, signal });
+  return {
+    service,
+    user,
+    end: () =>
+      service.call("DELETE", "/v1/session").then(
+        () => undefined,
+        () => undefined,
+      ),
+  };
+}
+
+async function waitForSession(
+  service: Assent,
+  verifier: string,
+  { pollMs, signal }: { pollMs: number; signal: AbortSignal | undefined },
+): Promise<string> {
+  for (const end = performance.now() + SIGN_IN_MS; performance.now() < end;) {
+    try {
+      const { user } = await service.call<{ user: { name: string } }>("POST", "/v1/session/terminal", { verifier });
+      return user.name;
+    } catch (error) {
+      const isWaiting =
+        error instanceof ServiceUnavailable ||
+        (error instanceof AssentError && error.code === "USERS_TERMINAL_UNCONFIRMED");
+      if (!isWaiting) return withServiceErrors(() => Promise.reject(error as Error));
+    }
+    await delay(pollMs, undefined, signal === undefined ? {} : { signal });
+  }
+  throw new CommandError("no one confirmed the sign-in within ten minutes", EXIT.failure);
+}
+
+/** Passkeys need a host name, so people sign in at localhost and not at 127.0.0.1. */
+function atLocalhost(url: string): string {
+  const parsed = new URL(url);
+  if (parsed.hostname === "127.0.0.1") parsed.hostname = "localhost";
+  return parsed.href.replace(/\/+$/, "");
+}
+
+/** Returns a `fetch` that sends the session's cookie as a page of the service does, and follows its replacement. */
+function withCookie(send: typeof fetch, origin: string): typeof fetch {
+  let cookie = "";
+  return async (input, init) => {
+    const headers = new Headers(init?.headers);
+    headers.set("origin", origin);
+    headers.set("assent-session", "1");
+    headers.set("user-agent", `assent watch on ${hostname()}`);
+    if (cookie !== "") headers.set("cookie", cookie);
+    const response = await send(input, { ...init, headers });
+    for (const each of response.headers.getSetCookie()) cookie = COOKIE.exec(each)?.[0] ?? cookie;
+    return response;
+  };
+}

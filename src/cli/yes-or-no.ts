@@ -1,0 +1,22 @@
+/** Asks a yes-or-no question on the terminal. */
+import { createInterface } from "node:readline/promises";
+import type { Output } from "./command.ts";
+
+/** Whether a person can answer: standard input and standard error are a terminal. */
+export function canAsk(io: Output): boolean {
+  return process.stdin.isTTY === true && io.watched;
+}
+
+/** Resolves to true only if the answer is `y` or `yes`. */
+export async function askYesOrNo(question: string): Promise<boolean> {
+  const asking = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return isYes(await asking.question(`${question} [y/N] `));
+  } finally {
+    asking.close();
+  }
+}
+
+export function isYes(answer: string): boolean {
+  return /^y(?:es)?$/i.test(answer.trim());
+}

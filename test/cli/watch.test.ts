@@ -1,0 +1,200 @@
+/** `assent watch`: the sign-in of a terminal, what its session can do, and votes on requests as they arrive. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import type { Output } from "../../src/cli/command.ts";
+import { WatchCommands } from "../../src/cli/watch/commands.ts";
+import { followPending } from "../../src/cli/watch/follow-pending.ts";
+import { listChanges } from "../../src/cli/watch/index.ts";
+import { terminalChallenge, terminalCode } from "../../src/domain/terminal-code.ts";
+import { signInTerminal, type TerminalSession } from "../../src/cli/watch/terminal-session.ts";
+import { clientOf, faulty, insideOf } from "../support/assent-client.ts";
+import { invite, PAGE, startPeople, type Person } from "../support/people.ts";
+import type { Service } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+
+const POLICY = `
+policy: ask
+rules:
+  - name: refunds
+    when: tool == "stripe"
+    effect: require_approval
+    reason: Refunds need a person
+    approval: { expires_in: 1h }
+`;
+const refund = (customer: string) => ({
+  agent_id: "support-bot",
+  tool: "stripe",
+  operation: "refund",
+  params: { amount: 500, customer },
+});
+
+interface Screen extends Output {
+  text: string;
+}
+
+function createScreen(): Screen {
+  const screen: Screen = {
+    text: "",
+    fancy: false,
+    watched: false,
+    out: (line) => void (screen.text += `${line}\n`),
+    err: (line) => void (screen.text += `${line}\n`),
+  };
+  return screen;
+}
+
+let service: Service;
+let ada: Person;
+before(async () => {
+  service = await startPeople({ policy: POLICY });
+  ada = await invite(service, { name: "Ada", roles: ["admin"] });
+});
+after(() => service.close());
+
+const submit = async (customer: string): Promise<string> => (await clientOf(service).submit(refund(customer))).id;
+
+/** Starts the sign-in, and returns what the terminal shows. */
+async function startSignIn(screen = createScreen()): Promise<{
+  challenge: string;
+  code: string;
+  signedIn: Promise<TerminalSession>;
+}> {
+  const signedIn = signInTerminal({ url: "http://127.0.0.1:8000", fetch: insideOf(service), pollMs: 5 }, screen);
+  await until("the link is printed", () => screen.text.includes("#terminal="));
+  const [, code = "", challenge = ""] =
+    /type the code (\S+):\n\n {2}http:\/\/localhost:8000\/sign-in#terminal=(\S+)\n/.exec(screen.text) ?? [];
+  return { challenge, code, signedIn };
+}
+
+const confirm = (person: Person, challenge: string, code: string) =>
+  person.call("POST", "/v1/session/terminal/confirm", { challenge, code });
+
+async function signIn(): Promise<TerminalSession> {
+  const { challenge, code, signedIn } = await startSignIn();
+  const { status, body } = await confirm(ada, challenge, code.toLowerCase());
+  assert.equal(status, 201, JSON.stringify(body));
+  return signedIn;
+}
+
+describe("the sign-in of a terminal", () => {
+  test("needs the code that the terminal shows, and a signed-in person", async () => {
+    const { challenge, code, signedIn } = await startSignIn();
+    const wrong = await confirm(ada, challenge, "AAAA-AAAA");
+    assert.equal(wrong.body.code, "USERS_CHALLENGE_INVALID");
+    const anonymous = { key: null, body: { challenge, code }, headers: PAGE };
+    assert.equal((await service.call("POST", "/v1/session/terminal/confirm", anonymous)).status, 401);
+    const withKey = { key: service.admin, body: { challenge, code }, headers: PAGE };
+    assert.equal((await service.call("POST", "/v1/session/terminal/confirm", withKey)).status, 401);
+    assert.equal((await confirm(ada, challenge, code)).status, 201);
+    const session = await signedIn;
+    assert.equal(session.user, "Ada");
+    assert.equal((await confirm(ada, challenge, code)).status, 201, "the first confirmation was used");
+    const sessions = (await ada.call("GET", `/v1/users/${ada.id}/sessions`)).body.sessions;
+    assert.match(sessions[0].browser, /^assent watch on /);
+    assert.equal(sessions[0].method, "terminal");
+    await session.end();
+    await assert.rejects(session.service.call("GET", "/v1/me"), { status: 401 });
+  });
+
+  test("is refused for another verifier, from another site, a second time, and after two minutes", async () => {
+    const verifier = "v".repeat(43);
+    const challenge = terminalChallenge(verifier);
+    const confirmed = () => confirm(ada, challenge, terminalCode(challenge));
+    const exchange = async (given = verifier, headers: Record<string, string> = PAGE) =>
+      (await service.call("POST", "/v1/session/terminal", { key: null, body: { verifier: given }, headers })).body;
+    assert.equal((await exchange()).code, "USERS_TERMINAL_UNCONFIRMED");
+    assert.equal((await confirmed()).status, 201);
+    assert.equal((await confirmed()).body.code, "USERS_CHALLENGE_INVALID", "confirmed already");
+    assert.equal((await exchange("w".repeat(43))).code, "USERS_TERMINAL_UNCONFIRMED");
+    assert.equal((await exchange(verifier, { ...PAGE, origin: "https://evil.example" })).code, "USERS_CROSS_SITE");
+    assert.equal((await exchange()).user.name, "Ada");
+    assert.equal((await exchange()).code, "USERS_TERMINAL_UNCONFIRMED", "once");
+    assert.equal((await confirmed()).status, 201);
+    service.clock.now += 3 * 60_000;
+    assert.equal((await exchange()).code, "USERS_TERMINAL_UNCONFIRMED", "late");
+  });
+});
+
+describe("the session of a terminal", () => {
+  test("can vote, but add no passkey, user, key or delegation, and confirm no other terminal", async () => {
+    const session = await signIn();
+    for (const [method, path, body] of [
+      ["POST", `/v1/users/${ada.id}/passkeys/options`, undefined],
+      ["POST", "/v1/users", { name: "Eve" }],
+      ["POST", "/v1/api-keys", { name: "eve", preset: "admin" }],
+      ["POST", `/v1/users/${ada.id}/delegations`, { to: ada.id, until: "2099-01-01T00:00:00Z" }],
+      ["POST", "/v1/session/terminal/confirm", { challenge: "c".repeat(43), code: "AAAA-AAAA" }],
+    ] as const)
+      await assert.rejects(session.service.call(method, path, body), { code: "INSUFFICIENT_SCOPE" }, path);
+    assert.equal((await session.service.action(await submit("4711"))).status, "pending_approval");
+    await session.end();
+  });
+
+  test("ends with the session of the browser that confirmed it", async () => {
+    const session = await signIn();
+    assert.equal((await session.service.call<{ principal: string }>("GET", "/v1/me")).principal, `user:${ada.id}`);
+    assert.equal((await ada.call("DELETE", "/v1/session")).status, 204);
+    await assert.rejects(session.service.call("GET", "/v1/me"), { status: 401 });
+    await ada.signIn();
+  });
+});
+
+describe("votes", () => {
+  test("a vote shows who asks and why, is asked for, and spells out control characters of the agent", async (t) => {
+    const session = await signIn();
+    const screen = createScreen();
+    const commands = new WatchCommands(session.service, screen);
+    const id = await submit("4711\u001b[2J\u202e");
+    const stop = new AbortController();
+    t.after(() => stop.abort());
+    const follow = followPending(session.service, { view: "mine" }, { signal: stop.signal, onStatus: screen.err });
+    const first = await follow.next();
+    assert.ok(first.done !== true);
+    commands.update(first.value);
+    const number =
+      /^ *(\d+) {2}support-bot {2}stripe refund .*4711\\u001b\[2J\[U\+202E\]/m.exec(screen.text)?.[1] ?? "";
+    assert.notEqual(number, "", screen.text);
+    // oxlint-disable-next-line no-control-regex -- a raw one would reach the terminal
+    assert.doesNotMatch(screen.text, /[\u001b\u202e]/);
+
+    assert.ok(await commands.run(`a ${number} checked with the customer`));
+    assert.match(screen.text, /pending_approval {2}stripe refund by support-bot\n[^]*reason {4}Refunds need a person/);
+    assert.equal(commands.prompt, `approve request ${number}? [y/N] `);
+    await commands.run("no");
+    assert.equal((await session.service.action(id)).status, "pending_approval", "not without a yes");
+    await commands.run(`a ${number} checked with the customer`);
+    await commands.run("y");
+    const { status, approvals } = await session.service.action(id);
+    assert.equal(status, "approved");
+    assert.equal(approvals[0]?.approver, `user:${ada.id}`);
+    assert.equal(approvals[0]?.reason, "checked with the customer");
+
+    await commands.run(`d ${number}`);
+    assert.match(screen.text, new RegExp(`there is no request ${number}`));
+    assert.equal(await commands.run("q"), false);
+    await session.end();
+  });
+});
+
+test("the list follows the events, and continues after the service was not reachable", async (t) => {
+  let isDown = false;
+  const down = () => (isDown ? new Response("{}", { status: 503 }) : undefined);
+  const { fetch } = faulty(service, [{ on: /./, before: down }]);
+  const screen = createScreen();
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const reader = clientOf(service, { apiKey: service.admin, fetch, retries: 0 });
+  const listing = listChanges(reader, {}, screen, { json: false, signal: stop.signal });
+  const one = await submit("follow-1");
+  await until("the request is listed", () => screen.text.includes(`pending\t${one}\tsupport-bot\tstripe\trefund\t`));
+  isDown = true;
+  const two = await submit("follow-2");
+  await until("the fault is reported", () => screen.text.includes("; trying again"));
+  isDown = false;
+  await until("the second is listed", () => screen.text.includes(`pending\t${two}\t`));
+  assert.match(screen.text, /connected again/);
+  await clientOf(service, { apiKey: service.admin }).vote(one, false);
+  await until("the end is listed", () => screen.text.includes(`denied\t${one}\t`));
+  stop.abort();
+  await listing;
+});
