@@ -21,11 +21,12 @@ export async function accept(args: string[], io: Output): Promise<number> {
   const { ours, command } = splitCommand(args);
   const options = { ...FLAGS, yes: { type: "boolean", short: "y" }, json: { type: "boolean" } } as const;
   const { values, positionals } = parse(ours, options);
-  return withReport(io, values.json, (report) => acceptAll(values, positionals, command, report));
+  const { json, ...rest } = values;
+  return withReport(io, json, (report) => acceptAll(rest, positionals, command, report));
 }
 
 async function acceptAll(
-  { yes, json: _, ...values }: Parameters<typeof readProxySetting>[0] & { yes?: boolean; json?: boolean },
+  { yes, ...values }: Parameters<typeof readProxySetting>[0] & { yes?: boolean },
   positionals: readonly string[],
   command: string[],
   io: Output,
