@@ -18,7 +18,6 @@ import {
 import { MAX_PAYLOAD_BYTES, PayloadError, readPayload, rejectAmbiguousJson, dropLargeValues } from "./payload.ts";
 import type { RequestHeader } from "./hookd-protocol.ts";
 import { isPrivateSocket, socketPath } from "./hookd-socket.ts";
-import { parseDuration } from "../domain/time.ts";
 import { VERSION } from "../version.ts";
 
 /** Limit of an event; the output of a tool may be large. Bytes. */
@@ -135,11 +134,12 @@ function readOptions(args: readonly string[]): Options | null {
       };
 }
 
-/** Returns the seconds of a number or of a duration such as `5m`; null for other text. */
+const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600 };
+
+/** Returns the seconds of a number, or of a duration in one unit such as `5m`; null for other text. */
 function parseWait(text: string): number | null {
-  if (/^[0-9]+([.][0-9]+)?$/.test(text)) return Number(text);
-  const ms = parseDuration(text);
-  return ms === null ? null : ms / 1000;
+  const [, amount, unit = "s"] = /^([0-9]+(?:[.][0-9]+)?)([smh]?)$/.exec(text) ?? [];
+  return amount === undefined ? null : Number(amount) * (UNIT_SECONDS[unit || "s"] ?? 1);
 }
 
 /** Returns the host whose format a denial about invalid options uses. */
