@@ -6,7 +6,7 @@ import {
   type Notifier,
   NotifierError,
   post,
-  readWebhookAddress,
+  readAddress,
   type Resolve,
   type Static,
   Type,
@@ -41,7 +41,7 @@ export function createNotifier(destinations: Record<string, Static<typeof Destin
   const targets = new Map(
     Object.entries(destinations).map(([name, { url, allow_private: allowPrivate = false }]) => [
       name,
-      { url: readWebhookAddress(`destination "${name}"`, url, allowPrivate), allowPrivate, timeoutMs: TIMEOUT_MS },
+      { url: readAddress(`destination "${name}"`, url, allowPrivate), allowPrivate, timeoutMs: TIMEOUT_MS },
     ]),
   );
   return {

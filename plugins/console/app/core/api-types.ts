@@ -28,7 +28,7 @@ export interface Grant {
     /** Sum so far; null without `sum`. */
     sum: number | null;
   } | null;
-  /** End of its time. */
+  /** When the grant expires. */
   until: string;
   ends_on_failure: boolean;
   /** Whether the grantor signed it with a passkey, together with a vote. While the grantor has this passkey, it can cover the grantor's own agent, where the rules have `mode: self_confirm`. */
@@ -37,20 +37,20 @@ export interface Grant {
   granted_by: string;
   /** When it was granted. */
   granted_at: string;
-  /** The action that was approved together with it. */
+  /** The action that was approved together with the grant. */
   granted_with: string | null;
   /** Comment of the grantor. */
   comment: string | null;
   ended: {
-    /** rejection: of an action of the same agent, tool and operation. */
+    /** rejection: someone rejected an action of the same agent, tool and operation. */
     cause: "revoked" | "rejection" | "flag" | "failure" | "stop" | "time";
     /** When the grant ended. */
     at: string;
-    /** Principal; null for the end of its time. */
+    /** Principal; null if the time is over. */
     by: string | null;
     /** The action that was rejected or flagged, or that failed. */
     action_id: string | null;
-    /** What was written. */
+    /** Comment of the person who ended it. */
     comment: string | null;
   } | null;
 }
@@ -64,7 +64,7 @@ export interface Action {
   context: Record<string, unknown>;
   /** `meta` of the submission, with the request's `traceparent`; `{}` if there was none. */
   meta: Record<string, unknown>;
-  /** What approvers asked the agent, in order. At most 5. The agent answers with POST …/answers. Render the texts like `params`: they can hide characters. */
+  /** Questions of approvers to the agent, in order. At most 5. The agent answers with POST …/answers. Render the texts like `params`: they can contain hidden characters. */
   questions: ({
     /** Number of the question within the action, starting at 1. */
     number: number;
@@ -84,7 +84,7 @@ export interface Action {
     request_hash: string;
     /** Principal of the approver. */
     edited_by: string;
-    /** When. */
+    /** When it was changed. */
     edited_at: string;
     reason: string | null;
   } | null;
@@ -129,7 +129,7 @@ export interface Action {
   /** The plan that it was submitted with, which people approve as a whole; null if none. */
   plan: {
     id: string;
-    /** From 1. */
+    /** Position in the plan, from 1. */
     position: number;
   } | null;
   approvals: ({
@@ -168,9 +168,9 @@ export interface Action {
   /** Only in the response to a start that a credential issuer covers: the credential for this action. */
   credential?: {
     issuer: string;
-    /** When it stops working, unless it ends earlier. */
+    /** When it expires, unless it is revoked earlier. */
     expires_at: string;
-    /** What the tool signs in with. Not stored. */
+    /** The secret with which the tool signs in. Not stored. */
     secret: Record<string, unknown>;
   };
   /** Deadline of the approval. */
@@ -369,7 +369,7 @@ export interface Facts {
     /** Whether the grantor is the person behind the agent. */
     self: boolean;
   };
-  /** Commitment to the usage of limits and of the grant before the action. */
+  /** Commitment to attributes, past actions, the usage of limits and facts of sources that the decision read. */
   past?: string;
 }
 
@@ -517,7 +517,7 @@ export interface ApprovalEntry {
     count: number;
     /** Whether a failed result of a use ends the grant. */
     ends_on_failure: boolean;
-    /** Milliseconds from the vote to its end. */
+    /** Milliseconds from the vote to the end of the grant. */
     for_ms: number;
     /** CEL over the request; null covers every request. */
     scope: string | null;
@@ -678,11 +678,11 @@ export interface ReviewEntry {
   latency_ms: number;
   /** Reviewers of the same request that have not answered yet. */
   outstanding: number;
-  /** The action's status with it. */
+  /** Status of the action after the answer. */
   status: "pending_approval" | "approved" | "denied";
   /** Deadline for starting; null unless this approves the action. */
   approved_until: string | null;
-  /** Until when the denial refuses the same request; null if it does not. */
+  /** End of the time in which the same request is denied, too; null if the denial does not extend to it. */
   rejection_until: string | null;
 }
 
@@ -756,7 +756,7 @@ export interface PartErasureEntry {
   part: "result" | "meta" | "questions";
   /** Reason of the erasure. */
   reason: string;
-  /** Null: only the retention period erases parts. */
+  /** Always null, because only the end of a retention period erases parts. */
   by: null;
 }
 
@@ -768,19 +768,19 @@ export interface PlanEntry {
   seq: number;
   /** Time of the entry. */
   at: string;
-  /** The agent that all actions are of. */
+  /** Agent of all the actions. */
   agent_id: string;
   /** The actions in order. Their decisions follow this entry. */
   plan: {
     id: string;
-    /** Each action starts only when the ones ahead of it have ended. */
+    /** Each action can start only when all earlier actions have ended. */
     ordered: boolean;
-    /** No action starts after one has failed. */
+    /** No action can start after another one has failed. */
     stop_on_failure: boolean;
     actions: {
       /** The action. */
       action_id: string;
-      /** As in its decision. */
+      /** Commitment in the decision of the action. */
       commitment: string;
     }[];
   };
@@ -801,7 +801,7 @@ export interface PolicySetEntry {
   policy_set: string | null;
   /** Number of policies in the set. */
   policy_count: number;
-  /** Null above 200 policies. The digest covers them anyway. */
+  /** Null if the set has more than 200 policies. The digest covers them, too. */
   policies: {
     policy: string;
     version: number;
@@ -1004,7 +1004,7 @@ export interface GrantEntry {
     until: string;
     /** Whether a failed result of a use ends the grant. */
     ends_on_failure: boolean;
-    /** Credential id of the passkey that signed the vote that it was given with. */
+    /** Credential id of the passkey that signed the vote with the grant. */
     passkey: string | null;
   };
   /** Why the grant ended; null when it is created. */
@@ -1022,11 +1022,11 @@ export interface DelegationEntry {
   v: 1;
   /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
-  /** When. */
+  /** Time of the entry. */
   at: string;
   /** The change. */
   change: "created" | "ended";
-  /** The delegation as it was created. Null covers everything. */
+  /** The delegation as it was created. A null member means no restriction. */
   delegation: {
     id: string;
     /** Id of the user in whose place the other one approves. */
@@ -1039,14 +1039,14 @@ export interface DelegationEntry {
     agents: string[] | null;
     /** Globs of the tools that it covers. */
     tools: string[] | null;
-    /** Start of its time. */
+    /** When it starts. */
     starts_at: string;
-    /** End of its time. */
+    /** When it expires. */
     until: string;
   };
   /** Why it ended; null when it was created. */
   cause: "revoked" | "user_ended" | null;
-  /** Of the delegator, or of the credential that ended it. */
+  /** Comment of the delegator, or of the credential that ended the delegation. */
   comment: string | null;
   by: Actor;
 }
@@ -1057,11 +1057,11 @@ export interface BreakGlassEntry {
   v: 1;
   /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
-  /** When. */
+  /** Time of the entry. */
   at: string;
   /** The change. */
   change: "used" | "reviewed";
-  /** The agent that the action is of. */
+  /** Agent of the action. */
   agent_id: string;
   /** The break-glass approval. */
   use: {
@@ -1118,7 +1118,7 @@ export interface ThrottleEntry {
   v: 1;
   /** Sequence number: position of the entry's leaf in the ledger. */
   seq: number;
-  /** When. */
+  /** Time of the entry. */
   at: string;
   /** The agent of the last request. */
   agent_id: string;
@@ -1130,7 +1130,7 @@ export interface ThrottleEntry {
   usual: {
     /** Requests. */
     requests: number;
-    /** Hours in which they were made. */
+    /** Number of hours with such requests. */
     hours: number;
   };
   /** Factor that throttles. */
@@ -1250,7 +1250,7 @@ export interface Analytics {
     rule: string | null;
     count: number;
   })[];
-  /** Actions of the items that the lists leave out. */
+  /** Number of actions of the items that are not listed. */
   others: {
     tools: number;
     agents: number;
@@ -1346,7 +1346,7 @@ export interface LinkedAction {
   operation: string;
   params: Record<string, unknown>;
   context: Record<string, unknown>;
-  /** What approvers asked the agent, in order. At most 5. The agent answers with POST …/answers. Render the texts like `params`: they can hide characters. */
+  /** Questions of approvers to the agent, in order. At most 5. The agent answers with POST …/answers. Render the texts like `params`: they can contain hidden characters. */
   questions: ({
     /** Number of the question within the action, starting at 1. */
     number: number;
@@ -1366,7 +1366,7 @@ export interface LinkedAction {
     request_hash: string;
     /** Principal of the approver. */
     edited_by: string;
-    /** When. */
+    /** When it was changed. */
     edited_at: string;
     reason: string | null;
   } | null;
@@ -1459,13 +1459,13 @@ export interface BreakGlassApproval {
   approver: string;
   /** Why it could not wait. */
   reason: string;
-  /** When. */
+  /** Time of the approval. */
   used_at: string;
   review: {
     /** Principal. */
     reviewer: string;
     comment: string;
-    /** When. */
+    /** Time of the review. */
     reviewed_at: string;
   } | null;
 }
@@ -1492,7 +1492,7 @@ export interface CoverageStatement {
     name: string;
     sha256: string;
     bytes: number;
-    /** Records of the file, whatever they are. */
+    /** Number of all records in the file. */
     records: number;
   }[];
   /** What the source does not record. */
@@ -1500,33 +1500,33 @@ export interface CoverageStatement {
   effects: {
     /** Effects in the window: matched, unmatched and unknown. */
     total: number;
-    /** Has an action's id, and its operation, parameters and time. */
+    /** Number of effects with an action's id, operation, parameters and time. */
     matched: number;
-    /** No action explains it. */
+    /** Number of effects that no action explains. */
     unmatched: number;
-    /** Paired by a guess, or with an action whose parameters were erased. */
+    /** Number of effects that could be paired only by a guess, or with an action whose parameters were erased. */
     unknown: number;
   };
   actions: {
     /** Actions that reported success in the window: matched, missing and unknown. */
     total: number;
-    /** Has an effect with its id, operation, parameters and time. */
+    /** Number of actions that have an effect with their id, operation, parameters and time. */
     matched: number;
-    /** No effect explains the reported success. */
+    /** Number of actions whose reported success no effect explains. */
     missing: number;
-    /** Paired by a guess, or its parameters were erased. */
+    /** Number of actions that could be paired only by a guess, or whose parameters were erased. */
     unknown: number;
   };
   skipped: {
-    /** Events that occurred before in the files. */
+    /** Number of repeated events in the files. */
     duplicates: number;
-    /** Events outside the window. */
+    /** Number of events outside the window. */
     outside: number;
-    /** Events of kinds that no mapping names. */
+    /** Number of events of kinds that no mapping names. */
     unmapped: number;
-    /** Records without an effect, such as failed calls. */
+    /** Number of records without an effect, such as failed calls. */
     no_effect: number;
-    /** Events of other identities. */
+    /** Number of events of other identities. */
     other_actors: number;
   };
   /** The first 50 effects that no action explains. */
@@ -1589,10 +1589,10 @@ export interface Delegation {
   comment: string | null;
   /** When it was created. */
   created_at: string;
-  /** The end that was recorded. Null also if its time is over. */
+  /** The recorded end. Null if none was recorded, even if the time is over. */
   ended: {
     cause: "revoked" | "user_ended";
-    /** When. */
+    /** When it ended. */
     at: string;
     /** Principal. */
     by: string;
@@ -1601,7 +1601,7 @@ export interface Delegation {
 }
 
 export interface Delivery {
-  /** The same for every attempt, so that receivers can detect duplicates. */
+  /** Id of the message. It is the same for every attempt, so that receivers can detect duplicates. */
   id: string;
   kind: "approval_requested" | "approval_escalated" | "approval_reminder" | "approval_closed" | "outcome_unknown" | "break_glass" | "agent_throttled" | "stop" | "coverage_gap" | "event";
   /** scheduled: created for a later time. waiting: will be attempted at next_attempt_at. dead: failed for good, can be retried. obsolete: no longer needed. */
@@ -1667,7 +1667,7 @@ export interface Event {
 
 export interface Position {
   type: "position";
-  /** Last sequence number that was filtered or existed before; -1 if there is none. */
+  /** Newest sequence number that the stream has passed, also by filtering; -1 if there is none. */
   seq: number;
 }
 
@@ -1697,11 +1697,11 @@ export interface LegalHold {
   release: {
     /** Number of people needed to release the hold. */
     needed: number;
-    /** Who asked for that, in order. */
+    /** Who asked for the release, in order. */
     asked: {
       /** Principal. */
       by: string;
-      /** When. */
+      /** Time of the request. */
       at: string;
       reason: string;
     }[];
@@ -1729,9 +1729,9 @@ export interface Me {
 export interface Plan {
   id: string;
   agent_id: string;
-  /** Each action can start only when the ones ahead of it have ended. Default: false. */
+  /** Each action can start only when all earlier actions have ended. Default: false. */
   ordered: boolean;
-  /** No action can start after one has failed or has an unknown outcome, or after one was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
+  /** No action can start after another one has failed or has an unknown outcome, or was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
   stop_on_failure: boolean;
   /** Digest of the remaining actions: those that were not denied or cancelled and did not expire. Each vote contains it. A change of the digest voids earlier votes. */
   digest: string;
@@ -1757,9 +1757,9 @@ export interface Plan {
 export interface PlanSummary {
   id: string;
   agent_id: string;
-  /** Each action can start only when the ones ahead of it have ended. Default: false. */
+  /** Each action can start only when all earlier actions have ended. Default: false. */
   ordered: boolean;
-  /** No action can start after one has failed or has an unknown outcome, or after one was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
+  /** No action can start after another one has failed or has an unknown outcome, or was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
   stop_on_failure: boolean;
   /** Key. */
   submitted_by: string;
@@ -1823,7 +1823,7 @@ export interface PolicyDefinition {
     tool?: string | string[];
     /** Operation of the past actions; absent: every operation; one glob or a list. */
     operation?: string | string[];
-    /** true: also the actions that were denied when they were submitted. Left out when absent. */
+    /** true: includes actions that were denied when they were submitted. false when absent. */
     include_denied?: boolean;
     /** How far back: such as 1h, 24h or 7d, or the current calendar hour, day, week or month. */
     window: string;
@@ -1831,6 +1831,15 @@ export interface PolicyDefinition {
     time_zone?: string;
     /** Maximum number of past actions. If there are more, conditions that read the history fail. */
     max: number;
+  };
+  /** Values that conditions read as facts.NAME, from fact sources. */
+  facts?: Record<string, unknown>;
+  /** Types of attributes, for the check of conditions. No influence on decisions. */
+  attributes?: {
+    /** JSON Schema of principal.claims. */
+    claims?: Record<string, unknown>;
+    /** JSON Schema of agent_metadata. */
+    agent_metadata?: Record<string, unknown>;
   };
   /** Rules in order: the first match decides. Can be empty only if the policy has limits. */
   rules: ({
@@ -1900,7 +1909,7 @@ export interface PolicyDefinition {
       reviewers?: {
         /** Name of a configured reviewer. */
         name: string;
-        /** true: its approval replaces the one of a person. It may only deny or escalate when absent. */
+        /** true: its approval replaces the approval of a person. When absent, it can only deny or escalate. */
         may_approve?: boolean;
       }[];
       /** Parameters that an approver can change before another person approves, such as params.amount: a list, or a map with bounds. None when absent. */
@@ -1993,7 +2002,7 @@ export interface PolicyDefinition {
       reviewers?: {
         /** Name of a configured reviewer. */
         name: string;
-        /** true: its approval replaces the one of a person. It may only deny or escalate when absent. */
+        /** true: its approval replaces the approval of a person. When absent, it can only deny or escalate. */
         may_approve?: boolean;
       }[];
       /** Parameters that an approver can change before another person approves, such as params.amount: a list, or a map with bounds. None when absent. */
@@ -2025,15 +2034,15 @@ export interface Policy {
   latest_version: number;
   created_at: string;
   updated_at: string;
-  /** The version that `definition` is. */
+  /** Number of the version in `definition`. */
   version: number;
-  /** The policy, in the shape of the YAML. */
+  /** The policy as JSON, with the members that it has in YAML. */
   definition: Record<string, unknown>;
   /** The policy as its author wrote it, byte for byte. Null if it was sent as JSON or together with other policies, or comes from a policy source. */
   yaml: string | null;
   /** SHA-256 of the definition's canonical JSON, hex. */
   digest: string;
-  /** Key that made the version; null when a source did. */
+  /** Key that created the version; null if a policy source did. */
   created_by: string | null;
   /** Warnings about probable mistakes, such as channels that the configuration does not define. */
   warnings: string[];
@@ -2067,7 +2076,7 @@ export interface Suggestion {
   evidence: {
     /** Approvals that the rule covers. */
     approvals: number;
-    /** Those that count: with no vote within three seconds, at most half of `min_approvals` for each agent. */
+    /** Approvals that count: without a vote within three seconds, and at most half of `min_approvals` for each agent. */
     counted: number;
     /** Approvals with a vote within three seconds, of the person's own action, or in an emergency. They do not count. */
     weak: number;
@@ -2083,7 +2092,7 @@ export interface Suggestion {
     first_at: string;
     /** The last of them. */
     last_at: string;
-    /** Median time that a vote took, from the request or from the approver's vote before. */
+    /** Median time of a vote, from the request or from the same approver's previous vote. */
     median_vote_ms: number;
     /** How the approved actions ended. */
     outcomes: {
@@ -2096,7 +2105,7 @@ export interface Suggestion {
       /** Not run. */
       not_run: number;
     };
-    /** Rejected requests that meet all but the fewest conditions. */
+    /** Rejected requests that miss the fewest conditions. */
     nearest_rejections: {
       action_id: string;
       /** When it was submitted. */
@@ -2116,7 +2125,7 @@ export interface Suggestion {
       /** Upper bound of the rejection rate (Clopper-Pearson, one-sided). */
       upper: number;
     };
-    /** What else of the range the rule would allow. */
+    /** Other requests of the range that the rule would allow. */
     newly_allows: {
       /** Requests that no person answered. */
       unanswered: number;
@@ -2129,7 +2138,7 @@ export interface Suggestion {
         agent_id: string;
       }[];
     };
-    /** Parameters that can have values that nobody approved. */
+    /** Parameters for which the rule allows values that no one has approved. */
     open_params: string[];
     /** Every decision of the range, decided again with the rule. */
     backtest: {
@@ -2150,9 +2159,9 @@ export interface Suggestions {
   read: number;
   /** Decisions whose request was erased, altered or larger than 16,384 characters. */
   skipped: number;
-  /** Combinations of a rule, a tool and an operation with approvals. */
+  /** Number of combinations of rule, tool and operation with approvals. */
   groups: number;
-  /** Rules that were dropped, because the policies would have allowed a rejected request with them. */
+  /** Rules that were dropped, because they would have allowed a rejected request. */
   disqualified: number;
   /** Whether the range has older decisions that were not read. */
   truncated: boolean;
@@ -2163,7 +2172,7 @@ export interface Replay {
   kind: "decision";
   action_id: string;
   hash: string;
-  /** The recorded clock, which replay used. */
+  /** Recorded time of the decision, which the replay used. */
   at: string;
   /** Whether all fields and the bytes of the entry are equal. */
   equal: boolean;
@@ -2192,6 +2201,27 @@ export interface Replay {
     /** Why it was unknown: `no_session`, `no_value`, `too_large` or `too_many`. */
     fault: string | null;
   })[] | null;
+  /** Values of fact sources that the conditions read; null for keys that cannot see all actions. */
+  sources: ({
+    policy: string;
+    /** Conditions read it as `facts.NAME`. */
+    name: string;
+    /** Digest of the declaration of the fact. */
+    basis: string;
+    /** When it was read. */
+    at: string;
+    /** Null if there is a fault. */
+    value: unknown;
+    /** Why it was unknown: `no_source`, `no_input`, `no_answer`, `too_large` or `wrong_type`. */
+    fault: string | null;
+  })[] | null;
+  /** Attributes of the agent and its principal; null if no policy read one, and for keys that cannot see all actions. */
+  attributes: {
+    agent_groups: string[];
+    agent_metadata: Record<string, unknown>;
+    groups: string[];
+    roles: string[];
+  } | null;
   recorded: {
     policy_set: string | null;
     decision: Record<string, unknown>;
@@ -2205,7 +2235,7 @@ export interface Replay {
     /** `vote`, `start` or `permit`. */
     occasion: string | null;
     hash: string;
-    /** The recorded clock, which replay used. */
+    /** Recorded time of the decision, which the replay used. */
     at: string;
     /** Whether all fields and the bytes of the entry are equal. */
     equal: boolean;
@@ -2234,6 +2264,27 @@ export interface Replay {
       /** Why it was unknown: `no_session`, `no_value`, `too_large` or `too_many`. */
       fault: string | null;
     })[] | null;
+    /** Values of fact sources that the conditions read; null for keys that cannot see all actions. */
+    sources: ({
+      policy: string;
+      /** Conditions read it as `facts.NAME`. */
+      name: string;
+      /** Digest of the declaration of the fact. */
+      basis: string;
+      /** When it was read. */
+      at: string;
+      /** Null if there is a fault. */
+      value: unknown;
+      /** Why it was unknown: `no_source`, `no_input`, `no_answer`, `too_large` or `wrong_type`. */
+      fault: string | null;
+    })[] | null;
+    /** Attributes of the agent and its principal; null if no policy read one, and for keys that cannot see all actions. */
+    attributes: {
+      agent_groups: string[];
+      agent_metadata: Record<string, unknown>;
+      groups: string[];
+      roles: string[];
+    } | null;
     recorded: {
       policy_set: string | null;
       decision: Record<string, unknown>;
@@ -2272,7 +2323,7 @@ export interface Backtest {
   otherwise: number;
   /** Number of decisions that cannot be replayed because their requests were erased. */
   erased: number;
-  /** Number of decisions that cannot be replayed because these policies read past actions (`history`) that the decisions did not read. */
+  /** Number of decisions that cannot be replayed because these policies read past actions (`history`), facts or attributes that the decisions did not read. */
   unrecorded: number;
   /** Number of decisions that cannot be replayed because their rows in the store were altered; `assent audit` lists them. */
   altered: number;
@@ -2347,7 +2398,7 @@ export interface Session {
 
 export interface Stop {
   id: string;
-  /** ended: its own end has passed. */
+  /** ended: its end time has passed. */
   status: "holds" | "ended" | "lifted";
   /** Glob of the agents that are stopped; null for all. */
   agent: string | null;
@@ -2355,18 +2406,18 @@ export interface Stop {
   tool: string | null;
   /** Policy whose answers are stopped; null for all policies. */
   policy: string | null;
-  /** When it ends by itself; null: never. */
+  /** When it expires; null if never. */
   until: string | null;
   /** When it was placed. */
   placed_at: string;
-  /** Null for keys that see only what agents may. */
+  /** Null for keys that see only what agents can see. */
   reason: string | null;
   /** Principal; null for keys that see only what agents can see. */
   placed_by: string | null;
   lift: {
     /** Number of people needed to lift the stop. */
     needed: number;
-    /** Who asked for that, in order; empty for keys that see only what agents may. */
+    /** Who asked to lift the stop, in order; empty for keys that see only what agents can see. */
     asked: ({
       /** Principal. */
       by: string;
@@ -2399,9 +2450,9 @@ export interface SuggestedRule {
   /** Newest results of its uses since it was put in force, oldest first: `s` for a success, `f` for a failure. */
   results: string;
   reverted: {
-    /** Why. */
+    /** Why it was reverted. */
     cause: "flag" | "stop" | "failure";
-    /** When. */
+    /** When it was reverted. */
     at: string;
     /** Principal. */
     by: string | null;
@@ -2439,6 +2490,16 @@ export interface UserDetails {
   last_sign_in_at: string | null;
 }
 
+export interface Device {
+  /** First 32 hexadecimal digits of the SHA-256 of the endpoint. */
+  id: string;
+  browser: string;
+  /** When the device was added. */
+  created_at: string;
+  /** When it is no longer notified, unless the user opens the console on it earlier. */
+  expires_at: string;
+}
+
 export interface Problem {
   /** Documentation of the code. */
   type: string;
@@ -2447,7 +2508,7 @@ export interface Problem {
   /** What went wrong, and what to do. */
   detail: string;
   /** Stable; programs branch on it. */
-  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "INVALID_SESSION_TOKEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "AGENT_THROTTLED" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "EDIT_NOT_ALLOWED" | "REQUEST_EDITED" | "PLAN_NOT_FOUND" | "PLAN_VOTE_REQUIRED" | "PLAN_WAITING" | "PLAN_STOPPED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_HELD" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "BREAK_GLASS_NOT_ALLOWED" | "BREAK_GLASS_NOT_FOUND" | "BREAK_GLASS_REVIEWED" | "REVIEWER_NOT_ELIGIBLE" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "HOLD_NOT_FOUND" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "SUGGESTED_RULE_NOT_FOUND" | "SUGGESTED_RULE_REVERTED" | "SUGGESTED_RULE_NOT_REVERTED" | "SUGGESTED_RULE_UNTRIED" | "HOLD_RELEASED" | "TOO_MANY_HOLDS" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN" | "USERS_INSECURE" | "USERS_CROSS_SITE" | "USERS_CHALLENGE_INVALID" | "USERS_PASSKEY_INVALID" | "USERS_PASSKEY_UNKNOWN" | "USERS_PASSKEY_CLONED" | "USERS_LINK_INVALID" | "USERS_NOT_FOUND" | "USERS_SESSION_NOT_FOUND" | "USERS_PASSKEY_NOT_FOUND" | "USERS_ENDED" | "USERS_NOT_ENDED" | "USERS_LAST_ADMIN" | "USERS_LAST_PASSKEY" | "USERS_TOO_MANY_PASSKEYS" | "USERS_MANAGED" | "USERS_PROVIDER_UNKNOWN" | "USERS_PROVIDER_UNAVAILABLE" | "USERS_PROVIDER_REFUSED" | "USERS_PROVIDER_INVALID" | "USERS_SIGN_IN_ENDED" | "USERS_LOGOUT_INVALID" | "USERS_NOT_PROVISIONED" | "USERS_SCIM_INVALID" | "USERS_SCIM_PATH_INVALID" | "USERS_SCIM_FILTER_INVALID" | "USERS_SCIM_IMMUTABLE" | "USERS_SCIM_NOT_FOUND" | "USERS_SCIM_CONFLICT" | "USERS_DELEGATION_INVALID" | "USERS_DELEGATION_NOT_FOUND" | "USERS_DELEGATION_ENDED" | "USERS_SESSION_REQUIRED" | "USERS_TERMINAL_UNCONFIRMED";
+  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "INVALID_SESSION_TOKEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "AGENT_THROTTLED" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "EDIT_NOT_ALLOWED" | "REQUEST_EDITED" | "PLAN_NOT_FOUND" | "PLAN_VOTE_REQUIRED" | "PLAN_WAITING" | "PLAN_STOPPED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_HELD" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "BREAK_GLASS_NOT_ALLOWED" | "BREAK_GLASS_NOT_FOUND" | "BREAK_GLASS_REVIEWED" | "REVIEWER_NOT_ELIGIBLE" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "HOLD_NOT_FOUND" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "SUGGESTED_RULE_NOT_FOUND" | "SUGGESTED_RULE_REVERTED" | "SUGGESTED_RULE_NOT_REVERTED" | "SUGGESTED_RULE_UNTRIED" | "HOLD_RELEASED" | "TOO_MANY_HOLDS" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "FACTS_UNAVAILABLE" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN" | "USERS_INSECURE" | "USERS_CROSS_SITE" | "USERS_CHALLENGE_INVALID" | "USERS_PASSKEY_INVALID" | "USERS_PASSKEY_UNKNOWN" | "USERS_PASSKEY_CLONED" | "USERS_LINK_INVALID" | "USERS_NOT_FOUND" | "USERS_SESSION_NOT_FOUND" | "USERS_PASSKEY_NOT_FOUND" | "USERS_ENDED" | "USERS_NOT_ENDED" | "USERS_LAST_ADMIN" | "USERS_LAST_PASSKEY" | "USERS_TOO_MANY_PASSKEYS" | "USERS_MANAGED" | "USERS_PROVIDER_UNKNOWN" | "USERS_PROVIDER_UNAVAILABLE" | "USERS_PROVIDER_REFUSED" | "USERS_PROVIDER_INVALID" | "USERS_SIGN_IN_ENDED" | "USERS_LOGOUT_INVALID" | "USERS_NOT_PROVISIONED" | "USERS_SCIM_INVALID" | "USERS_SCIM_PATH_INVALID" | "USERS_SCIM_FILTER_INVALID" | "USERS_SCIM_IMMUTABLE" | "USERS_SCIM_NOT_FOUND" | "USERS_SCIM_CONFLICT" | "USERS_DELEGATION_INVALID" | "USERS_DELEGATION_NOT_FOUND" | "USERS_DELEGATION_ENDED" | "USERS_DEVICE_INVALID" | "USERS_DEVICE_NOT_FOUND" | "USERS_TOO_MANY_DEVICES" | "USERS_SESSION_REQUIRED" | "USERS_TERMINAL_UNCONFIRMED";
   request_id: string;
   errors?: {
     /** RFC 6901 pointer into the body. */
@@ -2474,19 +2535,19 @@ export interface Api {
     response: {
       since: string;
       until: string;
-      /** Ids of emergency approvals that nobody has reviewed. */
+      /** Ids of emergency approvals that no one has reviewed. */
       open_reviews: string[];
       rows: ({
-        /** `voter`: somebody who voted and is no user and no live key, such as the owner of a revoked key. */
+        /** `voter`: someone who voted but is neither a user nor the owner of a live key, such as the owner of a revoked key. */
         kind: "user" | "key" | "voter";
         id: string | null;
         name: string;
-        /** Who the votes count as. Keys of one owner share it, and the votes. */
+        /** Principal for whom the votes count. Keys of one owner have the same principal, and so the same votes. */
         principal: string;
         roles: string[];
         groups: string[];
         may_approve: boolean;
-        /** They can approve what at least one of these limits includes; null if all, or none. */
+        /** The principal can approve actions that meet at least one of these limits. Null if it can approve all actions, or none. */
         limits: ({
           agents: string[] | null;
           tools: string[] | null;
@@ -2505,10 +2566,10 @@ export interface Api {
         break_glass: number;
         /** Share of approvals among the votes. */
         approval_rate: number | null;
-        /** Median of the time from submission to vote. */
+        /** Median time from submission to vote. */
         median_seconds: number | null;
         last_used_at: string | null;
-        /** Live, older than the period, and not used in it. */
+        /** Whether the key is live, older than the period, and was not used in it. */
         unused: boolean;
         ended_at: string | null;
       })[];
@@ -2616,7 +2677,7 @@ export interface Api {
         /** true: a failed result of a use ends the grant. false when absent. */
         ends_on_failure?: boolean | undefined;
       } | undefined;
-      /** true approves alone in an emergency. Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review. */
+      /** true: approves alone in an emergency. Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review. */
       break_glass?: boolean | undefined;
     };
     response: Action;
@@ -2794,7 +2855,7 @@ export interface Api {
       description?: string | null | undefined;
       /** Tools that the agent may use, without regard to case. Null: every tool; an empty list: none. */
       allowed_tools?: string[] | null | undefined;
-      /** Anything; at most 16 KiB as JSON. */
+      /** Anything; at most 16 KiB as JSON. Conditions of policies read it as `agent_metadata`. */
       metadata?: Record<string, unknown> | undefined;
     };
     response: Agent;
@@ -2812,7 +2873,7 @@ export interface Api {
       description?: string | null | undefined;
       /** Tools that the agent may use, without regard to case. Null: every tool; an empty list: none. */
       allowed_tools?: string[] | null | undefined;
-      /** Anything; at most 16 KiB as JSON. */
+      /** Anything; at most 16 KiB as JSON. Conditions of policies read it as `agent_metadata`. */
       metadata?: Record<string, unknown> | undefined;
     };
     response: Agent;
@@ -3046,7 +3107,7 @@ export interface Api {
         name: string;
         sha256: string;
         bytes: number;
-        /** Records of the file, whatever they are. */
+        /** Number of all records in the file. */
         records: number;
       }[];
       /** What the source does not record. */
@@ -3054,33 +3115,33 @@ export interface Api {
       effects: {
         /** Effects in the window: matched, unmatched and unknown. */
         total: number;
-        /** Has an action's id, and its operation, parameters and time. */
+        /** Number of effects with an action's id, operation, parameters and time. */
         matched: number;
-        /** No action explains it. */
+        /** Number of effects that no action explains. */
         unmatched: number;
-        /** Paired by a guess, or with an action whose parameters were erased. */
+        /** Number of effects that could be paired only by a guess, or with an action whose parameters were erased. */
         unknown: number;
       };
       actions: {
         /** Actions that reported success in the window: matched, missing and unknown. */
         total: number;
-        /** Has an effect with its id, operation, parameters and time. */
+        /** Number of actions that have an effect with their id, operation, parameters and time. */
         matched: number;
-        /** No effect explains the reported success. */
+        /** Number of actions whose reported success no effect explains. */
         missing: number;
-        /** Paired by a guess, or its parameters were erased. */
+        /** Number of actions that could be paired only by a guess, or whose parameters were erased. */
         unknown: number;
       };
       skipped: {
-        /** Events that occurred before in the files. */
+        /** Number of repeated events in the files. */
         duplicates: number;
-        /** Events outside the window. */
+        /** Number of events outside the window. */
         outside: number;
-        /** Events of kinds that no mapping names. */
+        /** Number of events of kinds that no mapping names. */
         unmapped: number;
-        /** Records without an effect, such as failed calls. */
+        /** Number of records without an effect, such as failed calls. */
         no_effect: number;
-        /** Events of other identities. */
+        /** Number of events of other identities. */
         other_actors: number;
       };
       /** The first 50 effects that no action explains. */
@@ -3456,9 +3517,9 @@ export interface Api {
         /** Stored and displayed with the request, up to 4,096 bytes: trace, session, host, tool call. Policies cannot use it, and the request hash does not cover it. */
         meta?: Record<string, unknown> | undefined;
       })[];
-      /** Each action can start only when the ones ahead of it have ended. Default: false. */
+      /** Each action can start only when all earlier actions have ended. Default: false. */
       ordered?: boolean | undefined;
-      /** No action can start after one has failed or has an unknown outcome, or after one was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
+      /** No action can start after another one has failed or has an unknown outcome, or was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
       stop_on_failure?: boolean | undefined;
     };
     response: Plan;
@@ -3543,7 +3604,7 @@ export interface Api {
           count: number;
           /** Whether a failed result of a use ends the grant. */
           ends_on_failure: boolean;
-          /** Milliseconds from the vote to its end. */
+          /** Milliseconds from the vote to the end of the grant. */
           for_ms: number;
           /** CEL over the request; null covers every request. */
           scope: string | null;
@@ -3732,7 +3793,7 @@ export interface Api {
       otherwise: number;
       /** Number of decisions that cannot be replayed because their requests were erased. */
       erased: number;
-      /** Number of decisions that cannot be replayed because these policies read past actions (`history`) that the decisions did not read. */
+      /** Number of decisions that cannot be replayed because these policies read past actions (`history`), facts or attributes that the decisions did not read. */
       unrecorded: number;
       /** Number of decisions that cannot be replayed because their rows in the store were altered; `assent audit` lists them. */
       altered: number;
@@ -3782,15 +3843,15 @@ export interface Api {
     body: never;
     response: {
       versions: ({
-        /** The version that `definition` is. */
+        /** Number of the version in `definition`. */
         version: number;
-        /** The policy, in the shape of the YAML. */
+        /** The policy as JSON, with the members that it has in YAML. */
         definition: Record<string, unknown>;
         /** The policy as its author wrote it, byte for byte. Null if it was sent as JSON or together with other policies, or comes from a policy source. */
         yaml: string | null;
         /** SHA-256 of the definition's canonical JSON, hex. */
         digest: string;
-        /** Key that made the version; null when a source did. */
+        /** Key that created the version; null if a policy source did. */
         created_by: string | null;
         active: boolean;
         created_at: string;
@@ -3875,7 +3936,7 @@ export interface Api {
           failure: string | null;
         })[];
       } | null;
-      /** Named values of the policies (`let` and `data`). Empty if the text has a fault. */
+      /** Named values of the policies (`let`, `data` and `facts`), and the attributes that they declare. Empty if the text has a fault. */
       variables: {
         name: string;
         /** Such as `a string or null`. */
@@ -3898,7 +3959,7 @@ export interface Api {
   "POST /v1/policies/dry-run": {
     query: never;
     body: {
-      /** The candidate, in the shape of the YAML. */
+      /** The candidate as JSON, with the members that it has in YAML. */
       policy?: Record<string, unknown> | undefined;
       /** The candidates as YAML instead; one or more documents. */
       yaml?: string | undefined;
@@ -3913,13 +3974,32 @@ export interface Api {
       alone?: boolean | undefined;
       /** Time to decide at. Default: now. */
       now?: string | undefined;
-      /** The key that would submit the actions. */
+      /** The key or user that submits the action; what is absent is null or empty, and key_id is test. */
       principal?: {
+        /** Id of the key. */
         key_id?: string | undefined;
+        /** Name of the key. */
         name?: string | undefined;
+        /** Agent that the key is bound to. */
         agent_id?: string | null | undefined;
+        /** Whose key it is. */
         owner?: string | null | undefined;
+        /** Verified claims of the agent's token. */
+        claims?: Record<string, unknown> | undefined;
+        /** Groups of the key or the user; none when absent. */
+        groups?: string[] | undefined;
+        /** Roles of the user; none when absent. */
+        roles?: string[] | undefined;
       } | undefined;
+      /** What the service knows of the agent. */
+      agent?: {
+        /** agent_groups; none when absent. */
+        groups?: string[] | undefined;
+        /** agent_metadata; {} when absent. */
+        metadata?: Record<string, unknown> | undefined;
+      } | undefined;
+      /** Values of facts, by name. A fact that is absent is one whose source does not answer. */
+      facts?: Record<string, unknown> | undefined;
     };
     response: {
       /** Digest that the set with the candidates would have. */
@@ -4010,6 +4090,12 @@ export interface Api {
       channels: string[];
       /** Configured machine reviewers. */
       reviewers: string[];
+      /** Configured fact sources. */
+      fact_sources: {
+        name: string;
+        /** What a read takes. */
+        inputs: string[];
+      }[];
     };
   };
   "GET /v1/provenance/{hash}": {
@@ -4111,7 +4197,7 @@ export interface Api {
         algorithm: "ed25519";
         /** SHA-256, lowercase hex. */
         public_key: string;
-        /** Index of the `log_key` entry that made it the log's; null for the first. */
+        /** Index of the `log_key` entry that introduced the key; null for the first key. */
         since: number | null;
         /** For a replaced key, the end of the time in which it also signs; null for the current key. */
         until: string | null;
@@ -4194,7 +4280,7 @@ export interface Api {
     body: never;
     response: {
       user: User;
-      /** Everything that the user may do now. */
+      /** All scopes that the user has now. */
       scopes: string[];
       session: Session;
     };
@@ -4421,7 +4507,7 @@ export interface Api {
     };
     body: never;
     response: {
-      /** Users to whom the user can delegate, newest first. */
+      /** Users to whom this user can delegate, newest first. */
       delegates: {
         id: string;
         name: string;
@@ -4450,6 +4536,39 @@ export interface Api {
       comment?: string | undefined;
     };
     response: Delegation;
+  };
+  "GET /v1/users/{id}/devices": {
+    query: never;
+    body: never;
+    response: {
+      /** The `applicationServerKey` with which browsers subscribe, in base64url. */
+      public_key: string;
+      /** Newest first. */
+      devices: Device[];
+      /** Channels of the configuration that notify this user through `notify-push`. */
+      channels: string[];
+    };
+  };
+  "POST /v1/users/{id}/devices": {
+    query: never;
+    body: {
+      /** URL at the browser's push service. */
+      endpoint: string;
+      keys: {
+        /** Uncompressed point on P-256, in base64url. */
+        p256dh: string;
+        /** 16 bytes, in base64url. */
+        auth: string;
+      };
+      /** As browsers send it. Not used. */
+      expirationTime?: number | null | undefined;
+    };
+    response: Device;
+  };
+  "DELETE /v1/users/{id}/devices/{device_id}": {
+    query: never;
+    body: never;
+    response: never;
   };
   "POST /v1/users/{id}/end": {
     query: never;
@@ -4524,7 +4643,7 @@ export interface Api {
     response: {
       groups: string[];
       may_approve: boolean;
-      /** They can approve what at least one of these limits includes; null if all, or none. */
+      /** The principal can approve actions that meet at least one of these limits. Null if it can approve all actions, or none. */
       limits: ({
         agents: string[] | null;
         tools: string[] | null;
@@ -4566,7 +4685,7 @@ export interface Api {
         approve: boolean;
         /** Recorded in the ledger, and signed. */
         reason?: string | undefined;
-        /** true approves alone in an emergency. Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review. */
+        /** true: approves alone in an emergency. Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review. */
         break_glass?: boolean | undefined;
         /** Grants later actions of the same agent, tool and operation together with the approval. The scope must cover this action. */
         grant?: {
@@ -4622,7 +4741,7 @@ export interface Api {
         approve: boolean;
         /** Recorded in the ledger, and signed. */
         reason?: string | undefined;
-        /** true approves alone in an emergency. Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review. */
+        /** true: approves alone in an emergency. Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review. */
         break_glass?: boolean | undefined;
         /** Grants later actions of the same agent, tool and operation together with the approval. The scope must cover this action. */
         grant?: {
@@ -4662,7 +4781,7 @@ export interface Api {
           count: number;
           /** Whether a failed result of a use ends the grant. */
           ends_on_failure: boolean;
-          /** Milliseconds from the vote to its end. */
+          /** Milliseconds from the vote to the end of the grant. */
           for_ms: number;
           /** CEL over the request; null covers every request. */
           scope: string | null;
