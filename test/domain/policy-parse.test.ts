@@ -225,7 +225,7 @@ test("a fault in a condition has its character position, in any style of text", 
   const rule = (when: string): string[] =>
     faults(`policy: a\nrules:\n  - name: r\n    effect: allow\n    when: ${when}\n`);
   const unknown = (name: string): string =>
-    `rules.0.when: there is no variable "${name}"; the variables are agent, tool, operation, params, context, principal, now`;
+    `rules.0.when: there is no variable "${name}"; the variables are agent, agent_groups, agent_metadata, tool, operation, params, context, principal, now`;
   assert.deepEqual(rule("params.a && user == 1"), [`5:23 ${unknown("user")}`]);
   assert.deepEqual(rule('"params.a && user == 1"'), [`5:24 ${unknown("user")}`]);
   assert.deepEqual(rule("'params.a && user == 1'"), [`5:24 ${unknown("user")}`]);

@@ -100,7 +100,7 @@ test("tests run with the values of the environment that they name", async (t) =>
   ]);
   writeFileSync(join(folder, "b_test.yaml"), testOf(100, "deny", "environment: stagin\n"));
   assert.deepEqual(messages(await checkPolicyFolder(folder)), [
-    'b_test.yaml:4:5 the test "environment stagin" fails: the environment "stagin" is in no file of shared data; they have staging',
+    'b_test.yaml:2:14 the test "environment stagin" fails: the environment "stagin" is in no file of shared data; they have staging',
   ]);
 });
 

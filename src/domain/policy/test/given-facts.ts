@@ -7,7 +7,9 @@ import { findFactReads, toSourceFact } from "../decide/fact-reads.ts";
 import type { SampleAction } from "../parse/parse.ts";
 import type { Facts, SourceFact } from "../policy-types.ts";
 import { givenSession } from "./given-history.ts";
-import { DEFAULT_PRINCIPAL } from "./test-result.ts";
+
+/** The principal if a test names none. */
+const DEFAULT_PRINCIPAL = { key_id: "test", name: "policy test", agent_id: null, owner: null };
 
 /** Returns the facts about the principal, the agent and the session. */
 export function givenStanding({ principal, agent, session }: Given): Facts {

@@ -16,9 +16,6 @@ export interface TestResult {
   evaluated: readonly EvaluatedCondition[];
 }
 
-/** The principal if a test names none. */
-export const DEFAULT_PRINCIPAL = { key_id: "test", name: "policy test", agent_id: null, owner: null };
-
 /** Returns the result of a test that could not decide anything. */
 export function failedTest(name: string, pointer: string, failure: string): TestResult {
   return { name, pointer, failure, decision: null, findings: [], evaluated: [] };
