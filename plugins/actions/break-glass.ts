@@ -20,8 +20,8 @@ export function assertBreakGlassForm({ approve, reason = "", grant, break_glass 
 
 /**
  * Throws unless the voter may approve this action alone: a signed-in user with the scope, who sees the action without a
- * delegation and is not behind the agent. Keys cannot be used, because a coding agent can read the key files of its
- * user. Links cannot be used, because everyone who gets the message has the link, and its recipient is a name in the
+ * delegation and is not behind the agent. Keys and the session of a terminal cannot be used, because a coding agent runs
+ * on the same machine and can read the key files of its user. Links cannot be used, because everyone who gets the message has the link, and its recipient is a name in the
  * configuration without a role.
  */
 export function assertMayBreakGlass(who: Credential | null, row: ActionRow, { self, session }: Voter): void {
@@ -32,6 +32,11 @@ export function assertMayBreakGlass(who: Credential | null, row: ActionRow, { se
     );
   if (who === null || session === null)
     throw new Refusal("BREAK_GLASS_NOT_ALLOWED", "only a signed-in user can break the glass; a key or a link cannot");
+  if (session.terminal)
+    throw new Refusal(
+      "BREAK_GLASS_NOT_ALLOWED",
+      "the session of a terminal cannot break the glass; do it in the console",
+    );
   if (!who.hasScope("approvals:break_glass"))
     throw new Refusal("INSUFFICIENT_SCOPE", "you lack the scope approvals:break_glass, which the role break_glass has");
   if (!canSee(session.visibility, row))

@@ -182,8 +182,13 @@ function assertApprovesPlan({ plan_id, plan_position }: ActionRow, { approve, li
   );
 }
 
-/** A grant comes with an approving vote by key or in a session. */
+/** A grant comes with an approving vote by key or in a session of a browser. */
 function assertMayCarryGrant(by: Ballot, { approve, grant }: Vote): void {
+  if (grant !== undefined && "credential" in by && by.credential.session?.terminal === true)
+    throw new Refusal(
+      "GRANT_NOT_ALLOWED",
+      "the session of a terminal cannot grant later actions; do it in the console",
+    );
   if (grant === undefined || (approve && !("link" in by))) return;
   throw new Refusal(
     "VALIDATION_FAILED",

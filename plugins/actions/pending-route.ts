@@ -158,7 +158,11 @@ async function readUser(host: CoreHost, query: Query, id: string, caller: Creden
     (seen, delegator) => ("within" in seen ? uniteVisibility(seen, delegator.visibility) : seen),
     rights.visibility,
   );
-  return { ...rights, visibility, session: { id: "", user, visibility: rights.visibility, delegators } };
+  return {
+    ...rights,
+    visibility,
+    session: { id: "", user, terminal: false, visibility: rights.visibility, delegators },
+  };
 }
 
 function positionOf(row: ActionRow | null): PendingCursor | null {

@@ -212,6 +212,7 @@ export function describeVoting(
   const { session } = voter;
   const may_break_glass =
     session !== null &&
+    !session.terminal &&
     self === null &&
     credential.hasScope("approvals:break_glass") &&
     standings.standings.some(({ delegation }) => delegation === null);

@@ -142,6 +142,7 @@ export class Sessions {
     const credential = await this.host.users.credential({
       id: session.id,
       user_id: session.user_id,
+      terminal: session.parent !== null,
       isLive: (tx) => this.isLive(session, tx),
       passkeys: createSessionPasskeys(this.host, site, session),
     });

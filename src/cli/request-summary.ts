@@ -15,9 +15,12 @@ export function requestSummary({ params, preview, erased_at: erased }: ActionRec
   const { command, paths, urls } = params;
   const list = [paths, urls].find((value) => Array.isArray(value)) as unknown[] | undefined;
   const text =
-    typeof command === "string" ? command : list === undefined ? JSON.stringify(params) : list.map(String).join(" ");
+    typeof command === "string" ? command : list === undefined ? JSON.stringify(params) : list.map(textOf).join(" ");
   return clip(markedText(clip(text.replace(/\s+/g, " ").trim())));
 }
+
+/** An object of the agent may have a member `toString`, so it is not converted with String. */
+const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
 
 function clip(line: string): string {
   return line.length > MAX_LENGTH ? `${line.slice(0, MAX_LENGTH - 1)}…` : line;

@@ -175,6 +175,7 @@ export interface PasskeyResponse {
 export interface VerifiedSession {
   id: string;
   user_id: string;
+  terminal: boolean;
   /** Whether the session has not ended. With `tx`, reads under the ledger's lock. */
   isLive(tx: LedgerTransaction | null): Promise<boolean>;
   passkeys: SessionPasskeys;

@@ -43,6 +43,8 @@ export interface Credential {
 export interface Session {
   readonly id: string;
   readonly user: User;
+  /** Whether a terminal has the session, which may not vote in an emergency or grant anything. */
+  readonly terminal: boolean;
   /** What the user sees without delegations. */
   readonly visibility: Visibility;
   /** The users who let this user approve in their place now. */

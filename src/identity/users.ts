@@ -50,7 +50,7 @@ export function createUsers(options: {
   function createCredential(user: User, session: VerifiedSession, state: DirectoryState, epoch: number): Credential {
     const own = rightsOfUser(user, options.groups);
     const delegators = delegatorsOf(user, state, options.groups);
-    const known: Session = { id: session.id, user, visibility: own.visibility, delegators };
+    const known: Session = { id: session.id, user, terminal: session.terminal, visibility: own.visibility, delegators };
     verified.set(known, session);
     return { ...own, visibility: visibilityWith(own.visibility, delegators), epoch, session: known };
   }

@@ -1,7 +1,9 @@
 /** `assent watch`: the sign-in of a terminal, what its session can do, and votes on requests as they arrive. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import type { ActionRecord } from "../../src/client/index.ts";
 import type { Output } from "../../src/cli/command.ts";
+import { requestSummary } from "../../src/cli/request-summary.ts";
 import { WatchCommands } from "../../src/cli/watch/commands.ts";
 import { followPending } from "../../src/cli/watch/follow-pending.ts";
 import { listChanges } from "../../src/cli/watch/index.ts";
@@ -19,7 +21,7 @@ rules:
     when: tool == "stripe"
     effect: require_approval
     reason: Refunds need a person
-    approval: { expires_in: 1h }
+    approval: { expires_in: 1h, grants: { for: 1h, count: 5 } }
 `;
 const refund = (customer: string) => ({
   agent_id: "support-bot",
@@ -47,7 +49,7 @@ let service: Service;
 let ada: Person;
 before(async () => {
   service = await startPeople({ policy: POLICY });
-  ada = await invite(service, { name: "Ada", roles: ["admin"] });
+  ada = await invite(service, { name: "Ada", roles: ["admin", "break_glass"] });
 });
 after(() => service.close());
 
@@ -115,6 +117,17 @@ describe("the sign-in of a terminal", () => {
   });
 });
 
+test("a terminal signs in only at the address where people sign in, so a relay gets no session", async () => {
+  const screen = createScreen();
+  const relay: typeof fetch = (input, init) => {
+    const request = new Request(input, init);
+    return insideOf(service)(request.url.replace("localhost:9999", "localhost:8000"), init);
+  };
+  const signedIn = signInTerminal({ url: "http://127.0.0.1:9999", fetch: relay }, screen);
+  await assert.rejects(signedIn, { message: "people sign in at http://localhost:8000; set ASSENT_URL to it" });
+  assert.equal(screen.text, "", "there is no link");
+});
+
 describe("the session of a terminal", () => {
   test("can vote, but add no passkey, user, key or delegation, and confirm no other terminal", async () => {
     const session = await signIn();
@@ -126,7 +139,23 @@ describe("the session of a terminal", () => {
       ["POST", "/v1/session/terminal/confirm", { challenge: "c".repeat(43), code: "AAAA-AAAA" }],
     ] as const)
       await assert.rejects(session.service.call(method, path, body), { code: "INSUFFICIENT_SCOPE" }, path);
-    assert.equal((await session.service.action(await submit("4711"))).status, "pending_approval");
+    await session.end();
+  });
+
+  test("breaks no glass and grants nothing", async () => {
+    const session = await signIn();
+    const id = await submit("4711");
+    const path = `/v1/actions/${id}/approval`;
+    const { approval_token: token, approval_terms: terms } = await session.service.action(id);
+    assert.equal(terms?.may_break_glass, false);
+    const vote = { token, approve: true, reason: "urgent" };
+    const emergency = session.service.call("POST", path, { ...vote, break_glass: true });
+    await assert.rejects(emergency, { code: "BREAK_GLASS_NOT_ALLOWED" });
+    const granting = session.service.call("POST", path, { ...vote, grant: { for: "1m", count: 1 } });
+    await assert.rejects(granting, { code: "GRANT_NOT_ALLOWED" });
+    const inBrowser = (await ada.call("GET", `/v1/actions/${id}`)).body;
+    assert.equal(inBrowser.status, "pending_approval");
+    assert.equal(inBrowser.approval_terms.may_break_glass, true, "the browser's session may");
     await session.end();
   });
 
@@ -197,4 +226,35 @@ test("the list follows the events, and continues after the service was not reach
   await until("the end is listed", () => screen.text.includes(`denied\t${one}\t`));
   stop.abort();
   await listing;
+});
+
+test("the list drops a request that the reader can no longer see, and continues", async (t) => {
+  let isHidden = false;
+  const json = (body: object, status = 200) =>
+    new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json" } });
+  const { fetch } = faulty(service, [
+    { on: /\/v1\/approvals/, before: () => (isHidden ? json({ actions: [], total: 0 }) : undefined) },
+    {
+      on: /GET \/v1\/actions\//,
+      before: () => (isHidden ? json({ code: "ACTION_NOT_FOUND", detail: "there is none" }, 404) : undefined),
+    },
+  ]);
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const id = await submit("hidden-later");
+  const reader = clientOf(service, { apiKey: service.admin, fetch, retries: 0 });
+  const follow = followPending(reader, {}, { signal: stop.signal, onStatus: () => undefined });
+  await follow.next();
+  isHidden = true;
+  await submit("wakes the reader");
+  const next = await follow.next();
+  assert.ok(next.done !== true);
+  const dropped = next.value.removed.find((action) => action.id === id);
+  assert.equal(dropped?.status, "pending_approval");
+});
+
+test("the summary of a request accepts all JSON that an agent sends", () => {
+  const about = { preview: null, erased_at: null };
+  const summaryOf = (params: object) => requestSummary({ ...about, params } as ActionRecord);
+  assert.equal(summaryOf({ paths: ["a.txt", { toString: null }, null, 1] }), 'a.txt {"toString":null} null 1');
 });

@@ -1,6 +1,6 @@
 /** Follows the requests that wait for approval: the service's list, read again whenever an event may have changed it. */
 import { setTimeout as delay } from "node:timers/promises";
-import { ServiceUnavailable, type ActionRecord, type Assent } from "../../client/index.ts";
+import { AssentError, ServiceUnavailable, type ActionRecord, type Assent } from "../../client/index.ts";
 
 /** Minimum time between two reads of the list, however many events there are. Milliseconds. */
 const READ_EVERY_MS = 1000;
@@ -22,7 +22,7 @@ export interface PendingChanges {
   added: readonly ActionRecord[];
   /**
    * Requests that are no longer listed, as they are now: settled, or still pending if this caller has voted or more urgent
-   * ones fill the first page.
+   * ones fill the first page. One that this caller can no longer see is as it was listed.
    */
   removed: readonly ActionRecord[];
   /** Number of further requests beyond the first page; null if the service does not count them. */
@@ -53,7 +53,8 @@ export async function* followPending(
       const listed = new Map(actions.map((action) => [action.id, action]));
       const added = actions.filter(({ id }) => !known.has(id));
       const removed: ActionRecord[] = [];
-      for (const id of known.keys()) if (!listed.has(id)) removed.push(await service.action(id, { signal }));
+      for (const action of known.values())
+        if (!listed.has(action.id)) removed.push(await readAgain(service, action, signal));
       known = listed;
       if (fault !== null) onStatus((fault = null));
       if (isFirst || added.length > 0 || removed.length > 0)
@@ -66,6 +67,15 @@ export async function* followPending(
     }
     await delay(READ_EVERY_MS, undefined, { signal }).catch(() => undefined);
     await wake.wait(fault === null ? POLL_MS : RETRY_MS, signal);
+  }
+}
+
+async function readAgain(service: Assent, listed: ActionRecord, signal: AbortSignal): Promise<ActionRecord> {
+  try {
+    return await service.action(listed.id, { signal });
+  } catch (error) {
+    if (error instanceof AssentError && error.code === "ACTION_NOT_FOUND") return listed;
+    throw error;
   }
 }
 

@@ -36,7 +36,7 @@ export interface SignInOptions {
 
 /**
  * Prints the link and the code, and waits until the person has confirmed the sign-in. Throws CommandError if the service
- * has no sign-in at this address, or no one confirms.
+ * has no sign-in at this address or has it at another one, or no one confirms.
  */
 export async function signInTerminal(
   { url, fetch: send = fetch, pollMs = POLL_MS, signal }: SignInOptions,
@@ -48,6 +48,9 @@ export async function signInTerminal(
     anonymous.call<{ origin: string | null; passkey: { reason: string | null } }>("GET", "/v1/sign-in-methods"),
   );
   if (origin === null) throw new CommandError(safe(passkey.reason ?? "people cannot sign in at this address"));
+  // Otherwise a relay at this address could sign in with the confirmation that the person gives at `origin`.
+  if (new URL(base).origin !== origin)
+    throw new CommandError(`people sign in at ${safe(origin)}; set ASSENT_URL to it`);
   // Without the signal, which would also abort the end of the session.
   const service = createAssent({ url: base, apiKey: null, fetch: withCookie(send, origin), timeout: TIMEOUT });
   const verifier = randomBytes(32).toString("base64url");
