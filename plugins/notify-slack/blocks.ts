@@ -44,8 +44,11 @@ export function renderBlocks(
   const title = messageTitle(message);
   const blocks: object[] = [{ type: "header", text: plain(title, MAX_HEADER) }];
   if (!("link" in message)) blocks.push({ type: "section", text: plain(describeOutcome(message), MAX_TEXT) });
-  blocks.push(...fieldSections(messageFacts(message.action)));
-  blocks.push(...(brief ? [note("The request is too long for Slack. The approval page shows it.")] : code(message)));
+  const facts = messageFacts(message.action);
+  blocks.push(...fieldSections(facts));
+  blocks.push(
+    ...(brief ? [note("The request is too long for Slack. The approval page shows it.")] : code(message, facts)),
+  );
   if ("link" in message) blocks.push(...grantOffers(message), ...decision(message, votes), ...otherRequests(message));
   return { text: within(title, MAX_TEXT), blocks };
 }
@@ -127,10 +130,17 @@ function otherRequests(message: ApprovalMessage): object[] {
   }));
 }
 
-/** Renders parameters and context as code. */
-export function code({ action }: { action: Parameters<typeof requestSections>[0] }): object[] {
+/** Renders parameters and context as code, and a hint if lines of them or of the facts are folded. */
+export function code(
+  { action }: { action: Parameters<typeof requestSections>[0] },
+  facts: readonly [name: string, value: string][],
+): object[] {
   const blocks: object[] = [];
-  let cut = false;
+  let cut = facts.some(
+    ([name, value]) =>
+      value.split("\n").some((line) => line.endsWith("…") || FOLD.test(line)) ||
+      split(`${name}\n${value}`, MAX_FIELD).length > 1,
+  );
   for (const [name, lines] of requestSections(action)) {
     // A backtick would end the code block.
     const parts = split(lines.join("\n").replaceAll("`", "[U+0060]"), MAX_TEXT - 50);

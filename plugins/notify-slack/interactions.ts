@@ -8,6 +8,7 @@ import { isSignedBySlack } from "./request-signature.ts";
 import type { SlackCall } from "./slack-api.ts";
 import { readVoteButton, readVoteForm, tokenOf, VOTE_ACTIONS, type VoteButton } from "./vote-button.ts";
 import {
+  describeStatus,
   type LinkAnswer,
   REASON_BLOCK,
   REASON_INPUT,
@@ -93,7 +94,10 @@ async function viewFor(call: FacadeCall, button: VoteButton, approve: boolean): 
   return renderVoteForm(link, { ...button, approve, shown: link.shown });
 }
 
-/** Votes. If the service refuses, the form stays open with the reason that was typed. */
+/**
+ * Votes. If the service refuses, the form stays open with the reason that was typed. A person whose vote was recorded, but not
+ * answered in time, submits again and sees where the request stands.
+ */
 async function submit(call: FacadeCall, { user, view }: Payload): Promise<Reply> {
   const form = readVoteForm(view?.private_metadata);
   if (form === null || user?.id !== form.to) return { status: 400, text: "the form belongs to another person" };
@@ -103,15 +107,22 @@ async function submit(call: FacadeCall, { user, view }: Payload): Promise<Reply>
   const answer = await call.callApi("POST", "/v1/approval-link/verdict", {
     json: { token: tokenOf(form), shown, approve, ...reason },
   });
-  if (answer.status !== 200)
-    return { status: 200, json: { response_action: "errors", errors: { [REASON_BLOCK]: detailOf(answer) } } };
-  const { status, approvals, approvals_needed } = (answer.json as LinkAnswer).action;
-  const votes = approvals.filter((vote) => vote.approve).length;
-  const text =
-    status === "pending_approval"
-      ? `Your vote is recorded. The request is still pending: ${votes} of ${approvals_needed ?? 1} approvals.`
-      : `Your vote is recorded. The request is ${status}.`;
-  return { status: 200, json: { response_action: "update", view: renderNoticeView("Recorded", text) } };
+  if (answer.status === 200) return updated("Recorded", "Your vote is recorded.", answer);
+  if (codeOf(answer) === "ALREADY_VOTED") {
+    const link = await call.callApi("POST", "/v1/approval-link", { json: { token: tokenOf(form) } });
+    if (link.status === 200) return updated("Voted already", "You have voted on this request already.", link);
+  }
+  return { status: 200, json: { response_action: "errors", errors: { [REASON_BLOCK]: detailOf(answer) } } };
+}
+
+/** Replaces the form by a notice with the status of the request. */
+function updated(title: string, text: string, { json }: ApiResponse): Reply {
+  const view = renderNoticeView(title, `${text} ${describeStatus((json as LinkAnswer).action)}`);
+  return { status: 200, json: { response_action: "update", view } };
+}
+
+function codeOf({ json }: ApiResponse): unknown {
+  return ((json ?? {}) as { code?: unknown }).code;
 }
 
 function detailOf({ json }: ApiResponse): string {

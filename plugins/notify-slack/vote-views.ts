@@ -1,5 +1,5 @@
 /** Renders the forms and notices that open in Slack when a person presses a button. */
-import { type MessageAction, messageFacts } from "../../src/plugin.ts";
+import { type MessageAction, messageFacts, requestSections } from "../../src/plugin.ts";
 import { code, fieldSections, MAX_TEXT, note, plain } from "./blocks.ts";
 import type { VoteForm } from "./vote-button.ts";
 
@@ -20,22 +20,29 @@ export interface LinkAnswer {
   action: Omit<MessageAction, "submitted_by" | "edited_by" | "plan" | "grants" | "quorum" | "votes"> & {
     approvals: readonly (Omit<MessageAction["votes"][number], "at"> & { created_at: string })[];
     approvals_needed: number | null;
+    /** What the agent submitted, if an approver changed it. */
+    proposed: { params: MessageAction["params"]; edited_by: string } | null;
   };
 }
 
 /** Renders the form. It shows the same request and preview as the approval page, to which `form.shown` belongs. */
 export function renderVoteForm({ action, approver }: LinkAnswer, form: VoteForm): object {
   const verb = form.approve ? "Approve" : "Deny";
-  const blocks = fieldSections(factsOf(action));
+  const facts = factsOf(action);
+  const blocks = fieldSections(facts);
   const voter = approver.replace(/^owner:/, "");
-  blocks.push(...code({ action }), note(`Your vote counts for ${voter}. To see everything, open the approval page.`), {
-    type: "input",
-    block_id: REASON_BLOCK,
-    optional: true,
-    label: plain("Reason", MAX_TITLE),
-    hint: plain("Recorded with your vote. The agent gets the reason of a denial.", MAX_TEXT),
-    element: { type: "plain_text_input", action_id: REASON_INPUT, multiline: true, max_length: MAX_REASON },
-  });
+  blocks.push(
+    ...code({ action }, facts),
+    note(`Your vote counts for ${voter}. To see everything, open the approval page.`),
+    {
+      type: "input",
+      block_id: REASON_BLOCK,
+      optional: true,
+      label: plain("Reason", MAX_TITLE),
+      hint: plain("Recorded with your vote. The agent gets the reason of a denial.", MAX_TEXT),
+      element: { type: "plain_text_input", action_id: REASON_INPUT, multiline: true, max_length: MAX_REASON },
+    },
+  );
   return {
     type: "modal",
     callback_id: VOTE_VIEW,
@@ -48,16 +55,27 @@ export function renderVoteForm({ action, approver }: LinkAnswer, form: VoteForm)
 }
 
 function factsOf(action: LinkAnswer["action"]): [string, string][] {
-  const { approvals, approvals_needed } = action;
-  return messageFacts({
+  const { approvals, approvals_needed, proposed, shown_first } = action;
+  const facts = messageFacts({
     ...action,
     votes: approvals.map(({ created_at: at, ...vote }) => ({ ...vote, at })),
     quorum: approvals_needed ?? 1,
     submitted_by: "",
-    edited_by: null,
+    edited_by: proposed?.edited_by ?? null,
     plan: null,
     grants: [],
   });
+  if (proposed === null) return facts;
+  const [[, lines] = ["", []]] = requestSections({ params: proposed.params, context: {}, shown_first });
+  return [...facts, ["Proposed by the agent", lines.join("\n")]];
+}
+
+/** Returns a sentence that says where the request stands. */
+export function describeStatus({ status, approvals, approvals_needed }: LinkAnswer["action"]): string {
+  const votes = approvals.filter(({ approve }) => approve).length;
+  return status === "pending_approval"
+    ? `The request is still pending: ${votes} of ${approvals_needed ?? 1} approvals.`
+    : `The request is ${status}.`;
 }
 
 /** Renders a notice. @param page address of the approval page, for what cannot be done in Slack */

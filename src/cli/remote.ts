@@ -63,7 +63,8 @@ export function actionExitCode(action: ActionRecord): number {
   return ["denied", "expired", "cancelled", "failed"].includes(action.status) ? EXIT.denied : EXIT.ok;
 }
 
-export function showAction(io: Output, action: ActionRecord, json: boolean): void {
+/** @param isComplete whether no line of the request is folded */
+export function showAction(io: Output, action: ActionRecord, json: boolean, isComplete = false): void {
   if (json) {
     printJson(io, action);
     return;
@@ -79,7 +80,7 @@ export function showAction(io: Output, action: ActionRecord, json: boolean): voi
     `  reason    ${safe(action.reason)}`,
     `  decided   ${action.decision}${action.policy === null ? "" : ` by ${safe(action.policy)} / ${safe(action.rule ?? "")}`}`,
     ...(action.unusual ?? []).map((sentence) => `  unusual   ${sentence}`),
-    ...(action.erased_at === null ? requestLines(action) : [`  erased    ${action.erased_at}`]),
+    ...(action.erased_at === null ? requestLines(action, isComplete) : [`  erased    ${action.erased_at}`]),
     ...(action.approvals_needed === null
       ? []
       : [`  approvals ${action.approvals.filter(({ approve }) => approve).length} of ${action.approvals_needed}`]),
@@ -107,11 +108,13 @@ export function showAction(io: Output, action: ActionRecord, json: boolean): voi
   for (const line of lines) io.out(line);
 }
 
-/** Renders the request as approvers see it, shortened. `--json` prints all of it. */
-function requestLines({ params, context, shown_first = [] }: ActionRecord): string[] {
-  return requestSections({ params: params as JsonObject, context: context as JsonObject, shown_first }).flatMap(
-    ([name, lines]) => [`  ${name.toLowerCase()}`, ...lines.map((line) => `    ${line}`)],
-  );
+/** Renders the request as approvers see it, shortened unless `isComplete`. */
+function requestLines({ params, context, shown_first = [] }: ActionRecord, isComplete: boolean): string[] {
+  const request = { params: params as JsonObject, context: context as JsonObject, shown_first };
+  return requestSections(request, { isComplete }).flatMap(([name, lines]) => [
+    `  ${name.toLowerCase()}`,
+    ...lines.map((line) => `    ${line}`),
+  ]);
 }
 
 function rejectionLines({ action_id, approver, reason, rejected_at, holds_until }: Rejection): string[] {

@@ -7,12 +7,13 @@ import { showAction, withServiceErrors } from "./remote.ts";
 export type ShownRequest = ActionRecord & { approval_token: string };
 
 /**
- * Reads a pending request and prints who asks for what and why, on standard error. Throws CommandError if the caller cannot
+ * Reads a pending request and prints who asks for what and why, on standard error, unfolded because the
+ * vote covers all of it. Throws CommandError if the caller cannot
  * vote on it.
  */
 export async function showForVote(service: Assent, id: string, io: Output): Promise<ShownRequest> {
   const action = await withServiceErrors(() => service.action(id));
-  showAction({ ...io, out: (line) => io.err(line) }, action, false);
+  showAction({ ...io, out: (line) => io.err(line) }, action, false, true);
   const { approval_token: token, approval_terms: terms, status } = action;
   if (token !== undefined) return { ...action, approval_token: token };
   const reason =

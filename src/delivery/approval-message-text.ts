@@ -129,19 +129,18 @@ const MAX_CONTEXT = 20;
 
 /**
  * Returns the parameters, and the context if there is one, as lines. Long values are folded, and each fold says what
- * it hides.
+ * it hides; with `isComplete`, nothing is folded.
  * @example
  * for (const [name, lines] of requestSections(message.action)) print(name, lines.join("\n"));
  */
-export function requestSections({
-  params,
-  context,
-  shown_first: first,
-}: Pick<MessageAction, "params" | "context" | "shown_first">): [name: string, lines: string[]][] {
-  const part = (name: string, root: string, value: JsonObject, lines: number): [string, string[]] => [
-    name,
-    Object.keys(value).length === 0 ? ["(none)"] : outlineLines(value, { root, first, lines }),
-  ];
+export function requestSections(
+  { params, context, shown_first: first }: Pick<MessageAction, "params" | "context" | "shown_first">,
+  { isComplete = false } = {},
+): [name: string, lines: string[]][] {
+  const part = (name: string, root: string, value: JsonObject, lines: number): [string, string[]] => {
+    const most = isComplete ? { lines: Infinity, each: Infinity } : { lines };
+    return [name, Object.keys(value).length === 0 ? ["(none)"] : outlineLines(value, { root, first, ...most })];
+  };
   return [
     part("Parameters", "/params", params, MAX_PARAMETERS),
     ...(Object.keys(context).length === 0 ? [] : [part("Context", "/context", context, MAX_CONTEXT)]),

@@ -23,7 +23,7 @@ interface OutlineMember {
 }
 
 interface OutlineOptions {
-  /** Maximum lines of the whole value. */
+  /** Maximum lines of the whole value. With Infinity here and in `each`, nothing is folded. */
   lines?: number;
   /** Maximum lines of one member. */
   each?: number;
@@ -37,7 +37,7 @@ interface OutlineOptions {
 
 /** Length of a line: a longer text without line feeds counts as several lines. */
 export const LINE_LENGTH = 100;
-/** Maximum lines of a value, however often a reader unfolds it. */
+/** Maximum lines of a folded value, however often a reader unfolds it. */
 export const MAX_LINES = 1000;
 /** Maximum levels that are rendered member by member, because a phone has no room for more. */
 const MAX_DEPTH = 6;
@@ -107,7 +107,7 @@ export function outline(
       // The first line of a container is its name.
       const inside = isContainer(member) ? extra : extra + 1;
       return {
-        name: list ? `${Number(name) + 1}.` : clipName(name),
+        name: list ? `${Number(name) + 1}.` : each === Infinity ? name : clipName(name),
         pointer: at,
         value: draw(member, at, depth + 1, inside),
       };
@@ -116,7 +116,7 @@ export function outline(
     return { kind: "members", list, count: all.length, members, more };
   }
 
-  return draw(value, root, 0, Math.min(MAX_LINES, lines + unfoldedIn(root)));
+  return draw(value, root, 0, Math.max(lines, Math.min(MAX_LINES, lines + unfoldedIn(root))));
 }
 
 /** Returns the outline as lines of text. Spells out hidden and misleading characters. */

@@ -1,6 +1,7 @@
 /**
  * Codes for the sign-in of a terminal. The terminal keeps a random verifier and prints a link with its challenge, and the
- * code. Whoever confirms the sign-in types the code, so that only someone who sees the terminal can confirm it.
+ * code. Whoever confirms the sign-in types the code, so that nobody confirms by opening a link alone. The code follows from the
+ * link, so it does not prove that the person sees the terminal: someone who sends both can be confirmed by mistake.
  */
 import { sha256, toBase64Url, utf8 } from "./hash.ts";
 

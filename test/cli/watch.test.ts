@@ -6,7 +6,7 @@ import type { Output } from "../../src/cli/command.ts";
 import { requestSummary } from "../../src/cli/request-summary.ts";
 import { WatchCommands } from "../../src/cli/watch/commands.ts";
 import { followPending } from "../../src/cli/watch/follow-pending.ts";
-import { listChanges } from "../../src/cli/watch/index.ts";
+import { listChanges, watch } from "../../src/cli/watch/index.ts";
 import { terminalChallenge, terminalCode } from "../../src/domain/terminal-code.ts";
 import { signInTerminal, type TerminalSession } from "../../src/cli/watch/terminal-session.ts";
 import { clientOf, faulty, insideOf } from "../support/assent-client.ts";
@@ -173,7 +173,8 @@ describe("votes", () => {
     const session = await signIn();
     const screen = createScreen();
     const commands = new WatchCommands(session.service, screen);
-    const id = await submit("4711\u001b[2J\u202e");
+    const long = Array.from({ length: 1500 }, (_, i) => `line ${i}`).join("\n");
+    const id = await submit(`4711\u001b[2J\u202e\n${long}`);
     const stop = new AbortController();
     t.after(() => stop.abort());
     const follow = followPending(session.service, { view: "mine" }, { signal: stop.signal, onStatus: screen.err });
@@ -188,6 +189,7 @@ describe("votes", () => {
 
     assert.ok(await commands.run(`a ${number} checked with the customer`));
     assert.match(screen.text, /pending_approval {2}stripe refund by support-bot\n[^]*reason {4}Refunds need a person/);
+    assert.match(screen.text, /line 1499/, "nothing is folded");
     assert.equal(commands.prompt, `approve request ${number}? [y/N] `);
     await commands.run("no");
     assert.equal((await session.service.action(id)).status, "pending_approval", "not without a yes");
@@ -257,4 +259,16 @@ test("the summary of a request accepts all JSON that an agent sends", () => {
   const about = { preview: null, erased_at: null };
   const summaryOf = (params: object) => requestSummary({ ...about, params } as ActionRecord);
   assert.equal(summaryOf({ paths: ["a.txt", { toString: null }, null, 1] }), 'a.txt {"toString":null} null 1');
+});
+
+test("the command ends when its terminal is closed", async (t) => {
+  const { env } = process;
+  const { ASSENT_URL: url, ASSENT_API_KEY: key } = env;
+  t.after(() => void Object.assign(env, { ASSENT_URL: url ?? "", ASSENT_API_KEY: key ?? "" }));
+  Object.assign(env, { ASSENT_URL: "http://127.0.0.1:1", ASSENT_API_KEY: service.admin });
+  const before = process.listenerCount("SIGHUP");
+  const ended = watch.run(["--list"], createScreen());
+  await until("the command listens", () => process.listenerCount("SIGHUP") > before);
+  process.emit("SIGHUP", "SIGHUP");
+  assert.equal(await ended, 0);
 });

@@ -47,7 +47,9 @@ examples:
     const isInteractive = process.stdin.isTTY === true && process.stdout.isTTY === true;
     const stop = new AbortController();
     const abort = (): void => stop.abort();
-    process.once("SIGTERM", abort).once("SIGINT", abort);
+    // SIGHUP: the terminal was closed.
+    const signals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
+    for (const signal of signals) process.once(signal, abort);
     try {
       if (isInteractive && values.list !== true && values.json !== true)
         await vote(await signInTerminal({ url: serviceUrl(), signal: stop.signal }, io), query, io, stop);
@@ -56,7 +58,7 @@ examples:
       // An interrupted sign-in is no failure.
       if (error instanceof CommandError || !stop.signal.aborted) throw error;
     } finally {
-      process.off("SIGTERM", abort).off("SIGINT", abort);
+      for (const signal of signals) process.off(signal, abort);
     }
     return EXIT.ok;
   },

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, test } from "node:test";
 import notifySlack, { createNotifier } from "../../../plugins/notify-slack/index.ts";
 import type { Notifier, Delivered, Message } from "../../../src/contract/notifier.ts";
 import type { NotifierError, Plugin } from "../../../src/plugin.ts";
+import { type LinkAnswer, renderVoteForm } from "../../../plugins/notify-slack/vote-views.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { ASKING, askedMessage, closedMessage, eventMessage, HOSTILE, HOSTILE_ACTION } from "../../support/receiver.ts";
 import { type Answer, ASKED, startService, type Service } from "../../support/service.ts";
@@ -398,12 +399,31 @@ describe("in a whole service", () => {
       assert.deepEqual([approvals[0].approver, approvals[0].reason], ["owner:anna", "<!here> fine"]);
       assert.deepEqual(voteButtons(await message("D0ANNA00000", "Approved")), []);
       const again = await submit(form, "once more");
-      assert.match(again.body.errors.reason, /voted/, "the form stays open with the reason");
+      assert.equal(again.body.response_action, "update");
+      assert.match(JSON.stringify(again.body.view), /voted on this request already\. The request is approved\./);
       await press(approveButton);
       assert.match(JSON.stringify(slack.views.at(-1)), /no longer pending: approved/);
     } finally {
       await service.close();
     }
+  });
+
+  test("the form says that a person changed the request, what the agent proposed, and that a fact is shortened", () => {
+    const { action } = askedMessage("U0ANNA00000");
+    const form = { to: "U0ANNA00000", link: "", approve: true, shown: "" };
+    const textsIn = (about: object): string[] => {
+      const approvals = { approvals: [], approvals_needed: 1 };
+      const answer = { approver: "owner:anna", action: { ...action, ...approvals, proposed: null, ...about } };
+      const { blocks } = renderVoteForm(answer as unknown as LinkAnswer, form) as SlackMessage;
+      return textsOf({ text: "", blocks } as unknown as SlackMessage);
+    };
+    const proposed = { params: { amount: "9000\u202e" }, edited_by: "owner:bob" };
+    const changed = textsIn({ proposed });
+    assert.ok(changed.includes("Changed by\nbob"), JSON.stringify(changed));
+    assert.ok(changed.includes("Proposed by the agent\namount: 9000[U+202E]"), JSON.stringify(changed));
+    const isShortened = (texts: string[]) => texts.some((text) => text.startsWith("Some lines are folded"));
+    assert.ok(!isShortened(changed));
+    assert.ok(isShortened(textsIn({ reason: "x".repeat(400) })));
   });
 
   test("only the person to whom Slack showed the button votes with it, and only Slack's signature counts", async () => {
