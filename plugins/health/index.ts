@@ -125,7 +125,7 @@ export default defineCorePlugin({
           scope: null,
           exemptFromRateLimit: true,
           description:
-            "Returns 503 while the store cannot be written, the ledger is halted, no policy is active, or the service stops. While it stops, the details are those of the last request.",
+            "Returns 503 while the store cannot be written, the ledger is halted, no policy is active, a baseline is not loaded, or the service stops. While it stops, the details are those of the last request.",
           responses: {
             200: { description: "Ready.", schema: Ready },
             503: { description: "Not ready.", schema: Ready },
@@ -179,16 +179,19 @@ async function checkLedger(host: CoreHost): Promise<Checks["ledger"]> {
 async function policiesOf(host: CoreHost): Promise<Checks["policies"]> {
   const { state, trouble } = await policyState(() => host.policies.state());
   const active = state.count > 0;
+  const unloaded = state.offers.find(({ baseline, applied }) => baseline && applied === null);
   return {
-    ok: active,
+    ok: active && unloaded === undefined,
     detail:
       trouble !== null
         ? trouble
         : !active
           ? "no policy is active: every action is denied"
-          : state.stale_since === null
-            ? "active"
-            : `the last good set is served; ${state.faults.length} faults in what came after`,
+          : unloaded !== undefined
+            ? `the baseline of the source "${unloaded.name}" is not loaded`
+            : state.stale_since === null
+              ? "active"
+              : `the last good set is served; ${state.faults.length} faults in what came after`,
     active: state.count,
     policy_set: state.digest,
     source: sourceOf(state),

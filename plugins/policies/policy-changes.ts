@@ -182,12 +182,13 @@ async function saveAll(
     activate ? plans.map((plan) => [plan.name, { version: plan.version, definition: plan.read.document }]) : [],
   );
   await assertMayActivate(host, tx, edits);
-  const set = host.policies.plan(tx, edits);
+  const set = await host.policies.plan(tx, edits);
   const changes: PolicyChange[] = [];
   for (const plan of plans) {
     const outcome = await save(tx, plan, who);
     const activated = activate && plan.row?.active_version !== plan.version;
-    if (activated) await tx.updatePolicy(plan.id, { active_version: plan.version, updated_at: tx.now });
+    if (activated)
+      await tx.updatePolicy(plan.id, { managed_by: null, active_version: plan.version, updated_at: tx.now });
     if (outcome !== "nothing" || activated)
       changes.push(toPolicyChange(await readSaved(tx, plan), outcome === "version" ? plan.read.digest : null));
   }
@@ -210,7 +211,7 @@ export function activatePolicy(
     assertNotManaged(row, host.policies.sources);
     const wanted = await findVersion(tx, row, version ?? row.latest_version);
     const edits = new Map([[row.name, { version: wanted.version, definition: parseStoredDocument(wanted) }]]);
-    const set = host.policies.plan(tx, edits);
+    const set = await host.policies.plan(tx, edits);
     if (row.active_version === wanted.version) return row;
     await assertMayActivate(host, tx, edits);
     const change = { managed_by: null, active_version: wanted.version, updated_at: tx.now };
@@ -261,7 +262,7 @@ async function deactivate(
   { deleted_at }: Pick<PolicyRow, "deleted_at">,
   who: Credential,
 ): Promise<PolicyRow> {
-  const set = host.policies.plan(tx, new Map(row.active_version === null ? [] : [[row.name, null]]));
+  const set = await host.policies.plan(tx, new Map(row.active_version === null ? [] : [[row.name, null]]));
   const change = { active_version: null, deleted_at, updated_at: tx.now };
   await tx.updatePolicy(row.id, change);
   const after = { ...row, ...change };

@@ -39,6 +39,7 @@ export default definePlugin({
   setup(host, options) {
     const path = options.path ?? host.config.policies;
     const { recursive } = options;
+    const location = { kind: "folder", path };
 
     /** Signature of the folder that was last loaded. */
     let loaded: string | null = null;
@@ -61,17 +62,18 @@ export default definePlugin({
         {
           name: "policy-files",
           baseline: options.baseline,
+          location,
           async load(): Promise<PolicyBundle> {
             const folder = await read();
             if (folder.faults.length > 0)
               throw new PolicySourceError(
                 `${folder.faults.length} ${folder.faults.length === 1 ? "fault" : "faults"} in ${path}`,
                 folder.faults,
-                { kind: "folder", path },
+                location,
               );
             return {
               policies: folder.documents.map(({ document, file }) => ({ document, origin: file })),
-              source: { kind: "folder", path },
+              source: location,
             };
           },
           ...(options.watch

@@ -23,9 +23,9 @@ export class GitSource implements PolicySource {
   private readonly host: CoreHost;
   private readonly options: RepositoryOptions;
   private readonly remote: Remote;
-  /** Recorded with each bundle. */
-  private readonly about: Record<string, string>;
-  /** The last loaded commit, whether it was accepted or not. */
+  /** Recorded with each bundle, with the commit. */
+  readonly location: Readonly<Record<string, string>>;
+  /** The last loaded commit, whether it was accepted or not; null if the last load did not reach the remote. */
   private seen: string | null = null;
   /** Only one git command at a time uses the mirror. */
   private working: Promise<unknown> = Promise.resolve();
@@ -42,7 +42,7 @@ export class GitSource implements PolicySource {
     this.host = host;
     this.options = options;
     this.remote = remote;
-    this.about = {
+    this.location = {
       kind: "git",
       url: remote.url,
       ...(options.ref === undefined ? {} : { ref: options.ref }),
@@ -54,6 +54,8 @@ export class GitSource implements PolicySource {
     return this.alone(async () => {
       const repository = this.open();
       let commit: string | null = null;
+      // After a failure, this process polls until it has loaded a commit.
+      this.seen = null;
       try {
         commit = await repository.fetch();
         this.seen = commit;
@@ -124,11 +126,11 @@ export class GitSource implements PolicySource {
       throw new PolicySourceError(
         `${checked.faults.length} ${checked.faults.length === 1 ? "fault" : "faults"} in commit ${commit}`,
         checked.faults,
-        { ...this.about, commit },
+        { ...this.location, commit },
       );
     return {
       policies: checked.documents.map(({ document, file }) => ({ document, origin: `${file}@${commit}` })),
-      source: { ...this.about, commit },
+      source: { ...this.location, commit },
     };
   }
 
@@ -145,9 +147,10 @@ export class GitSource implements PolicySource {
   private toSourceError(error: unknown, commit: string | null): PolicySourceError {
     if (!(error instanceof RemoteError || error instanceof GitError)) throw error;
     const { message } = error;
-    return new PolicySourceError(message, [{ file: this.remote.url, line: null, column: null, message }], {
-      ...this.about,
-      ...(commit === null ? {} : { commit }),
-    });
+    return new PolicySourceError(
+      message,
+      [{ file: this.remote.url, line: null, column: null, message }],
+      commit === null ? {} : { ...this.location, commit },
+    );
   }
 }

@@ -1,4 +1,7 @@
-/** Polls the repository at an interval, in the process that has the lease, and on request in any process. */
+/**
+ * Polls the repository at an interval, in the process that has the lease and in those that have loaded no commit, and on
+ * request in any process.
+ */
 import type { LeaderLease } from "../../src/core.ts";
 import { RemoteError } from "./repository.ts";
 
@@ -10,7 +13,7 @@ interface PollerOptions {
   intervalMs: number;
   /** Resolves to the newest commit. Rejects with RemoteError. */
   fetch(): Promise<string>;
-  /** Returns the last loaded commit. */
+  /** Returns the last loaded commit; null if it could not be loaded. */
   loaded(): string | null;
   /** Called when there is another commit. */
   changed(): void;
@@ -69,7 +72,7 @@ export class Poller {
 
   private async poll(isUrgent: boolean): Promise<void> {
     const { lease, fetch, loaded, changed } = this.options;
-    if (!isUrgent && !(await lease.isLeader())) return;
+    if (!isUrgent && loaded() !== null && !(await lease.isLeader())) return;
     let commit: string | null = null;
     try {
       commit = await fetch();

@@ -5,14 +5,14 @@ import type { BacktestRange, BacktestReport } from "./backtest.ts";
 import type { ActivePolicies } from "./active-policies.ts";
 import type { Credential } from "./host.ts";
 import type { LedgerTransaction } from "./ledger.ts";
-import type { PolicyBundle, PolicyState } from "./policy-source.ts";
+import type { PolicyBundle, PolicyState, SourceLocation } from "./policy-source.ts";
 import type { PolicyTrials } from "./trials.ts";
 
 export interface Policies {
   /** Names of the configured policy sources. Policies from a source that is no longer configured have no owner. */
   readonly sources: readonly string[];
-  /** Names of the sources whose policies are the baseline. */
-  readonly baselines: readonly string[];
+  /** Locations of the sources whose policies are the baseline, by name. */
+  readonly baselines: ReadonlyMap<string, SourceLocation>;
   /** Returns the active policy set. */
   current(): Promise<ActivePolicies>;
   /**
@@ -32,8 +32,11 @@ export interface Policies {
     by: Credential | null,
     basis?: { value: string | null },
   ): Promise<string | null>;
-  /** Computes the set that these edits would activate. Keys are policy names; null removes the policy. Writes nothing. Throws POLICY_INVALID. */
-  plan(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedPolicySet;
+  /**
+   * Computes the set that these edits would activate. Keys are policy names; null removes the policy. Writes nothing.
+   * Throws POLICY_INVALID, or POLICY_MANAGED for edits while a baseline is not loaded.
+   */
+  plan(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): Promise<PlannedPolicySet>;
   /**
    * Stores a planned set, records it with the policy changes, and activates it when the batch commits. If the set is
    * already active, it is recorded only if `changes` is not empty.

@@ -6,6 +6,9 @@ interface SourcedPolicy {
   origin: string;
 }
 
+/** Where a source finds its policies. */
+export type SourceLocation = Readonly<Record<string, string>>;
+
 /** All policies of a source. They are activated together or not at all. */
 export interface PolicyBundle {
   policies: SourcedPolicy[];
@@ -23,7 +26,10 @@ export interface PolicyOffer {
   source: Readonly<Record<string, string>>;
   /** Whether that content was accepted. If not, `applied` stays in effect. */
   accepted: boolean;
-  /** The content that was accepted last, and the policy set with it; null if none was. */
+  /**
+   * The content that was accepted last, and the policy set with it; null if none was, or if it was not accepted as the
+   * baseline that is configured now.
+   */
   applied: { source: Readonly<Record<string, string>>; policy_set: string } | null;
 }
 
@@ -51,7 +57,10 @@ export interface PolicyFault {
 /** A source could not be read or is not valid. If `faults` is empty, the message is the only fault. */
 export class PolicySourceError extends Error {
   readonly faults: PolicyFault[];
-  /** The rejected content, as in `PolicyBundle`. Recorded in the ledger with the refusal. */
+  /**
+   * The rejected content, as in `PolicyBundle`. Recorded in the ledger with the refusal. Empty if there is none, because
+   * the source could not be reached: that is not recorded, for another process might reach it.
+   */
   readonly source: Record<string, string>;
   constructor(message: string, faults: PolicyFault[] = [], source: Record<string, string> = {}) {
     super(message);
@@ -68,6 +77,12 @@ export interface PolicySource {
    * sources are accepted only after every baseline source was.
    */
   readonly baseline?: boolean;
+  /**
+   * Where the source is configured to find its policies: `source` of its bundles without the revision, such as
+   * `{kind: "git", url, ref}`. A baseline that was accepted from another location does not count as accepted. All
+   * processes need the same one.
+   */
+  readonly location?: SourceLocation;
   /**
    * Reads all policies. Rejects with `PolicySourceError` if any is invalid or unreadable; the last good set then stays
    * active. Any other error is a fault of the source itself: it aborts startup, and later causes a retry. Resolves to

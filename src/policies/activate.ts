@@ -23,7 +23,15 @@ import type { PolicyDocument } from "../domain/policy/policy-types.ts";
 import { listSuggestedTerms, resultsMeta, type SuggestedRuleTerms } from "../domain/suggested-rules.ts";
 import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";
-import { assertBaselineLoaded, findReplacedBySuggestions, refuseClashes, type SourceNames } from "./baseline.ts";
+import {
+  type AcceptedBundle,
+  assertBaselineLoaded,
+  findReplacedBySuggestions,
+  findUnloadedBaseline,
+  readBasis,
+  refuseClashes,
+  type SourceNames,
+} from "./baseline.ts";
 import { recordPolicySet } from "./record-policy-set.ts";
 
 /** Returns the policy set after the edits, without storing it. An edit of null removes the policy. Throws PolicyCompileError. */
@@ -41,11 +49,21 @@ function planPolicySet(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyE
   return { digest, document, text: canonicalText(document as unknown as JsonValue) };
 }
 
-/** Does the same as `planPolicySet`, but throws the Refusal `POLICY_INVALID` for policies that do not compile. */
-export function planPolicySetOrRefuse(
+/**
+ * Does the same as `planPolicySet` for edits of the API. Throws the Refusal `POLICY_INVALID` for policies that do not
+ * compile, and `POLICY_MANAGED` while a baseline is not loaded.
+ */
+export async function planPolicySetOrRefuse(
   tx: LedgerTransaction,
   edits: ReadonlyMap<string, PolicyEdit | null>,
-): PlannedPolicySet {
+  baselines: SourceNames["baselines"],
+): Promise<PlannedPolicySet> {
+  const unloaded = edits.size === 0 ? null : await findUnloadedBaseline(tx, baselines);
+  if (unloaded !== null)
+    throw new Refusal(
+      "POLICY_MANAGED",
+      `the baseline of the source "${unloaded}" is not loaded yet, so the active policies cannot change; correct that source first`,
+    );
   try {
     return planPolicySet(tx, edits);
   } catch (error) {
@@ -113,11 +131,6 @@ export async function findSetSource(
   return text === null ? null : (JSON.parse(text) as Record<string, string>);
 }
 
-/** Returns the digest and source of the bundle that was last accepted from a policy source by any process, as JSON. */
-export function readBasis(reader: Pick<StorageReader, "meta">, sourceName: string): Promise<string | null> {
-  return reader.meta(`policy_source:${sourceName}`);
-}
-
 const MAX_FAULT_LENGTH = 1000;
 
 const refusedMeta = (sourceName: string): string => `policy_source_refused:${sourceName}`;
@@ -133,14 +146,17 @@ export async function readRefusedSource(
 
 /**
  * Records that a bundle of a source was rejected, and why. The active set does not change. Resolves to false, and records
- * nothing, if the same rejection is recorded already.
+ * nothing, if there is no content, if the same rejection is recorded already, or if another bundle than `basis` was
+ * accepted last: the rejected one might be older.
  */
 export async function recordRefusal(
   tx: LedgerTransaction,
   sourceName: string,
   source: Record<string, string>,
   faults: readonly string[],
+  basis: { value: string | null },
 ): Promise<boolean> {
+  if (Object.keys(source).length === 0 || (await readBasis(tx, sourceName)) !== basis.value) return false;
   const refusal = canonicalText({ source, faults: sha256Hex(utf8(faults.join("\n"))) });
   if ((await tx.meta(refusedMeta(sourceName))) === refusal) return false;
   await tx.putMeta(refusedMeta(sourceName), refusal);
@@ -197,7 +213,8 @@ export async function activateBundle(
   const edits = new Map<string, PolicyEdit | null>(
     plan.map(({ row, document }) => [row.name, { version: row.latest_version, definition: document }]),
   );
-  const isBaseline = names.baselines.includes(sourceName);
+  const location = names.baselines.get(sourceName);
+  const isBaseline = location !== undefined;
   const replaced = isBaseline ? findReplacedBySuggestions(tx, bundle) : [];
   const takenOver = plan.filter(
     ({ row: { managed_by, active_version }, isNew }) =>
@@ -224,7 +241,8 @@ export async function activateBundle(
     previous: tx.activePolicies.digest,
     displaced: [...takenOver.map(({ row }) => row.name), ...replaced],
   };
-  const offered = canonicalText({ digest, source: bundle.source });
+  const accepted: AcceptedBundle = { digest, source: bundle.source, ...(isBaseline ? { baseline: location } : {}) };
+  const offered = canonicalText(accepted as unknown as JsonValue);
   if (offered !== lastAccepted) await tx.putMeta(`policy_source:${sourceName}`, offered);
   if (wasRefused) await tx.putMeta(refusedMeta(sourceName), "");
   if (digest === tx.activePolicies.digest) {

@@ -1,21 +1,37 @@
 /** Protects the policies of baseline sources from all other policies. */
 import type { LedgerTransaction } from "../contract/ledger.ts";
-import { PolicySourceError, type PolicyBundle, type PolicyFault } from "../contract/policy-source.ts";
+import {
+  PolicySourceError,
+  type PolicyBundle,
+  type PolicyFault,
+  type SourceLocation,
+} from "../contract/policy-source.ts";
 import type { PolicyRow, StorageReader } from "../contract/storage.ts";
+import { canonicalText } from "../domain/canonical.ts";
 import type { PolicyDocument, PolicySetDocument } from "../domain/policy/policy-types.ts";
 
-/** Names of the configured sources, and which of them are the baseline. */
+type Baselines = ReadonlyMap<string, SourceLocation>;
+
+/** Names of the configured sources, and the locations of those that are the baseline. */
 export interface SourceNames {
   sources: readonly string[];
-  baselines: readonly string[];
+  baselines: Baselines;
+}
+
+/** The bundle that was last accepted from a source. */
+export interface AcceptedBundle {
+  digest: string;
+  source: Record<string, string>;
+  /** Location of the source if it was a baseline then. */
+  baseline?: SourceLocation;
 }
 
 /** Returns true for an active policy that a baseline source manages. */
 export function isBaselinePolicy(
   { managed_by, active_version }: Pick<PolicyRow, "managed_by" | "active_version">,
-  baselines: readonly string[],
+  baselines: Baselines,
 ): boolean {
-  return active_version !== null && managed_by !== null && baselines.includes(managed_by);
+  return active_version !== null && managed_by !== null && baselines.has(managed_by);
 }
 
 /** Returns true if the document is a suggested policy that would replace a rule of one of these policies. */
@@ -23,21 +39,43 @@ function replacesRuleOf({ suggested }: PolicyDocument, policies: { has(name: str
   return suggested !== undefined && policies.has(suggested.in_place_of.policy);
 }
 
+/** Returns the digest and source of the bundle that was last accepted from a policy source by any process, as JSON. */
+export function readBasis(reader: Pick<StorageReader, "meta">, sourceName: string): Promise<string | null> {
+  return reader.meta(`policy_source:${sourceName}`);
+}
+
+/** Returns true if the bundle was accepted from a baseline source at this location. */
+export function isAcceptedBaseline(accepted: AcceptedBundle | null, location: SourceLocation): boolean {
+  return accepted?.baseline !== undefined && canonicalText(accepted.baseline) === canonicalText(location);
+}
+
 /**
- * Throws PolicySourceError for a bundle that does not come from a baseline source, while a baseline source was never
- * accepted: without it, the allowing rules of the bundle would decide alone.
+ * Returns the name of a baseline source of which no process has accepted a bundle as it is configured now; null if there is
+ * none. Until then, the active set must not change: without the baseline, the allowing rules of others decide alone.
  */
+export async function findUnloadedBaseline(
+  reader: Pick<StorageReader, "meta">,
+  baselines: Baselines,
+): Promise<string | null> {
+  for (const [name, location] of baselines) {
+    const basis = await readBasis(reader, name);
+    if (basis === null || !isAcceptedBaseline(JSON.parse(basis) as AcceptedBundle, location)) return name;
+  }
+  return null;
+}
+
+/** Throws PolicySourceError for a bundle that does not come from a baseline source while a baseline is not loaded. */
 export async function assertBaselineLoaded(
   reader: Pick<StorageReader, "meta">,
   sourceName: string,
-  baselines: readonly string[],
+  baselines: Baselines,
 ): Promise<void> {
-  if (baselines.includes(sourceName)) return;
-  for (const name of baselines)
-    if ((await reader.meta(`policy_source:${name}`)) === null)
-      throw new PolicySourceError(
-        `the baseline of the source "${name}" is not loaded yet; the policies of "${sourceName}" are loaded after it`,
-      );
+  if (baselines.has(sourceName)) return;
+  const unloaded = await findUnloadedBaseline(reader, baselines);
+  if (unloaded !== null)
+    throw new PolicySourceError(
+      `the baseline of the source "${unloaded}" is not loaded yet; the policies of "${sourceName}" are loaded after it`,
+    );
 }
 
 /**
@@ -51,7 +89,7 @@ export function refuseClashes(
   bundle: PolicyBundle,
   stored: ReadonlyMap<string, PolicyRow>,
 ): void {
-  const isBaseline = baselines.includes(sourceName);
+  const isBaseline = baselines.has(sourceName);
   const protectedNames = new Set(
     [...stored.values()]
       .filter((row) => row.managed_by !== sourceName && isBaselinePolicy(row, baselines))

@@ -11,6 +11,7 @@ export async function followSources(
   sources: readonly PolicySource[],
   log: Logger,
 ): Promise<() => Promise<void>> {
+  const inOrder = [...sources].sort((a, b) => Number(b.baseline ?? false) - Number(a.baseline ?? false));
   const stops: (() => Promise<void>)[] = [];
   const retries = new Set<ReturnType<typeof setTimeout>>();
   let running: Promise<void> = Promise.resolve();
@@ -36,12 +37,14 @@ export async function followSources(
     const stop = source.watch?.(sync);
     if (stop !== undefined) stops.push(stop);
   }
-  /** Loads a source. After a baseline it also loads the sources that were rejected, perhaps for lack of it. */
+  /**
+   * Loads a source. After a baseline it loads all other sources, too: they may have been rejected for lack of it, or have
+   * lost policies to it that it no longer contains.
+   */
   async function syncWithDependents(source: PolicySource): Promise<void> {
     await policies.sync(source);
     if (source.baseline !== true || policies.isRejected(source.name)) return;
-    for (const other of sources)
-      if (other.baseline !== true && policies.isRejected(other.name)) await policies.sync(other);
+    for (const other of inOrder) if (other !== source) await policies.sync(other);
   }
   async function stopAll(): Promise<void> {
     stopped = true;
@@ -50,8 +53,7 @@ export async function followSources(
     await running;
   }
   try {
-    for (const source of [...sources].sort((a, b) => Number(b.baseline ?? false) - Number(a.baseline ?? false)))
-      await follow(source);
+    for (const source of inOrder) await follow(source);
     await warnOfOrphans(policies, log);
   } catch (error) {
     // Earlier sources are already watched, which would keep the process from exiting.

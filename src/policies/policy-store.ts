@@ -3,8 +3,8 @@ import { isDeepStrictEqual } from "node:util";
 import type { ActivePolicies } from "../contract/active-policies.ts";
 import type { BacktestRange, BacktestReport } from "../contract/backtest.ts";
 import type { Credential, Logger } from "../contract/host.ts";
-import type { Ledger } from "../contract/ledger.ts";
-import type { Policies } from "../contract/policies.ts";
+import type { Ledger, LedgerTransaction } from "../contract/ledger.ts";
+import type { PlannedPolicySet, Policies, PolicyEdit } from "../contract/policies.ts";
 import {
   PolicySourceError,
   type PolicyBundle,
@@ -12,6 +12,7 @@ import {
   type PolicyOffer,
   type PolicySource,
   type PolicyState,
+  type SourceLocation,
 } from "../contract/policy-source.ts";
 import { StorageError, type StorageReader } from "../contract/storage.ts";
 import type { PolicyTrials } from "../contract/trials.ts";
@@ -22,11 +23,11 @@ import {
   type Activation,
   commitPolicySet,
   planPolicySetOrRefuse,
-  readBasis,
   readRefusedSource,
   recordRefusal,
 } from "./activate.ts";
 import { type BacktestReader, reportShadowPolicy } from "./backtest.ts";
+import { type AcceptedBundle, isAcceptedBaseline, readBasis } from "./baseline.ts";
 import { checkBundle } from "./bundle.ts";
 import type { PolicySets } from "./policy-sets.ts";
 
@@ -38,7 +39,7 @@ interface PoliciesOptions {
   sets: PolicySets;
   visibleReads: BacktestReader;
   sources: readonly string[];
-  baselines: readonly string[];
+  baselines: ReadonlyMap<string, SourceLocation>;
   /** Names of the channels that the configuration has. */
   channels: readonly string[];
   ledger: Pick<Ledger, "transact">;
@@ -64,6 +65,11 @@ interface Trouble {
   source: Record<string, string>;
 }
 
+/** What was last accepted from a source when its content was loaded. */
+interface Basis {
+  value: string | null;
+}
+
 /** An accepted bundle. */
 interface Accepted extends Activation {
   bundle: PolicyBundle;
@@ -71,9 +77,8 @@ interface Accepted extends Activation {
 
 export class PolicyStore implements PolicyService {
   readonly sources: readonly string[];
-  readonly baselines: readonly string[];
+  readonly baselines: ReadonlyMap<string, SourceLocation>;
   readonly trials: PolicyTrials;
-  readonly plan = planPolicySetOrRefuse;
   readonly commit = commitPolicySet;
   private readonly options: PoliciesOptions;
   private readonly trouble = new Map<string, Trouble>();
@@ -124,6 +129,10 @@ export class PolicyStore implements PolicyService {
     return this.trouble.has(sourceName);
   }
 
+  plan(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): Promise<PlannedPolicySet> {
+    return planPolicySetOrRefuse(tx, edits, this.baselines);
+  }
+
   private async activateBundle(
     sourceName: string,
     bundle: PolicyBundle,
@@ -156,35 +165,34 @@ export class PolicyStore implements PolicyService {
   }
 
   private async syncNow(source: PolicySource): Promise<void> {
-    try {
-      const offered = await this.offer(source);
-      await this.current();
-      this.trouble.delete(source.name);
-      if (offered !== null) this.reportActivation(source, offered);
-    } catch (error) {
-      await this.reportTrouble(source, error);
+    for (let offers = 1; offers <= OFFERS; offers++) {
+      const basis = { value: await readBasis(this.options.storage, source.name) };
+      try {
+        const offered = await this.offer(source, basis);
+        // Another process activated something newer meanwhile, which the loaded content must not replace.
+        if (offered === "superseded") continue;
+        await this.current();
+        this.trouble.delete(source.name);
+        if (offered !== null) this.reportActivation(source, offered);
+        return;
+      } catch (error) {
+        return this.reportTrouble(source, error, basis);
+      }
     }
+    throw new StorageError(
+      "unavailable",
+      `other processes activated what the policy source "${source.name}" has ${OFFERS} times in a row`,
+    );
   }
 
-  /**
-   * Loads and activates. If another process activated something newer meanwhile, the loaded content must not replace
-   * it.
-   */
-  private async offer(source: PolicySource): Promise<Accepted | null> {
-    for (let offers = 1; ; offers++) {
-      const basis = { value: await readBasis(this.options.storage, source.name) };
-      const bundle = await load(source);
-      if (bundle === null) return null;
-      const activation = await this.activateBundle(source.name, bundle, null, basis).catch((error: unknown) => {
-        throw withSource(error, source.name, bundle.source);
-      });
-      if (activation !== null) return { ...activation, bundle };
-      if (offers === OFFERS)
-        throw new StorageError(
-          "unavailable",
-          `other processes activated what the policy source "${source.name}" has ${OFFERS} times in a row`,
-        );
-    }
+  /** Loads and activates. Resolves to null if another process handles the source. */
+  private async offer(source: PolicySource, basis: Basis): Promise<Accepted | "superseded" | null> {
+    const bundle = await load(source);
+    if (bundle === null) return null;
+    const activation = await this.activateBundle(source.name, bundle, null, basis).catch((error: unknown) => {
+      throw withSource(error, source.name, bundle.source);
+    });
+    return activation === null ? "superseded" : { ...activation, bundle };
   }
 
   private reportActivation(source: PolicySource, { bundle, digest, previous, displaced }: Accepted): void {
@@ -212,7 +220,7 @@ export class PolicyStore implements PolicyService {
   }
 
   /** Logs and records the faults of a source. Throws the error if it has another cause. */
-  private async reportTrouble(source: PolicySource, error: unknown): Promise<void> {
+  private async reportTrouble(source: PolicySource, error: unknown, basis: Basis): Promise<void> {
     const { clock, log, ledger } = this.options;
     if (!(error instanceof PolicySourceError)) throw error;
     const { name } = source;
@@ -227,7 +235,7 @@ export class PolicyStore implements PolicyService {
     // Record each rejection once, however often the source is checked.
     if (isDeepStrictEqual([before?.faults, before?.source], [faults, error.source])) return;
     const { isNew, digest } = await ledger.transact(async (tx) => ({
-      isNew: await recordRefusal(tx, name, error.source, faults.map(formatFault)),
+      isNew: await recordRefusal(tx, name, error.source, faults.map(formatFault), basis),
       digest: tx.activePolicies.digest,
     }));
     source.settled?.({ source: error.source, faults, previous: digest, policy_set: digest, isNew });
@@ -236,10 +244,18 @@ export class PolicyStore implements PolicyService {
   private async offerOf(name: string): Promise<PolicyOffer> {
     const { storage } = this.options;
     const [refused, basis] = await Promise.all([readRefusedSource(storage, name), readBasis(storage, name)]);
-    const accepted = basis === null ? null : (JSON.parse(basis) as { digest: string; source: Record<string, string> });
+    const location = this.baselines.get(name);
+    const stored = basis === null ? null : (JSON.parse(basis) as AcceptedBundle);
+    // During a rolling change of the location, the processes with the old one continue. So another location counts unless
+    // this process could not load its own.
+    const isApplied =
+      location === undefined ||
+      isAcceptedBaseline(stored, location) ||
+      (stored?.baseline !== undefined && !this.trouble.has(name));
+    const accepted = isApplied ? stored : null;
     return {
       name,
-      baseline: this.baselines.includes(name),
+      baseline: location !== undefined,
       source: refused ?? accepted?.source ?? {},
       accepted: refused === null && accepted !== null,
       applied: accepted === null ? null : { source: accepted.source, policy_set: accepted.digest },

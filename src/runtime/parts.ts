@@ -10,6 +10,7 @@ import type {
   Vault,
 } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
+import type { SourceLocation } from "../contract/policy-source.ts";
 import type { GrantList } from "../contract/grants.ts";
 import type { StopList } from "../contract/stops.ts";
 import type { Storage } from "../contract/storage.ts";
@@ -58,8 +59,8 @@ interface PartsOptions {
   storage: Storage;
   /** Names of the policy sources. */
   sources: readonly string[];
-  /** Those whose policies are the baseline. */
-  baselines: readonly string[];
+  /** Locations of those whose policies are the baseline, by name. */
+  baselines: ReadonlyMap<string, SourceLocation>;
   outbox: Outbox;
   /** Contributions of plugins that are selected by name. */
   declared: Declarations;

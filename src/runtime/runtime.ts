@@ -132,7 +132,11 @@ class ServiceRuntime implements Runtime {
         declared,
         groups,
         sources: contributions.policySources.map(({ name }) => name),
-        baselines: contributions.policySources.filter(({ baseline }) => baseline === true).map(({ name }) => name),
+        baselines: new Map(
+          contributions.policySources
+            .filter(({ baseline }) => baseline === true)
+            .map(({ name, location = {} }) => [name, location]),
+        ),
         outbox,
         instance,
         log,

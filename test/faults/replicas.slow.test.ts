@@ -6,7 +6,7 @@ import { after, before, describe, it } from "node:test";
 import policyGit from "../../plugins/policy-git/index.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import type { LeaderLease } from "../../src/contract/core-host.ts";
-import { readBasis } from "../../src/policies/activate.ts";
+import { readBasis } from "../../src/policies/baseline.ts";
 import type { Plugin } from "../../src/plugin.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { SECRET } from "../support/deployment.ts";

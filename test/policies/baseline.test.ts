@@ -19,9 +19,13 @@ const INSTEAD = policy(
 
 /** A source whose content a test changes. */
 class TestSource implements PolicySource {
-  readonly name: string;
-  readonly baseline: boolean;
+  name: string;
+  baseline: boolean;
+  location: Record<string, string> = { kind: "test" };
+  /** Null while the source cannot be reached. */
   policies: PolicyDocument[] | null = null;
+  /** Replaces the next load. */
+  nextLoad: (() => Promise<never>) | null = null;
   readonly outcomes: PolicyOutcome[] = [];
   private changed: () => void = () => undefined;
 
@@ -31,11 +35,11 @@ class TestSource implements PolicySource {
   }
 
   async load() {
-    const source = {
-      kind: "test",
-      commit: `${this.name}-${this.policies?.map((each) => each.policy).join() ?? "none"}`,
-    };
-    if (this.policies === null) throw new PolicySourceError("it cannot be reached", [], source);
+    const { nextLoad } = this;
+    this.nextLoad = null;
+    if (nextLoad !== null) return nextLoad();
+    if (this.policies === null) throw new PolicySourceError("it cannot be reached");
+    const source = { kind: "test", commit: `${this.name}-${this.policies.map((each) => each.policy).join()}` };
     return { policies: this.policies.map((document) => ({ document, origin: this.name })), source };
   }
 
@@ -97,6 +101,86 @@ test("other sources are accepted only after the baseline", async () => {
     ["team-rules", "team", false],
   ]);
   assert.equal((await service!.call("POST", "/v1/actions", { body: ALLOWED })).body.decision, "allow");
+});
+
+test("only what was accepted as the baseline that is configured now counts as the baseline", async () => {
+  const { base, team } = await start([ALLOW("team-rules")], [GUARD]);
+  const before = await active();
+  const denied = async (method: string, path: string, body?: unknown): Promise<void> => {
+    const answer = await call(method, path, body);
+    assert.deepEqual([answer.status, answer.body.code], [409, "POLICY_MANAGED"], path);
+    assert.match(answer.body.detail, /the baseline of the source "base.*" is not loaded yet/);
+  };
+  const changes: [what: string, change: () => Promise<void>][] = [
+    [
+      "a source of the name that was no baseline",
+      async () => {
+        base.baseline = false;
+        await service!.restart();
+        base.baseline = true;
+      },
+    ],
+    ["another location", async () => void (base.location = { kind: "test", folder: "other" })],
+    ["another name, so that no source manages the earlier policies", async () => void (base.name = "base-2")],
+  ];
+  for (const [what, change] of changes) {
+    await change();
+    base.policies = null;
+    team.policies = [ALLOW("team-rules"), ALLOW("more")];
+    await service!.restart();
+    assert.match(messages(team.outcomes.at(-1) as PolicyOutcome)[0] ?? "", /is not loaded yet/, what);
+    assert.deepEqual(
+      ((await active()) as string[][]).map(([name]) => name),
+      (before as string[][]).map(([name]) => name),
+      what,
+    );
+    const ready = await call("GET", "/readyz");
+    assert.deepEqual([ready.status, ready.body.policies.ok], [503, false], what);
+    await denied("POST", "/v1/policies?activate=true", ALLOW("from-the-api"));
+    if (base.name === "base-2") {
+      await denied("POST", "/v1/policies/guard/deactivate");
+      await denied("DELETE", "/v1/policies/guard");
+    }
+    team.policies = [ALLOW("team-rules")];
+    await base.offer([GUARD]);
+    await until("the team's policies", async () => team.outcomes.at(-1)?.faults.length === 0);
+    assert.equal((await call("GET", "/readyz")).status, 200, what);
+  }
+});
+
+test("a policy that the baseline drops goes back to its team, or can become one of the API", async () => {
+  const deny = (name: string): PolicyDocument => policy(name, [rule("none", "deny", { tool: "mail" })]);
+  const { base, team } = await start([ALLOW("team-rules"), deny("strict")], [GUARD]);
+  await base.offer([GUARD, deny("strict"), deny("extra")]);
+  await until("the rejection of the team", async () => team.outcomes.at(-1)?.faults.length === 1);
+  await base.offer([GUARD]);
+  await until("the team's policies", async () => team.outcomes.at(-1)?.faults.length === 0);
+  const put = await call("PUT", "/v1/policies/extra?activate=true", deny("extra"));
+  assert.deepEqual([put.status, put.body.latest_version], [200, 1]);
+  assert.deepEqual(await active(), [
+    ["extra", null, false],
+    ["guard", "base", true],
+    ["strict", "team", false],
+    ["team-rules", "team", false],
+  ]);
+});
+
+test("a source that one process cannot reach, and a commit older than the accepted one, are no rejections for all", async () => {
+  const { team } = await start([ALLOW("team-rules")], [GUARD]);
+  const offer = async (): Promise<unknown> =>
+    (await call("GET", "/readyz")).body.policies.offers.find(({ source }: { source: string }) => source === "team");
+  const accepted = await offer();
+  assert.equal((await team.offer(null)).isNew, false);
+  assert.deepEqual(await offer(), accepted);
+  team.nextLoad = async () => {
+    const newer = { kind: "test", commit: "newer" };
+    const policies = [{ document: ALLOW("team-rules"), origin: "another process" }];
+    await service!.runtime.host.policies.activate("team", { policies, source: newer }, null);
+    throw new PolicySourceError("a fault", [], { kind: "test", commit: "older" });
+  };
+  assert.equal((await team.offer(null)).isNew, false);
+  const { commit, taken } = (await offer()) as { commit: string; taken: boolean };
+  assert.deepEqual([commit, taken], ["newer", true]);
 });
 
 test("a team cannot take the name of a baseline policy, and the baseline takes names over", async () => {

@@ -46,11 +46,7 @@ export default definePlugin({
           async load() {
             loaded = null;
             const text = await read().catch((error: Error) => {
-              throw new PolicySourceError(
-                `${place} cannot be read: ${((error.cause ?? error) as Error).message}`,
-                [],
-                source,
-              );
+              throw new PolicySourceError(`${place} cannot be read: ${((error.cause ?? error) as Error).message}`);
             });
             loaded = text;
             const { documents, faults } = parsePolicies(text, place);

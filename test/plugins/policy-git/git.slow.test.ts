@@ -244,7 +244,7 @@ describe("policy-git", () => {
     await serving.stop();
     const lost = await until("the lost network", ready, ({ stale_since }) => stale_since !== null);
     assert.equal(await decide(), "require_approval");
-    assert.deepEqual([lost.faults[0]?.file, lost.offers.at(-1)?.taken], ["(the source)", false]);
+    assert.deepEqual([lost.faults[0]?.file, lost.offers.at(-1)?.taken], ["(the source)", true]);
     const told = JSON.stringify((await call("GET", "/readyz", { key: null })).body);
     for (const word of [serving.url, "127.0.0.1", "policies.git", root]) assert.ok(!told.includes(word), told);
   });
