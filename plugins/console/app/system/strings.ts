@@ -10,6 +10,7 @@ export const TEXTS = {
   staleHelp: "The last good set is in force. The service's log has the faults:",
   checks: "Checks",
   sources: "Policy sources",
+  sourceRevisions: "Revisions of policy sources",
   sourceHead: ["Source", "State", "Newest", "Applied"],
   applied: "applied",
   rejected: "rejected",

@@ -79,7 +79,7 @@ function Sources({ offers }: { offers: readonly Offer[] }) {
   if (offers.length === 0) return null;
   return (
     <Card id="sources" title={TEXTS.sources}>
-      <Table label={TEXTS.sources} head={TEXTS.sourceHead}>
+      <Table label={TEXTS.sourceRevisions} head={TEXTS.sourceHead}>
         {offers.map(({ source, commit, taken, applied_commit, baseline }) => (
           <tr key={source}>
             <td>
