@@ -1,6 +1,7 @@
 /**
  * Addresses with inputs, such as `https://crm.example.com/accounts/{id}?fields={fields}`. Inputs come from requests of
- * agents. They stand only in the path and the query, percent-encoded, and cannot change which path is asked.
+ * agents. They stand only in the path and the query, percent-encoded, and cannot change which path is asked. Many servers
+ * decode `%2F` before they choose what to answer, so values in the path must not contain what separates segments.
  */
 
 type Inputs = Readonly<Record<string, string | number | boolean>>;
@@ -10,7 +11,7 @@ export interface AddressTemplate {
   origin: string;
   /** Names of the inputs, in order of appearance. */
   inputs: string[];
-  /** Returns the address. Throws Error for a value that would change the path, such as `..`. */
+  /** Returns the address. Throws Error for a value that could change the path, such as `..` or `a/b`. */
   build(inputs: Inputs): URL;
 }
 
@@ -19,7 +20,7 @@ const INPUT = /\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 /**
  * Parses a template. Throws Error if it has an input in front of the path, or is no address.
  * @param name what is configured, for messages
- * @example parseAddress('fact source "crm"', "https://crm.example.com/accounts/{id}").build({ id: "a/b" }).pathname // "/accounts/a%2Fb"
+ * @example parseAddress('fact source "crm"', "https://crm.example.com/accounts/{id}").build({ id: "a b" }).pathname // "/accounts/a%20b"
  */
 export function parseAddress(name: string, template: string): AddressTemplate {
   const fault = (words: string): Error => new Error(`${name}: ${words}`);
@@ -30,8 +31,9 @@ export function parseAddress(name: string, template: string): AddressTemplate {
   if (rest.includes("#") || rest.includes("\\")) throw fault('its url must contain no "#" and no backslash');
   if (/[{}]/.test(rest.replaceAll(INPUT, ""))) throw fault("its inputs are written as names in braces, such as {id}");
   const inputs = [...new Set([...rest.matchAll(INPUT)].map(([, input]) => input as string))];
-  const fill = (valueOf: (input: string) => string): string =>
-    origin + rest.replaceAll(INPUT, (_, i: string) => valueOf(i));
+  const queryAt = rest.includes("?") ? rest.indexOf("?") : rest.length;
+  const fill = (valueOf: (input: string, inPath: boolean) => string): string =>
+    origin + rest.replaceAll(INPUT, (_, input: string, at: number) => valueOf(input, at < queryAt));
   const sample = fill(() => "0");
   if (!URL.canParse(sample)) throw fault("its url is no address");
   if (pathOf(new URL(sample)) !== sample.slice(origin.length))
@@ -40,7 +42,7 @@ export function parseAddress(name: string, template: string): AddressTemplate {
     origin,
     inputs,
     build(values) {
-      const filled = fill((input) => encode(values[input]));
+      const filled = fill((input, inPath) => encode(values[input], inPath));
       const url = new URL(filled);
       // Parsing removes the segments `.` and `..`, so the address would be another one than the template names.
       if (pathOf(url) !== filled.slice(origin.length)) throw new Error("an input would change the path of the address");
@@ -51,8 +53,10 @@ export function parseAddress(name: string, template: string): AddressTemplate {
 
 const pathOf = ({ pathname, search }: URL): string => `${pathname}${search}`;
 
-function encode(value: Inputs[string] | undefined): string {
+function encode(value: Inputs[string] | undefined, inPath: boolean): string {
   if (value === undefined || value === "") throw new Error("an input is empty");
+  if (inPath && /[/\\%;\p{Cc}]|^\.\.?$/u.test(String(value)))
+    throw new Error("an input would change the path of the address");
   // Characters that `encodeURIComponent` leaves as they are, and the parser of addresses might not.
   return encodeURIComponent(String(value)).replaceAll(/['()*!]/g, (one) => `%${one.charCodeAt(0).toString(16)}`);
 }

@@ -44,6 +44,11 @@ export interface QuerySource extends FactSource {
 }
 
 const MAX_ROWS = 200;
+/** Maximum characters of all rows as JSON. */
+const MAX_CHARACTERS = 65_536;
+
+/** Number of the type `text`. */
+const TEXT = 25;
 
 /** Share of the timeout after which the server ends a statement, so that it answers before the read is given up. */
 const STATEMENT_SHARE = 0.8;
@@ -63,8 +68,8 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
   }
 
   const most = rows === "one" ? 2 : MAX_ROWS + 1;
-  // As text, so that numbers beyond 2^53 are refused instead of rounded.
-  const statement = `SELECT row_to_json(found)::text AS row FROM (${query}\n) AS found LIMIT ${most}`;
+  // As text, so that numbers beyond 2^53 are refused instead of rounded, and clipped, so that no long answer is transferred.
+  const statement = `SELECT left(row_to_json(assent_row)::text, ${MAX_CHARACTERS + 1}) AS row FROM (${query}\n) AS assent_row LIMIT ${most}`;
   return {
     name,
     inputs,
@@ -75,7 +80,8 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
       const onAbort = (): void => replace(used);
       signal.addEventListener("abort", onAbort, { once: true });
       try {
-        const parameters = inputs.map((input) => String(values[input]));
+        // Typed, or the driver would convert each text once more for the type that the server infers.
+        const parameters = inputs.map((input) => used.typed(String(values[input]), TEXT));
         const found = await used.begin("READ ONLY", (tx) => tx.unsafe<{ row: string }[]>(statement, parameters));
         return readRows(
           found.map(({ row }) => row),
@@ -115,6 +121,8 @@ class RowsError extends Error {}
 function readRows(texts: readonly string[], rows: QueryOptions["rows"]): ReturnType<typeof parseJson> {
   if (rows === "one" && texts.length > 1) throw new RowsError("the query returned more than one row");
   if (texts.length > MAX_ROWS) throw new RowsError(`the query returned more than ${MAX_ROWS} rows`);
+  if (texts.reduce((characters, text) => characters + text.length, 0) > MAX_CHARACTERS)
+    throw new RowsError(`the rows have more than ${MAX_CHARACTERS} characters`);
   let values: ReturnType<typeof parseJson>[];
   try {
     values = texts.map((text) => parseJson(text));

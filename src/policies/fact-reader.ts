@@ -41,8 +41,6 @@ export function createFactReader(options: {
   sources: readonly FactSource[];
   log: Logger;
   clock(): number;
-  /** Aborts when the service begins to stop. */
-  stopping: AbortSignal;
 }): FactReader {
   const states = new Map(options.sources.map((source) => [source.name, createState(source)]));
   const kept = new Map<string, Kept>();
@@ -54,9 +52,11 @@ export function createFactReader(options: {
     kept.delete(key);
   }
 
-  function keep(key: string, answer: FactAnswer, size: number, usableMs: number): FactAnswer {
+  /** Keeps an answer for `usableMs` from `readAt`, and at least for a moment from now. */
+  function keep(key: string, answer: FactAnswer, size: number, usableMs = 0, readAt = performance.now()): FactAnswer {
     forget(key);
-    kept.set(key, { answer, readAt: performance.now(), usableMs: Math.max(MIN_AGE_MS, usableMs), size });
+    const leastMs = performance.now() - readAt + MIN_AGE_MS;
+    kept.set(key, { answer, readAt, usableMs: Math.max(leastMs, usableMs), size });
     memory += size;
     for (const oldest of kept.keys()) {
       if (memory <= MAX_MEMORY) break;
@@ -76,21 +76,24 @@ export function createFactReader(options: {
   async function readFrom(state: SourceState, key: string, { inputs }: FactCall): Promise<FactAnswer> {
     const { source, counts } = state;
     counts.reads += 1;
+    // The time before the read, because the source can have taken its value at once and answered late.
+    const at = options.clock();
+    const readAt = performance.now();
     try {
-      const value = await readOnce(state, inputs, options.stopping);
+      const value = await readOnce(state, inputs);
       const text = canonicalText(value);
       if (text.length <= MAX_ANSWER) {
         // A copy, because the source could change its value later.
-        const answer = { value: JSON.parse(text) as JsonValue, fault: null, at: options.clock() };
-        return keep(key, answer, key.length + text.length + OVERHEAD, state.maxAgeMs);
+        const answer = { value: JSON.parse(text) as JsonValue, fault: null, at };
+        return keep(key, answer, key.length + text.length + OVERHEAD, state.maxAgeMs, readAt);
       }
       counts.failures += 1;
       options.log.warn("the answer of a fact source is too large", { source: source.name, characters: text.length });
-      return keep(key, fault("too_large"), key.length + OVERHEAD, 0);
+      return keep(key, fault("too_large"), key.length + OVERHEAD);
     } catch (error) {
       counts.failures += 1;
       options.log.warn("a fact source did not answer", { source: source.name, error: messageOf(error) });
-      return keep(key, fault("no_answer"), key.length + OVERHEAD, 0);
+      return keep(key, fault("no_answer"), key.length + OVERHEAD);
     }
   }
 
@@ -106,7 +109,7 @@ export function createFactReader(options: {
     const key = keyOf(call.source, call.inputs);
     const state = states.get(call.source);
     if (state === undefined || state.inputs !== listNames(Object.keys(call.inputs)))
-      return Promise.resolve(keep(key, fault("no_source"), key.length + OVERHEAD, 0));
+      return Promise.resolve(keep(key, fault("no_source"), key.length + OVERHEAD));
     let running = reading.get(key);
     if (running === undefined) {
       running = readFrom(state, key, call).finally(() => reading.delete(key));
@@ -135,10 +138,12 @@ function createState(source: FactSource): SourceState {
   };
 }
 
-/** Reads within the timeout, whatever the source does. */
-async function readOnce(state: SourceState, inputs: FactCall["inputs"], stopping: AbortSignal): Promise<JsonValue> {
-  const late = AbortSignal.timeout(state.timeoutMs);
-  const over = AbortSignal.any([late, stopping]);
+/**
+ * Reads within the timeout, whatever the source does. A service that stops still decides requests for a while, and a read
+ * that it gave up would deny them, so only the timeout ends a read.
+ */
+async function readOnce(state: SourceState, inputs: FactCall["inputs"]): Promise<JsonValue> {
+  const over = AbortSignal.timeout(state.timeoutMs);
   try {
     await acquire(state, over);
     // The slot stays taken until the source returns, so that a source that ignores the signal cannot pile up reads.
@@ -147,7 +152,7 @@ async function readOnce(state: SourceState, inputs: FactCall["inputs"], stopping
       .finally(() => release(state));
     return await rejectOnAbort(answered, over);
   } catch (error) {
-    throw late.aborted ? new Error(`no answer within ${state.timeoutMs} ms`, { cause: error }) : error;
+    throw over.aborted ? new Error(`no answer within ${state.timeoutMs} ms`, { cause: error }) : error;
   }
 }
 

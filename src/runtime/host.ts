@@ -143,7 +143,7 @@ function createCommon(
 
 /** Creates the members that only privileged plugins receive. */
 function createPrivileged(
-  { load, declared, state, groups, instance, trace, log, clock, stopping }: HostOptions,
+  { load, declared, state, groups, instance, trace, log, clock }: HostOptions,
   part: Hosts["part"],
   waitForReadSlot: CoreHost["waitForReadSlot"],
 ): Omit<CoreHost, keyof Host> {
@@ -203,7 +203,6 @@ function createPrivileged(
         sources: contributionsOf(state, "factSources").factSources,
         log,
         clock,
-        stopping,
       }));
     },
     groups,

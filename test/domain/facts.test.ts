@@ -5,7 +5,7 @@ import { listNamedValues } from "../../src/domain/policy/check/expression-names.
 import { selectTyped } from "../../src/domain/policy/check/select-typed.ts";
 import { typeOfJsonSchema } from "../../src/domain/policy/check/static-types.ts";
 import { buildPolicySet, compilePolicySet } from "../../src/domain/policy/compile/compile.ts";
-import { decide } from "../../src/domain/policy/decide/decide.ts";
+import { decide, decideForEntry } from "../../src/domain/policy/decide/decide.ts";
 import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
 import { findFactReads } from "../../src/domain/policy/decide/fact-reads.ts";
 import { hasUnrecordedInputs } from "../../src/domain/policy/decide/unrecorded-inputs.ts";
@@ -183,6 +183,22 @@ describe("a decision with facts", () => {
     assert.equal(hasUnrecordedInputs(evaluation, { principal: PRINCIPAL }), true);
     assert.equal(hasUnrecordedInputs(evaluation, { principal: PRINCIPAL, attributes }), false);
     assert.equal(decide(reading, REQUEST, { principal: PRINCIPAL }, 0).reason_code, "CONDITION_ERROR");
+  });
+
+  test("records attributes that only the history of a policy for other tools reads, so that its replay is equal", () => {
+    const both = compiled(
+      parsed("policy: a\nrules: [{ name: r, effect: allow }]\n"),
+      parsed(
+        "policy: b\nhistory: { per: agent_metadata.team, window: 1h, max: 5 }\n" +
+          "rules: [{ name: r, tool: deploy, when: history.size() < 3, effect: allow }]\n",
+      ),
+    );
+    const attributes = { agent_groups: [], agent_metadata: { team: "x" }, groups: [], roles: [] };
+    const facts = { principal: PRINCIPAL, attributes };
+    const recorded = decideForEntry(new Evaluation(both, REQUEST, facts, 0), facts);
+    assert.equal(recorded.decision.effect, "allow");
+    assert.deepEqual(decide(both, REQUEST, recorded.facts, 0), recorded.decision);
+    assert.equal(hasUnrecordedInputs(new Evaluation(both, REQUEST, facts, 0), { principal: PRINCIPAL }), true);
   });
 
   test("takes them from the test of a policy, and misses those that it does not give", () => {

@@ -16,7 +16,6 @@ function open(source: Partial<FactSource>) {
     sources: [{ name: "crm", inputs: ["id"], read: () => Promise.resolve({}), ...source }],
     log: createLogger("debug", (line) => void setting.logged.push(line)),
     clock: () => setting.now,
-    stopping: new AbortController().signal,
   });
   const read = async (id: string) => (await reader.read([{ source: "crm", inputs: { id } }]))[0];
   return { reader, read, setting };
@@ -52,6 +51,21 @@ test("an expired answer is not used, even if the source fails", async () => {
   setting.now += 2_001;
   fails = false;
   assert.equal((await read("a"))?.value, 1);
+});
+
+test("an answer is as old as its read, however late it arrives", async () => {
+  const { reader, read, setting } = open({
+    maxAgeMs: 30_000,
+    read() {
+      setting.now += 9_000;
+      return Promise.resolve(1);
+    },
+  });
+  assert.equal((await read("a"))?.at, setting.now - 9_000);
+  setting.now += 21_000;
+  assert.equal(reader.recent({ source: "crm", inputs: { id: "a" } })?.value, 1);
+  setting.now += 1;
+  assert.equal(reader.recent({ source: "crm", inputs: { id: "a" } }), null);
 });
 
 test("a source that hangs, and ignores the signal, holds up only its own reads, and those end", async () => {

@@ -229,4 +229,10 @@ describe("facts and attributes", () => {
     const started = await service.call("POST", `/v1/actions/${allowed.id}/start`, { key, body: {} });
     assert.equal(started.status, 200);
   });
+
+  test("are read while the service stops, because it still decides requests", async () => {
+    answer = () => ({ status: "open", limit: 100 });
+    service.runtime.beginStop();
+    assert.equal((await submit("acc-last", 1)).decision, "allow");
+  });
 });

@@ -57,6 +57,17 @@ describe("a query source", { skip: withoutPostgres }, () => {
     assert.deepEqual(await read(query, "a-1"), { status: "open" });
   });
 
+  test("passes inputs as text, which the query casts", async () => {
+    const query = `SELECT $1::bool AS "bool", $2::jsonb AS "json", $3::date AS "date", $4::timestamp AS "time"`;
+    const values = { bool: true, json: '{"a":[1]}', date: "2026-01-15", time: "2026-01-15 10:00" };
+    assert.deepEqual(await source(query, { inputs: Object.keys(values) }).read(values, new AbortController().signal), {
+      bool: true,
+      json: { a: [1] },
+      date: "2026-01-15",
+      time: "2026-01-15T10:00:00",
+    });
+  });
+
   test("writes nothing, whatever the query is", async () => {
     await assert.rejects(
       async () => read("WITH gone AS (DELETE FROM accounts WHERE id = $1 RETURNING id) SELECT id FROM gone", "a-1"),
@@ -71,15 +82,18 @@ describe("a query source", { skip: withoutPostgres }, () => {
   });
 
   test("has no answer for several rows, a number beyond 2^53, a failed cast and a slow query, and names no value", async () => {
-    const cases: [query: string, id: string, reason: RegExp][] = [
+    const many = { rows: "many" };
+    const cases: [query: string, id: string, reason: RegExp, more?: object][] = [
+      ["SELECT repeat('x', 70000) AS x, $1 AS y", "secret", /more than 65536 characters/],
+      ["SELECT repeat('x', 30000) AS x, $1 AS y FROM accounts", "secret", /more than 65536 characters/, many],
       ["SELECT status FROM accounts WHERE id = $1", "a-2", /more than one row/],
       ["SELECT balance FROM accounts WHERE id = $1 AND status = 'frozen'", "a-2", /2\^53/],
       ["SELECT status FROM accounts WHERE daily_limit = $1::int", "secret", /the query failed \(22P02\)/],
       ["SELECT pg_sleep(60), $1 AS x", "secret", /the query failed \(57014\)/],
     ];
-    for (const [query, id, reason] of cases)
+    for (const [query, id, reason, more] of cases)
       await assert.rejects(
-        async () => read(query, id, { timeout_seconds: 1 }),
+        async () => read(query, id, { timeout_seconds: 1, ...more }),
         (error: Error) => reason.test(error.message) && !error.message.includes("secret"),
         query,
       );

@@ -83,9 +83,14 @@ export class Evaluation {
     return new Activation(this.request, { principal, ...(attributes && { attributes }) }, this.now);
   }
 
-  /** Whether a policy that applies to the action reads attributes of the agent or its principal. */
+  /**
+   * Whether a policy that applies to the action reads attributes of the agent or its principal. A policy with a history
+   * applies to every action, because the owner of its history is determined for each.
+   */
   readsAttributes(): boolean {
-    return this.compiled.readsAttributes && this.applicablePolicies().some((policy) => policy.readsAttributes);
+    const { compiled } = this;
+    if (!compiled.readsAttributes) return false;
+    return [...compiled.withHistory, ...this.applicablePolicies()].some((policy) => policy.readsAttributes);
   }
 
   /** Returns the names as written, or folded if the policy ignores case. */
