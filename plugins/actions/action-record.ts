@@ -355,7 +355,7 @@ export async function readRecord(
   // Nobody votes on a request that cannot be read.
   const mayVote = options.token && readContent(current.row) !== null;
   const voting = mayVote ? await readVoting(host, current.row, current.votes, history, credential, set) : null;
-  const record = renderAction(host, current.row, current.votes, rejection, voting, options);
+  const record = renderAction(host, current.row, current.votes, rejection, voting, { ...options, set });
   return history === null || history.reviews.length === 0
     ? record
     : { ...record, reviews: history.reviews.map(renderReview) };

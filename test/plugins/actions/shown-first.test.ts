@@ -23,16 +23,28 @@ test("a pending action lists the parameters to display first, in every response 
       (config.channels = { finance: { notifier: "pigeon", people: [{ owner: "Anna", to: "anna" }] } }),
   });
   try {
-    const submit = async (amount: number): Promise<string> =>
+    const submit = async (amount: number): Promise<Record<string, unknown>> =>
       (
         await service.call("POST", "/v1/actions", {
           body: { agent_id: "b", tool: "t", operation: "o", params: { amount } },
         })
-      ).body.id as string;
-    const [id, small] = [await submit(500), await submit(5)];
+      ).body;
+    const submitted = await submit(500);
+    const [id, small] = [submitted.id as string, (await submit(5)).id];
     const key = service.admin;
-    for (const shown of [
+    const ask = { key, body: { question: "Why?" } };
+    const [asked, read, waited] = [
+      (await service.call("POST", `/v1/actions/${id}/questions`, ask)).body,
       (await service.call("GET", `/v1/actions/${id}`, { key })).body,
+      (await service.call("GET", `/v1/actions/${id}?wait=1`, { key })).body,
+    ];
+    // The token is bound to the preview, so a response with one also has the other.
+    for (const withToken of [asked, read, waited]) assert.ok(withToken.approval_token);
+    for (const shown of [
+      submitted,
+      asked,
+      read,
+      waited,
       (await service.call("GET", "/v1/approvals", { key })).body.actions[0],
     ])
       assert.deepEqual([shown.preview, shown.shown_first], [PREVIEW, FIRST]);
