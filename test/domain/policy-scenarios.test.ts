@@ -100,6 +100,8 @@ test("limits count what may have run, as time passes", () => {
     PAY(0, ", id: two"),
     "start: two, expect: { status: executing }",
     `after: 24h, ${PAY(100, ", expect: { effect: allow }")}`,
+    "start: two, expect: { refused: ACTION_NOT_STARTABLE, status: unknown }",
+    "finish: two, expect: { status: succeeded }",
   ];
   assert.equal(run(steps.join("\n")).failure, null);
   const pending = [
@@ -119,7 +121,7 @@ test("histories contain what happened before in the session, also when an open a
     `${READ}, session: t`,
     "approve: m, by: bob, signed: true, expect: { status: approved }",
     `${READ}, session: s, expect: { effect: allow }`,
-    "start: m, expect: { status: denied }",
+    "start: m, expect: { refused: NO_LONGER_ALLOWED, status: denied }",
     `${MAIL}, session: s, expect: { effect: deny, rule: tainted }`,
     `after: 25h, ${MAIL}, session: s, expect: { effect: require_approval }`,
   ];

@@ -5,7 +5,7 @@ import { stringify } from "yaml";
 import { parsePolicies, parsePolicyTests } from "../../src/domain/policy/parse/parse.ts";
 import { runPolicyTest } from "../../src/domain/policy/test/run-tests.ts";
 import { parseDuration } from "../../src/domain/time.ts";
-import { approve, makeKey, plainVotes, startService, type Service } from "../support/service.ts";
+import { makeKey, plainVotes, startService, type Service } from "../support/service.ts";
 
 const POLICY = `policy: pay
 history: { per: agent, tool: pay, window: 24h, max: 50 }
@@ -50,9 +50,13 @@ const STEPS: Step[] = [
   { submit: 500, id: "four" },
   { cancel: "four" },
   { submit: 50, id: "five" },
+  { submit: 20, id: "denied at its start" },
+  { submit: 120, id: "denied at a vote" },
   { start: "five" },
   { finish: "five", success: false },
   { submit: 10, id: "the third" },
+  { start: "denied at its start" },
+  { approve: "denied at a vote", by: "grace" },
   { after: "25h", submit: 90, id: "six" },
   { after: "6m", start: "six" },
 ];
@@ -73,25 +77,22 @@ async function perform(
     return { status: answer.status as string };
   }
   const id = ids.get(step.approve ?? step.reject ?? step.start ?? step.finish ?? step.cancel ?? "") ?? "";
-  let refused: string | undefined;
-  if (step.approve !== undefined) await approve(service, id, keys[step.by ?? ""]);
-  else {
-    const [path, by, body] =
-      step.reject !== undefined
-        ? ["approval", keys[step.by ?? ""], { approve: false, token: await tokenOf(service, id, keys[step.by ?? ""]) }]
-        : step.start !== undefined
-          ? ["start", key, {}]
-          : step.finish !== undefined
-            ? ["result", key, { success: step.success }]
-            : ["cancel", service.admin, {}];
-    const answer = await service.call("POST", `/v1/actions/${id}/${path as string}`, { key: by as string, body });
-    if (answer.status !== 200) refused = answer.body.code as string;
-  }
+  const voter = keys[step.by ?? ""] ?? "";
+  const [path, by, body] =
+    step.by !== undefined
+      ? ["approval", voter, { approve: step.approve !== undefined, token: await tokenOf(service, id, voter) }]
+      : step.start !== undefined
+        ? ["start", key, {}]
+        : step.finish !== undefined
+          ? ["result", key, { success: step.success }]
+          : ["cancel", service.admin, {}];
+  const answer = await service.call("POST", `/v1/actions/${id}/${path as string}`, { key: by as string, body });
+  const refused = answer.status === 200 ? undefined : (answer.body.code as string);
   const { status } = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
   return { status: status as string, ...(refused === undefined ? {} : { refused }) };
 }
 
-async function tokenOf(service: Service, id: string, key = service.admin): Promise<string> {
+async function tokenOf(service: Service, id: string, key: string): Promise<string> {
   return (await service.call("GET", `/v1/actions/${id}`, { key })).body.approval_token as string;
 }
 
@@ -138,9 +139,13 @@ test("a scenario ends each step as the service does", async () => {
       "pending_approval",
       "cancelled",
       "allowed",
+      "allowed",
+      "pending_approval",
       "executing",
       "failed",
       "denied",
+      "NO_LONGER_ALLOWED",
+      "NO_LONGER_ALLOWED",
       "allowed",
       "START_EXPIRED",
     ]);

@@ -36,8 +36,10 @@ import type { Decision, Facts, ReasonCode, RejectionFact, RequiredApproval } fro
 
 /** How long an allowed action can start: the default of `permits.valid_seconds`. */
 const ALLOWED_MS = 300_000;
+/** How long after its start the outcome of an action is unknown: the default of `unknown_after_minutes`. */
+const UNKNOWN_AFTER_MS = 3_600_000;
 
-/** The service would refuse the request with this code. Nothing changes. */
+/** The service would refuse the request with this code. The action changes only if the policies no longer allow it. */
 export class StepRefused extends Error {
   readonly code: string;
   constructor(code: string, message: string) {
@@ -112,13 +114,14 @@ export class SimulatedActions {
     this.now = now;
   }
 
-  /** Lets time pass. Pending and approved actions whose time ends are expired. */
+  /** Lets time pass: pending and approved actions expire, and the outcome of started ones becomes unknown. */
   pass(ms: number): void {
     this.now += ms;
     for (const action of this.actions) {
-      const { status, expires_at, approved_until } = action;
+      const { status, expires_at, approved_until, started_at } = action;
       if (status === "pending_approval" && (expires_at ?? 0) <= this.now) this.endPending(action, "expired");
       if (status === "approved" && (approved_until ?? 0) <= this.now) action.status = "expired";
+      if (status === "executing" && (started_at ?? 0) + UNKNOWN_AFTER_MS <= this.now) action.status = "unknown";
     }
   }
 
@@ -168,7 +171,7 @@ export class SimulatedActions {
   approve(action: SimulatedAction, voter: SimulatedVoter): void {
     this.assertMayVote(action, voter);
     const { decision } = this.redecide(action);
-    if (decision.effect === "deny") return this.deny(action);
+    if (decision.effect === "deny") this.deny(action, decision);
     const approvers = combinePlans([...(action.approvers ?? []), ...(decision.approval?.approvers ?? [])]);
     const isStricter = !samePlans(approvers, action.approvers ?? []);
     const since = isStricter ? this.now : action.since;
@@ -211,14 +214,14 @@ export class SimulatedActions {
       throw new StepRefused("ACTION_NOT_STARTABLE", `the action is ${status}`);
     if (approved_until <= this.now) throw new StepRefused("START_EXPIRED", "its time to start is over");
     const { decision } = this.redecide(action);
-    if (decision.effect === "deny") return this.deny(action);
+    if (decision.effect === "deny") this.deny(action, decision);
     const { approval } = decision;
     if (approval !== null && !satisfiesPlans(approval.approvers, action.votes, action.since, this.now)) {
       this.requireMore(action, combinePlans([...(action.approvers ?? []), ...approval.approvers]), approval);
       action.status = "pending_approval";
       action.expires_at = this.now + approval.expires_in_ms;
       action.approved_until = null;
-      return;
+      throw new StepRefused("MORE_APPROVALS_NEEDED", `the policies now require more approvals: ${decision.reason}`);
     }
     action.status = "executing";
     action.started_at = this.now;
@@ -227,7 +230,8 @@ export class SimulatedActions {
 
   /** Records the result. Throws StepRefused. */
   finish(action: SimulatedAction, success: boolean): void {
-    if (action.status !== "executing") throw new StepRefused("ACTION_NOT_STARTED", `the action is ${action.status}`);
+    if (action.status !== "executing" && action.status !== "unknown")
+      throw new StepRefused("ACTION_NOT_STARTED", `the action is ${action.status}`);
     action.status = success ? "succeeded" : "failed";
   }
 
@@ -311,9 +315,11 @@ export class SimulatedActions {
       throw new StepRefused("ALREADY_VOTED", `${voter.owner} has already voted on this action`);
   }
 
-  private deny(action: SimulatedAction): void {
+  /** Denies an action that the policies no longer allow. Throws the StepRefused with which the service answers. */
+  private deny(action: SimulatedAction, { reason }: Decision): never {
     action.reason_code = "NO_LONGER_ALLOWED";
     this.endPending(action, "denied");
+    throw new StepRefused("NO_LONGER_ALLOWED", `the policies now deny the action: ${reason}`);
   }
 
   private requireMore(action: SimulatedAction, approvers: ApproverPlan[], terms: RequiredApproval | null): void {
