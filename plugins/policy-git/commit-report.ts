@@ -10,6 +10,7 @@ import {
 } from "../../src/core.ts";
 import { type PolicyFault, type PolicyOutcome, toRfc3339 } from "../../src/plugin.ts";
 import { GithubClient, GithubError } from "./github-client.ts";
+import { hideOtherPolicies } from "./other-policies.ts";
 import type { GithubOptions } from "./options.ts";
 
 /** The past decisions that the backtest in a comment evaluates. */
@@ -22,11 +23,14 @@ export class CommitReport {
   private readonly host: CoreHost;
   private readonly options: GithubOptions;
   private readonly client: GithubClient;
+  private readonly source: { name: string; url: string };
   private readonly stopping = new AbortController();
   /** Reports are sent one after the other, so that the newest status of a commit is posted last. */
   private sending: Promise<void> = Promise.resolve();
 
-  constructor(host: CoreHost, options: GithubOptions) {
+  /** @param source name of the policy source, and the address of its repository */
+  constructor(host: CoreHost, options: GithubOptions, source: { name: string; url: string }) {
+    this.source = source;
     this.host = host;
     this.options = options;
     this.client = new GithubClient(options);
@@ -59,8 +63,10 @@ export class CommitReport {
   private async report(commit: string, outcome: PolicyOutcome): Promise<void> {
     const { signal } = this.stopping;
     if (signal.aborted) return;
-    const { faults, isNew, policy_set } = outcome;
-    const diff = faults.length === 0 && isNew ? await this.diff(outcome) : null;
+    const { isNew, policy_set } = outcome;
+    const faults = outcome.faults.map((fault) => this.withoutUrl(fault));
+    const own = await this.ownPolicies();
+    const diff = faults.length === 0 && isNew ? await this.diff(outcome, own) : null;
     const description =
       faults.length > 0
         ? `rejected: ${locate(faults[0] as PolicyFault)}: ${faults[0]?.message ?? ""}`
@@ -72,35 +78,54 @@ export class CommitReport {
     const body =
       diff === null
         ? renderFaults(faults)
-        : [renderApplied(outcome), renderDiffMarkdown(diff), await this.backtest(outcome)].join("\n\n");
+        : [renderApplied(outcome), renderDiffMarkdown(diff), await this.backtest(outcome, own)].join("\n\n");
     await this.client.postComment(commit, body, signal);
   }
 
-  private async diff({ previous, policy_set }: PolicyOutcome): Promise<SetDiff> {
+  /** Returns the fault without the address of the repository, which can be internal. */
+  private withoutUrl({ file, message, ...place }: PolicyFault): PolicyFault {
+    const { url } = this.source;
+    const path = file.startsWith(url) ? `.${file.slice(url.length)}` : file;
+    return { ...place, file: path, message: message.replaceAll(url, "the repository") };
+  }
+
+  /** Returns the names of the policies that the source manages, or managed last. */
+  private async ownPolicies(): Promise<ReadonlySet<string>> {
+    const rows = await this.host.storage.policies();
+    return new Set(rows.filter(({ managed_by }) => managed_by === this.source.name).map(({ name }) => name));
+  }
+
+  private async diff({ previous, policy_set }: PolicyOutcome, own: ReadonlySet<string>): Promise<SetDiff> {
     const [before, after] = await Promise.all(
       [previous, policy_set].map(async (digest) => {
         const set = await this.host.policies.byDigest(digest);
-        return (set?.compiled.document.policies ?? []).map(({ definition }) => definition);
+        const members = set?.compiled.document.policies ?? [];
+        return members.filter(({ policy }) => own.has(policy)).map(({ definition }) => definition);
       }),
     );
     return diffPolicySets(before ?? [], after ?? []);
   }
 
-  /** Returns Markdown. Without examples, because those name agents and tools, which not all readers of a repository may see. */
-  private async backtest({ policy_set }: PolicyOutcome): Promise<string> {
+  /**
+   * Compares the sets before and after the commit, and returns Markdown. Without examples and the policies of others,
+   * because not all readers of a repository may see those.
+   */
+  private async backtest({ previous, policy_set }: PolicyOutcome, own: ReadonlySet<string>): Promise<string> {
     const { policies, clock } = this.host;
-    const set = await policies.byDigest(policy_set);
-    if (set === null) return "";
+    const [before, set] = await Promise.all([policies.byDigest(previous), policies.byDigest(policy_set)]);
+    if (before === null || set === null) return "";
     const range = { since: clock() - BACKTEST_MS, until: clock() };
     try {
-      const report = await policies.trials.backtest(set.compiled, {
-        ...range,
-        visibility: { all: true },
-        limit: BACKTEST_LIMIT,
-        budgetMs: BACKTEST_BUDGET_MS,
-        examples: 0,
-        signal: this.stopping.signal,
-      });
+      const limits = { limit: BACKTEST_LIMIT, budgetMs: BACKTEST_BUDGET_MS, examples: 0 };
+      const signal = this.stopping.signal;
+      const report = hideOtherPolicies(
+        await policies.trials.backtest(
+          set.compiled,
+          { ...range, ...limits, visibility: { all: true }, signal },
+          before.compiled,
+        ),
+        own,
+      );
       return renderBacktestMarkdown({ since: toRfc3339(range.since), until: toRfc3339(range.until), ...report });
     } catch (error) {
       if (this.stopping.signal.aborted) throw error;

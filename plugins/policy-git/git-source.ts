@@ -38,7 +38,8 @@ export class GitSource implements PolicySource {
   constructor(name: string, host: CoreHost, options: RepositoryOptions, remote: Remote) {
     this.name = name;
     this.baseline = options.baseline;
-    this.report = options.github === undefined ? null : new CommitReport(host, options.github);
+    this.report =
+      options.github === undefined ? null : new CommitReport(host, options.github, { name, url: remote.url });
     this.host = host;
     this.options = options;
     this.remote = remote;
@@ -119,7 +120,7 @@ export class GitSource implements PolicySource {
     const accepted = await this.acceptedBefore(commit);
     const { files, faults } = await repository.files(commit, folder, this.options.recursive, accepted);
     const where = `${folder === "" ? url : `${url}/${folder}`}@${commit.slice(0, 12)}`;
-    const checked = testPolicyFolder(
+    const checked = await testPolicyFolder(
       parsePolicyFolder(where, files, { unread: faults, environment: this.host.config.environment }),
     );
     if (checked.faults.length > 0)

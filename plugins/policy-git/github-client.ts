@@ -10,6 +10,7 @@ const RETRY_AFTER_MS = [500, 4_000];
 /** Limits of the API, in characters. */
 const MAX_DESCRIPTION = 140;
 const MAX_BODY = 65_000;
+const CUT = "\n\nThe rest was left out, because GitHub accepts no longer comment.";
 
 /** A request that GitHub rejected or did not answer. The message contains neither the token nor the response. */
 export class GithubError extends Error {}
@@ -46,7 +47,7 @@ export class GithubClient {
 
   /** Rejects with GithubError. @param body Markdown */
   async postComment(commit: string, body: string, signal: AbortSignal): Promise<void> {
-    await this.post(`/commits/${commit}/comments`, { body: clip(body, MAX_BODY) }, signal);
+    await this.post(`/commits/${commit}/comments`, { body: clipLines(body, MAX_BODY) }, signal);
   }
 
   /** Tries again after a failure of the connection or the server. */
@@ -109,4 +110,9 @@ export class GithubClient {
 
 function clip(text: string, max: number): string {
   return text.length <= max ? text : `${text.slice(0, max - 1).replace(/[\ud800-\udbff]$/, "")}…`;
+}
+
+/** Cuts between two lines, because a code span that does not end would turn the text after it into markup. */
+function clipLines(text: string, max: number): string {
+  return text.length <= max ? text : text.slice(0, Math.max(0, text.lastIndexOf("\n", max - CUT.length))) + CUT;
 }

@@ -100,6 +100,13 @@ export interface PolicyTrials {
    * to see all of them.
    */
   suggest(active: CompiledPolicySet, range: SuggestionRange, signal: AbortSignal): Promise<SuggestionReport>;
-  /** Evaluates past decisions again with another set, each with its own request, facts and time. */
-  backtest(set: CompiledPolicySet | SerializedPolicySet, range: BacktestRange): Promise<BacktestReport>;
+  /**
+   * Evaluates past decisions again with another set, each with its own request, facts and time. Compares the result with
+   * what `previous` would have decided, or with the recorded decision if there is no `previous`.
+   */
+  backtest(
+    set: CompiledPolicySet | SerializedPolicySet,
+    range: BacktestRange,
+    previous?: CompiledPolicySet | null,
+  ): Promise<BacktestReport>;
 }

@@ -12,6 +12,7 @@ import type {
 } from "../contract/backtest.ts";
 import type { DecisionInput, StorageReader } from "../contract/storage.ts";
 import type { VisibleReads } from "../contract/visible-reads.ts";
+import type { ActionRequest } from "../domain/actions.ts";
 import { decodeEntry, type DecisionEntry } from "../domain/entries.ts";
 import { restoreFacts } from "../domain/past.ts";
 import { rejectionHoldMs, approvalValidityMs } from "../domain/policy/decide/validity.ts";
@@ -20,7 +21,7 @@ import { Evaluation } from "../domain/policy/decide/evaluation.ts";
 import { hasUnrecordedInputs } from "../domain/policy/decide/unrecorded-inputs.ts";
 import { withAssumedActivation } from "../domain/policy/decide/limit-facts.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
-import type { Decision, Effect, ShadowOutcome } from "../domain/policy/policy-types.ts";
+import type { Decision, Effect, Facts, ShadowOutcome } from "../domain/policy/policy-types.ts";
 import { createYieldIfSlow, type YieldIfSlow } from "./yield-if-slow.ts";
 import { createLimitSimulation, findUnrecordedLimits, type UnrecordedLimit } from "./backtest-limits.ts";
 import { toHex } from "../domain/hash.ts";
@@ -33,9 +34,12 @@ const PAGE = 200;
 const MAX_GROUPS = 500;
 
 interface ReplayedDecision {
+  /** Default: the recorded decision. */
+  from?: DecisionOutcome;
   to: DecisionOutcome;
   otherwise: boolean;
-  /** Limits that apply and have no recorded usage. */
+  /** Limits that apply and have no recorded usage: those of the policies before, and of the policies after. */
+  usesBefore?: readonly UnrecordedLimit[];
   uses?: readonly UnrecordedLimit[];
   /** Milliseconds. */
   at?: number;
@@ -49,23 +53,47 @@ type Replay = (entry: DecisionEntry, input: DecisionInput) => ReplayedDecision |
 
 export type BacktestReader = Pick<StorageReader, "decisionSpan"> & Pick<VisibleReads, "decisions">;
 
-/** Reports what these policies would have decided. */
+/**
+ * Reports what these policies would have decided.
+ * @param previous policies whose decisions are compared; null for the recorded decisions
+ */
 export function backtest(
   reader: BacktestReader,
   compiled: CompiledPolicySet,
   range: BacktestRange,
   yieldIfSlow = createYieldIfSlow(),
+  previous: CompiledPolicySet | null = null,
 ): Promise<BacktestReport> {
   return scan(reader, range, yieldIfSlow, (entry, input) => {
     const request = parseCompleteRequest(input);
     if (request === null) return "erased";
     const at = parseRfc3339(entry.at) ?? input.created_at;
     const facts = restoreFacts(entry.facts, input.past);
-    if (hasUnrecordedInputs(new Evaluation(compiled, request, facts, at), facts)) return "unrecorded";
-    const now = decide(compiled, request, withAssumedActivation(compiled, request, facts, at), at);
-    const uses = now.effect === "deny" ? [] : findUnrecordedLimits(compiled, request, facts, at);
-    return { to: now, otherwise: differs(now, entry.decision), uses, at };
+    const before =
+      previous === null ? { decision: entry.decision, uses: [] } : decideAgain(previous, request, facts, at);
+    const after = decideAgain(compiled, request, facts, at);
+    if (before === null || after === null) return "unrecorded";
+    return {
+      from: before.decision,
+      usesBefore: before.uses,
+      to: after.decision,
+      uses: after.uses,
+      otherwise: differs(after.decision, before.decision),
+      at,
+    };
   });
+}
+
+/** Decides a past request with other policies. Returns null if they read inputs that were not recorded. */
+function decideAgain(
+  set: CompiledPolicySet,
+  request: ActionRequest,
+  facts: Facts,
+  at: number,
+): { decision: Decision; uses: readonly UnrecordedLimit[] } | null {
+  if (hasUnrecordedInputs(new Evaluation(set, request, facts, at), facts)) return null;
+  const decision = decide(set, request, withAssumedActivation(set, request, facts, at), at);
+  return { decision, uses: decision.effect === "deny" ? [] : findUnrecordedLimits(set, request, facts, at) };
 }
 
 /**
@@ -170,13 +198,14 @@ async function scan(
       if (result === null || typeof result === "string") continue;
       const { entry, replayed } = result;
       counts.evaluated++;
-      const from = outcomeOf(entry.decision);
-      const { uses = [], at = 0 } = replayed;
-      if (uses.length === 0) tally(from, replayed, () => exampleOf(entry, input));
+      const from = outcomeOf(replayed.from ?? entry.decision);
+      const { usesBefore = [], uses = [], at = 0 } = replayed;
+      if (usesBefore.length + uses.length === 0) tally(from, replayed, () => exampleOf(entry, input));
       else
         deferred.push({
           from,
-          replayed: { ...replayed, to: outcomeOf(replayed.to) },
+          replayed: { to: outcomeOf(replayed.to), otherwise: replayed.otherwise },
+          usesBefore,
           uses,
           at,
           example: exampleOf(entry, input),
@@ -206,6 +235,7 @@ function replayRow(
 interface DeferredDecision {
   from: DecisionOutcome;
   replayed: ReplayedDecision;
+  usesBefore: readonly UnrecordedLimit[];
   uses: readonly UnrecordedLimit[];
   at: number;
   example: FlipExample;
@@ -217,9 +247,9 @@ async function applyLimits(
   yieldIfSlow: YieldIfSlow,
   tally: (from: DecisionOutcome, replayed: ReplayedDecision, example: () => FlipExample) => void,
 ): Promise<BacktestReport["counted"]> {
-  const simulate = createLimitSimulation();
+  const [simulateBefore, simulate] = [createLimitSimulation(), createLimitSimulation()];
   const totals = new Map<string, BacktestReport["counted"][number]>();
-  for (const { from, replayed, uses, at, example } of deferred.toReversed()) {
+  for (const { from, replayed, usesBefore, uses, at, example } of deferred.toReversed()) {
     const pause = yieldIfSlow();
     if (pause !== null) await pause;
     for (const { policy, limit } of uses) {
@@ -227,7 +257,8 @@ async function applyLimits(
       const subtotal = totals.get(key) ?? { policy, limit, decisions: 0 };
       totals.set(key, { ...subtotal, decisions: subtotal.decisions + 1 });
     }
-    tally(from, { ...replayed, to: simulate(replayed.to, uses, at) }, () => example);
+    const to = simulate(replayed.to, uses, at);
+    tally(simulateBefore(from, usesBefore, at), { ...replayed, to }, () => example);
   }
   return [...totals.values()];
 }

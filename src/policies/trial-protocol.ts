@@ -24,7 +24,11 @@ export interface Jobs {
   check: { input: PolicyTexts; output: CheckedText };
   decide: { input: { sets: SerializedPolicySet[]; cases: readonly TrialCase[] }; output: Decision[][] };
   backtest: {
-    input: { set: SerializedPolicySet; range: Omit<BacktestRange, "signal" | "progress"> };
+    input: {
+      set: SerializedPolicySet;
+      previous: SerializedPolicySet | null;
+      range: Omit<BacktestRange, "signal" | "progress">;
+    };
     output: BacktestReport;
   };
   suggest: { input: { active: SerializedPolicySet; range: SuggestionRange }; output: SuggestionReport };

@@ -150,7 +150,7 @@ const JOBS: { [Name in JobName]: (input: Jobs[Name]["input"], turn: Turn) => Pro
     return suggestPolicies(read, await compileSet(active, turn), range, turn.yieldIfSlow);
   },
 
-  async backtest({ set, range }, turn) {
+  async backtest({ set, previous, range }, turn) {
     const reader: BacktestReader = {
       decisionSpan: (...args) => turn.read({ method: "decisionSpan", args }),
       decisions: (...args) => turn.read({ method: "decisions", args }),
@@ -165,6 +165,7 @@ const JOBS: { [Name in JobName]: (input: Jobs[Name]["input"], turn: Turn) => Pro
         progress: (counts) => send({ kind: "progress", id: turn.id, counts }),
       },
       turn.yieldWithoutBudget,
+      previous === null ? null : await compileSet(previous, turn),
     );
   },
 };

@@ -119,9 +119,14 @@ class ThreadedTrials implements TrialService {
     return this.run("decide", { sets: sets.map(serializePolicySet), cases }, { signal });
   }
 
-  backtest(set: CompiledPolicySet | SerializedPolicySet, range: BacktestRange): Promise<BacktestReport> {
+  backtest(
+    set: CompiledPolicySet | SerializedPolicySet,
+    range: BacktestRange,
+    previous: CompiledPolicySet | null = null,
+  ): Promise<BacktestReport> {
     const { signal, progress: _, ...plain } = range;
-    return this.run("backtest", { set: serializePolicySet(set), range: plain }, { signal, range });
+    const sets = { set: serializePolicySet(set), previous: previous === null ? null : serializePolicySet(previous) };
+    return this.run("backtest", { ...sets, range: plain }, { signal, range });
   }
 
   suggest(active: CompiledPolicySet, range: SuggestionRange, signal?: AbortSignal): Promise<SuggestionReport> {
