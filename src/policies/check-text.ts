@@ -3,7 +3,7 @@ import type { CheckedTests, CheckedText, PolicyTexts } from "../contract/trials.
 import { listNamedValues, listTools } from "../domain/policy/check/expression-names.ts";
 import { parsePolicyTests, type PolicyTest } from "../domain/policy/parse/parse.ts";
 import type { PolicyDocument } from "../domain/policy/policy-types.ts";
-import { runPolicyTest } from "../domain/policy/test/run-tests.ts";
+import { runPolicyTestInTurns } from "./run-in-turns.ts";
 import { fieldError, readYamlPolicies } from "./candidates.ts";
 import type { YieldIfSlow } from "./yield-if-slow.ts";
 
@@ -35,23 +35,23 @@ async function runTests(
   const report: CheckedTests = { faults: parsed.faults.map(fieldError), passed: 0, failed: 0, results: [] };
   if (documents === null || report.faults.length > 0) return report;
   for (const [i, test] of parsed.tests.entries()) {
-    for (const { name, pointer, failure, effect } of runTest(documents, test)) {
+    for (const { name, pointer, failure, effect } of await runTest(documents, test, yieldIfSlow)) {
       const { line = null, column = null } = parsed.locators[i]?.(pointer) ?? {};
       if (failure === null) report.passed += 1;
       else report.failed += 1;
       if (report.results.length < MAX_RESULTS) report.results.push({ name, line, column, effect, failure });
     }
-    await yieldIfSlow();
   }
   return report;
 }
 
-function runTest(documents: readonly PolicyDocument[], test: PolicyTest) {
+async function runTest(documents: readonly PolicyDocument[], test: PolicyTest, yieldIfSlow: YieldIfSlow) {
   if (test.environment !== undefined) {
     const failure = `the environment "${test.environment}" needs shared data, which only a folder of policies has`;
     return [{ name: `environment ${test.environment}`, pointer: "/environment", failure, effect: null }];
   }
-  return runPolicyTest(documents, test).map(({ name, pointer, failure, decision }) => ({
+  const results = await runPolicyTestInTurns(documents, test, yieldIfSlow);
+  return results.map(({ name, pointer, failure, decision }) => ({
     name,
     pointer,
     failure,

@@ -22,10 +22,15 @@ import {
   type SharedData,
   type SharedDataFile,
 } from "../domain/policy/parse/shared-data.ts";
-import { runPolicyTest } from "../domain/policy/test/run-tests.ts";
+import { countTestDecisions } from "../domain/policy/test/run-tests.ts";
 import { failedTest, type TestResult } from "../domain/policy/test/test-result.ts";
 import type { PolicyDocument } from "../domain/policy/policy-types.ts";
 import type { Place } from "../domain/policy/parse/yaml.ts";
+import { runPolicyTestInTurns } from "./run-in-turns.ts";
+import { createYieldIfSlow, type YieldIfSlow } from "./yield-if-slow.ts";
+
+/** Maximum number of decisions of all tests of a folder, because a service runs them on its main thread. */
+const MAX_TEST_DECISIONS = 10_000;
 
 export interface PolicyFolder {
   /** `rulePlaces` are the positions of rules and limits, by name. */
@@ -232,17 +237,23 @@ export async function checkPolicyFolder(path: string, options: FolderOptions = {
 }
 
 /**
- * Runs the policy tests of a parsed folder. A failing test is a fault.
+ * Runs the policy tests of a parsed folder, without blocking the event loop. A failing test is a fault.
  * @example
- * const checked = testPolicyFolder(parsePolicyFolder("policies", files));
+ * const checked = await testPolicyFolder(parsePolicyFolder("policies", files));
  * const failed = checked.results.filter(({ result }) => result.failure !== null);
  */
-export function testPolicyFolder(folder: PolicyFolder, options: Pick<FolderOptions, "progress"> = {}): CheckedFolder {
+export async function testPolicyFolder(
+  folder: PolicyFolder,
+  options: Pick<FolderOptions, "progress"> = {},
+): Promise<CheckedFolder> {
   const results: CheckedFolder["results"] = [];
   if (folder.faults.length > 0) return { ...folder, results };
+  const excess = findTooManyDecisions(folder);
+  if (excess !== null) return { ...folder, faults: [excess], results };
   const faults: TextFault[] = [];
+  const yieldIfSlow = createYieldIfSlow();
   for (const [done, { test, file, locate }] of folder.tests.entries()) {
-    for (const result of runTest(folder, test)) {
+    for (const result of await runTest(folder, test, yieldIfSlow)) {
       results.push({ file, result });
       if (result.failure === null) continue;
       faults.push({
@@ -257,17 +268,35 @@ export function testPolicyFolder(folder: PolicyFolder, options: Pick<FolderOptio
   return { ...folder, faults, results };
 }
 
+/** Returns a fault at the first case or scenario beyond the limit of decisions; null if all tests are within it. */
+function findTooManyDecisions({ tests }: PolicyFolder): TextFault | null {
+  let total = 0;
+  for (const { test, file, locate } of tests)
+    for (const { pointer, decisions } of countTestDecisions(test)) {
+      total += decisions;
+      if (total > MAX_TEST_DECISIONS)
+        return {
+          kind: "too-many-tests",
+          file,
+          ...locate(pointer),
+          message: `the tests of a folder make at most ${MAX_TEST_DECISIONS} decisions, one for each case and each step of a scenario; those up to here make ${total}`,
+        };
+    }
+  return null;
+}
+
 /** Runs a test with the shared data of its environment. An environment whose policies are faulty fails the test. */
-function runTest(folder: PolicyFolder, test: PolicyTest): TestResult[] {
+async function runTest(folder: PolicyFolder, test: PolicyTest, yieldIfSlow: YieldIfSlow): Promise<TestResult[]> {
   const { documents, faults } = test.environment === undefined ? folder : folder.inEnvironment(test.environment);
   const [fault] =
     test.environment !== undefined && folder.environments.length === 0
       ? [{ message: `no file of shared data has the environment "${test.environment}"` }]
       : faults;
   if (fault !== undefined) return [failedTest(`environment ${test.environment ?? ""}`, "/environment", fault.message)];
-  return runPolicyTest(
+  return runPolicyTestInTurns(
     documents.map(({ document }) => document),
     test,
+    yieldIfSlow,
   );
 }
 

@@ -107,6 +107,20 @@ test("a test that fails is a fault at its case", async (t) => {
   assert.equal(results.length, 1);
 });
 
+test("tests that make too many decisions are a fault where they exceed the limit, and none of them runs", async (t) => {
+  const step = "{ submit: { agent_id: a, tool: t, operation: o }, times: 1000 }";
+  const scenarios = Array.from({ length: 11 }, (_, i) => `  - { name: s${i}, steps: [${step}] }\n`).join("");
+  const folder = folderOf(t, {
+    "a.yaml": good("a"),
+    "a_test.yaml": `now: 2026-01-15T10:00:00Z\nscenarios:\n${scenarios}`,
+  });
+  const { faults, results } = await checkPolicyFolder(folder);
+  assert.deepEqual(faults.map(place), [
+    "a_test.yaml:13:5 the tests of a folder make at most 10000 decisions, one for each case and each step of a scenario; those up to here make 11000",
+  ]);
+  assert.deepEqual(results, []);
+});
+
 test("a folder that is missing, empty or a file is reported with advice", async (t) => {
   const folder = folderOf(t, { file: "" });
   const only = async (path: string): Promise<string> => {

@@ -46,7 +46,11 @@ examples:
     const loaded = await loadPolicyFolder(folder, folderOptions(values));
     const { documents } = loaded;
     const faults = [...loaded.faults, ...findFaultsElsewhere(loaded)];
-    const warnings = [...loaded.warnings, ...findUntestedRules(loaded), ...channelWarnings(loaded, values.config)];
+    const warnings = [
+      ...loaded.warnings,
+      ...(await findUntestedRules(loaded)),
+      ...channelWarnings(loaded, values.config),
+    ];
     const accepted = faults.length === 0 && (values.strict !== true || warnings.length === 0);
     if (format === "json") printJson(io, { policies: documents.length, faults, warnings });
     else if (format === "sarif") io.out(JSON.stringify(renderSarif(folder, [...faults, ...warnings]), null, 2));
@@ -70,9 +74,9 @@ function findFaultsElsewhere(folder: PolicyFolder): TextFault[] {
 }
 
 /** Returns a warning for each rule that no test reaches, in policies that have tests. */
-function findUntestedRules(folder: PolicyFolder): TextFault[] {
+async function findUntestedRules(folder: PolicyFolder): Promise<TextFault[]> {
   if (folder.faults.length > 0 || folder.tests.length === 0) return [];
-  const results = testPolicyFolder(folder).results.map(({ result }) => result);
+  const results = (await testPolicyFolder(folder)).results.map(({ result }) => result);
   const { rules, uncovered } = measureCoverage(
     folder.documents.map(({ document }) => document),
     results,

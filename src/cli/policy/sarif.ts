@@ -16,6 +16,7 @@ const KINDS: Readonly<Record<FaultKind | "policy-folder", readonly [name: string
   "unreadable-file": ["UnreadableFile", "The file cannot be read, or is empty."],
   "set-too-large": ["SetTooLarge", "The policies together exceed a limit."],
   "failing-test": ["FailingTest", "A policy test fails."],
+  "too-many-tests": ["TooManyTests", "The tests of the folder make more decisions than a service runs."],
   "unknown-channel": ["UnknownChannel", "A policy names a channel that the configuration does not define."],
   "unreachable-rule": ["UnreachableRule", "An earlier rule matches every action of this rule."],
   "outside-applies-to": ["OutsideAppliesTo", "A rule names a tool or an agent that applies_to excludes."],

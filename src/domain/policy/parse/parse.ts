@@ -49,6 +49,7 @@ export type FaultKind =
   | "unreadable-file"
   | "set-too-large"
   | "failing-test"
+  | "too-many-tests"
   | WarningKind;
 
 /** Kinds of warnings. The policy is still accepted. */

@@ -13,28 +13,39 @@ import { type SimulatedAction, SimulatedActions, StepRefused } from "./simulated
 import { givenStanding } from "./given-facts.ts";
 import type { TestResult } from "./test-result.ts";
 
-/** Runs the steps in order, until one does not do what it should. `pointer` of a failure is that step. */
-export function runScenario(compiled: CompiledPolicySet, test: PolicyTest, i: number): TestResult {
+/** Runs the steps in order, until one does not do what it should. `pointer` of a failure is that step. Yields between decisions. */
+export function* runScenario(
+  compiled: CompiledPolicySet,
+  test: PolicyTest,
+  i: number,
+): Generator<undefined, TestResult> {
   const { name, now, steps } = test.scenarios[i] as PolicyTest["scenarios"][number];
   const run = new ScenarioRun(compiled, parseRfc3339(now ?? test.now) ?? 0);
   let failure: string | null = null;
   let pointer = `/scenarios/${i}`;
   for (const [j, step] of steps.entries()) {
-    const wrong = run.step(step);
+    const wrong = yield* run.step(step);
     if (wrong === null) continue;
     failure = `step ${j + 1} (${verbOf(step) ?? "after"}): ${wrong}`;
     pointer = `/scenarios/${i}/steps/${j}`;
     break;
   }
   const { decisions } = run.actions;
-  const findings = decisions.map((each) => evaluateAllPolicies(compiled, each.request, each.facts, each.now));
+  const findings: TestResult["findings"][number][] = [];
+  const evaluated: TestResult["evaluated"][number][] = [];
+  for (const each of decisions) {
+    yield;
+    const found = evaluateAllPolicies(compiled, each.request, each.facts, each.now);
+    findings.push(...found);
+    evaluated.push(...findEvaluatedConditions(compiled, each, found));
+  }
   return {
     name,
     pointer,
     failure,
     decision: decisions.at(-1)?.decision ?? null,
-    findings: findings.flat(),
-    evaluated: decisions.flatMap((each, k) => findEvaluatedConditions(compiled, each, findings[k] ?? [])),
+    findings,
+    evaluated,
   };
 }
 
@@ -47,11 +58,12 @@ class ScenarioRun {
   }
 
   /** Runs a step. Returns what differs from its expectations; null if nothing does. */
-  step(step: ScenarioStep): string | null {
+  *step(step: ScenarioStep): Generator<undefined, string | null> {
+    yield;
     this.actions.pass(parseDuration(step.after ?? "0s") ?? 0);
     const verb = verbOf(step);
     if (verb === null) return null;
-    if (verb === "submit") return this.submit(step);
+    if (verb === "submit") return yield* this.submit(step);
     const action = this.named.get(step[verb] as string) as SimulatedAction;
     const refused = this.act(step, verb, action);
     const expected = step.expect?.refused ?? null;
@@ -77,7 +89,14 @@ class ScenarioRun {
     }
   }
 
-  private submit({ submit, id, times = 1, facts, expect = {}, ...given }: ScenarioStep): string | null {
+  private *submit({
+    submit,
+    id,
+    times = 1,
+    facts,
+    expect = {},
+    ...given
+  }: ScenarioStep): Generator<undefined, string | null> {
     const { agent_id, tool, operation, params = {}, context = {} } = submit as NonNullable<ScenarioStep["submit"]>;
     const request: ActionRequest = {
       agent_id,
@@ -89,6 +108,7 @@ class ScenarioRun {
     const basis = givenStanding(given);
     const { status, refused: _, ...expectation } = expect;
     for (let n = 1; n <= times; n++) {
+      yield;
       const action = this.actions.submit(request, basis, facts);
       if (id !== undefined) this.named.set(id, action);
       const decision = this.actions.decisions.at(-1)?.decision as Decision;

@@ -16,6 +16,18 @@ import type { PolicyDocument } from "../policy-types.ts";
 
 /** Runs all cases, then all scenarios. Returns one result for each. */
 export function runPolicyTest(policies: readonly PolicyDocument[], test: PolicyTest): TestResult[] {
+  const steps = stepPolicyTest(policies, test);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** Like `runPolicyTest`, but yields between decisions, because thousands of them can take many seconds. */
+export function* stepPolicyTest(
+  policies: readonly PolicyDocument[],
+  test: PolicyTest,
+): Generator<undefined, TestResult[]> {
   const unknown = (test.policies ?? []).filter((name) => !policies.some((policy) => policy.policy === name));
   if (unknown.length > 0) {
     const names = unknown.map((name) => `"${name}"`).join(", ");
@@ -25,9 +37,23 @@ export function runPolicyTest(policies: readonly PolicyDocument[], test: PolicyT
   const compiled = compilePolicySet(
     buildPolicySet(chosen.map((definition) => ({ policy: definition.policy, version: 1, definition }))),
   );
+  const results: TestResult[] = [];
+  for (const i of test.cases.keys()) {
+    yield;
+    results.push(runCase(compiled, test, i));
+  }
+  for (const i of test.scenarios.keys()) results.push(yield* runScenario(compiled, test, i));
+  return results;
+}
+
+/** Counts the decisions of each case and scenario. `pointer` is the case or scenario. */
+export function countTestDecisions({ cases, scenarios }: PolicyTest): { pointer: string; decisions: number }[] {
   return [
-    ...test.cases.map((_, i) => runCase(compiled, test, i)),
-    ...test.scenarios.map((_, i) => runScenario(compiled, test, i)),
+    ...cases.map((_, i) => ({ pointer: `/cases/${i}`, decisions: 1 })),
+    ...scenarios.map(({ steps }, i) => ({
+      pointer: `/scenarios/${i}`,
+      decisions: steps.reduce((sum, { submit, times = 1 }) => sum + (submit === undefined ? 1 : times), 0),
+    })),
   ];
 }
 
