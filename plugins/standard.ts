@@ -3,7 +3,7 @@ import type { Plugin } from "../src/plugin.ts";
 
 type Load = () => Promise<{ default: Plugin }>;
 
-/** By name, in the order in which they are set up. */
+/** The plugins by name, in the order in which they are set up. */
 export const STANDARD = {
   "storage-sqlite": () => import("./storage-sqlite/index.ts"),
   "storage-postgres": () => import("./storage-postgres/index.ts"),

@@ -1,8 +1,8 @@
 /**
- * `assent/core`: what the plugins that make up the product need in addition to `assent/plugin`. Prefer `assent/plugin`.
- * `defineCorePlugin` is the privilege: it gives a plugin the `CoreHost`, with which it can change actions, keys, policies and
- * entries, and so break what the ledger promises. The operator grants it with `core: true` in `assent.yaml`. Everything
- * else here only computes: it reaches the service through the host that it is given.
+ * `assent/core`: what the plugins of the product itself need in addition to `assent/plugin`. Prefer `assent/plugin`.
+ * `defineCorePlugin` is the privilege: it gives a plugin the `CoreHost`, with which it can change actions, keys,
+ * policies and entries, and so break what the ledger promises. The operator grants it with `core: true` in
+ * `assent.yaml`. All other exports are pure functions or need a host to reach the service.
  */
 import type { Static, TObject } from "@sinclair/typebox";
 import type { CoreHost } from "./contract/core-host.ts";

@@ -67,8 +67,8 @@ export function linkMac(host: CoreHost): (message: Uint8Array) => Uint8Array {
 }
 
 /**
- * Returns the commitment to the preview that the rule renders; null if it renders none. Salted like the request: who reads
- * the log could otherwise guess a short preview, even after the request's erasure.
+ * Returns the commitment to the preview that the rule renders; null if it renders none. It is salted like the request,
+ * because a reader of the log could otherwise guess a short preview, even after the request was erased.
  */
 export function commitPreview(row: ActionRow, set: CompiledPolicySet): string | null {
   const { params, context } = effectiveRequest(row) ?? { params: {}, context: {} };
@@ -77,8 +77,8 @@ export function commitPreview(row: ActionRow, set: CompiledPolicySet): string | 
 }
 
 /**
- * Returns the digest of the questions and answers that a page with this row shows. The history may be newer than the row:
- * its own digest would let an approver vote on a question that the page does not show.
+ * Returns the digest of the questions and answers that a page with this row shows. The history may be newer than the
+ * row. A digest of the whole history would accept a vote although the page does not show its newest question.
  */
 export function digestShownQuestions(
   row: ActionRow,
@@ -87,7 +87,7 @@ export function digestShownQuestions(
   return questionsDigest(erasedParts.includes("questions") ? questions : commitQuestions(row.questions));
 }
 
-/** Returns the digest of what an approver is shown, which a vote by link must name. Lowercase hex. */
+/** Returns the digest of what an approver sees. A vote by link must contain this digest. Lowercase hex. */
 export function digestShown(row: ActionRow, { questions, preview }: ShownDigests): string {
   return sha256Hex(canonicalBytes({ preview, questions, request_hash: effectiveHash(row) }));
 }

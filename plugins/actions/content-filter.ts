@@ -35,9 +35,9 @@ export function createContentFilter(value: Scalar, pointer?: string): ContentFil
 const MIN_SUBJECT_LENGTH = 3;
 
 /**
- * Returns a filter for actions whose parameters, context, metadata, result, questions or answers mention a person: a text or
- * the name of a member that contains the identifier as a whole word, in any case and any Unicode form, or the number.
- * Throws VALIDATION_FAILED for an identifier that is too short.
+ * Returns a filter for actions whose parameters, context, metadata, result, questions or answers mention a person: a
+ * text or member name that contains the identifier as a whole word (ignoring case and Unicode form), or an equal
+ * number. Throws VALIDATION_FAILED for an identifier that is too short.
  */
 export function createSubjectFilter(subject: string): ContentFilter {
   const wanted = foldText(subject.trim());
@@ -45,7 +45,7 @@ export function createSubjectFilter(subject: string): ContentFilter {
     throw validationError("/subject", `must have at least ${MIN_SUBJECT_LENGTH} characters, such as an e-mail address`);
   return (row) =>
     [
-      // Without the names `params`, `context` and `result`, which every action has.
+      // Search the members' content without the names `params`, `context` and `result`, which every action has.
       ...contentsOf(row).flatMap(Object.values),
       readUnlessAltered(() => decodeMeta(row.meta)),
       readUnlessAltered(() => questionTexts(row)),

@@ -20,7 +20,10 @@ import { CREDENTIAL_PREFIX, type OpenCredential, revocationOwner, withTimeout } 
 
 const PAGE = 100;
 const EVERY_MS = 5_000;
-/** Time after the expiry of a credential at which a missing or failing issuer is no longer retried. Milliseconds. */
+/**
+ * Time after the expiry of a credential from which on its end is no longer retried if the issuer is missing or fails.
+ * Milliseconds.
+ */
 const GIVE_UP_AFTER = 7 * 86_400_000;
 /** Entries after which a credential may have to end immediately. */
 const CAUSES = new Set(["execution", "stop", "agent", "api_key", "user"]);
@@ -34,9 +37,12 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
   let stopped = false;
   let unsubscribe: (() => void) | null = null;
   let lease: LeaderLease | null = null;
-  /** Entries arrived that the current sweep may have missed. */
+  /** Whether entries arrived that the current sweep may have missed. */
   let isStale = false;
-  /** Work on the credentials of each issuer. Not awaited by sweeps, so that an issuer that does not answer delays no other. */
+  /**
+   * Work on the credentials of each issuer. Sweeps do not await it, so that an issuer that does not answer does not
+   * delay the others.
+   */
   const ending = new Map<string, Promise<void>>();
 
   async function sweep(): Promise<void> {
@@ -99,7 +105,7 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
     onFailure: (error) =>
       host.log.warn("could not look for credentials that have to end; retrying", { error: String(error) }),
   });
-  /** `run` joins a sweep that is ending, so it is called again if that sweep did not see the change. */
+  /** `run` joins a sweep that is running. If that sweep did not see the change, call it again. */
   async function sweepSoon(): Promise<void> {
     isStale = true;
     await rounds.run();
@@ -142,7 +148,10 @@ async function findEnd(host: CoreHost, { action_id, expires_at }: OpenCredential
   return (await hasLostAccess(host, row)) ? "access_lost" : null;
 }
 
-/** Whether a stop covers the action. A stop that names a policy covers what that policy takes part in, as a start does. */
+/**
+ * Whether a stop covers the action. A stop that names a policy covers the actions that this policy applies to, as at a
+ * start.
+ */
 async function isStopped(host: CoreHost, row: ActionRow, now: number): Promise<boolean> {
   const { open } = await host.stops.list();
   const applying = open.filter((stop) => isStopActive(stop, now) && stopApplies(stop, row));

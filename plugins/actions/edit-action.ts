@@ -54,8 +54,8 @@ interface Edit {
 }
 
 /**
- * Changes the request. Throws EDIT_NOT_ALLOWED, and NO_LONGER_ALLOWED if the policies now deny the action as it was; the
- * denial is recorded first.
+ * Changes the request. Throws EDIT_NOT_ALLOWED, and NO_LONGER_ALLOWED if the policies now deny the unchanged action;
+ * the denial is recorded first.
  */
 export async function editAction(host: CoreHost, credential: Credential, id: string, edit: Edit): Promise<ActionRow> {
   const { row, denied } = await host.ledger.transact(async (tx) => {
@@ -76,7 +76,7 @@ export async function editAction(host: CoreHost, credential: Credential, id: str
   return row;
 }
 
-/** Throws unless an approval of this voter would count now, and the request was never changed or allowed. */
+/** Throws unless an approval by this voter would count now, and the request was neither changed nor allowed before. */
 function assertMayEdit(
   host: CoreHost,
   tx: LedgerTransaction,
@@ -93,7 +93,7 @@ function assertMayEdit(
       stages,
     })),
   );
-  // A delegation lets the delegate vote in the delegator's place, not change the request.
+  // A delegate can vote in the delegator's place, but cannot change the request.
   if (session !== null && !canSee(session.visibility, row))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", "your own groups do not cover this agent and tool");
   const principals = principalsBehindVote(host, actor);
@@ -126,7 +126,7 @@ async function changeRequest(
 ): Promise<ActionRow> {
   const proposed = effectiveRequest(row);
   if (proposed === null) throw new Error(`the request of ${row.id} is missing`);
-  // Both the rules that asked and those of now must let approvers change it, each within its bounds.
+  // The rules of the decision and the current rules must both let approvers change the member, each within its bounds.
   const asked = (newest.decision.approval ?? first.decision.approval)?.editable ?? [];
   const editable = combineEditable([asked, before.decision.approval?.editable ?? []]);
   const request = editRequest(proposed, changes, editable);
@@ -135,7 +135,7 @@ async function changeRequest(
   const rejection = await findActiveRejection(host, tx, encodeRequest(request).hash, tx.now);
   if (rejection !== null)
     throw editRefusal(`${rejection.approver} rejected the changed request at ${rejection.at}; nothing was changed`);
-  // The action does not count against limits with both requests.
+  // Release the earlier uses, so that the action does not count against limits twice.
   await tx.releaseLimitUses(row.id);
   const collected = await collectFacts(host, tx, row, basis);
   const base = new Evaluation(tx.activePolicies.compiled, request, collected, tx.now);

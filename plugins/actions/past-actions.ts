@@ -11,7 +11,7 @@ import {
 } from "../../src/core.ts";
 import type { HistorySpan, StorageReader } from "../../src/storage/index.ts";
 
-/** Outdated rows removed per batch: more than a batch adds. */
+/** Maximum number of outdated rows that one batch removes. More than a batch adds. */
 const PRUNE_LIMIT = 1024;
 
 /** Returns the histories that the conditions read. @param own id of the action that is decided */
@@ -45,7 +45,7 @@ export async function writePastAction(
 ): Promise<void> {
   const places = findHistoryPlaces(evaluation, effect);
   if (places.length === 0) return;
-  // Prune ahead of the first insert of the batch, so that all its inserts are sent together.
+  // Prune before the first insert of the batch, so that all inserts of the batch are sent together.
   if (!pruned.has(tx)) {
     pruned.add(tx);
     await tx.prunePastActions(tx.now - USE_RETENTION_MS, PRUNE_LIMIT);

@@ -192,7 +192,7 @@ function signedPlanRoutes(host: CoreHost, tag: string): Route[] {
   ];
 }
 
-/** Returns what the credential signs for this answer, in the order in which its votes are cast. */
+/** Returns the statements that the credential signs for this vote, in the order in which the votes are cast. */
 async function readPlanStatements(
   host: CoreHost,
   credential: Credential,

@@ -50,7 +50,7 @@ export function recordReview(host: CoreHost, review: FinishedReview): Promise<vo
     const reviews = [...asked.reviews, { reviewer: review.reviewer, answer: review.outcome.answer }];
     const outstanding = findOutstanding(asked.reviewers, reviews).length;
     if (review.outcome.answer === "deny") return applyDenial(tx, row, history, { ...review, outstanding });
-    // A person who has asked the agent a question is deciding, so no machine decides instead.
+    // Once a person has asked the agent a question, that person is deciding, so no machine approves instead.
     const mayApprove = history.questions.length === 0 && reviewsApprove(asked.reviewers, reviews);
     const redecision = mayApprove ? await redecide(host, tx, row, history) : null;
     if (redecision !== null && isApprovedAgain(redecision, reviews))

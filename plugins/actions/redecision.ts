@@ -42,7 +42,7 @@ export interface Redecision {
   decision: Decision;
   policySet: string | null;
   facts: RecordedFacts;
-  /** Opened commitments to facts in the action's entries, including this one. */
+  /** The salted past data that the action's entries commit to, including this entry. */
   past: string | null;
 }
 
@@ -56,7 +56,7 @@ type RedecisionOutcome = "denied" | "pending_approval" | "confirmed";
  * Decides with the current policies, agent and key. Records nothing. Throws STOPPED while a stop applies to the action, and
  * FACTS_UNAVAILABLE if the policies deny only because a fact source does not answer: that says nothing about the action.
  * Limits use the counts of the first decision, because the action is already counted and must not count twice. A grant
- * that covered the action must still cover it. Histories are read again, because what happened since can matter.
+ * that covered the action must still cover it. Histories are read again, because newer actions can matter.
  * @param basis the decision that counted the action against limits, from its entry
  */
 export async function reevaluateAction(
@@ -145,7 +145,7 @@ export function resolveOutcome(
 ): RedecisionOutcome {
   if (decision.effect === "deny") return "denied";
   if (decision.approval === null) return "confirmed";
-  // A person has to approve what another person changed.
+  // If one person changed the request, another person must approve it.
   if (edit === null && reviewsApprove(decision.approval.reviewers ?? [], asked?.reviews ?? [])) return "confirmed";
   const isApproved = satisfiesPlans(decision.approval.approvers, votes, requirement?.since ?? now, now);
   return isApproved ? "confirmed" : "pending_approval";
@@ -210,7 +210,10 @@ export function recordConfirmation(
   return recordRedecision(tx, row, redecision, cause, { status: row.status });
 }
 
-/** Records that an approver changed the request. The row must have the changed one; the action keeps its deadline. */
+/**
+ * Records that an approver changed the request. The row must already contain the changed request. The action keeps its
+ * deadline.
+ */
 export async function recordEdit(
   tx: LedgerTransaction,
   row: ActionRow,

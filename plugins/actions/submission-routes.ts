@@ -225,8 +225,7 @@ async function waitIfPreferred(
 ): Promise<WaitResult> {
   const { credential, headers } = context;
   const seconds = preferredWait(headers.get("prefer"));
-  // A preference is optional: if the service cannot wait, it answers the submission immediately instead of rejecting
-  // it.
+  // `wait` is a preference: if the service cannot wait, it answers the submission immediately instead of rejecting it.
   if (row.status !== "pending_approval" || seconds === null || !waiters.hasCapacity(credential))
     return { row, credential, grantedMs: null };
   context.releaseQueueSlot();
@@ -337,9 +336,9 @@ const OPTIONAL_PERMIT_ERRORS = [
 ];
 
 /**
- * Issues a permit. An action that this request did not create is evaluated again first. If no permit can be issued, even
- * because of a fault of the service, the action is returned without one: the action is recorded by then, and an error
- * would suggest that it might not be.
+ * Issues a permit. An action that this request did not create is evaluated again first. If no permit can be issued,
+ * even because of a fault of the service, the response contains the action without a permit. An error would suggest
+ * that the action was not recorded.
  */
 async function tryPermit(
   host: CoreHost,

@@ -139,7 +139,7 @@ async function readEarlier(
   return rows;
 }
 
-/** Adds the position of an action to the refusals about it. @param i index of the action */
+/** Runs `work`, and adds the position of the action to the refusals that it throws. @param i index of the action */
 export function naming<T>(i: number, work: () => T): T {
   try {
     return work();

@@ -75,7 +75,7 @@ export function readMeta(
       errors: [{ pointer: "/meta", detail: `at most ${MAX_META_BYTES} bytes of canonical JSON; got ${bytes}` }],
     });
   const sent = headers.get("traceparent");
-  // A malformed header counts as absent (Trace Context, section 4.3), so it does not reject the action.
+  // Trace Context (section 4.3) treats a malformed header as absent, so it does not cause a rejection.
   const traceparent = sent !== null && isTraceparent(sent) ? sent : trace?.traceparent;
   if (traceparent === undefined || Object.hasOwn(meta, "traceparent")) return meta as JsonObject;
   return { ...(meta as JsonObject), traceparent };
@@ -138,7 +138,7 @@ export interface SealedSubmission {
   sealedMeta: { commitment: string | null; text: string | null };
   call: IdempotentCall | null;
   join: boolean;
-  /** The plan that it is part of, and its position there; null if there is none. */
+  /** Plan of the action, and the action's position in it; null if there is none. */
   plan: DecisionEntry["plan"];
   /** The agent's session; null if the request has none. */
   session: SessionFact | null;
@@ -191,7 +191,7 @@ export async function decideSubmission(
   const earlier = await findCreatedResource(tx, credential, call);
   if (call !== null && earlier !== null) {
     const row = await rereadAction(tx, earlier);
-    // An erased request cannot be compared with the new one, and one idempotency key never creates two actions.
+    // An erased request cannot be compared with the new one, and an idempotency key must never create two actions.
     assertNotErased(row);
     if (row.request_hash !== sealed.hash) throw idempotencyConflict(call, earlier);
     return { row, origin: "replayed" };
@@ -226,9 +226,9 @@ export async function decideSubmission(
 }
 
 /**
- * Decides on the facts. If the policies require approval, an active rejection of the same request denies it, or else a
- * grant that covers it allows it. Without either, the key must be below its limit of pending actions. Throws
- * TOO_MANY_PENDING.
+ * Decides on the facts. If the policies require approval: an active rejection of the same request denies the action;
+ * otherwise a grant that covers it allows the action; otherwise the key must be below its limit of pending actions.
+ * Throws TOO_MANY_PENDING.
  */
 async function applyVotes(
   host: CoreHost,
@@ -243,7 +243,8 @@ async function applyVotes(
   const rejection = await findActiveRejection(host, tx, requestHash, tx.now);
   if (rejection !== null) {
     const more = { ...facts, rejection };
-    // A second pass of the same evaluation would share the step limit of the first, unlike a replay.
+    // Use a new evaluation, because a second pass would share the step limit of the first one, which differs from a
+    // replay.
     return decideForEntry(new Evaluation(evaluation.compiled, evaluation.request, more, tx.now), more);
   }
   const granted = await findGrantedDecision(
@@ -270,8 +271,8 @@ function submittedAction({ agent_id, tool, operation }: ActionRequest, { key }: 
 }
 
 /**
- * Prefetches what the decision will read, from what is known before the lock is acquired. The agent's row is not known
- * yet, so limits that depend on it are read under the lock.
+ * Prefetches the rows that the decision will read, as far as they are known before the lock is acquired. The agent's
+ * row is not known yet, so limits that depend on it are read under the lock.
  */
 export function prefetchSubmission(credential: Credential, { request, call, session }: SealedSubmission): Prefetch {
   return ({ now, activePolicies: { compiled } }) => {
@@ -318,7 +319,7 @@ function recordDecision(
   const approvedUntil = status === "allowed" ? tx.now + host.config.permits.valid_seconds * 1000 : null;
   const { seq, hash } = tx.record(
     {
-      // Members are in the order of canonical JSON, in which the entry is encoded.
+      // Keep the members in the order of canonical JSON, in which the entry is encoded.
       action_id: id,
       agent_id: request.agent_id,
       approved_until: approvedUntil === null ? null : toRfc3339(approvedUntil),

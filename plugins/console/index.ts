@@ -1,6 +1,6 @@
 /**
- * The console: a page at `/` and the files it loads. It has no rights of its own: every request goes through the API
- * with the visitor's credential.
+ * The console: a page at `/` and the files it loads. It has no privileges: every request goes through the API with the
+ * visitor's credential.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -11,12 +11,12 @@ import { definePlugin, type Page } from "../../src/plugin.ts";
 const ICONS = ["favicon.svg", "icon-192.png", "icon-512.png"];
 /** The documents, and the icons. */
 const STATIC = fileURLToPath(new URL("./static/", import.meta.url));
-/** The application, put there by the build (.ci/console.mjs), also for a service that runs from its sources. */
+/** The application as the build (.ci/console.mjs) writes it, also for a service that runs from its sources. */
 const BUNDLE = fileURLToPath(
   new URL(import.meta.url.endsWith(".ts") ? "../../dist/plugins/console/bundle/" : "./bundle/", import.meta.url),
 );
 
-/** The one stream of all tabs runs in a worker, which takes its policy from its own file's headers. */
+/** The worker reads the one stream of all tabs. Its Content-Security-Policy is in the headers of its own file. */
 const WORKER = "stream-worker.js";
 const WORKER_POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'";
 
@@ -54,8 +54,8 @@ export default definePlugin({
     const files = bundleFiles();
     const assets = createAssets("/console", files);
     /**
-     * Returns a document of `static/`, with the addresses of this version. The browser loads everything that its script
-     * needs at once, and then the most used page.
+     * Returns a document of `static/`, with the addresses of this version. The browser preloads all modules of its
+     * script, and then those of the most used page.
      */
     const page = (name: string, entry: string, next?: string): Page["serve"] =>
       createDocument(async () => {

@@ -131,8 +131,8 @@ export default defineCorePlugin({
             503: { description: "Not ready.", schema: Ready },
           },
           async handle() {
-            // A load balancer must notice a stop before the port closes. So return the results of the last checks,
-            // however slow the store is.
+            // While stopping, reuse the results of the last checks: a load balancer must notice the stop before the
+            // port closes, even if the store is slow.
             const checks = host.stopping.aborted && last !== null ? last : (last = await runChecks(host));
             const { storage, migrations, ledger, policies } = checks;
             const ready = storage.ok && migrations.ok && ledger.ok && policies.ok && !host.stopping.aborted;
@@ -253,7 +253,7 @@ async function replicasOf(host: CoreHost): Promise<Checks["replicas"]> {
   }
 }
 
-/** Returns only the number of stops, because this route needs no key. */
+/** Returns only the number of stops, because callers of this route are not authenticated. */
 async function stopsOf(host: CoreHost): Promise<Checks["stops"]> {
   try {
     const held = listActiveStops(await host.stops.list(), host.clock());
@@ -273,7 +273,9 @@ async function policyState(read: () => Promise<PolicyState>): Promise<{ state: P
   return { state, trouble: ok ? null : detail };
 }
 
-/** Hides the URL or path that a fault of the whole source contains. */
+/**
+ * Returns the location of a fault within its source, without the URL or path that a fault of the whole source contains.
+ */
 function inside(file: string): string {
   return file.startsWith("/") || /[:\\]/.test(file) ? "(the source)" : file;
 }

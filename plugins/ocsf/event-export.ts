@@ -16,7 +16,10 @@ import { toApiActivity } from "./api-activity.ts";
 import type { Sink } from "./sink.ts";
 
 const BATCH = 100;
-/** New entries start a round at once; this is for entries whose announcement was missed. Milliseconds. */
+/**
+ * Interval of rounds, in case an announcement of new entries was missed. New entries start a round immediately.
+ * Milliseconds.
+ */
 const INTERVAL = 5000;
 const AFTER_FAILURE = 2000;
 
@@ -25,7 +28,7 @@ export interface EventExport {
   /** Returns the number of entries that the sink has not confirmed. */
   lag(): Promise<number>;
   start(): void;
-  /** Sends everything that is recorded now. Rejects if the sink or the store fails. */
+  /** Sends all entries that are recorded now. Rejects if the sink or the store fails. */
   round(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -77,7 +80,7 @@ export function createEventExport(host: CoreHost, name: string, sink: Sink): Eve
     return true;
   }
 
-  /** The sink may have more than the stored position says, because a crash came between the two. */
+  /** After a crash between the write and the store of the position, the sink has more than the position says. */
   async function readPosition(): Promise<{ next: number; version: number | null }> {
     const stored = await host.documents.get(key);
     const next = (stored?.value as { next: number } | undefined)?.next ?? 0;

@@ -112,7 +112,7 @@ export function dryRunRoute(host: CoreHost, tag: string, bodyLimit: number): Rou
   });
 }
 
-/** Sample actions under the active set and under the set with the candidates. Nothing is recorded. */
+/** Decides the sample actions under the active set and under the set with the candidates. Records nothing. */
 async function dryRun(host: CoreHost, body: DryRunBody, signal: AbortSignal): Promise<Reply> {
   const { compiled: active } = await host.policies.current();
   const { trials } = host.policies;

@@ -28,7 +28,7 @@ export async function policyReply(
   };
 }
 
-/** `mode` is the mode of the active version, whichever version is rendered. */
+/** Renders the policy. `mode` is the mode of the active version, whichever version is rendered. */
 async function head(host: CoreHost, row: PolicyRow, version: PolicyVersionRow) {
   const { id, name, active_version, latest_version } = row;
   const effective =

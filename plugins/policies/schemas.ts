@@ -114,7 +114,7 @@ const body = {
   digest: Type.String({ description: "SHA-256 of the definition's canonical JSON, hex." }),
   created_by: Nullable(Type.String({ description: "Key that created the version; null if a policy source did." })),
 };
-/** Warnings: the policy is accepted, but probably does not do what its author intended. */
+/** Warnings: the policy is accepted, but probably does not have the effect that its author intended. */
 const warnings = Type.Array(Type.String(), {
   description: "Warnings about probable mistakes, such as channels that the configuration does not define.",
 });

@@ -144,7 +144,7 @@ export class GitSource implements PolicySource {
     return source["url"] === this.remote.url && source["ref"] === ref ? (source["commit"] ?? null) : null;
   }
 
-  /** Throws the error itself if it is neither of the remote nor of git. */
+  /** Converts errors of the remote and of git. Throws all other errors unchanged. */
   private toSourceError(error: unknown, commit: string | null): PolicySourceError {
     if (!(error instanceof RemoteError || error instanceof GitError)) throw error;
     const { message } = error;

@@ -1,4 +1,4 @@
-/** The remote repository of the options, and how to sign in to it. */
+/** Reads the remote repository and its credentials from the options. */
 import { readFileSync } from "node:fs";
 import { posix } from "node:path";
 import type { RepositoryOptions } from "./options.ts";

@@ -215,7 +215,7 @@ class GitRepository implements Repository {
       await this.fetchObjects(files.map(({ id }) => id));
     } catch (error) {
       if (!(error instanceof GitError)) throw error;
-      // A server may not serve single objects: then fetch the whole commit.
+      // The server may not serve single objects. In that case fetch the whole commit.
       await this.create();
       if ((await this.pull(false)) !== commit)
         throw new RemoteError(`the repository moved on from commit ${commit} while it was fetched`);
@@ -225,7 +225,8 @@ class GitRepository implements Repository {
 
   private async fetchObjects(ids: readonly string[]): Promise<void> {
     await runGit(
-      // Like git's own fetch of missing objects: if git named the commits it has, the server would omit their files.
+      // Do not name the commits that the mirror has (as git does when it fetches missing objects), because the server
+      // would omit their files.
       [
         "-c",
         "fetch.negotiationAlgorithm=noop",

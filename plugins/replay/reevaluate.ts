@@ -93,7 +93,9 @@ export function renderReevaluation({ row, entry, facts, decision, policySet, fie
   };
 }
 
-/** Whether the entry is about the request that an approver changed: only such entries commit to it. */
+/**
+ * Whether the entry is about the request as an approver changed it. Only such entries commit to the changed request.
+ */
 function isOfEdited({ commitment }: Decided, action: ActionRow): boolean {
   return action.effective !== null && commitment === commitEffective(action);
 }
@@ -102,7 +104,7 @@ function saltOf(entry: Decided, action: ActionRow): string {
   return isOfEdited(entry, action) ? (decodeEdit(action.effective)?.salt ?? action.salt) : action.salt;
 }
 
-/** Rebuilds the entry from the stored inputs. Equal bytes mean that nothing was lost or changed. */
+/** Rebuilds the entry from the stored inputs. If the bytes are equal, the entry is complete and unchanged. */
 function rebuild(
   entry: Decided,
   action: ActionRow,

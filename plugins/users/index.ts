@@ -56,7 +56,7 @@ export default defineCorePlugin({
   },
 });
 
-/** Two providers with one issuer could each claim to know the other's users. */
+/** Throws if two providers have the same issuer, because each could claim the other's users. */
 function assertDistinct(providers: readonly ProviderOptions[]): void {
   for (const key of ["id", "issuer"] as const) {
     const values = providers.map((provider) => provider[key]);

@@ -15,7 +15,7 @@ export const TAG = "users";
 const CEREMONY_ERRORS = [ERRORS.INSECURE, ERRORS.CROSS_SITE];
 const ANSWER_ERRORS = [...CEREMONY_ERRORS, ERRORS.CHALLENGE_INVALID, ERRORS.PASSKEY_INVALID];
 
-/** @param providers those of the configuration, in the order of the sign-in page */
+/** @param providers configured providers, in the order of the sign-in page */
 export function sessionRoutes(
   host: CoreHost,
   sessions: Sessions,
@@ -224,7 +224,7 @@ function siteOf(host: CoreHost, request: Request): Site {
   return requireSecureSite(host.config.server.public_url, request);
 }
 
-/** Sign-in has no session yet, but must still come from a page of this service. */
+/** There is no session before the sign-in, but the request must still come from a page of this service. */
 function requireSamePage(host: CoreHost, request: Request): Site {
   const site = siteOf(host, request);
   assertSameSite(request, site);

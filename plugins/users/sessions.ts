@@ -33,20 +33,20 @@ import { requireSecureSite, type Site } from "./site.ts";
 import { createSessionPasskeys } from "./vote-signing.ts";
 
 const SAFE_METHODS = ["GET", "HEAD"];
-/** A page sends it with every request that changes something. A form of another site cannot. */
+/** Pages send this header with every request that changes something. A form of another site cannot send it. */
 const CSRF_HEADER = "assent-session";
-/** Replaces the secret after this time. Milliseconds. */
+/** Age of the session's secret from which on it is replaced. Milliseconds. */
 const ROTATE_AFTER = 15 * 60_000;
 /**
- * How long the previous secret is accepted once the new one was used: requests of other tabs may be on their way, to
- * processes whose clocks differ by minutes.
+ * Time for which the previous secret is accepted after the first use of the new one. Requests of other tabs may be in
+ * flight, to processes whose clocks differ by minutes. Milliseconds.
  */
 const GRACE = 5 * 60_000;
 /** Time after which a provider that does not respond is tried again. Milliseconds. */
 const RETRY_AFTER = 60_000;
 /** The precision of `seen_at`. */
 const TOUCH_AFTER = 60_000;
-/** A user's oldest sessions end above this number. */
+/** Maximum number of sessions of one user. Above it the oldest sessions end. */
 const MAX_SESSIONS = 50;
 
 /** A session as it is stored. Times are milliseconds. */
@@ -55,7 +55,9 @@ export interface StoredSession {
   user_id: string;
   /** MAC of the secret, hex. */
   mac: string;
-  /** MAC of the secret before, and until when it is accepted; `until` is null while the new one was not used yet. */
+  /**
+   * MAC of the previous secret, and the time until which it is accepted; `until` is null until the new secret is used.
+   */
   previous: { mac: string; until: number | null } | null;
   rotated_at: number;
   started_at: number;
@@ -75,12 +77,12 @@ interface StoredVersion {
   document: Document;
 }
 
-/** The sign-in at a provider that a session comes from. */
+/** Login at a provider with which a session was started. */
 export type ProviderLogin = {
   /** `id` of the provider in the configuration. */
   id: string;
   sub: string;
-  /** Session at the provider; null if it names none. */
+  /** Session id at the provider; null if the provider names none. */
   sid: string | null;
   refresh_token: string | null;
 };
@@ -97,11 +99,11 @@ export interface Identified extends Authenticated {
 /** The refresh token of a session. */
 type SealedRefresh = {
   token: string;
-  /** When the provider is next asked. Milliseconds. */
+  /** When the provider is checked next. Milliseconds. */
   due_at: number;
 };
 
-/** Prefix of the marks that map a login at a provider to its sessions. */
+/** Prefix of the documents that map a login at a provider to its sessions. */
 const loginKey = (provider: string, kind: "sub" | "sid", value: string): string =>
   `login/${sha256Hex(utf8(JSON.stringify([provider, kind, value])))}/`;
 
@@ -115,7 +117,7 @@ export class Sessions {
   private readonly options: Options;
   private readonly providers: readonly Provider[];
 
-  /** @param providers those of the configuration */
+  /** @param providers the configured providers */
   constructor(host: CoreHost, options: Options, providers: readonly Provider[]) {
     this.host = host;
     this.options = options;
@@ -205,8 +207,8 @@ export class Sessions {
   }
 
   /**
-   * Ends the sessions of a login at a provider inside a job: those with this `sid`, and those of this `sub` that have no
-   * `sid`; all of this `sub` without a `sid`.
+   * Ends the sessions of a login at a provider inside a job: if `sid` is given, the sessions with this `sid`, and those
+   * of this `sub` without one; otherwise all sessions of this `sub`.
    */
   async endLogin(
     tx: LedgerTransaction,
@@ -307,7 +309,7 @@ export class Sessions {
     await removeDevicesOf(this.host.documents.within(tx), userId);
   }
 
-  /** Returns the user's sessions, newest first. Ended ones are not among them; expired ones are, until the next sign-in. */
+  /** Returns the user's sessions, newest first. Includes expired sessions until the next sign-in, but no ended ones. */
   async list(userId: string, reader: DocumentReader = this.host.documents): Promise<StoredSession[]> {
     const documents = await reader.list({ prefix: keyOf(userId), limit: 1000 });
     return documents.map(opened).sort((a, b) => b.started_at - a.started_at);
@@ -362,9 +364,9 @@ export class Sessions {
   }
 
   /**
-   * Records the use, and replaces the secret when it is due. Returns the new secret, or null. A lost response does no
-   * harm: the previous secret is accepted until the new one is used. If two requests race, one of them replaces the
-   * secret.
+   * Records the use, and replaces the secret when it is due. Returns the new secret, or null. If the response is lost,
+   * the browser continues with the previous secret, which is accepted until the new one is used. If two requests race,
+   * one of them replaces the secret.
    */
   private async renew(
     { session, document }: StoredVersion,
@@ -392,19 +394,19 @@ export class Sessions {
       );
       return written === null ? null : fresh;
     } catch (error) {
-      // The session is still valid; a read-only store must not sign people out.
+      // Continue, because a store that cannot write must not sign people out.
       this.host.log.warn("the use of a session could not be noted", { error: String(error) });
       return null;
     }
   }
 
-  /** A secret that was replaced and confirmed was used again, so two parties have the cookie. */
+  /** Ends a session whose replaced secret was used after the new one, because two parties have the cookie. */
   private async endReplayed(session: StoredSession): Promise<void> {
     this.host.log.warn("a session was ended because a replaced cookie was sent again", { user: session.user_id });
     await this.host.ledger.transact((tx) => this.end(tx, session, null, "a replaced cookie was sent again"));
   }
 
-  /** A MAC and not a hash, so that a row inserted into the database admits no one. */
+  /** A MAC instead of a hash, so that a row that someone inserts into the database gives no access. */
   private macOf({ user_id, id, started_at }: StoredSession, secret: string): string {
     return toHex(this.host.vault.mac("users/session", utf8(canonicalText([user_id, id, started_at, secret]))));
   }

@@ -37,7 +37,7 @@ import {
 
 const PAGE = 200;
 const REQUEST_MEMBERS = ["agent_id", "context", "operation", "params", "tool"];
-/** Number of actions whose ids differ only in the last hex digit. */
+/** Number of actions whose ids differ only in the last hexadecimal digit. */
 const IDS_PER_PREFIX = 16;
 
 export interface LedgerTotals {
@@ -87,7 +87,7 @@ export async function auditActions(audit: ActionsAudit): Promise<number> {
     before = last.decision_seq;
     audit.progress(Math.min(done, totals.decisions));
   }
-  // Any of the unread entries may be a decision or a vote.
+  // Any entry that could not be read may be a decision or a vote, so compare counts only if all were read.
   const isRead = totals.unread === 0;
   if (done < totals.decisions || done > totals.decisions + totals.unread)
     fault(`the store has ${done} actions, but the ledger has ${totals.decisions} decisions`);
@@ -101,7 +101,7 @@ export async function auditActions(audit: ActionsAudit): Promise<number> {
       `action ${newest.id} is stored with entry ${newest.decision_seq}, but the ledger has only ${head.size} entries`,
     );
   const stored = await store.copying?.count("approvals");
-  // While the service runs, newer votes may have been stored since.
+  // A running service may have stored newer votes since.
   if (isRead && stored !== undefined && head.size === totals.size && stored !== votes)
     fault(`the store has ${stored} votes, but the ledger has ${votes}`);
   return done;
@@ -158,7 +158,7 @@ async function auditAction(
   };
 }
 
-/** A signed vote names the entry that made the action pending: the newest one, unless the vote itself caused that one. */
+/** A signed vote must name the newest entry that made the action pending, unless the vote itself caused that entry. */
 function checkSignedDecisions(rows: readonly EntryRow[], fault: ReportFault): void {
   const requests: string[] = [];
   let previous: ActionEntry | null = null;
@@ -175,7 +175,7 @@ function checkSignedDecisions(rows: readonly EntryRow[], fault: ReportFault): vo
   }
 }
 
-/** A vote in the place of another user is on an agent and a tool that the delegation covers. */
+/** Checks that a vote in the place of another user is on an agent and a tool that the delegation covers. */
 function checkDelegatedVotes({ exceptional }: ActionsAudit, entries: readonly ActionEntry[], fault: ReportFault): void {
   const [decision] = entries;
   if (decision?.type !== "decision") return;
@@ -185,7 +185,7 @@ function checkDelegatedVotes({ exceptional }: ActionsAudit, entries: readonly Ac
   }
 }
 
-/** A grant that was given with a vote is for the agent, tool and operation of the action that the vote approves. */
+/** Checks that a grant that was created with a vote is for the agent, tool and operation of the approved action. */
 function checkVotedGrants(
   { grants }: ActionsAudit,
   entries: readonly ActionEntry[],
@@ -235,7 +235,7 @@ function openRequest(row: ActionRow, commitment: string, fault: ReportFault): Ac
   if (nullIfThrows(() => commitDigest(row.salt, row.request_hash)) !== commitment)
     fault("its request hash and salt do not match the commitment in the ledger");
   const whole = Object.keys(request).sort().join() === REQUEST_MEMBERS.join();
-  // The text must be canonical JSON or keep the author's order of members. Any other text could differ in meaning.
+  // The text must be canonical JSON, or have the client's order of members. Any other text could differ in meaning.
   if (!whole || (row.request !== sealed.text && row.request !== JSON.stringify(request)))
     fault("its request is not in the format that the service writes");
   return before ? request : null;

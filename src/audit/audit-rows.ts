@@ -1,6 +1,6 @@
 /**
- * Compares rows that refer to actions, keys and entries with them: limit uses, idempotency keys, deliveries, and facts about
- * the store.
+ * Compares rows with the actions, keys and entries that they name: limit uses, idempotency keys, deliveries, and facts
+ * about the store.
  */
 import type { Vault } from "../contract/core-host.ts";
 import type {
@@ -111,7 +111,7 @@ async function checkUse(audit: RowsAudit, row: LimitUseRow, fault: ReportFault):
   );
 }
 
-/** Checks that an action belongs to the history that a row puts it in. */
+/** Checks that an action belongs to the history of a row. */
 async function checkPastAction(audit: RowsAudit, row: PastActionRef, fault: ReportFault): Promise<void> {
   const found = await findDecidedAction(audit, row.action_id);
   if (found === null) return fault(`there is no action ${row.action_id}`);
@@ -131,7 +131,7 @@ async function checkPastAction(audit: RowsAudit, row: PastActionRef, fault: Repo
   reportDifferences({ ...place, at }, row, report);
 }
 
-/** Returns an action with the entry from which it counts; null if it is not stored. */
+/** Returns an action with the entry from which on it counts; null if the action is not stored. */
 async function findDecidedAction(
   { store }: RowsAudit,
   id: string,
@@ -157,11 +157,11 @@ async function checkIdempotency(
 ): Promise<void> {
   const { key_id, route, resource_id, created_at } = row;
   const report = withSubject(`${route} ${resource_id}`, fault);
-  // Reads the recorded columns of the row from the resource, by route.
+  // Recorded columns of the row, read from the resource, by route.
   const recordedBy: Record<string, () => Promise<object | null>> = {
     "POST /v1/actions": async () => {
       const action = await store.action(resource_id);
-      // The audit of actions compares the hash of the request.
+      // The hash of the request is compared by the audit of actions.
       return action && { key_id: action.submitted_by, created_at: action.created_at, body_hash: "" };
     },
     "POST /v1/agents": async () => creationOf(await store.agent(resource_id)),
@@ -196,7 +196,7 @@ async function checkIdempotency(
     if (recorded === null) return report("the resource was not created by this route");
     return reportDifferences(recorded, row, report);
   }
-  // The route belongs to a plugin. Its resource must not be one that a core route created.
+  // The route belongs to a plugin. A core route must not have created its resource.
   for (const recorded of Object.values(recordedBy))
     if ((await recorded()) !== null) return report("the resource was created by another route");
 }

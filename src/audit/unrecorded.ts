@@ -1,6 +1,7 @@
 /**
- * Columns that the audit cannot compare with the ledger, each with the reason why that is acceptable. docs/operations.md
- * has the same table: one test compares the two, and another changes every other column and expects a fault.
+ * Columns that the audit cannot compare with the ledger, each with the reason why that is acceptable.
+ * docs/operations.md contains the same table, and a test compares the two. Another test changes every other column and
+ * expects a fault.
  */
 interface Unrecorded {
   table: string;
@@ -58,7 +59,7 @@ export const UNRECORDED: readonly Unrecorded[] = [
   { table: "schema_migrations", column: "*", why: "the schema steps of the store" },
 ];
 
-/** Names of facts in `meta` that the ledger does not contain. A name that ends in a colon is a prefix. */
+/** Names in `meta` whose values the ledger does not contain. A name that ends in a colon is a prefix. */
 export const UNRECORDED_META = [
   "secret_fingerprint",
   "environment",

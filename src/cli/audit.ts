@@ -141,7 +141,7 @@ function keptCheckpoints(config: Config, vkeys: readonly (string | null)[]): Kep
       if (note !== null) kept.notes.push({ path, note });
     } catch (error) {
       const message = `the stored checkpoint ${path} cannot be read: ${(error as Error).message}`;
-      // The service also ignores a state folder that it has no permission to read.
+      // Ignore a state folder without read permission, as the service does.
       (path !== paths[0] && isPermissionDenied(error) ? kept.warnings : kept.faults).push(message);
     }
   }

@@ -3,7 +3,7 @@ import { replaceControls } from "../domain/text.ts";
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { suggest } from "../domain/suggest.ts";
 
-/** Stable: scripts rely on them. docs/cli.md lists them. */
+/** Exit codes. They are stable, because scripts rely on them. docs/cli.md lists them. */
 export const EXIT = { ok: 0, failure: 1, usage: 2, denied: 3, pending: 4, unreachable: 5, unverified: 6 } as const;
 
 export class CommandError extends Error {

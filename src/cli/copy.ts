@@ -9,7 +9,7 @@ import { configFrom } from "./serve.ts";
 import { progress, withStore } from "./with-store.ts";
 
 const PAGE = 500;
-/** Rows of these tables never change, so a resumed copy skips those that the target already contains. */
+/** Rows of these tables never change, so a resumed copy skips rows that the target already contains. */
 const APPEND_ONLY: readonly CopiedTable[] = ["entries", "tiles", "policy_versions", "policy_sets"];
 
 export const copy: Command = {

@@ -1,4 +1,4 @@
-/** `assent doctor`: checks what a working installation needs, and says for each problem what to do. */
+/** `assent doctor`: checks the requirements of a working installation, and says for each problem what to do. */
 import { existsSync } from "node:fs";
 import { ConfigError, loadConfig, type Config } from "../config/index.ts";
 import { AssentError, createAssent, type Assent } from "../client/index.ts";
@@ -14,13 +14,13 @@ import { assertCurrent, assertStorable, withStore } from "./with-store.ts";
 
 /** Timeout of one request, in seconds: short, because a person waits at the terminal. */
 const TIMEOUT = 10;
-/** Permits and links expire by the clock of the service. */
+/** Maximum difference between the clocks, because permits and links expire by the clock of the service. */
 const MAX_CLOCK_OFFSET_MS = 5_000;
 const EXPIRES_SOON_MS = 7 * 86_400_000;
 
 interface Finding {
   check: string;
-  /** `note`: it works, but the operator should know it. */
+  /** `note` means that the check passed, but the operator should know about something. */
   state: "ok" | "problem" | "note";
   text: string;
   /** Advice on how to fix the problem. */
@@ -68,7 +68,10 @@ examples:
   },
 };
 
-/** Reads the configuration of the working folder. `config` is null if there is none, because the service runs elsewhere. */
+/**
+ * Reads the configuration of the working folder. `config` is null if there is none, which is fine if the service runs
+ * elsewhere.
+ */
 function checkConfig(file: string | undefined): { config: Config | null; findings: Finding[] } {
   const check = "configuration";
   try {
@@ -148,7 +151,7 @@ async function checkNotifications({ channels, policies, environment }: Config): 
   return [
     {
       check,
-      // If no channel is configured, approvers use the console. If some are, the policy probably misspells a name.
+      // Without any channel, approvers use the console. With some channels, the policy probably misspells a name.
       state: names.length === 0 ? "note" : "problem",
       text: `policies name channels that the configuration does not define, so no one is notified there: ${missing}`,
       fix: "add them under channels in assent.yaml (docs/notifications.md)",
@@ -208,7 +211,7 @@ async function checkClock(url: string): Promise<Finding[]> {
   }
   const serverTime = Date.parse(date ?? "");
   if (Number.isNaN(serverTime)) return [{ check, state: "note", text: "the service does not send its time" }];
-  // The Date header has whole seconds, and the response took some time.
+  // The Date header has whole seconds, and the response took some time, so allow for both.
   const early = before - serverTime - 1000;
   const late = serverTime - Date.now();
   const offset = Math.max(early, late);

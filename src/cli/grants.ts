@@ -1,4 +1,4 @@
-/** `assent grants` lists and revokes grants, and the flags of `assent approve` that create one. */
+/** `assent grants` lists and revokes grants. Also defines the options of `assent approve` that create a grant. */
 import type { GrantTerms } from "../client/index.ts";
 import { parseDuration } from "../domain/time.ts";
 import { colour, EXIT, parse, safe, usage, printJson, type Command, type Output } from "./command.ts";
@@ -145,7 +145,7 @@ export function showGrant(io: Output, grant: GrantView, json: boolean): void {
   for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${safe(value)}`);
 }
 
-/** Options of `assent approve` that grant later actions, as `parse` takes them. */
+/** Options of `assent approve` that create a grant, in the form that `parse` expects. */
 export const GRANT_OPTIONS = {
   for: { type: "string" },
   count: { type: "string" },

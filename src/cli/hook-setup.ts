@@ -181,7 +181,7 @@ function savedConfig(env: Variables): HookConfig | null {
 
 /**
  * Starts the service of this user, and creates it if it does not exist. Resolves to the key of `agent`, or to null.
- * @param wanted agent to create a key for, and its owner; null if the hook already has a key
+ * @param wanted agent for which to create a key, and the owner of the key; null if the hook already has a key
  */
 async function startLocal(
   io: Output,
@@ -272,14 +272,14 @@ async function preparePolicies(io: Output, config: HookConfig, agent: string, ho
   done(io, `the policies allow in a workspace: ${answers.map(({ call }) => call).join(", ")}`);
 }
 
-/** Sends everyday calls through the hook as the settings of the host start it. */
+/** Sends typical calls through the hook, started as in the settings of the host. */
 async function prove(io: Output, host: Host, scope: Scope, command: string | undefined, env: Variables): Promise<void> {
   const [line] = installedCommands(readSettings(settingsFile(host, scope, settingsFolders()) as string), host, command);
   if (line === undefined) throw new CommandError("the hook is not in the settings that were written");
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "assent-hook-")));
   try {
     for (const [call, tool] of Object.entries(everydayCalls(folder))) {
-      // Codex itself tells the hook in which folder a command runs, so this call cannot be simulated.
+      // This call cannot be simulated, because only Codex itself tells the hook the folder of a command.
       if (host === "codex" && tool.tool === "Bash") continue;
       const refusal = await testInstalledHook(host, line, tool, folder, env);
       if (refusal !== null)

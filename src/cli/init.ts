@@ -1,4 +1,4 @@
-/** `assent init`: a folder to begin in, with a configuration and policies to change. */
+/** `assent init`: creates a folder with a configuration and policies to start from. */
 import { existsSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
@@ -64,7 +64,7 @@ async function storageFault(folder: string): Promise<string | null> {
   }
 }
 
-/** Returns whether nothing is configured and the working folder contains no files of Assent. */
+/** Whether there is no configuration and the working folder contains no files of Assent. */
 export function isUninitialized(env: Record<string, string | undefined>): boolean {
   const isConfigured = ENVIRONMENT_VARIABLES.some(({ name, path }) => path[0] !== "server" && (env[name] ?? "") !== "");
   if (isConfigured || (env["ASSENT_CONFIG"] ?? "") !== "") return false;

@@ -1,4 +1,4 @@
-/** The command line: finds the command, prints help, turns errors into exits. */
+/** The command line: finds the command, prints help, and turns errors into exit codes. */
 import type { CoreCommand } from "../contract/command.ts";
 import { limitYoungGeneration } from "../serve/young-space.ts";
 import { suggest } from "../domain/suggest.ts";
@@ -58,7 +58,7 @@ export async function main(args: string[]): Promise<void> {
   };
   for (const stream of [process.stdout, process.stderr])
     stream.on("error", (error: NodeJS.ErrnoException) => {
-      // The reader of a pipe, such as `head -1`, has exited. That must not end a running service.
+      // The reader of a pipe, such as `head -1`, has exited. This must not end a running service.
       if (error.code !== "EPIPE") throw error;
     });
   if (args[0] === "serve") limitYoungGeneration();

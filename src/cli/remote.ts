@@ -1,4 +1,4 @@
-/** Shared by commands that talk to a running service: clients, exit codes, the display of an action. */
+/** Helpers for commands that call a running service: clients, exit codes, the display of an action. */
 import { AssentError, createAssent, type ActionRecord, type Assent } from "../client/index.ts";
 import { requestSections } from "../delivery/approval-message-text.ts";
 import { parseJson, type JsonObject } from "../domain/json.ts";
@@ -23,7 +23,9 @@ export async function client(): Promise<Assent> {
   return createAssent({ url, apiKey: await keyFor(url, false), timeout: REQUEST_TIMEOUT });
 }
 
-/** Like `createRemote`, for commands that vote, stop, erase or manage keys, which a stored key cannot do. */
+/**
+ * Returns a client, as `client` does, for commands that vote, stop, erase or manage keys. It does not use a stored key.
+ */
 export async function privilegedClient(): Promise<Assent> {
   const url = serviceUrl();
   return createAssent({ url, apiKey: await keyFor(url, true), timeout: REQUEST_TIMEOUT });

@@ -6,7 +6,7 @@ import { withServiceErrors, type Me } from "./remote.ts";
 
 /** Timeout of one request, in seconds: short, because a person waits at the terminal. */
 const TIMEOUT = 10;
-/** Above this number of pending actions the command prints "more than". */
+/** Maximum number of pending actions that the command counts. Above it, it prints "more than". */
 const MAX_COUNTED = 100;
 
 /** The members of `GET /readyz` that are displayed. */

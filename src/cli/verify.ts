@@ -24,9 +24,15 @@ interface Verified {
   origin: string;
   /** The key that signed the checkpoint: the pinned key, or its successor. */
   vkey: string;
-  /** Successors of the pinned key, each authorized by the key before it. If there are any, pin `vkey` from now on. */
+  /**
+   * Successors of the pinned key, each authorized by the key before it. If the list is not empty, the reader should pin
+   * `vkey` from now on.
+   */
   moved: { vkey: string; index: number; previous_until: string }[];
-  /** The witnesses of --witness, which all cosigned the checkpoint, and when, by their own clocks. */
+  /**
+   * The witnesses of --witness, which all cosigned the checkpoint, with the time of each cosignature by the witness's
+   * clock.
+   */
   witnesses: { name: string; at: string }[];
   /** The entry, if the proof or --entry contains its bytes. */
   entry: Record<string, unknown> | null;
@@ -96,7 +102,10 @@ examples:
   },
 };
 
-/** Checks the passkey's signature of a vote. Returns what was found, for people; null if the entry is not a signed vote. */
+/**
+ * Checks the passkey's signature of a vote. Returns the result as text for people; null if the entry is not a signed
+ * vote.
+ */
 async function checkVote(verified: Verified, enrolment: string | undefined, vkey: string): Promise<string | null> {
   const entry = verified.entry as (ApprovalEntry & { seq: number }) | null;
   if (entry?.type !== "approval" || entry.gesture === null || entry.by === null) {
@@ -233,7 +242,7 @@ function checkJson(text: string, vkey: string, given: Uint8Array | null): Unwitn
   const leafHash = hashLeaf(entry);
   if (!equalBytes(leafHash, fromHex(proof.leaf_hash)))
     throw new ProofError("the entry's bytes do not hash to leaf_hash: the entry was altered");
-  // Size and root come from the signed checkpoint, never from other members of the proof.
+  // Use size and root of the signed checkpoint, never other members of the proof.
   const { checkpoint, keys } = openCheckpointFromPin(proof.checkpoint, vkey, proof.log_keys ?? [], verifyEd25519);
   const claim = {
     index: proof.index,

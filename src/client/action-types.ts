@@ -48,7 +48,7 @@ export interface PlanQuery {
 export interface SubmitPlanOptions extends CallOptions {
   /** Whether each action can start only when all earlier actions have ended. */
   ordered?: boolean | undefined;
-  /** Whether nothing can start after an action has failed. */
+  /** Whether no action can start after one has failed. */
   stopOnFailure?: boolean | undefined;
   /** `meta` of every action. */
   meta?: Record<string, unknown> | undefined;
@@ -60,12 +60,12 @@ export interface PlanVoteOptions extends CallOptions {
   reason?: string | undefined;
   /** Positions (from 1) of the pending actions to reject. The vote approves the others. */
   strikes?: readonly { position: number; reason?: string }[] | undefined;
-  /** `approval_token` of the plan as it was displayed. Default: the plan is read again. */
+  /** `approval_token` of the plan as it was displayed. Default: read the plan again. */
   token?: string | undefined;
 }
 
 export interface WaitOptions extends CallOptions {
-  /** Seconds after which the action is returned as it is. Default: wait until it is no longer pending. */
+  /** Seconds after which the pending action is returned. Default: wait until it is no longer pending. */
   timeout?: number | undefined;
 }
 
@@ -114,5 +114,5 @@ export interface ApproveOptions extends VoteOptions {
 /** A ledger entry as an event. */
 export type LedgerEvent = Event;
 
-/** Without `after`, events from now on. `type` can be a list. */
+/** Query of events. Without `after`, only new events are delivered. `type` can be a list. */
 export type EventQuery = CallOptions & Omit<EventsQuery, "type"> & { type?: string | readonly string[] | undefined };

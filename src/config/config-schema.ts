@@ -22,7 +22,7 @@ const Rate = Type.Object(
 const RetentionDays = (description: string) =>
   Type.Union([Type.Integer({ minimum: 1, maximum: 36_500 }), Type.Null()], { default: null, description });
 
-/** `assent.yaml`. Every key is optional; the defaults serve one machine from the working folder. */
+/** Schema of `assent.yaml`. Every key is optional. The defaults suit one machine and the working folder. */
 export const ConfigSchema = Type.Object(
   {
     server: ServerSchema,

@@ -41,8 +41,8 @@ export interface Keys {
   /** Returns all keys with this name as recorded in the ledger. Current as `recordedKey` is. */
   recordedKeysNamed(name: string): RecordedKey[];
   /**
-   * Whether a key has no owner, or its owner names no user, past or present. False until the first user has enrolled, because
-   * people are then known only by the owners of their keys. Current as `recordedKey` is.
+   * Whether a key has no owner, or its owner names no user, past or present. False until the first user has enrolled,
+   * because until then people are only known as owners of keys. Current as `recordedKey` is.
    */
   isUnknownOwner(owner: string | null): boolean;
   /**
@@ -52,7 +52,7 @@ export interface Keys {
   isEndedOwner(owner: string, users?: Users): boolean;
   /**
    * Returns the principal, and those of each user who has or had it: `user:<id>` and every name, past or present. Two
-   * principals can be the same person if these lists have a common member. Current as `recordedKey` is.
+   * principals can be the same person if their lists have a common member. Current as `recordedKey` is.
    */
   identitiesOf(principal: string): readonly string[];
   /**
@@ -104,7 +104,8 @@ export interface Groups {
   /** Returns the groups that the configuration assigns to this principal. Sorted. */
   of(principal: string): readonly string[];
   /**
-   * Whether members of the group can see and approve actions of this agent and tool. True for a group without limits.
+   * Whether members of the group can see and approve actions of this agent and tool. A group without limits covers all
+   * actions.
    */
   covers(group: string, action: GroupSubject): boolean;
   /**
@@ -120,7 +121,7 @@ export interface Groups {
 
 /** Legal holds, as the ledger records them. */
 export interface LegalHoldList {
-  /** Returns all of them at the newest commit, released ones included. Rejects with StorageError. */
+  /** Returns all legal holds at the newest commit, including released ones. Rejects with StorageError. */
   list(): Promise<LegalHolds>;
 }
 
@@ -132,24 +133,27 @@ export interface SuggestedRuleList {
 
 /** Emergency approvals, as the ledger records them. */
 export interface BreakGlassList {
-  /** Returns all of them at the newest commit, reviewed ones included. Rejects with StorageError. */
+  /** Returns all break-glass uses at the newest commit, including reviewed ones. Rejects with StorageError. */
   list(): Promise<BreakGlassUses>;
 }
 
 /** Users, as the ledger records them. */
 export interface UserList {
-  /** Returns all users at the newest commit, ended ones included. Rejects with StorageError. */
+  /** Returns all users at the newest commit, including ended ones. Rejects with StorageError. */
   list(): Promise<Users>;
-  /** Returns all delegations at the newest commit, ended ones included. Rejects with StorageError. */
+  /** Returns all delegations at the newest commit, including ended ones. Rejects with StorageError. */
   delegations(): Promise<Delegations>;
   /**
-   * Returns the users in whose place this user can approve now, each with the delegation. Delegations that cover nothing
-   * now are left out, for example if the delegator is no approver any more. Rejects with StorageError.
+   * Returns the users in whose place this user can approve now, each with the delegation. Leaves out delegations that
+   * cover nothing now, for example because the delegator is no longer an approver. Rejects with StorageError.
    */
   delegatorsOf(id: string): Promise<readonly Delegator[]>;
   /** Returns the credential of a session whose secret was verified; null if the user does not exist or was ended. */
   credential(session: VerifiedSession): Promise<Credential | null>;
-  /** Returns the passkeys of the credential's session; null for an API key, and for sessions without passkeys. */
+  /**
+   * Returns the passkeys of the user in the credential's session; null for an API key, and for sessions without
+   * passkeys.
+   */
   passkeys(credential: Credential): SessionPasskeys | null;
 }
 
@@ -234,7 +238,7 @@ export interface Vault {
   verify(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean;
 }
 
-/** Read access to the store. Writes go through the ledger. */
+/** Read access to the store. Plugins write through the ledger. */
 export type HostStorage = Omit<StorageReader, keyof DocumentReads | keyof VisibleReads> &
   VisibleReads &
   Pick<Storage, "name" | "exclusive" | "schema" | "ping">;
@@ -251,9 +255,9 @@ export interface CoreHost extends Host {
   readonly load: {
     /** Bytes of request bodies in flight. */
     bodyBytes(): number;
-    /** Bytes of large responses that are being built or sent. */
+    /** Number of bytes of large responses that are being built or sent. */
     responseBytes(): number;
-    /** Requests of agents in the ledger's queue. */
+    /** Number of agents' requests in the ledger's queue. */
     queued(): number;
   };
   /**

@@ -8,7 +8,7 @@ import type { Reply } from "./resource.ts";
 export interface Facade {
   /** Path with literal segments and `:name` parameters, as in a route. */
   path: string;
-  /** Also matches every path below `path`, in any encoding. `path` must have no parameters then. */
+  /** Also matches every path below `path`, in any encoding. Requires a `path` without parameters. */
   includesSubpaths?: boolean;
   title: string;
   /** `any` accepts every method, including HEAD and OPTIONS. */
@@ -25,11 +25,11 @@ export interface Facade {
   /** Maximum body size in bytes. Default: the configured limit. */
   bodyLimit?: number;
   serve(call: FacadeCall): Promise<Reply> | Reply;
-  /** Returns the response if `serve` was not reached or failed. It must not look like an allow. */
+  /** Returns the response if `serve` was not called or failed. The response must not look like an allow. */
   fault(fault: FacadeFault): Reply;
 }
 
-/** The error, as the core would return it in problem details. */
+/** The error, as the core would return it in a problem document. */
 export interface FacadeFault {
   status: number;
   code: string;

@@ -19,11 +19,11 @@ export interface Logger {
 /** An authenticated API key, the session of a person, or the token of a workload. */
 export interface Credential {
   /**
-   * The key. For a session, and for an agent that acts for a user, a stand-in that is in no table: `id` is the user's id,
-   * `owner` the user's name.
+   * The key. For a session, and for an agent that acts for a user, a substitute that is not stored: `id` is the user's
+   * id, and `owner` the user's name.
    */
   readonly key: KeyRow;
-  /** The ledger's epoch when `key` was read, or an earlier one. */
+  /** The ledger's epoch when `key` was read, or an earlier epoch. */
   readonly epoch: number;
   /** The identity that counts for quorum and self-approval: `owner:<owner>`, `key:<id>` or `user:<id>`. */
   readonly principal: string;
@@ -34,7 +34,7 @@ export interface Credential {
   readonly visibility: Visibility;
   /** The session of a user who signed in. Absent for an API key. */
   readonly session?: Session;
-  /** The token of an agent that presented one instead of an API key. */
+  /** The verified token of an agent that authenticates with a token instead of an API key. */
   readonly workload?: Workload;
   hasScope(scope: Scope): boolean;
 }
@@ -51,7 +51,10 @@ export interface Session {
   readonly delegators: readonly Delegator[];
 }
 
-/** A user who lets another one approve in their place, with all of their groups, and what the delegation covers of their view. */
+/**
+ * A user who lets another user approve in their place with all of their groups, and the actions that the delegation
+ * covers.
+ */
 export interface Delegator {
   readonly delegation: Delegation;
   readonly user: User;
@@ -63,7 +66,7 @@ export interface Delegator {
 export interface Workload {
   /** Verified claims, which conditions read as `principal.claims`. */
   readonly claims: JsonObject;
-  /** When the token is no longer accepted. Milliseconds. */
+  /** Time from which on the token is rejected. Milliseconds. */
   readonly expires_at: number;
   /** The user that the agent acts for. Null for a workload that has its own key. */
   readonly user_id: string | null;
@@ -82,9 +85,9 @@ export interface HostConfig {
   readonly data: string;
   /** The folder of policies. */
   readonly policies: string;
-  /** Environment whose values of shared data apply; null for none. */
+  /** Environment that selects the values of shared data; null for none. */
   readonly environment: string | null;
-  /** `bound`: a key without an agent submits nothing. `any`: it submits for any agent. */
+  /** `bound`: a key that is not bound to an agent cannot submit. `any`: such a key can submit for any agent. */
   readonly agents: "bound" | "any";
   readonly approvals: {
     readonly max_pending_per_key: number;
@@ -109,7 +112,7 @@ export interface HostConfig {
   };
 }
 
-/** Text of the OpenAPI document in addition to the routes. */
+/** Texts that the OpenAPI document contains in addition to the routes. */
 export interface ApiDescription {
   description: string;
   /** Descriptions of tags. */
@@ -133,7 +136,7 @@ export interface VisibleActions {
   }): AsyncIterable<DecisionEntry & { seq: number }>;
 }
 
-/** An entry of one of the plugin's own types. The core adds the version, the time and the actor. */
+/** An entry of a type that the plugin defines. The core adds the version, the time and the actor. */
 export interface OwnEntry {
   /** One of the types in the plugin's `entries`. */
   type: PluginEntryType;
@@ -176,9 +179,10 @@ export interface Host {
   actions(credential: Credential): VisibleActions;
   /**
    * Runs `job` under the ledger's lock and resolves to its result after the commit. First reads the credential again:
-   * rejects with INVALID_CREDENTIAL if it was revoked or expired, and with INSUFFICIENT_SCOPE if it lost a scope. `null`
-   * is for work of the plugin's own, such as a timer. In the job, check first, then write: a `Refusal` before the first
-   * write rejects only this job. A job can run more than once, so it must keep no state between runs. After start.
+   * rejects with INVALID_CREDENTIAL if it was revoked or expired, and with INSUFFICIENT_SCOPE if it lost a scope. Pass
+   * `null` for work that no caller requested, such as a timer. In the job, check first, then write: a `Refusal` before
+   * the first write rejects only this job. A job can run more than once, so it must keep no state between runs.
+   * Available after start.
    * @example
    * await host.transact(credential, async (tx) => {
    *   const action = await tx.action(params.id);

@@ -45,9 +45,9 @@ export interface LedgerTransaction extends Omit<
    */
   record(entry: EntryBody, submittedBy?: string): AppendedEntry;
   /**
-   * Registers a write that must change a row, without waiting for it, so that later jobs need not wait either. The batch
-   * awaits the write before it commits. If the write resolves to false, the batch runs again without this job. Make
-   * this the job's last write, and return the row as it will be.
+   * Registers a write that must change a row, without waiting for it, so that later jobs need not wait either. The
+   * batch awaits the write before it commits. If the write resolves to false, the batch runs again without this job.
+   * Make this the job's last write, and return the row as the write leaves it.
    */
   expectChange(write: Promise<boolean>): void;
   /**
@@ -88,8 +88,9 @@ export type Job<T> = (tx: LedgerTransaction) => Promise<T>;
 export type UrgentJob<T> = (tx: Omit<LedgerTransaction, "activePolicies">) => Promise<T>;
 
 /**
- * Thrown by a job that needs work too slow for the ledger's lock. The batch rolls back, calls `prepare` without the lock
- * and runs again. If `prepare` returns a promise, the job moves to a later batch, so other jobs do not wait for it.
+ * Thrown by a job that needs work too slow for the ledger's lock. The batch rolls back, calls `prepare` without the
+ * lock and runs again. If `prepare` returns a promise, the job moves to a later batch, so that other jobs do not wait
+ * for it.
  */
 export class PreparationRequired extends Error {
   readonly prepare: () => void | Promise<void>;
@@ -109,7 +110,7 @@ export interface PrefetchKeys {
   pastActions?: readonly HistorySpan[];
 }
 
-/** Called before each run of the job's batch. An error is ignored here, because the job will encounter it again. */
+/** Called before each run of the job's batch. Errors are ignored, because the job will encounter them again. */
 export type Prefetch = (tx: Pick<LedgerTransaction, "now" | "activePolicies">) => PrefetchKeys;
 
 export interface SignedCheckpoint {
@@ -137,7 +138,7 @@ export interface LogKeyView {
   vkey: string;
   /** Sequence number of the entry that introduced the key; null for the first key. */
   since: number | null;
-  /** For a replaced key, the end of the time in which it also signs; null for the current key. Milliseconds. */
+  /** For a replaced key, the time until which it also signs; null for the current key. Milliseconds. */
   until: number | null;
 }
 
@@ -163,7 +164,8 @@ export interface Ledger {
    */
   lag(): Promise<number>;
   /**
-   * Returns how far the service's clock is ahead of this machine's, because of the last entry. Milliseconds; usually 0.
+   * Returns by how much the service's clock is ahead of this machine's, because it must not be earlier than the last
+   * entry. Milliseconds; usually 0.
    */
   clockAhead(): number;
   /** Verifier key of the log, as C2SP vkey. Current as of the last entry that this process has followed. */

@@ -39,12 +39,14 @@ export interface MessageAction {
    * The approval page offers them.
    */
   grants: readonly {
-    /** CEL; null covers every request of the agent, tool and operation. */
+    /** Condition in CEL; null covers every request of the agent, tool and operation. */
     scope: string | null;
-    /** How many of the last `considered` requests of this kind it would have covered, and the newest of those. */
+    /**
+     * How many of the last `considered` requests of this kind the grant would have covered, and the newest of those.
+     */
     covered: number;
     considered: number;
-    /** Each in one line that is safe to display. */
+    /** Each request in one line that is safe to display. */
     requests: readonly string[];
   }[];
   /** Number of people who must approve. */
@@ -79,17 +81,17 @@ export interface MessageBase {
 export interface ApprovalMessage extends MessageBase {
   kind: "approval_requested" | "approval_escalated" | "approval_reminder";
   channel: string;
-  /** Owner that the link is made for; null if several people see the destination, where the link names no one. */
+  /** Owner for whom the link is created; null if several people see the destination. Such a link names no one. */
   person: string | null;
   /**
-   * URL of the approval page. Its fragment contains a token that is a secret of `person`. For an action of a plan the URL of
-   * the plan in the console, which requires signing in.
+   * URL of the approval page. Its fragment contains a token that is a secret of `person`. For an action of a plan, the
+   * URL of the plan in the console, which requires signing in.
    */
   link: string;
   action: MessageAction;
   /**
-   * Further requests in the same message, the one that expires first at the beginning, each with its own link. Empty unless
-   * the channel has `digest`. A notifier that such a channel names must show all of them.
+   * Further requests in the same message, each with its own link. The request that expires first comes first. Empty
+   * unless the channel has `digest`. A notifier that such a channel names must show all of them.
    */
   others: readonly { action: MessageAction; link: string }[];
   /** The reference that the notifier returned for the first request to this destination, for reminders. */
@@ -123,7 +125,7 @@ export interface ThrottleMessage extends MessageBase {
   throttle: {
     /** Requests for approval in this hour. */
     requests: number;
-    /** Requests in the seven days before, and the number of hours in which they were made. */
+    /** Number of requests in the previous seven days, and number of hours in which they were made. */
     usual: { requests: number; hours: number };
     /** When further requests are accepted. */
     until: string;
@@ -139,20 +141,20 @@ export interface StopMessage extends MessageBase {
   link: string;
   stop: {
     id: string;
-    /** `lift_asked`: too few people have asked so far, and the stop is still in effect. */
+    /** `lift_asked`: too few people have requested the lift so far, and the stop is still active. */
     change: "placed" | "lift_asked" | "lifted";
-    /** Two globs and a policy name. An action must match all that are not null. */
+    /** Globs of agent and tool, and a policy name. An action must match all members that are not null. */
     agent: string | null;
     tool: string | null;
     policy: string | null;
     reason: string;
     /** When the stop expires; null if it does not. */
     until: string | null;
-    /** Principal that placed the stop or asked to lift it. */
+    /** Principal that placed the stop, or requested its lift. */
     by: string;
     /** Reason for lifting the stop. */
     comment: string | null;
-    /** How many people have asked to lift the stop, and how many must. */
+    /** How many people have requested the lift, and how many are required. */
     approvals: number;
     needed: number;
   };
@@ -210,7 +212,7 @@ export interface Feed {
   to: string;
   /** Entry types; all when absent. */
   types?: readonly string[];
-  /** Globs over the agent of an entry; entries about no agent pass. All when absent. */
+  /** Globs over the agent of an entry; entries without an agent match. Default: all agents. */
   agents?: readonly string[];
 }
 
@@ -220,8 +222,8 @@ export interface Notifier {
   readonly feeds?: readonly Feed[];
   /**
    * Validates a `to` of the configuration at startup. Returns an error message, or null if it is valid. With a `person`
-   * (an owner), messages to this address contain a link that votes as that person, so no one else may read them.
-   * `person` is null for an address that several people read.
+   * (an owner), messages to this address contain a link that votes as that person, so no one else must be able to read
+   * them. `person` is null for an address that several people read.
    */
   check?(to: string, person: string | null): string | null;
   /** Makes one attempt. Rejects if it fails. `signal` aborts on timeout and when the service stops. */

@@ -9,7 +9,9 @@ import type { PolicyBundle, PolicyState, SourceLocation } from "./policy-source.
 import type { PolicyTrials } from "./trials.ts";
 
 export interface Policies {
-  /** Names of the configured policy sources. Policies from a source that is no longer configured have no owner. */
+  /**
+   * Names of the configured policy sources. If a policy's source is no longer configured, no source manages the policy.
+   */
   readonly sources: readonly string[];
   /** Locations of the sources whose policies are the baseline, by name. */
   readonly baselines: ReadonlyMap<string, SourceLocation>;
@@ -62,7 +64,7 @@ export interface PolicyEdit {
 }
 
 export interface PlannedPolicySet {
-  /** Null if no policy was ever active and none is planned. */
+  /** Null if no policy was ever active and no activation is planned. */
   digest: string | null;
   document: PolicySetDocument;
   /** The document's canonical JSON. */

@@ -12,7 +12,7 @@ export type SourceLocation = Readonly<Record<string, string>>;
 /** All policies of a source. They are activated together or not at all. */
 export interface PolicyBundle {
   policies: SourcedPolicy[];
-  /** Recorded in the ledger with the activation, e.g. `{kind: "folder", path: "policies"}`. */
+  /** Content of the ledger entry's `source`, e.g. `{kind: "folder", path: "policies"}`. */
   source: Record<string, string>;
 }
 
@@ -99,7 +99,7 @@ export interface PolicySource {
 export interface PolicyState {
   digest: string | null;
   count: number;
-  /** Faults in the newest content of sources. The last good set stays active meanwhile. */
+  /** Faults in the newest content of sources. Meanwhile the last valid set stays active. */
   faults: PolicyFault[];
   stale_since: number | null;
   /** Source of the active set. */

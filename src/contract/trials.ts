@@ -28,7 +28,7 @@ export interface SerializedPolicySet {
   readonly text: string;
 }
 
-/** An action at a point in time. Limits that the facts do not mention count as unused. */
+/** An action at a point in time. Limits without a fact count as unused. */
 export interface TrialCase {
   request: ActionRequest;
   facts: Facts;
@@ -49,7 +49,7 @@ export interface CheckedTests {
   faults: FieldError[];
   passed: number;
   failed: number;
-  /** The first results, in the order of the text. `failure` is null if the case passes. */
+  /** The first results, in the order of the text. `failure` is null if the case passed. */
   results: {
     name: string;
     line: number | null;
@@ -59,7 +59,9 @@ export interface CheckedTests {
   }[];
 }
 
-/** What a check of the texts found. The lists of documents, variables and tools are empty if the policies have a fault. */
+/**
+ * Result of a check of the texts. The lists of documents, variables and tools are empty if the policies have a fault.
+ */
 export interface CheckedText {
   documents: PolicyDocument[];
   faults: FieldError[];

@@ -10,7 +10,7 @@ import { suggest } from "../domain/suggest.ts";
 import { utcOffset } from "../domain/time-zone.ts";
 import { parseDuration } from "../domain/time.ts";
 
-/** A person, or a place that several people read, such as a chat channel, and its address. */
+/** A person, or a place that several people read (such as a chat channel), with its address. */
 export interface Recipient {
   notifier: string;
   to: string;
@@ -29,9 +29,9 @@ export interface Channel {
   /** Time of the reminder before the approval expires, in milliseconds; null for no reminder. */
   remindBefore: number | null;
   escalate: { to: string; after: number } | null;
-  /** When people are not notified of what can wait; null for never. */
+  /** Hours in which people are not notified of requests that can wait; null for none. */
   quiet: QuietHours | null;
-  /** Interval in which requests are collected into one message, in milliseconds; null sends each by itself. */
+  /** Interval in which requests are collected into one message, in milliseconds; null sends each request by itself. */
   digest: number | null;
 }
 
@@ -148,7 +148,7 @@ function readQuietHours(
   return { from: timeOfDay(from), until: timeOfDay(until), zone, except };
 }
 
-/** @param text such as 22:30, as the schema allows it */
+/** @param text time such as 22:30, as the schema allows it */
 function timeOfDay(text: string): number {
   const [hours = 0, minutes = 0] = text.split(":").map(Number);
   return (hours * 60 + minutes) * 60_000;

@@ -60,7 +60,7 @@ type BaseMembers = Omit<MessageBase, "kind">;
 /** Members of all messages about actions. */
 type CommonMembers = Omit<ThrottleMessage, "kind" | "person" | "throttle"> & { person: string | null };
 
-/** The action that a request for approval is about, and the earlier request to the same person. */
+/** The action of a request for approval, and the earlier request to the same person. */
 interface RequestSubject {
   kind: ApprovalMessage["kind"];
   action: ActionRow;
@@ -73,12 +73,12 @@ export function isObsolete(built: Message | ObsoleteMessage): built is ObsoleteM
   return "obsoleteReason" in built;
 }
 
-/** Returns whether the delivery is the first about its action to its recipient. */
+/** Whether the delivery is the first one about its action to its recipient. */
 export function isApprovalRequest({ kind }: Pick<DeliveryRow, "kind">): boolean {
   return kind === "approval_requested" || kind === "approval_escalated";
 }
 
-/** Returns whether the delivery is useless once its action has expired. */
+/** Whether the delivery is useless after its action has expired. */
 export function expiresWithAction(row: Pick<DeliveryRow, "kind">): boolean {
   return isApprovalRequest(row) || row.kind === "approval_reminder";
 }
@@ -209,7 +209,7 @@ class StoredMessageBuilder implements MessageBuilder {
     };
   }
 
-  /** Returns the entry that the delivery is about. */
+  /** Returns the entry that caused the delivery. */
   private async readEntry({ seq }: DeliveryRow): Promise<EntryRow | undefined> {
     return (await this.options.storage.entries(seq, seq + 1))[0];
   }
@@ -246,7 +246,7 @@ async function readGrantOffers(
   row: ActionRow,
   set: CompiledPolicySet,
 ): Promise<MessageAction["grants"]> {
-  // A store that was tampered with must not suppress the notification.
+  // Ignore damaged entries, because an altered store must not suppress the notification.
   const entries = (await nullIfCorrupt(storage.entriesOfAction(row.id))) ?? [];
   const newest = entries.filter(({ type }) => type === "decision" || type === "redecision").at(-1);
   if (newest === undefined) return [];

@@ -31,7 +31,7 @@ import { missingChannelMessage, NO_NOTIFIER } from "./notifier-calls.ts";
 import { expiresWithAction, isApprovalRequest } from "./message.ts";
 
 export interface Outbox {
-  /** Null if no channel or feed is configured: batches then skip this step. */
+  /** Writes the notifications of a batch; null if no channel or feed is configured. */
   write: AfterEntries | null;
 }
 
@@ -54,7 +54,7 @@ interface OutboxOptions {
 type NewDelivery = Omit<DeliveryRow, "position">;
 /** The subject of a request for approval. `decision` is null if a vote opened the next stage. */
 type ApprovalRequest = Pick<DecisionEntry, "action_id" | "expires_at"> & { decision: DecisionEntry["decision"] | null };
-/** How long a notice can wait: until when people have to vote, and the risk. */
+/** How long a notice can wait: the deadline of the votes, and the risk. */
 interface Urgency {
   expiresAt: number;
   risk: string | null;
@@ -155,7 +155,7 @@ function destinationOf({ notifier, to }: Recipient): string {
 const recipientKey = (notifier: string, to: string, person: string | null): string =>
   JSON.stringify([notifier, to, person]);
 
-/** Whether both names can be one person, by any name that a user had. */
+/** Whether both names can be one person, under any name that a user had. */
 function isSamePerson({ people }: OutboxOptions, a: string, b: string): boolean {
   const other = people().identitiesOf(principalOfOwner(b));
   return people()
@@ -163,7 +163,7 @@ function isSamePerson({ people }: OutboxOptions, a: string, b: string): boolean 
     .some((principal) => other.includes(principal));
 }
 
-/** Whether the recipient is a user who was ended. They are notified of nothing. */
+/** Whether the recipient is a user who was ended. Such users are not notified. */
 function isEnded({ people }: OutboxOptions, { person }: Recipient): boolean {
   return person !== null && people().isEndedOwner(person);
 }
@@ -177,8 +177,8 @@ function serviceNotices(options: OutboxOptions, body: EntryBody, cause: Cause): 
 }
 
 /**
- * Notifies the channels of the configuration, every channel that was asked to approve the action, and the person behind
- * the agent, once at each address.
+ * Notifies the channels of the configuration, every channel that was notified of the request, and the person behind the
+ * agent. Notifies each address once.
  */
 async function breakGlassNotices(
   options: OutboxOptions,
@@ -246,8 +246,8 @@ function noticesToPerson(
 }
 
 /**
- * @param batch the entries of the batch, and the requests for earlier actions of the same plan: their recipients see the
- *   whole plan, so they are not notified again
+ * @param batch entries of the batch, and the requests for earlier actions of the same plan. The recipients of those see
+ * the whole plan, so they are not notified again
  */
 async function newApprovalRequests(
   options: OutboxOptions,
@@ -271,7 +271,7 @@ async function newApprovalRequests(
   const { stages, closed } = openedStages(options.channels, entries);
   if (body.type === "approval" && stages.length === 0) return [];
   const submitter = entries[0]?.type === "decision" ? entries[0].submitted_by.owner : null;
-  // After a vote the earlier requests are still open, so their recipients are not notified again.
+  // After a vote, the earlier requests are still open, so their recipients are not notified again.
   const isVote = body.type === "approval" || body.occasion === "vote";
   const earlier = isVote ? await openRequests(tx, body.action_id, closed, cause) : [];
   const newest = entries.findLast((entry) => entry.type === "decision" || entry.type === "redecision");
@@ -294,7 +294,7 @@ function urgenciesOfPlan(body: DecisionEntry, batch: BatchEntries, now: number):
   return all.map((entry) => ({ expiresAt: expiryOf(entry, now), risk: entry.decision.risk_level }));
 }
 
-/** Returns the entries of the body's action up to this one, of which the batch's own are not stored yet. */
+/** Returns the entries of the body's action up to this one. Those of the batch itself are not stored yet. */
 async function readActionEntries(
   tx: StorageTransaction,
   { action_id }: { action_id: string },
@@ -314,8 +314,7 @@ function approversIn(entry: ActionEntry): readonly ApproverPlan[] {
 }
 
 /**
- * Returns the requests that are still open. Drops scheduled messages to channels whose people are no longer asked to
- * approve.
+ * Returns the requests that are still open. Drops scheduled messages to channels whose approvers are no longer needed.
  */
 async function openRequests(
   tx: StorageTransaction,
@@ -333,8 +332,8 @@ async function openRequests(
 }
 
 /**
- * Returns the stages that the last of these entries opened, also those that open later as alternatives, and the channels
- * that only stages before them notify.
+ * Returns the stages that the last of these entries opened, including alternatives that open later, and the channels
+ * that only earlier stages notify.
  */
 function openedStages(
   channels: OutboxOptions["channels"],
@@ -366,9 +365,9 @@ function openedStages(
 /**
  * Returns one request for each person, even if a person is in several channels, with reminders and escalations.
  * @param submitter owner of the action, who is not notified unless self-approval is allowed
- * @param urgencies of the actions that the request is about: the most urgent one decides when people are notified
- * @param earlier deliveries whose recipients are not notified again
- * @param stages stages that open now or later, if the ones before are not met
+ * @param urgencies urgencies of the actions of the request. The most urgent one determines when people are notified
+ * @param earlier earlier deliveries, whose recipients are not notified again
+ * @param stages stages that open now, or later if the earlier stages are not met
  */
 function approvalRequests(
   options: OutboxOptions,
@@ -389,7 +388,7 @@ function approvalRequests(
   const { channels } = options;
   const { now } = cause;
   const expiresAt = expiryOf(entry, now);
-  // Machine reviewers answer first, so that people are not notified of what a machine resolves.
+  // Machine reviewers answer first, so that people are not notified of actions that a machine resolves.
   const isReviewed = (entry.decision?.approval?.reviewers ?? []).some(({ name }) => options.reviewers.includes(name));
   const firstAt = isReviewed ? now + Math.min(REVIEW_DEADLINE_MS, Math.floor((expiresAt - now) / 4)) : now;
   const notified = new Set(earlier.map(({ notifier, recipient, person }) => recipientKey(notifier, recipient, person)));
@@ -429,8 +428,8 @@ function approvalRequests(
 }
 
 /**
- * Returns the people that a channel notifies, and when. If the channel has a rota, the person on call at `from`, and
- * those who take over later.
+ * Returns the recipients of a channel, each with the time of its message. If the channel has a rota, these are the
+ * person on call at `from` and the later ones.
  */
 function recipientsOf(
   { recipients, rota }: Channel,
@@ -461,7 +460,7 @@ function requestAndReminder(
   }: {
     channel: Channel;
     recipient: Recipient;
-    /** When the first recipients are notified. Later requests are escalations. */
+    /** Time of the messages to the first recipients. Later requests are escalations. */
     firstAt: number;
     at: number;
     expiresAt: number;
@@ -502,8 +501,8 @@ function requestAndReminder(
 }
 
 /**
- * Returns when a request is sent: after the quiet hours of the channel, and with its next digest. Together they leave at
- * least half of the time to vote.
+ * Returns when a request is sent: after the quiet hours of the channel, and with its next digest. The delay is at most
+ * half of the time to vote.
  */
 function noticeTime(channel: Pick<Channel, "quiet" | "digest"> | null, notice: { at: number } & Urgency): number {
   if (channel === null) return notice.at;
@@ -513,7 +512,9 @@ function noticeTime(channel: Pick<Channel, "quiet" | "digest"> | null, notice: {
   return inDigest - at > (expiresAt - at) / 2 ? afterQuiet : inDigest;
 }
 
-/** Returns a failed delivery for a channel that is not configured, so that the list of deliveries shows the mistake. */
+/**
+ * Returns a failed delivery for a channel that is not configured, so that the list of deliveries displays the mistake.
+ */
 function undeliverable(options: OutboxOptions, name: string, action_id: string, cause: Cause): NewDelivery {
   return newDelivery(
     options,
@@ -530,7 +531,7 @@ function undeliverable(options: OutboxOptions, name: string, action_id: string, 
   );
 }
 
-/** Notifies people at once when a reviewer leaves the action to them, or when all reviewers have answered. */
+/** Notifies people immediately when a reviewer leaves the action to them, or when all reviewers have answered. */
 async function notifyAfterReview(
   { channels }: OutboxOptions,
   tx: StorageTransaction,
@@ -626,7 +627,7 @@ async function findNextOfPlan(
   };
 }
 
-/** Returns the delivery for another action, at the same time unless that action has expired by then. */
+/** Returns a copy of the delivery for another action, with the same time unless that action has expired by then. */
 function takeOver(
   options: OutboxOptions,
   delivery: DeliveryRow,
@@ -662,7 +663,7 @@ function isEnding(body: EntryBody): body is EndingEntry {
   );
 }
 
-/** Returns whether the action was approved but not started in time: its approvers were already notified of the approval. */
+/** Whether the action was approved but not started in time. Its approvers were already notified of the approval. */
 function isExpiredApproval({ verdict, approved_until }: ApprovalEntry): boolean {
   return verdict === "expired" && approved_until !== null;
 }

@@ -3,13 +3,13 @@ import { principalOfOwner } from "./owner.ts";
 import { matchesAny } from "./policy/compile/glob.ts";
 import { foldName } from "./names.ts";
 
-/** What the members of a group may see and approve. Patterns are folded; null matches everything. */
+/** Limits on what the members of a group may see and approve. Patterns are case-folded; null matches everything. */
 export interface GroupLimits {
   agents: readonly string[] | null;
   tools: readonly string[] | null;
-  /** The only agent, with its exact name: the one that a key is bound to. */
+  /** The agent to which a key is bound, with its exact name: no other agent is within the limits. */
   agent_id?: string;
-  /** Limits that apply in addition: those of a delegation. */
+  /** Limits that apply in addition, such as those of a delegation. */
   also?: GroupLimits;
 }
 
@@ -21,7 +21,7 @@ export interface GroupDefinition {
   tools?: readonly string[];
 }
 
-/** Agent and tool of an action. An entry about no action has no tool. */
+/** Agent and tool of an action. An entry without an action has no tool. */
 export interface GroupSubject {
   agent_id: string | null;
   tool?: string | null;
@@ -41,7 +41,7 @@ export function isWithinLimits({ agents, tools, also, ...bound }: GroupLimits, s
   return isWithin && (also === undefined || isWithinLimits(also, subject));
 }
 
-/** Returns limits that include what both include. */
+/** Returns limits that include what both `a` and `b` include. */
 export function intersectLimits(a: GroupLimits, b: GroupLimits): GroupLimits {
   return { ...a, also: a.also === undefined ? b : intersectLimits(a.also, b) };
 }

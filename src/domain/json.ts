@@ -1,7 +1,7 @@
 /**
  * Parses JSON strictly, so that every reader gets the same value. `JSON.parse` keeps the last of two equal keys, rounds
- * integers beyond 2^53 and accepts lone surrogates. Each could make the executed action differ from the decided one.
- * One pass over the raw text rejects them before any value is built.
+ * integers beyond 2^53 and accepts lone surrogates. Each of these could make the executed action differ from the
+ * decided one. One pass over the raw text rejects them before any value is created.
  */
 
 /** A value that `JSON.parse` returns. */
@@ -41,12 +41,12 @@ export const MAX_DEPTH = 64;
 export interface JsonLimits {
   /** Maximum nesting depth. */
   maxDepth?: number;
-  /** Maximum number of members and items. Each costs far more memory than its text. */
+  /** Maximum number of members and items. Bounded because each uses far more memory than its text. */
   maxValues?: number;
   /**
-   * Whether the reader can ignore a fault. Without this function no fault is ignored. `member` is the member of the
-   * outermost object that contains the fault, or "". `depth` is the number of objects and arrays around it. Called once
-   * for each fault.
+   * Whether the caller can ignore a fault. If absent, no fault is ignored. `member` is the member of the outermost
+   * object that contains the fault, or "". `depth` is the number of objects and arrays around it. Called once for each
+   * fault.
    */
   isHarmless?(code: JsonFaultCode, member: string, depth: number): boolean;
 }
@@ -95,7 +95,7 @@ export function parseJson(text: string, limits: JsonLimits = {}): JsonValue {
 }
 
 interface Level {
-  /** Keys of the object so far; null in an array. */
+  /** Keys of the current object so far; null in an array. */
   keys: Set<string> | null;
   /** The current key or index. */
   keyOrIndex: string | number;
@@ -199,7 +199,7 @@ function endOfNumber(text: string, from: number): number {
 
 /** Whether the number has an exact or finite double value. Integers must be safe; other numbers must be finite. */
 function isExact(token: string): boolean {
-  // A text of up to 15 characters without exponent cannot be unsafe.
+  // A number of up to 15 characters without an exponent is always exact.
   if (token.length < 16 && !/[eE]/.test(token)) return true;
   const value = Number(token);
   if (Number.isNaN(value)) return true; // not a number at all: JSON.parse says so

@@ -1,4 +1,4 @@
-/** Computes what an action counts against limits: when it is decided, and again from its entry. */
+/** Computes the limits that an action counts against: for its decision, and again from its entry. */
 import type { ActionRequest } from "./actions.ts";
 import { decodeEntry, type ApprovalEntry } from "./entries.ts";
 import type { CompiledPolicySet } from "./policy/compile/compile.ts";
@@ -7,7 +7,7 @@ import { findGrantUse } from "./policy/decide/grant.ts";
 import { findMatchedLimits, type MatchedLimit } from "./policy/decide/limit-facts.ts";
 import type { Decision, Effect, Facts } from "./policy/policy-types.ts";
 
-/** How long uses stay stored after they stop counting, in case the clock is set back. Milliseconds. */
+/** Time for which uses are retained after they stop counting, in case the clock is set back. Milliseconds. */
 export const USE_RETENTION_MS = 86_400_000;
 
 /**
@@ -42,7 +42,8 @@ export function recomputeLimitUses(
 
 /**
  * Whether a pending action could have run already, because it was allowed or approved before it needed approval again.
- * The holder of a permit can use it outside the service. Unreadable entries count as approvals.
+ * The action could have run without a report, because permits can be used outside the service. Unreadable entries count
+ * as approvals.
  * @param entries the entries of the action; null if they are damaged
  */
 export function mayHaveRun(

@@ -93,7 +93,7 @@ export function findPast(commitment: string, past: string | null): Past | null {
   return decodePasts(past).find((one) => commitmentOf(one) === commitment) ?? null;
 }
 
-/** Whether `past` holds exactly the values that these entries commit to, in their order. */
+/** Whether `past` contains exactly the values of these commitments, in the same order. */
 export function pastMatchesCommitments(commitments: readonly string[], past: string | null): boolean {
   const pasts = decodePasts(past);
   if (pasts.length === 0 && past !== null) return false;

@@ -1,7 +1,7 @@
 /**
- * The process that a host starts for each event. It reads the event, lets another process decide (hookd, or a
- * worker), and writes the answer. A denial is ready from the start and only a complete answer replaces it. This
- * process decides nothing itself, so a hang in the other process cannot delay the answer beyond the deadline.
+ * The process that a host starts for each event. It reads the event, lets another process decide (hookd, or a worker),
+ * and writes the answer. A denial is ready from the start, and only a complete answer replaces it. Because another
+ * process decides, a hang there cannot delay the answer beyond the deadline.
  */
 import { writeSync } from "node:fs";
 import { createConnection } from "node:net";
@@ -20,17 +20,17 @@ import type { RequestHeader } from "./hookd-protocol.ts";
 import { isPrivateSocket, socketPath } from "./hookd-socket.ts";
 import { VERSION } from "../version.ts";
 
-/** Limit of an event; the output of a tool may be large. Bytes. */
+/** Maximum size of an event in bytes. Large, because the event may contain the output of a tool. */
 const MAX_EVENT_BYTES = 64 * 1024 * 1024;
-/** Limit for reading standard input. Milliseconds. */
+/** Time limit for reading standard input. Milliseconds. */
 const INPUT_TIMEOUT_MS = 5_000;
-/** After an answer, the rest of the input is read until the deadline, or until it pauses this long. Milliseconds. */
+/** Pause of the input after which the rest is no longer read, once the answer is written. Milliseconds. */
 const DRAIN_TIMEOUT_MS = 5_000;
-/** Timeout between hookd's heartbeats, after which a worker decides. Milliseconds. */
+/** Maximum time between hookd's heartbeats, after which a worker decides. Milliseconds. */
 const HOOKD_TIMEOUT_MS = 4_000;
-/** Added to `--wait` for everything else, if that is shorter than the host's limit. Seconds. */
+/** Seconds that are added to `--wait` for everything else. Applies if the sum is below the host's limit. */
 const WAIT_OVERHEAD = 15;
-/** Same list as in hookd-protocol.ts, which must not be imported here because it loads the deciding code. */
+/** The same list as in hookd-protocol.ts, which cannot be imported here because it loads the deciding code. */
 const FORWARDED_VARIABLES =
   "HOME USERPROFILE XDG_CONFIG_HOME XDG_STATE_HOME ASSENT_URL ASSENT_API_KEY ASSENT_AGENT".split(" ");
 
@@ -61,20 +61,20 @@ export async function runHook(args: readonly string[]): Promise<void> {
   const denyOnFailure = (): void => deny("the hook failed");
   process.on("uncaughtException", denyOnFailure);
   process.on("unhandledRejection", denyOnFailure);
-  // The process would exit without an answer.
+  // Without this, the process could exit without an answer.
   process.once("beforeExit", denyOnFailure);
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => deny("the hook was stopped"));
   const limit = setTimeout(() => deny("the call did not arrive whole"), INPUT_TIMEOUT_MS);
   if (options === null) return deny("the hook was started with options it does not know");
   try {
     const payload = await readInput();
-    // The event was answered while its input arrived.
+    // The event was answered while the input was still arriving.
     if (ended) return;
     if (payload === null) return deny("the call is larger than 64 MiB");
     const isLarge = payload.length > MAX_PAYLOAD_BYTES;
     const { text, value } = readPayload(isLarge ? dropLargeValues(payload) : payload);
     host = detectHost(value, host);
-    // Another parser may see another event in ambiguous JSON.
+    // Another parser may read another event from ambiguous JSON.
     rejectAmbiguousJson(text, needsDecision(value));
     mustAnswer = needsDecision(value);
     if (isLarge) return deny("the call is larger than 4 MiB");
@@ -163,8 +163,8 @@ function readInput(): Promise<Buffer | null> {
 }
 
 /**
- * Reads the rest of the input before the process exits: a host that cannot write all of it treats the hook as failed,
- * and some then run the call.
+ * Reads the rest of the input before the process exits. Otherwise a host that cannot write all of it treats the hook as
+ * failed, and might run the call.
  * @param timeoutMs limit in milliseconds
  */
 function drainInput(timeoutMs: number, onDrained: () => void): void {
@@ -188,7 +188,7 @@ function drainInput(timeoutMs: number, onDrained: () => void): void {
 function writeAnswer({ stdout, stderr, code }: HookAnswer): number {
   write(2, stderr);
   if (write(1, stdout)) return code;
-  // The host closed the pipe and reads no answer. Exit code 2 stops the call; some hosts also need a reason on
+  // The host closed the pipe and does not read the answer. Exit code 2 stops the call; some hosts also need a reason on
   // standard error.
   if (stderr === "") write(2, "Not run: the hook's answer was not read.\n");
   return 2;
@@ -212,7 +212,8 @@ function write(descriptor: 1 | 2, text: string): boolean {
 }
 
 /**
- * Reads the variable of this host only: another host's variable may be inherited from an agent that started this one.
+ * Reads only the variable of this host, because variables of another host may be inherited from an agent that started
+ * this one.
  */
 function projectFolder(host: Host): string | null {
   const names = { "claude-code": "CLAUDE_PROJECT_DIR", gemini: "GEMINI_PROJECT_DIR", cursor: "CURSOR_PROJECT_DIR" };
@@ -225,7 +226,7 @@ function forwardedEnvironment(): Record<string, string> {
   );
 }
 
-/** Sends a request to hookd. Resolves to null if there is no answer; no call has then been allowed. */
+/** Sends a request to hookd. Resolves to null if there is no answer. In that case no call was allowed. */
 function requestFromHookd(path: string, request: Buffer): Promise<HookAnswer | null> {
   return new Promise((resolve) => {
     let text = "";

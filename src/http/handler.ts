@@ -184,14 +184,14 @@ class RequestHandler {
   ): Promise<Reply> {
     const { options } = this;
     const { route } = endpoint;
-    // Checked first, so that refusing a request under load is cheap.
+    // Check this first, so that refusing a request under load is cheap.
     if (route.queued === true) options.queue.assertRoom();
     const credential = await this.stage("authenticate", () => this.authorize(route, request, call, info));
     const checkedParams = endpoint.params(Object.entries(params)) as Params;
     const query = endpoint.query(parseQuery(request.url));
     const share = route.urgent === true ? UNLIMITED_SHARE : call.share;
     const { body, contentType } = await this.stage("read_body", () => endpoint.body.read(request, info, share));
-    // Enter the queue only after the body has been read, so that a slow upload does not occupy a place.
+    // Enter the queue only after the body has been read, so that slow uploads do not occupy a slot.
     if (route.queued === true) call.leaveQueue = options.queue.enter();
     const context: RequestContext = {
       request,
@@ -204,7 +204,7 @@ class RequestHandler {
       headers: request.headers,
       releaseQueueSlot: () => call.leaveQueue?.(),
       reserveResponseBytes: (bytes) => (call.response ??= options.responses.share(call.keyId ?? "")).hold(bytes),
-      // Created on demand, because most handlers never wait.
+      // Create the signal on demand, because most handlers never wait.
       get signal() {
         return AbortSignal.any([request.signal, options.stopping]);
       },
@@ -279,7 +279,7 @@ class RequestHandler {
       call.keyId = credential.key.id;
       return credential;
     } catch (error) {
-      // Also count a token that cannot be verified now, because the keys of its issuer cannot be read.
+      // Also count a token that cannot be verified now because its issuer's keys cannot be read.
       if (!(error instanceof Refusal)) throw error;
       call.rateLimit = this.limits.address(this.addressOf(request, info));
       if (error.code === "INVALID_CREDENTIAL") this.limits.badKey(this.addressOf(request, info));
@@ -287,7 +287,7 @@ class RequestHandler {
     }
   }
 
-  /** A request on a route without an API key can have a session. Facades accept keys only. */
+  /** A request without an API key can have a session. Facades accept only keys. */
   private async authenticateOtherwise(request: Request, call: Call, info: RequestInfo): Promise<Credential | null> {
     for (const authenticator of this.options.authenticators) {
       let found: Authenticated | null;
@@ -335,7 +335,7 @@ class RequestHandler {
     );
   }
 
-  /** @param request given if the reply may be one to a GET or a HEAD */
+  /** @param request set if the reply may be to a GET or a HEAD */
   private respond(call: Call, reply: Reply, request?: Request): Response {
     const headers: Record<string, string> = {
       ...this.commonHeaders,
@@ -374,8 +374,8 @@ class RequestHandler {
   }
 
   /**
-   * Counts the bytes of a large response until its client has read it. Only for GET: a GET can be refused when there is no
-   * room, but the result of a POST must be returned.
+   * Counts the bytes of a large response until its client has read it. Applies only to GET, because the result of a
+   * POST must be returned even if there is no room.
    */
   private holdResponse(call: Call, body: string | Uint8Array, isGet: boolean): BodyInit {
     if (body.length <= SMALL_RESPONSE || !isGet) return body as BodyInit;
@@ -421,9 +421,12 @@ interface Call {
   leaveQueue?: () => void;
 }
 
-/** How long a client may stop reading a large response, in milliseconds. */
+/** Maximum time without progress while a client reads a large response. Milliseconds. */
 const STALL_MS = 30_000;
-/** JWS Compact Serialization. The signature is empty in an unsecured token, which authenticators then refuse. */
+/**
+ * Form of a JWS in Compact Serialization. The signature of an unsecured token is empty; authenticators refuse such
+ * tokens.
+ */
 const JWT_FORM = /^[\w-]+\.[\w-]+\.[\w-]*$/;
 const NO_HEADERS: Record<string, string> = {};
 const CLOSE = { Connection: "close" };

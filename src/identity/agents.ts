@@ -14,7 +14,7 @@ import type { Directory } from "./directory.ts";
 const CACHE_LIMIT = 10_000;
 
 export interface AgentService extends Agents {
-  /** Reads inside a batch. `committed`: the epoch is that of a commit, so the result may be cached. */
+  /** Reads inside of a batch. `committed`: the epoch is that of a commit, so the result may be cached. */
   within(tx: StorageReader, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
 }
 
@@ -31,7 +31,7 @@ export function createAgents(options: {
   let cachedEpoch = -1;
 
   async function read(reader: StorageReader, agentId: string): Promise<AgentFacts> {
-    // Another spelling of a registered name is the same agent, so its suspension applies to all spellings.
+    // All spellings of a registered name mean the same agent, so a suspension applies to all spellings.
     const name = foldName(agentId);
     const rows: AgentRow[] = [];
     for (const id of new Set([agentId, name, ...options.directory.spellings(name)])) {
@@ -64,8 +64,8 @@ export function createAgents(options: {
   }
 
   return {
-    // Read the head first, so that the row is at least as new as its epoch. A newer row may be cached under an older epoch,
-    // because the next read of the head evicts that epoch's cache.
+    // Read the head first, so that the row is at least as new as its epoch. A newer row may be cached under an older
+    // epoch, because the next read of the head evicts the cache of that epoch.
     async facts(agentId) {
       const { epoch } = await options.head();
       await options.directory.follow(options.storage, epoch);

@@ -24,7 +24,7 @@ export interface UserService extends UserList {
   agentCredential(userId: string, agentId: string, workload: Workload): Promise<Credential | null>;
   /**
    * Reads the session and its user again under the ledger's lock. Rejects with MISSING_CREDENTIAL if either has ended
-   * since the request was authenticated, and for an agent that acts for a user with INVALID_CREDENTIAL.
+   * since the request was authenticated, or, for an agent that acts for a user, with INVALID_CREDENTIAL.
    */
   confirm(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
 }
@@ -103,8 +103,8 @@ export function createUsers(options: {
 }
 
 /**
- * Returns the groups of a user: their own, and those that the configuration gives `user:<id>`. Sorted. A group with the
- * name of a rota is left out, because only the rota decides who is on call.
+ * Returns the groups of a user: those of the user's entry, and the configured ones of `user:<id>`. Sorted. Leaves out
+ * groups with the name of a rota, because only the rota determines who is on call.
  */
 export function groupsOfUser(groups: Pick<Groups, "of" | "rotas">, user: User): readonly string[] {
   const own = user.groups.filter((group) => !groups.rotas.has(group));
@@ -114,7 +114,10 @@ export function groupsOfUser(groups: Pick<Groups, "of" | "rotas">, user: User): 
 /** Users and delegations at one moment. */
 type DirectoryState = Pick<LedgerTransaction, "users" | "delegations" | "now">;
 
-/** Returns the users in whose place this one can approve now: both may approve, and the delegation covers something. */
+/**
+ * Returns the users in whose place this user can approve now: both users may approve, and the delegation covers
+ * something.
+ */
 function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, groups: Groups): Delegator[] {
   if (!hasScope(scopesOfRoles(to.roles), "approvals:decide")) return [];
   return activeDelegationsTo(delegations, users, to.id, now).flatMap((delegation) => {
@@ -123,7 +126,7 @@ function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, gro
     if (user === undefined || rights === null || !rights.hasScope("approvals:decide")) return [];
     const isNamed = (group: string): boolean => delegation.groups?.includes(group) ?? true;
     const covered = rights.groups.filter(isNamed);
-    // Without a group there are no limits, so a delegation of groups that the delegator is not in must give nothing.
+    // Without a group there would be no limits, so a delegation of groups without the delegator must cover nothing.
     const applies =
       delegation.groups === null || covered.length > 0 || groups.onCall(rights.principal, now).some(isNamed);
     if (!applies) return [];
@@ -137,7 +140,7 @@ function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, gro
   });
 }
 
-/** Returns what a user sees with delegations: in addition what each delegator sees. */
+/** Returns what a user sees with delegations: the union of the user's own view and those of the delegators. */
 function visibilityWith(own: Visibility, delegators: readonly Delegator[]): Visibility {
   if (!("within" in own)) return own;
   return delegators.reduce<GroupVisibility>((sum, { visibility }) => uniteVisibility(sum, visibility), own);
@@ -171,8 +174,8 @@ export function rightsOfUser(user: User, groups: Groups): Rights {
 }
 
 /**
- * Returns the credential of an agent that acts for a user. The actor in entries is the user, so that the user's own votes on
- * these actions are self-approvals, whatever the user is named. The agent sees only what this user submitted.
+ * Returns the credential of an agent that acts for a user. The actor in entries is the user, so that the user's votes
+ * on these actions count as self-approvals, even after a change of name. The agent sees only what this user submitted.
  */
 function createAgentCredential(
   user: User,

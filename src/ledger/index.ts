@@ -42,7 +42,7 @@ import { witnessedCheckpoint } from "./witness/witnesses.ts";
  */
 const STORE_SEEN_INTERVAL_MS = 1000;
 
-/** Default time limit for the jobs of a batch: longer than any batch on a slow disk or database takes. Milliseconds. */
+/** Default time limit for the jobs of a batch, which even a slow disk or database does not exceed. Milliseconds. */
 const DEFAULT_JOB_TIMEOUT_MS = 60_000;
 
 export interface LedgerOptions {
@@ -52,7 +52,7 @@ export interface LedgerOptions {
   /** Identifies this process among those that share the store. */
   instance: string;
   verify: Vault["verify"];
-  /** The log's keys, already read from the store. */
+  /** The log's keys, which were already read from the store. */
   logKeys: LogKeyBook;
   log: Logger;
   /** Returns the trace of the running request. If absent, nothing is traced. */
@@ -60,18 +60,18 @@ export interface LedgerOptions {
   clock: LedgerClock;
   origin: string;
   maxBatch: number;
-  /** Longest run of a batch's jobs, in milliseconds. Default 60,000. */
+  /** Time limit for the jobs of a batch. Milliseconds. Default 60,000. */
   jobMs?: number;
   verifyAtStart: number;
-  /** File that keeps the newest checkpoint outside the store; null for none. */
+  /** File in which the newest checkpoint is stored outside the store; null for none. */
   keptCheckpoint: string | null;
   /**
    * A folder outside the data folder that stores the newest checkpoints of all logs of this machine. If absent, none.
    */
   stateFolder?: string | null;
-  /** A file that checkpoints are appended to. If absent, none. */
+  /** A file to which checkpoints are appended. Default: none. */
   checkpointLog?: { path: string; everyMs: number } | null;
-  /** Accepts a store that is older than the kept checkpoint. */
+  /** Accepts a store that is older than the stored checkpoint. */
   acceptRollback: boolean;
   policies: BatchContext["policies"];
   /** If absent, changes of keys and agents are not read. */
@@ -172,13 +172,14 @@ class ProcessLedger implements OpenLedger {
   async start(start: StoredHead): Promise<void> {
     const { storage, clock } = this.options;
     await this.compareWithKept(start);
-    // The first batch stores this signature with its entries, so entries without a checkpoint show that it was removed.
+    // The first batch stores this signature with its entries. So entries without a checkpoint show that the checkpoint
+    // was removed.
     if (start.size === 0 && this.checkpoints.latest() === null)
       await this.checkpoints.sign(() => Promise.resolve(start));
     const last = start.size === 0 ? undefined : (await storage.entries(start.size - 1, start.size))[0];
     if (last !== undefined) clock.observeEntryTime(last.created_at);
     await this.follower.start();
-    // A process that was killed may have left entries that nobody signed.
+    // A process that was killed may have left unsigned entries.
     if (start.size > (this.checkpoints.latest()?.size ?? 0))
       this.checkpoint().catch((error: unknown) => {
         if (!this.isClosing) this.signingFailed(error, start.size);
@@ -293,7 +294,7 @@ class ProcessLedger implements OpenLedger {
           log,
         });
       } catch (error) {
-        // Report it to the other processes, so that those that have seen less do not continue with this database either.
+        // Report this to the other processes, so that processes that have seen less also reject this database.
         if (error instanceof LedgerTampered && error.seen !== null && start.server?.isSettled === false)
           await this.rollCall?.reportNewest(error.seen).catch(() => undefined);
         throw error;
@@ -303,7 +304,7 @@ class ProcessLedger implements OpenLedger {
 
   /**
    * Signs the head that other processes committed and stores the checkpoint outside the store, because this process may
-   * be the only one that remembers it.
+   * be the only one that has seen it.
    */
   private async keepSeen(): Promise<void> {
     const signed = this.checkpoints.latest()?.size ?? 0;
@@ -367,7 +368,7 @@ class ProcessLedger implements OpenLedger {
 
   subscribe(listener: Listener): () => void {
     const stop = this.tail.subscribe(listener, this.options.heads.continuity.seen().size);
-    // While there were no subscribers, announcements of other processes' entries were ignored.
+    // While there were no subscribers, announcements of other processes' entries were ignored, so read the head.
     if (!this.options.storage.exclusive) this.follower.catchUp();
     return stop;
   }
@@ -427,8 +428,8 @@ class ProcessLedger implements OpenLedger {
 function keptCheckpoints({ keptCheckpoint, stateFolder, logKeys, log }: LedgerOptions): CheckpointFile[] {
   const kept: CheckpointFile[] = [];
   if (keptCheckpoint !== null) kept.push(openCheckpointFile(keptCheckpoint, log));
-  // A restore of the whole data folder also restores the checkpoint in it. Named after the log's first key, because one
-  // folder serves all logs.
+  // Restoring the whole data folder also restores the checkpoint in it, so store another one elsewhere. It is named
+  // after the log's first key, because one folder serves all logs.
   if (typeof stateFolder === "string")
     kept.push(openCheckpointFile(stateCheckpointPath(stateFolder, logKeys.keys().first), log, { optional: true }));
   return kept;

@@ -1,4 +1,7 @@
-/** Changes the active policy set inside a batch. A change is first planned, which only reads, and then stored, recorded and activated. */
+/**
+ * Changes the active policy set inside a batch. A change is first planned without writes, and then stored, recorded and
+ * activated.
+ */
 import { Refusal } from "../contract/errors.ts";
 import type { Credential } from "../contract/host.ts";
 import { PreparationRequired, type LedgerTransaction } from "../contract/ledger.ts";
@@ -42,7 +45,7 @@ function planPolicySet(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyE
   for (const [policy, edit] of edits)
     if (edit !== null) members.push({ policy, version: edit.version, definition: edit.definition });
   const document = buildPolicySet(members);
-  // If no policy is active or added, there is no set.
+  // There is no set if no policy is active or added.
   if (members.length === 0 && tx.activePolicies.digest === null) return { digest: null, document, text: "" };
   if (!isPrecompiled(document)) throw new PreparationRequired("a policy set", () => precompilePolicySet(document));
   const { digest } = compilePolicySet(document);
@@ -94,7 +97,7 @@ export async function commitPolicySet(
   await recordSuggestedRules(tx, document, by);
 }
 
-/** Records the suggested rules that the new set activates, changes or deactivates. A reversal stays in effect. */
+/** Records the suggested rules that the new set activates, changes or deactivates. A reversal remains in effect. */
 async function recordSuggestedRules(
   tx: LedgerTransaction,
   document: PlannedPolicySet["document"],
@@ -246,7 +249,7 @@ export async function activateBundle(
   if (offered !== lastAccepted) await tx.putMeta(`policy_source:${sourceName}`, offered);
   if (wasRefused) await tx.putMeta(refusedMeta(sourceName), "");
   if (digest === tx.activePolicies.digest) {
-    // The policies are the same. Only the source that manages them changes.
+    // The policies have not changed, only the source that manages them.
     for (const { row } of plan) {
       if (row.managed_by === sourceName) continue;
       await tx.updatePolicy(row.id, { managed_by: sourceName, updated_at: tx.now });

@@ -1,6 +1,6 @@
 /**
  * Simulates limits that were not active when the past decisions were made, so that no usage was recorded for them. A
- * backtest counts their usage from the decisions in its range that would not have been denied, oldest first.
+ * backtest counts their usage from the decisions of its range that the policies do not deny, oldest first.
  */
 import type { DecisionOutcome } from "../contract/backtest.ts";
 import type { ActionRequest } from "../domain/actions.ts";
@@ -37,7 +37,7 @@ export function findUnrecordedLimits(
   });
 }
 
-/** Usage of one limit by one subject, oldest first. `from` is the index of the first use inside the window. */
+/** Usage of one limit by one subject, oldest first. `from` is the index of the first use within the window. */
 interface Usage {
   at: number[];
   amounts: number[];

@@ -97,8 +97,8 @@ function decideAgain(
 }
 
 /**
- * Reports which recorded decisions would flip if a policy in shadow mode were enforced. Ignores decisions that it had no
- * answer for.
+ * Reports which recorded decisions would flip if a policy in shadow mode were enforced. Ignores decisions that it had
+ * no answer for.
  * @param inPlaceOf the rule in whose place the policy allows actions; null unless it was suggested
  */
 export function reportShadowPolicy(
@@ -116,7 +116,7 @@ export function reportShadowPolicy(
 }
 
 const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
-/** Reason codes of decisions without a matching rule, for which any policy's answer counts. */
+/** Reason codes of decisions without a matching rule. For these, the answer of any policy counts. */
 const UNMATCHED = ["NO_MATCHING_RULE", "NO_ACTIVE_POLICY"];
 
 function withShadow(decision: Decision, shadow: ShadowOutcome): DecisionOutcome {
@@ -124,7 +124,10 @@ function withShadow(decision: Decision, shadow: ShadowOutcome): DecisionOutcome 
   return decides ? shadow : decision;
 }
 
-/** Other rules that required approval as well are not recorded, so this is what the decision named. */
+/**
+ * Returns the decision with a suggested policy in force, which replaces the answer of the rule that the decision names.
+ * Other rules that also required approval are not recorded.
+ */
 function withSuggestion(
   decision: Decision,
   shadow: ShadowOutcome,
@@ -187,10 +190,10 @@ async function scan(
       limit: pageSize,
     });
     for (const input of rows) {
-      // Yield between decisions, because a single one can take as long as a page of others.
+      // Yield between decisions, because one decision can take as long as a whole page of others.
       const pause = yieldIfSlow();
       if (pause !== null) await pause;
-      // Always replay the first row of a page, so that a client that continues from the answer makes progress.
+      // Always replay the first row of a page, so that a client that continues from the report makes progress.
       if (input !== rows[0] && isOver()) return report(before);
       before = input.seq;
       const result = replayRow(replay, input);
@@ -231,7 +234,7 @@ function replayRow(
   }
 }
 
-/** A decision with limits that have no recorded usage. Its outcome depends on the decisions before it. */
+/** A decision with limits that have no recorded usage, so that its outcome depends on earlier decisions. */
 interface DeferredDecision {
   from: DecisionOutcome;
   replayed: ReplayedDecision;
@@ -241,7 +244,7 @@ interface DeferredDecision {
   example: FlipExample;
 }
 
-/** Simulates the limits, and counts for each the decisions that it applies to. @param deferred newest first */
+/** Simulates the limits, and counts for each limit the decisions to which it applies. @param deferred newest first */
 async function applyLimits(
   deferred: readonly DeferredDecision[],
   yieldIfSlow: YieldIfSlow,

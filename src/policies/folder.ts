@@ -122,7 +122,7 @@ export function parsePolicyFolder(
   if (environment !== null && environments.length > 0 && !environments.includes(environment))
     folder.faults.push(folderFault(path, unknownEnvironment(environment, environments)));
   const data = selectEnvironment(shared.data, environment);
-  // Without the data, each policy that lists it would have a fault of its own.
+  // Omit the policies, because without the data each policy that lists the data would have a fault, too.
   const policyFiles = folder.faults.length > unread.length ? [] : files.filter(({ name }) => !isDataFile(name));
   for (const { name, content } of policyFiles) {
     const text = decodeUtf8(content);
@@ -155,7 +155,7 @@ export function parsePolicyFolder(
   return folder;
 }
 
-/** Reads the shared data among the files of a folder, without the values of any environment. Ignores faulty files. */
+/** Reads the shared data in a folder, with the values that apply without an environment. Ignores faulty files. */
 export async function loadSharedData(path: string, names: readonly string[]): Promise<SharedData> {
   const reads = names.filter(isDataFile).map(async (name): Promise<PolicyFile[]> => {
     try {
@@ -167,7 +167,7 @@ export async function loadSharedData(path: string, names: readonly string[]): Pr
   return selectEnvironment(parseSharedFiles((await Promise.all(reads)).flat()).data, null);
 }
 
-/** Parses the files of shared data. Two must not have the same name. */
+/** Parses the files of shared data. Two files must not have the same name. */
 function parseSharedFiles(files: readonly PolicyFile[]): { data: SharedDataFile[]; faults: TextFault[] } {
   const data: SharedDataFile[] = [];
   const faults: TextFault[] = [];
@@ -221,7 +221,7 @@ type Locate = PolicyFolder["tests"][number]["locate"];
 
 interface FolderOptions {
   recursive?: boolean;
-  /** Environment whose values of shared data apply; null for `values` alone. */
+  /** Environment that selects the values of shared data; null for none. */
   environment?: string | null;
   /** Called after each test file. */
   progress?(done: number, files: number): void;
@@ -313,7 +313,7 @@ export async function listPolicyFiles(
   const realParents = recursive ? [...parents, await realpath(path)] : parents;
   const entries = await readdir(path, { withFileTypes: true });
   for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-    // Skip hidden names, which editors and ConfigMap mounts create.
+    // Skip hidden files, which editors and ConfigMap mounts create.
     if (entry.name.startsWith(".")) continue;
     const isNamed = /\.ya?ml$/.test(entry.name);
     const isLink = entry.isSymbolicLink();
@@ -332,7 +332,7 @@ export async function listPolicyFiles(
 }
 
 /**
- * Returns whether a link points to a folder. Throws for a broken link and for a link to a parent folder.
+ * Whether a link leads to a folder. Throws for a broken link and for a link to a parent folder.
  * @param isFile whether to treat a broken link as a file, so that reading it reports the error
  * @param parents real paths of the parent folders
  */
@@ -349,7 +349,7 @@ async function leadsToFolder(link: string, isFile: boolean, parents: readonly st
   return true;
 }
 
-/** Returns the limits of a policy set that the policies exceed together. */
+/** Returns a fault for each limit of a policy set that the policies exceed in combination. */
 function findSetFaults({ documents }: PolicyFolder): TextFault[] {
   try {
     compilePolicySet(

@@ -56,14 +56,17 @@ export async function followSources(
     for (const source of inOrder) await follow(source);
     await warnOfOrphans(policies, log);
   } catch (error) {
-    // Earlier sources are already watched, which would keep the process from exiting.
+    // Stop watching the earlier sources, which would keep the process from exiting.
     await stopAll();
     throw error;
   }
   return stopAll;
 }
 
-/** Warns of active policies without a configured source. They stay active, because removing a deny silently would allow actions. */
+/**
+ * Warns of active policies without a configured source. They remain active, because silently removing a rule that
+ * denies would allow actions.
+ */
 async function warnOfOrphans(policies: PolicyService, log: Logger): Promise<void> {
   const orphans = await policies.orphans();
   if (orphans.length > 0)

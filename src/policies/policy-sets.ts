@@ -54,7 +54,7 @@ export class PolicySets {
     if (digest === this.active.digest) return this.active;
     const next = await this.find(reader, digest, locked);
     if (next === null) throw new StorageError("corrupt", `the active policy set ${digest ?? ""} is not in the store`);
-    // Read this again with each switch: a set can become active again, from another commit.
+    // Read the source at each activation, because a set can become active again from another commit.
     const source = digest === null ? null : await findSetSource(reader, digest);
     this.active = { ...next, source };
     return this.active;

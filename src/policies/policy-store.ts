@@ -31,7 +31,7 @@ import { type AcceptedBundle, isAcceptedBaseline, readBasis } from "./baseline.t
 import { checkBundle } from "./bundle.ts";
 import type { PolicySets } from "./policy-sets.ts";
 
-/** Maximum number of times that a source is read again because another process activated its policies first. */
+/** Maximum number of times a source is read again because another process activated its policies first. */
 const OFFERS = 5;
 
 interface PoliciesOptions {
@@ -158,7 +158,7 @@ export class PolicyStore implements PolicyService {
   }
 
   sync(source: PolicySource): Promise<void> {
-    // Load sources one at a time, because two loads of one source must not overtake each other.
+    // Load sources one at a time, so that two loads of one source cannot overtake each other.
     const next = this.syncing.then(() => this.syncNow(source));
     this.syncing = next.catch(() => undefined);
     return next;
@@ -211,7 +211,8 @@ export class PolicyStore implements PolicyService {
       bundle.policies.map(({ document }) => document),
       channels,
     );
-    // If no channel is configured, approvers do not expect notifications; "assent doctor" reports it.
+    // Do not warn if no channel is configured, because approvers then do not expect notifications. "assent doctor"
+    // reports it.
     if (unknown.length > 0 && channels.length > 0)
       log.warn("policies name channels that are not configured, so no one is notified", {
         source: source.name,

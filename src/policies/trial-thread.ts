@@ -1,6 +1,6 @@
 /**
- * The thread for policy trials. Jobs run concurrently and yield to each other every 20 ms between their steps. A step that
- * does not yield, such as parsing YAML, is bounded by the main thread, which terminates this thread.
+ * The thread for policy trials. Jobs run concurrently and yield to each other every 20 ms between their steps. The main
+ * thread bounds a step that does not yield, such as parsing YAML, by terminating this thread.
  */
 import { setImmediate } from "node:timers/promises";
 import { parentPort } from "node:worker_threads";
@@ -20,7 +20,7 @@ import { parseCandidatePolicies, buildCandidateSet } from "./candidates.ts";
 import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } from "./trial-protocol.ts";
 
 const TURN_MS = 20;
-/** How often the running job is reported while it does not change. */
+/** Interval at which the running job is reported while it does not change. Milliseconds. */
 const REPORT_INTERVAL_MS = 250;
 const KEPT_SETS = 8;
 
@@ -62,7 +62,7 @@ class Turn {
     return worked < TURN_MS ? null : this.yieldOrAbort();
   };
 
-  /** Like `pause`, without a budget, for jobs that limit themselves. */
+  /** As `yieldIfSlow`, without a budget, for jobs that limit themselves. */
   readonly yieldWithoutBudget = (): Promise<void> | null =>
     performance.now() - this.since < TURN_MS ? null : this.yieldThread();
 

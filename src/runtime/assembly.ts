@@ -27,13 +27,13 @@ export interface RuntimeOptions {
   plugins?: LoadedPlugin[];
   log?: Logger;
   clock?(): number;
-  /** Accepts a store that is older than the checkpoint kept outside it. */
+  /** Accepts a store that is older than the checkpoint stored outside it. */
   acceptRollback?: boolean;
-  /** Accepts the configured token secret even if the other processes on this store have another one. */
+  /** Accepts the configured token secret even if other processes of this store have another one. */
   acceptSecret?: boolean;
   /** Starts with an environment that differs from that of the database, and stores it. */
   acceptEnvironment?: boolean;
-  /** Accepts a permit key that is not the store's, so that a lost key can be rotated. */
+  /** Accepts a permit key that does not belong to the store, so that a lost key can be replaced. */
   anyPermitKey?: boolean;
   /** The server's own response class, if it is faster than the global one. */
   Response?: typeof Response;
@@ -54,7 +54,7 @@ export interface Assembly {
   readonly groups: Groups;
   readonly declared: Declarations;
   readonly contributions: Registry;
-  /** Not open yet. Null only if there are no plugins. */
+  /** The storage, which is not open yet. Null only if there are no plugins. */
   readonly storage: Storage | null;
   readonly outbox: Outbox;
   readonly state: RuntimeState;
@@ -62,7 +62,7 @@ export interface Assembly {
   readonly fetch: FetchHandler;
 }
 
-/** Limits of the work in progress, which the fetch handler enforces and hosts display. */
+/** Limits of the work in progress, which the fetch handler enforces and hosts report. */
 type Load = ReturnType<typeof createLoad>;
 
 /** Loads the plugins and runs their `setup`. Rejects with PluginError or ChannelError. */

@@ -19,7 +19,7 @@ import type { Registry } from "./plugins/registry.ts";
 import { transactFor } from "./plugins/transaction.ts";
 import { createVisibleActions } from "./plugins/visible-actions.ts";
 
-/** What becomes known after the hosts exist, in this order. */
+/** Values that become known after the hosts were created, in this order. */
 export interface RuntimeState {
   /** Null before all plugins are set up. */
   contributions: Pick<Registry, "routes" | "credentialIssuers" | "gauges" | "reviewers" | "factSources"> | null;
@@ -48,7 +48,7 @@ interface HostOptions {
 export interface Hosts {
   hostOf(plugin: string): Host;
   coreHostOf(plugin: string): CoreHost;
-  /** Returns a component that plugins do not receive. Throws before the start. */
+  /** Returns a component that plugins cannot access. Throws before the start. */
   part<K extends keyof Parts>(name: K): Parts[K];
 }
 
@@ -220,7 +220,7 @@ function createPrivileged(
   };
 }
 
-/** Copies each member by name, so that a new setting is not visible to plugins before it is added here. */
+/** Copy each member by name, so that plugins cannot see a new setting before it is added here. */
 function configOf({
   data,
   policies,
@@ -248,7 +248,7 @@ function configOf({
   });
 }
 
-/** Contains only the reads, also at run time. */
+/** Returns only the reads, so that no other method exists at run time. */
 function readerOf(storage: Storage, yieldTurn: () => Promise<void>): HostStorage {
   const reads = READER_METHODS.filter((name) => name !== "document" && name !== "documents").map((name) => [
     name,

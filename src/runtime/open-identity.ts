@@ -1,4 +1,4 @@
-/** Opens what the service knows about its callers: permit keys, users, keys, agents, stops and grants. */
+/** Opens the components that identify callers: permit keys, users, keys, agents, stops and grants. */
 import type { Config } from "../config/index.ts";
 import type { BreakGlassList, Groups, LegalHoldList, SuggestedRuleList } from "../contract/core-host.ts";
 import type { GrantList } from "../contract/grants.ts";
@@ -37,7 +37,7 @@ export async function openIdentity(
     log: Logger;
     clock(): number;
     newId(): string;
-    /** Accepts a permit key that is not the store's. */
+    /** Accepts a permit key that does not belong to the store. */
     anyPermitKey: boolean;
   },
   opened: Disposer[],

@@ -79,7 +79,7 @@ interface PartsOptions {
 }
 
 /**
- * Opens all components. Adds a function to `opened` for each opened component, so that these can be closed after a
+ * Opens all components. Adds a function to `opened` for each opened component, so that the caller can close it after a
  * failure.
  */
 export async function openParts(options: PartsOptions, opened: Disposer[]): Promise<Parts> {
@@ -120,7 +120,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
   };
 }
 
-/** Creates the service that tries policies out on past decisions. */
+/** Creates the service that tries policies on past decisions. */
 function createTrials(
   visibleReads: ReturnType<typeof createBacktestReader>,
   { storage }: OpenStore,

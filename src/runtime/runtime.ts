@@ -32,14 +32,17 @@ const SIGN_IN_PATH = "/sign-in";
 
 export interface Runtime {
   fetch: FetchHandler;
-  /** Opens the store, verifies the ledger, loads policies and starts plugins. Closes everything again if a step fails. */
+  /**
+   * Opens the store, verifies the ledger, loads policies and starts plugins. If a step fails, closes everything that
+   * was opened.
+   */
   start(): Promise<void>;
   /**
    * Creates an admin key and an agent key if the store has no keys. Calls `show` with them before they are stored. Does
    * nothing if the configuration names an admin key.
    */
   createFirstKeys(show: (keys: FirstKeys) => void): Promise<void>;
-  /** True if there is a page at `/`: the console, unless the configuration excludes it. */
+  /** Whether there is a page at `/`: the console, unless the configuration excludes it. */
   readonly hasHomePage: boolean;
   /** Creates an admin key, recorded like any other. For an operator who lost all admin keys. */
   createAdminKey(name: string): Promise<{
@@ -57,9 +60,9 @@ export interface Runtime {
   rotatePermitKey(rotation: PermitRotation): ReturnType<PermitKeyService["rotate"]>;
   /** Changes the key of the log. Rejects with VaultError for an unsuitable key. */
   rotateLogKey: Parts["rotateLogKey"];
-  /** Ends long waits, so that their requests can be answered before the server closes. */
+  /** Ends long waits, so that their requests get a response before the server closes. */
   beginStop(): void;
-  /** Finishes accepted work, then closes. Idempotent. */
+  /** Finishes accepted work, and then closes everything. Idempotent. */
   stop(): Promise<void>;
   /** The privileged host, for tests and commands. Available after the start. */
   readonly host: CoreHost;
@@ -120,7 +123,7 @@ class ServiceRuntime implements Runtime {
     }
   }
 
-  /** Opens the store and everything that reads it, and creates the configured admin key. */
+  /** Opens the store and the components that read it, and creates the configured admin key. */
   private async openStore(storage: Storage): Promise<Parts> {
     const { config, options, state, contributions, declared, groups, outbox, instance, log, clock, newId } =
       this.assembly;
@@ -159,12 +162,12 @@ class ServiceRuntime implements Runtime {
 
   private async followPolicies({ policies }: Parts): Promise<void> {
     const { contributions, log } = this.assembly;
-    // Plugins are stopped after the policy sources that they contribute, so that no stopped source is watched.
+    // Plugins are stopped after the policy sources that they contribute, so that a stopped source is no longer watched.
     this.opened.push({ name: "plugins", close: () => contributions.stop() });
     this.opened.push({ name: "policies", close: await followSources(policies, contributions.policySources, log) });
   }
 
-  /** Starts the jobs that one process does for all. */
+  /** Starts the jobs that one process runs for all. */
   private startUpkeep({ storage, ledger }: Parts): void {
     const { config, log, clock, instance } = this.assembly;
     if (storage.upkeep !== undefined) {
@@ -224,7 +227,7 @@ class ServiceRuntime implements Runtime {
       try {
         await part.close();
       } catch (error) {
-        // Close the other components anyway, above all the store.
+        // Close the other components anyway, most importantly the store.
         this.assembly.log.error("a part of the service did not stop as it should", {
           part: part.name,
           error: String(error),

@@ -19,7 +19,7 @@ export interface Target {
   url: URL;
   allowPrivate: boolean;
   timeoutMs: number;
-  /** Certificate authorities in PEM instead of the usual ones. */
+  /** Certificate authorities in PEM. They replace the default ones. */
   ca?: string | undefined;
 }
 

@@ -35,7 +35,7 @@ const RESERVED =
 
 /**
  * Reads the options of a webhook. Throws Error for faults that the schema cannot express.
- * @param name what is configured, for messages
+ * @param name name of the configured target, for messages
  * @example
  * const { target, keys } = readWebhookTarget('destination "audit"', { url: "https://example.com/hook", secret: "whsec_…" })
  */

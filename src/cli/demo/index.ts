@@ -56,7 +56,7 @@ examples:
     const folder = mkdtempSync(join(tmpdir(), "assent-demo-"));
     const keys = { admin: "", agent: "" };
     const config = defaultConfig({ data: folder, policies: POLICIES });
-    // In the demo one admin creates the keys of all approvers.
+    // Allow this, because one admin creates the keys of all approvers in the demo.
     config.approvals.trust_key_makers = true;
     config.agents = "any";
     const runtime = await createRuntime(config, {
@@ -89,7 +89,7 @@ examples:
   },
 };
 
-/** Prints how to sign in, and resolves when the process is told to stop. */
+/** Prints how to sign in, and resolves when the process receives a signal to stop. */
 async function stayUp(url: string, path: string, keys: DemoKeys, io: Output): Promise<void> {
   await new Promise<void>((stop) => {
     // The signal ends the wait; the process ends when the store is closed and deleted.

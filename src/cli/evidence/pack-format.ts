@@ -9,20 +9,20 @@ export interface Manifest {
   format: typeof FORMAT;
   /** Name of the log. */
   origin: string;
-  /** The window: inclusive start, exclusive end. */
+  /** Start of the window, inclusive. The end is exclusive. */
   from: string;
   to: string;
   /** Sequence numbers of the entries in the window: inclusive start, exclusive end. */
   first: number;
   end: number;
-  /** First verifier key of the log. Later ones follow from the entries. */
+  /** First verifier key of the log. The entries introduce later ones. */
   vkey: string;
   /** Verifier keys of the witnesses that the configuration names. */
   witnesses: string[];
   files: { name: string; sha256: string; bytes: number }[];
 }
 
-/** Stands for a perfect subtree of the log whose entries are not in the pack. */
+/** Represents a perfect subtree of the log whose entries are not in the pack. */
 export interface SubtreeLine {
   /** Root of the subtree, hex. */
   hash: string;
@@ -36,7 +36,7 @@ interface SaltedText {
   text: string;
 }
 
-/** What the entries of one action commit to. A member is null if no entry in the pack commits to it. */
+/** The contents that the entries of one action commit to. A member is null if no entry in the pack commits to it. */
 export interface OpenedAction {
   id: string;
   agent_id: string;
@@ -52,11 +52,11 @@ export interface OpenedAction {
   meta: JsonObject | null;
   past: Past[];
   questions: { question: SaltedText; answer: SaltedText | null }[];
-  /** What approvers were shown first: a function of the policy set and the request. Null if nobody was asked. */
+  /** What approvers saw first, computed from the policy set and the request. Null if no approval was requested. */
   shown: { policy_set: string | null; preview: string | null; shown_first: string[] } | null;
 }
 
-/** A policy set that decisions in the pack name, and what it changed compared with the one before it in the pack. */
+/** A policy set that decisions in the pack name, and its changes from the previous set in the pack. */
 export interface PolicySetLine {
   digest: string;
   document: JsonObject;

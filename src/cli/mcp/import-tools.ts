@@ -8,7 +8,7 @@ import { isObject } from "../../mcp/transport/rpc-message.ts";
 import { CommandError, EXIT, parse, safe, usage, printJson, type Verb } from "../command.ts";
 import { loadProxyConfig, splitCommand } from "./proxy-flags.ts";
 
-/** `tools` of a policy has at most this many items. */
+/** Maximum number of items in `tools` of a policy. */
 const MAX_TOOLS = 1_000;
 
 export const importTools: Verb = {

@@ -1,4 +1,4 @@
-/** `assent mcp install` and `uninstall`: put the servers of an MCP client behind the proxy, and take them out again. */
+/** `assent mcp install` and `uninstall`: put the servers of an MCP client behind the proxy, and undo that. */
 import { createHash } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";

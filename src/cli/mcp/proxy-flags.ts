@@ -1,4 +1,4 @@
-/** Options shared by the verbs of `assent mcp`: servers, service, and the folder of accepted definitions. */
+/** Options that the verbs of `assent mcp` share: servers, service, and the folder of accepted definitions. */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import {
@@ -127,7 +127,10 @@ function readConfigFile(path: string): ProxyConfig {
   }
 }
 
-/** Returns the folder of accepted definitions. Not the working folder, because a client can start the proxy in any folder. */
+/**
+ * Returns the folder of accepted definitions. It is not the working folder, because a client can start the proxy in any
+ * folder.
+ */
 function folderOf(flag: string | undefined, configured: string | undefined, base: string): string {
   if (flag !== undefined) return resolve(flag);
   if (configured !== undefined) return resolve(base, configured);

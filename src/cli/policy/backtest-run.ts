@@ -99,7 +99,7 @@ async function backtestStore(
   });
 }
 
-/** Returns the active policies that came through the API, without those that the folder replaces. */
+/** Returns the active policies that were created over the API, except those that the folder replaces. */
 async function readApiPolicies(
   storage: Pick<StorageReader, "policies" | "policyVersion">,
   replaced: ReadonlySet<string>,

@@ -63,7 +63,7 @@ examples:
   },
 };
 
-/** Returns the faults that the policies have only with the shared data of other environments. */
+/** Returns faults that only occur with the shared data of other environments. */
 function findFaultsElsewhere(folder: PolicyFolder): TextFault[] {
   if (folder.faults.length > 0) return [];
   return folder.environments.flatMap((environment) =>
@@ -101,7 +101,7 @@ function channelWarnings({ documents }: PolicyFolder, file: string | undefined):
     channels = Object.keys(config.channels);
   } catch (error) {
     if (!(error instanceof ConfigError) || file !== undefined) throw error;
-    // The configuration may need variables that are set only where the service runs.
+    // Return no warnings, because the configuration may need variables that are only set where the service runs.
     return [];
   }
   return documents.flatMap(({ document, file: policyFile, place }) =>

@@ -92,7 +92,7 @@ async function formatFile(folder: string, name: string, shared: SharedData, writ
   }
 }
 
-/** Replaces the file atomically through a temporary file, which is hidden so that it is not loaded as a policy. */
+/** Replaces the file atomically. The temporary file is hidden, so that it is not loaded as a policy. */
 async function replace(path: string, text: string): Promise<void> {
   const { mode } = await stat(path);
   const temporary = join(dirname(path), `.${basename(path)}.${randomUUID()}`);

@@ -1,4 +1,4 @@
-/** Shared by the verbs of `assent policy`: selects the policy folder and prints its faults. */
+/** Selects the policy folder and prints its faults, for the verbs of `assent policy`. */
 import { join } from "node:path";
 import type { TextFault } from "../../domain/policy/parse/parse.ts";
 import type { RuleCoverage } from "../../domain/policy/test/coverage.ts";

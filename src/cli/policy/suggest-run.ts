@@ -60,7 +60,7 @@ function choose(suggestions: readonly SuggestedPolicy[], names: readonly string[
   return suggestions.filter(({ policy }) => names.length === 0 || names.includes(policy));
 }
 
-/** Writes the policies and tests, and checks the folder with them. Existing files are left alone. */
+/** Writes the policies and tests, and checks the folder with them. Does not change existing files. */
 async function writeFiles(folder: string, suggestions: readonly SuggestedPolicy[], io: Output): Promise<string[]> {
   const files = suggestions.flatMap(({ policy, yaml, tests }) => [
     { name: `${policy}.yaml`, text: yaml },

@@ -16,18 +16,18 @@ export type DeliveryKind =
   | "event";
 
 /**
- * `scheduled`: joins the destination's queue at `next_at`. `waiting`: is in the queue. `delivered`: the notifier accepted it.
- * `dead`: given up, can be retried. `obsolete`: no longer needed.
+ * `scheduled`: enters the destination's queue at `next_at`. `waiting`: is in the queue. `delivered`: the notifier
+ * accepted it. `dead`: was given up, can be retried. `obsolete`: is no longer needed.
  */
 type DeliveryState = "scheduled" | "waiting" | "delivered" | "dead" | "obsolete";
 
 /** One message to one destination. It contains no token: links are created when it is sent. */
 export interface DeliveryRow {
-  /** Position among all deliveries. The store assigns it, larger than all existing positions. */
+  /** Position among all deliveries, assigned by the store. Larger than all earlier positions. */
   position: number;
   /** Unique id, which is the same for every attempt. */
   id: string;
-  /** Deliveries to one destination are made one at a time. */
+  /** Address of the recipient. Deliveries to one destination are made one at a time. */
   destination: string;
   /** Name of the notifier, and its recipient. */
   notifier: string;
@@ -62,7 +62,7 @@ export interface DeliveryFilter {
   state?: DeliveryState;
   destination?: string;
   action_id?: string;
-  /** Only deliveries with a smaller position: the cursor. */
+  /** Restricts the list to deliveries with a smaller position: the cursor. */
   before_position?: number;
   offset?: number;
   limit: number;
@@ -82,8 +82,8 @@ export interface DeliveryReads {
   deliveriesOfAction(actionId: string): Promise<DeliveryRow[]>;
   /**
    * Returns one waiting delivery with `next_at <= now` for each destination. Prefers deliveries without an attempt,
-   * then the one that is given up first, then the smallest position. For events, considers only the one that is given
-   * up first, whether or not it is due, because events keep their order. Ascending.
+   * then the earliest `give_up_at`, then the smallest position. Of events, considers only the one with the earliest
+   * `give_up_at`, and returns it only if it is due, because events keep their order. Ascending.
    */
   dueDeliveries(now: number, limit: number): Promise<DeliveryRow[]>;
   /** Counts unfinished deliveries, and dead ones. */
@@ -101,9 +101,9 @@ export interface DeliveryWrites {
    */
   updateDelivery(id: string, guard: Pick<DeliveryRow, "state" | "attempts">, change: DeliveryChange): Promise<boolean>;
   /**
-   * Defers the waiting deliveries of a failed destination, except one: events until `events`, other messages until
-   * `others`, if they were due earlier. Deliveries without an attempt get the error. Resolves to the number of deferred
-   * deliveries.
+   * Defers the waiting deliveries of a failed destination, except one: sets `next_at` of events to `events` and of
+   * other messages to `others`, unless it is later already. Deliveries without an attempt get the error. Resolves to
+   * the number of deferred deliveries.
    */
   deferDeliveries(
     destination: string,
@@ -118,8 +118,8 @@ export interface DeliveryWrites {
   releaseDeliveries(now: number): Promise<number>;
   /**
    * Deletes up to `max` finished deliveries (neither scheduled nor waiting) that were last changed before the given
-   * time. Keeps those of pending actions, because reminders and the outcome refer to them. Resolves to the number of
-   * deleted deliveries.
+   * time. Retains deliveries about pending actions, because reminders and the outcome refer to them. Resolves to the
+   * number of deleted deliveries.
    */
   pruneDeliveries(before: number, max: number): Promise<number>;
 }

@@ -1,6 +1,6 @@
 /**
- * Coverage statements: what one source shows about one window of time, compared with the ledger. The service records them;
- * `assent audit` counts the actions again.
+ * Coverage statements compare the effects that a source shows in a window of time with the ledger. The service records
+ * them; `assent audit` counts the actions again.
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { parseRfc3339 } from "../time.ts";

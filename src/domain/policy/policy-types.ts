@@ -4,15 +4,14 @@ import type { JsonObject, JsonValue } from "../json.ts";
 import type { RequiredReviewer } from "../reviews.ts";
 
 /**
- * Version of the policy set's semantics. Other versions are rejected, because a replayed decision must come out the
- * same.
+ * Version of the policy set's semantics. Other versions are rejected, because a replay must compute the same decision.
  */
 export const POLICY_SET_FORMAT = "assent-policy-set/1";
 
 export type Effect = "allow" | "deny" | "require_approval";
 export type Risk = "low" | "medium" | "high" | "critical";
 
-/** Why a decision came out as it did. Stable, because programs match on it. */
+/** Reason of a decision. Stable, because programs match on it. */
 export type ReasonCode =
   | "POLICY_RULE"
   | "NO_MATCHING_RULE"
@@ -31,7 +30,7 @@ export type ReasonCode =
   | "REVIEWER_DENIED"
   | "GRANTED";
 
-/** `count` people of the group; one person if absent. Without `group`, people of any group or none. */
+/** `count` people of the group. Default 1. Without `group`, people of any group or none. */
 export interface ApproverTerms {
   group?: string;
   count?: number;
@@ -39,12 +38,12 @@ export interface ApproverTerms {
 
 /** Approval terms of a `require_approval` rule. Durations are written as in YAML: `90s`, `30m`, `1h`, `7d`. */
 export interface ApprovalTerms {
-  /** Any n people. Excludes `approvers` and `stages`. */
+  /** Number of people of any group or none. Excludes `approvers` and `stages`. */
   quorum?: number;
   approvers?: ApproverTerms[];
   /** Stages that are met in order. Excludes `approvers`. */
   stages?: { after?: string; approvers: ApproverTerms[]; notify?: string[] }[];
-  /** Members of the requester's groups cannot approve. */
+  /** Whether members of the requester's groups cannot approve. */
   exclude_requester_groups?: boolean;
   /** `maker_checker` if absent. */
   mode?: OversightMode;
@@ -54,11 +53,11 @@ export interface ApprovalTerms {
   valid_for?: string;
   /** A duration or `none`. */
   rejection_holds?: string;
-  /** The largest grants that can cover the action: for how long, and for how many uses. If absent, no grant can. */
+  /** The largest grant that can cover the action: duration and number of uses. If absent, no grant can cover it. */
   grants?: { for: string; count: number };
-  /** Machine reviewers that see the request. `may_approve` lets one approve it instead of a person. */
+  /** Machine reviewers that receive the request. `may_approve` lets a reviewer approve in place of a person. */
   reviewers?: { name: string; may_approve?: boolean }[];
-  /** Parameters that approvers can change, with their bounds by path. None when absent. */
+  /** Parameters that approvers can change, with their bounds by path. Default: none. */
   editable?: string[] | Record<string, Omit<EditableParameter, "path">>;
   notify?: string[];
   /** Sentence for approvers, with values such as `{params.amount}`. */
@@ -100,16 +99,16 @@ export interface LimitDocument extends Omit<RuleDocument, "effect"> {
 
 /** The past actions that the conditions of a policy read as `history`. */
 export interface HistoryDocument {
-  /** Whose actions: `agent`, `key` or `session`; or CEL, for the actions with the same value. */
+  /** Owner of the history: `agent`, `key`, `session`, or a CEL expression whose value separates histories. */
   per: string;
-  /** Actions with one of these tools; all when absent. Globs. */
+  /** Tools of the actions, as globs. Default: all. */
   tool?: string | string[];
   operation?: string | string[];
-  /** Whether it contains the actions that were denied when they were submitted. */
+  /** Whether the history contains actions that were denied at their submission. */
   include_denied?: boolean;
   window: string;
   time_zone?: string;
-  /** If there are more actions, conditions that read the history fail. */
+  /** Maximum number of actions. If there are more, conditions that read the history fail. */
   max: number;
 }
 
@@ -139,7 +138,7 @@ export interface ToolSchemaDocument {
   params: JsonObject;
 }
 
-/** Marks a policy that was suggested from what people approved. Its one rule allows actions only in place of this rule. */
+/** Marks a policy that was suggested from approvals. Its one rule allows actions only in place of this rule. */
 export interface SuggestedTerms {
   in_place_of: { policy: string; rule: string };
   /** Largest share of failed results. */
@@ -155,7 +154,7 @@ export interface PolicyDocument {
   case_sensitive?: boolean;
   applies_to?: { tools?: string[]; agents?: string[] };
   tools?: ToolSchemaDocument[];
-  /** Values that conditions read by name: JSON, or `{ cel: … }` for one that is derived from the request. */
+  /** Values that conditions read by name: JSON, or `{ cel: … }` for a value that is derived from the request. */
   let?: JsonObject;
   /** Shared data by name, with the values of the service's environment. Conditions read `data.NAME.VALUE`. */
   data?: Record<string, JsonObject>;
@@ -182,13 +181,11 @@ export interface PolicySetDocument {
   policies: PolicySetMember[];
 }
 
-/** Usage of one limit before the action. The request determines whose usage it is. */
+/** Usage of one limit before the action. Its subject follows from the request. */
 export interface LimitFact {
   policy: string;
   limit: string;
-  /**
-   * Digest of what the limit counts and for whom. A limit with the same name but another basis is a different limit.
-   */
+  /** Digest of the limit's expressions. A limit with the same name but another basis is a different limit. */
   basis: string;
   /** Number of actions, or millionths of a sum. */
   used: number;
@@ -202,7 +199,7 @@ export interface PastAction {
   /** The members that the policy's conditions read; null if the action was erased. */
   context: JsonObject | null;
   id: string;
-  /** Whether it was ever allowed or approved, so that it might have run. */
+  /** Whether the action was ever allowed or approved, so that it might have run. */
   may_have_run: boolean;
   operation: string;
   params: JsonObject | null;
@@ -257,8 +254,8 @@ export interface SourceFact {
 }
 
 /**
- * Everything that a decision depends on besides the request, the policy set and the clock. Recorded with the decision,
- * so that replay uses the same facts.
+ * Everything that a decision depends on in addition to the request, the policy set and the clock. Recorded with the
+ * decision, so that replay uses the same facts.
  */
 export interface Facts {
   principal: {
@@ -274,15 +271,15 @@ export interface Facts {
   require_registered_agents?: boolean;
   /** Present when active stops cover this agent and tool. */
   stops?: StopFact[];
-  /** Present when the key that submitted the action has been revoked or has expired since. */
+  /** Present if the key that submitted the action has since been revoked or expired. */
   key_ended?: true;
   /** Git commit of the policy set, if it came from git. */
   policy_commit?: string;
-  /** The agent's session. Present if the request has the token of one. */
+  /** The agent's session. Present if the request has a session token. */
   session?: SessionFact;
   /** Present when limits match the action. */
   limits?: LimitFact[];
-  /** Present when conditions read the history of their policy. */
+  /** Present if conditions read the history of their policy. */
   history?: HistoryFact[];
   /** Present when conditions read values of fact sources. */
   sources?: SourceFact[];
@@ -298,8 +295,8 @@ export interface Facts {
   /** Present if the policies require approval and this grant covers the action. */
   grant?: GrantFact;
   /**
-   * Names of suggested policies that are in force: activated, and not reverted since. A decision records only the one
-   * that allowed the action.
+   * Names of suggested policies in force, which are active and not reverted. A decision records only the one that
+   * allowed the action.
    */
   suggested?: string[];
 }
@@ -311,7 +308,7 @@ export interface SessionFact {
   issued_by: string;
 }
 
-/** A grant that covers an action, and the standing of its grantor at this moment. `limits` has the usage of the grant. */
+/** A grant that covers an action, and the current standing of its grantor. `limits` contains the usage of the grant. */
 export interface GrantFact {
   id: string;
   /** Principal of the grantor. */
@@ -324,7 +321,7 @@ export interface GrantFact {
   /** CEL; null covers every request. */
   scope: string | null;
   sum: { of: string; at_most: number } | null;
-  /** Groups of the grantor that the rules name. */
+  /** Those of the grantor's groups that the rules name. */
   groups: string[];
   /** Whether the grantor is in none of the requester's groups. False if those are unknown. */
   independent: boolean;
@@ -348,7 +345,7 @@ export interface RejectionFact {
 export interface StopFact {
   id: string;
   policy: string | null;
-  /** When the stop ends by itself, RFC 3339; null if never. */
+  /** When the stop expires, RFC 3339; null if never. */
   until: string | null;
 }
 
@@ -369,7 +366,7 @@ export interface ShadowOutcome {
 
 /** The approval that a decision requires. */
 export interface RequiredApproval {
-  /** What each rule requires. The approval must satisfy all of them. */
+  /** The requirement of each rule. An approval must satisfy all of them. */
   approvers: ApproverPlan[];
   /** `self_confirm` only if every rule allows it. */
   mode: OversightMode;
@@ -383,9 +380,9 @@ export interface RequiredApproval {
   grants?: GrantTerms;
   /** Parameters that an approver can change. Present only if every rule has some in common. */
   editable?: EditableParameter[];
-  /** How long a rejection denies duplicate requests; 0 if it denies none. */
+  /** Time for which a rejection denies duplicate requests; 0 if it denies none. */
   rejection_holds_ms: number;
-  /** Machine reviewers that are asked. Present only if rules name some. */
+  /** Machine reviewers that are called. Present only if rules name some. */
   reviewers?: RequiredReviewer[];
   notify: string[];
 }

@@ -32,7 +32,7 @@ const TYPES: Readonly<Record<string, string>> = {
   png: "image/png",
 };
 
-/** Smaller files are compressed with the best quality, which takes seconds for larger ones. Bytes. */
+/** Size up to which files are compressed with the best quality, which takes seconds for larger ones. Bytes. */
 const MAX_BEST_COMPRESSION = 200_000;
 const compressGzip = promisify(gzip);
 const compressBrotli = promisify(brotliCompress);

@@ -1,9 +1,9 @@
-/** Stores the newest signature some time after it was made, unless a batch stores it earlier. */
+/** Stores the newest signature after a delay, unless a batch stores it earlier. */
 import type { Logger } from "../../contract/host.ts";
 import { StorageError, type Storage } from "../../contract/storage.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 
-/** Time after which a signature is stored by itself if no batch stores it earlier. Milliseconds. */
+/** Delay after which a signature is stored if no batch has stored it. Milliseconds. */
 const STORE_CHECKPOINT_DELAY_MS = 200;
 
 export class CheckpointStore {
@@ -53,7 +53,7 @@ export class CheckpointStore {
       });
       this.checkpoints.stored(waiting.size);
     } catch (error) {
-      // The signature stays in memory, and the next batch stores it.
+      // The signature remains in memory, and the next batch stores it.
       this.log.warn("the newest checkpoint could not be stored yet", { size: waiting.size, error: String(error) });
     }
   }

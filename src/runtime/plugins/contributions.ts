@@ -1,4 +1,4 @@
-/** Validates what `setup` returned, because a plugin that is loaded by path may be untyped JavaScript. */
+/** Validates the result of `setup`, because a plugin that is loaded by path may be untyped JavaScript. */
 import { ERRORS } from "../../contract/errors.ts";
 import type { Route } from "../../contract/resource.ts";
 import { suggest } from "../../domain/suggest.ts";
@@ -105,7 +105,7 @@ function routeFault({ method, path, scope, errors = [] }: Route, declared: Decla
     notAmong(`${route} has the scope`, scopes, declared.scopes) ??
     notAmong(`${route} lists the error`, codesOf(errors), [
       ...Object.keys(ERRORS),
-      // Only errors that `defineErrors` returned, because each code has a fixed status.
+      // Accept only errors from `defineErrors`, because each code has a fixed status.
       ...declared.errors.filter((kind) => Array.isArray(errors) && errors.includes(kind)).map(({ code }) => code),
     ])
   );

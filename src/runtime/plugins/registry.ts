@@ -1,4 +1,4 @@
-/** Collects the contributions of all plugins, and rejects conflicts. They do not change afterwards. */
+/** Collects the contributions of all plugins, and rejects conflicts. The contributions do not change afterwards. */
 import type { Host, Logger } from "../../contract/host.ts";
 import type { Authenticator } from "../../contract/authenticator.ts";
 import type { CredentialIssuer } from "../../contract/credentials.ts";
@@ -33,7 +33,7 @@ export interface Registry {
   onResponse(request: CompletedRequest): void;
   /** Starts the plugins in order. If one fails, stops the started ones in reverse and rejects with its error. */
   start(): Promise<void>;
-  /** Stops the plugins in reverse. Idempotent. If one throws, the others are stopped nevertheless. */
+  /** Stops the plugins in reverse order. Idempotent. If one throws, the others are stopped nevertheless. */
   stop(): Promise<void>;
 }
 
@@ -110,7 +110,7 @@ const shapeOf = (path: string): string => path.replaceAll(/:[^/]+/g, ":");
 
 async function setUp(plugin: Plugin, host: Host, options: unknown): Promise<Contributions> {
   try {
-    // Checked exactly as returned: `undefined` must not pass for an empty object.
+    // Check the value exactly as returned, because `undefined` must not count as an empty object.
     return (await plugin.setup?.(host, options as never)) as Contributions;
   } catch (error) {
     if (error instanceof PluginError) throw error;
@@ -184,7 +184,7 @@ function lifecycle(
     stop,
     async start() {
       for (const part of parts) {
-        // Add it before its start, so that its `stop` also ends what a failed start has begun.
+        // Add the plugin before its start, so that its `stop` also ends what a failed `start` has begun.
         started.push(part);
         try {
           await part.brought.start?.();

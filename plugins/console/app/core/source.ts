@@ -63,7 +63,7 @@ function listenToWorker(
     },
     options,
   );
-  // A page that was left may be restored from the back-forward cache, and joins again.
+  // A page in the back-forward cache may be restored, and then joins again.
   addEventListener("pagehide", leave, options);
   addEventListener("pageshow", (event) => event.persisted && join(), options);
   signal.addEventListener("abort", () => (leave(), ended.abort()), { once: true });
@@ -72,7 +72,7 @@ function listenToWorker(
 
 async function listenByLock(key: string, signal: AbortSignal, { onEvent, onState }: StreamListener): Promise<void> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(key));
-  // Every script of the origin can see the name, so it has a digest instead of the key.
+  // Every script of the origin can read the name of a lock, so it contains a digest of the key.
   const name = `assent.stream.${[...new Uint8Array(digest.slice(0, 8))].map((byte) => byte.toString(16)).join(".")}`;
   const channel = new BroadcastChannel(name);
   let last: number | undefined;
@@ -80,7 +80,7 @@ async function listenByLock(key: string, signal: AbortSignal, { onEvent, onState
   let isReading = false;
   const deliver = (message: Delivered): void => {
     if (message.event !== undefined) {
-      // The tab that read before may already have delivered it.
+      // The tab that was the leader before may already have delivered this event.
       if (last !== undefined && message.event.seq <= last) return;
       last = message.event.seq;
       onEvent(message.event);

@@ -44,7 +44,7 @@ export function Person({ id }: { id: string | null }) {
 
 const mayReadUsers = (): boolean => may("users:read") || may("users:manage");
 
-/** Someone without a user: known by the owner of their keys. */
+/** Renders the page of a person without a user, who is known only as the owner of keys. */
 function OwnerPage({ principal }: { principal: string }) {
   const name = principal.slice(principal.indexOf(":") + 1);
   return (
@@ -141,7 +141,7 @@ function List({ names }: { names: readonly string[] }) {
 /** Entry types that can be about a person. */
 const VOTE_TYPES = "approval";
 const TYPES = `${VOTE_TYPES},question,grant,delegation,break_glass,stop,policy_set,api_key,agent,user,suggested_rule,erasure`;
-/** An owner of keys has no sessions, and a service without users does not know the type. */
+/** Owners of keys have no sessions, and a service without the users plugin does not know this type. */
 const USER_TYPES = `${TYPES},users:session`;
 
 /** The members of entries that name a person. */

@@ -8,7 +8,7 @@ type Vocabulary = Api["GET /v1/policy-vocabulary"]["response"];
 type Named = Vocabulary["variables"][number];
 type Tool = Vocabulary["tools"][number];
 
-/** What the service knows, and what the last valid text declared. */
+/** Names that the service knows, and names that the last valid text declared. */
 export interface Words {
   vocabulary: Vocabulary;
   variables: readonly Named[];
@@ -31,7 +31,7 @@ export interface Completion {
   suggestions: Suggestion[];
 }
 
-/** A part of JSON Schema, as far as policies use it. */
+/** The keywords of JSON Schema that the schema of policies uses. */
 interface Schema {
   type?: string;
   const?: unknown;
@@ -47,7 +47,7 @@ export type TextKind = "policy" | "tests";
 
 /** Keys whose values are expressions. */
 const EXPRESSION_KEY = /(?:^|[\s{,])(?:when|per|sum|cel):\s*(?:[|>][-+]?)?\s*["']?([^"]*)$/;
-/** A later entry of a map in braces, whose value is not an expression. */
+/** Matches a later entry of a map in braces whose value is not an expression. */
 const FLOW_ENTRY = /\{.*,\s*(?!(?:when|per|sum|cel):)\w+:\s*["']?[\w.*-]*$/;
 const ITEM = "[]";
 
@@ -72,7 +72,7 @@ export function completeAt(text: string, position: number, words: Words, kind: T
     : completeValue(schema, { path: [...path, value[1] ?? ""], typed: value[2] ?? "", position }, words);
 }
 
-/** Returns whether the line continues a block such as `when: |`. */
+/** Whether the line continues a block such as `when: |`. */
 function isInBlockExpression(before: readonly string[]): boolean {
   const indent = indentOf(before.at(-1) ?? "");
   for (const line of before.slice(0, -1).reverse()) {
@@ -105,7 +105,7 @@ function completeExpression(line: string, position: number, words: Words): Compl
   const from = position - word.length;
   const matching = unique(suggestions).filter(({ label }) => label.startsWith(word.slice(0, dot + 1)));
   if (dot < 0) return { from, suggestions: matching };
-  // Every value can have methods, so they follow the members that are known.
+  // Every value can have methods, so suggest them after the known members.
   const receiver = word.slice(0, dot + 1);
   const methods = vocabulary.functions
     .filter(({ method }) => method)
@@ -188,7 +188,7 @@ interface Located {
   rest: string;
 }
 
-/** A line as the columns of its dashes, and its key with its column. */
+/** A line: the columns of its dashes, and its key with its column. */
 interface Row {
   dashes: number[];
   column: number;
@@ -215,11 +215,11 @@ function locate(before: readonly string[]): Located {
       .slice(open + 1)
       .split(",")
       .at(-1) ?? "";
-  // Before the brace is either a key or only the dash of a list.
+  // Before the brace, the line has either a key or only the dash of a list.
   return { path: row.key === null ? path : [...path, row.key], rest: entry.trimStart() };
 }
 
-/** Returns the path of the map in which a row is, from the rows above it. */
+/** Returns the path of the map that contains a row, from the rows above it. */
 function pathOf(above: readonly string[], row: Row): string[] {
   const path: string[] = [];
   // A key belongs to a row that is further left. A dash also belongs to a key in its own column.

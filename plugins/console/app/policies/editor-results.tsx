@@ -29,7 +29,7 @@ interface Props {
 
 export function EditorResults({ yaml, tests, check, shadowId, words, goTo, onTests, onRefused }: Props) {
   const [tab, setTab] = useState<Tab>("problems");
-  /** Tabs that were opened stay in the page, so that their results remain. */
+  /** Opened tabs stay in the page, so that their results remain. */
   const [opened, setOpened] = useState<ReadonlySet<Tab>>(new Set());
   const [samples, setSamples] = useSamples();
   const testHandle = useRef<Editor | null>(null);
@@ -84,7 +84,7 @@ export function EditorResults({ yaml, tests, check, shadowId, words, goTo, onTes
   );
 }
 
-/** Returns " (2)" for a tab that has something to look at. */
+/** Returns the number that a tab displays, such as " (2)" for two problems. */
 function countOf(tab: Tab, checked: Checked | null): string {
   if (checked === null) return "";
   const count =

@@ -59,7 +59,7 @@ export function describeStanding(policy: {
     : `Version ${active} is active and enforced.${older}`;
 }
 
-/** Texts of a dialog that changes what decides. */
+/** Texts of a dialog that activates or deactivates a version. */
 export interface ChangeTexts {
   title: string;
   effect: string;

@@ -167,7 +167,10 @@ function Console() {
   );
 }
 
-/** One section of the menu. The page of the API is not one of the console's, and ends the last section. */
+/**
+ * Renders one section of the menu. The link to the API documentation ends the last section, although it is not a page
+ * of the console.
+ */
 function MenuSection({ title, pages, current }: { title: Section; pages: readonly PageEntry[]; current: string }) {
   const isLast = title === SECTIONS.at(-1);
   if (pages.length === 0 && !isLast) return null;
@@ -234,12 +237,12 @@ function Current({ route, main }: { route: Route; main: RefObject<HTMLElement | 
   const isOpenable = page !== null && mayOpen(page);
   const { data, error, reload } = useLoad(async () => (isOpenable ? loadPage(page) : null), [isOpenable, route.name]);
   const View = data !== null && data.name === route.name ? data.View : null;
-  // Screen readers announce the new page's heading; not for the first page.
+  // Focus the heading of the new page, so that screen readers announce it. Not for the first page.
   const isFirst = useRef(true);
   useEffect(() => {
     if (isOpenable && View === null) return;
     const focused = document.activeElement;
-    // A page that moved the focus itself, as the inbox does, keeps it.
+    // Leave the focus alone if the page has moved it, as the inbox does.
     if (!isFirst.current && (focused === document.body || focused?.closest("nav")))
       main.current?.querySelector("h1")?.focus();
     isFirst.current = false;

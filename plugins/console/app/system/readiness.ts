@@ -29,7 +29,7 @@ interface PolicyCheck extends Check {
   faults: { file: string; line: number | null }[];
 }
 
-/** Answer of `GET /readyz`, which is not in the OpenAPI document's typed responses because 503 has it, too. */
+/** Response of `GET /readyz`. Not a typed response in the OpenAPI document, because 503 has the same body. */
 export type Ready = { ready: boolean; policies: PolicyCheck } & Record<string, Check | boolean>;
 
 export interface Readiness {
@@ -46,7 +46,7 @@ export function useReadiness(): Readiness {
     const check = async (): Promise<void> => {
       try {
         const signal = AbortSignal.any([over.signal, AbortSignal.timeout(POLL_MS)]);
-        // 503 is an answer, too: it says what is missing.
+        // A 503 is a valid answer, too: it says what is missing.
         const response = await fetch("/readyz", { cache: "no-store", credentials: "omit", signal });
         setState({ ready: (await response.json()) as Ready, error: null, at: new Date(now()).toISOString() });
       } catch {

@@ -117,7 +117,7 @@ function formatNumbers(check: Check): string {
 
 function Versions({ policySet, at }: { policySet: string | null; at: string | null }) {
   const { data: version } = useLoad(readVersion, []);
-  // A credential that cannot read policies sees the rest of the page.
+  // A credential that cannot read policies sees the other cards.
   const { data: sources } = useLoad(async (signal) => (may("policies:read") ? countSources(signal) : null), []);
   return (
     <Card id="versions" title={TEXTS.versions}>

@@ -1,4 +1,4 @@
-/** One ledger entry as a step of a timeline that is not about a single action. */
+/** Renders a ledger entry as a step of a timeline that is not about a single action. */
 import type { ComponentChildren } from "preact";
 import type { Event } from "../core/api-types.ts";
 import { at } from "../core/api.ts";
@@ -8,7 +8,7 @@ import { plain } from "./format.ts";
 import { PersonLink } from "./person.tsx";
 import type { Step } from "./timeline.tsx";
 
-/** The members of entries that the steps name. */
+/** The members of entries that the steps read. */
 interface Entry {
   tool?: string;
   operation?: string;
@@ -76,7 +76,7 @@ export function toEntryStep(event: Event): Step {
   };
 }
 
-/** Only the entry of the decision contains the tool and the operation. */
+/** Only the decision entry contains the tool and the operation. */
 function Subject({ entry: { tool, operation }, action }: { entry: Entry; action: string | null }) {
   if (action === null) return null;
   return (
@@ -198,7 +198,7 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
   }
 }
 
-/** Returns "of agent support-*: the invoice run is wrong". */
+/** Returns the description of a stop, such as "of agent support-*: the invoice run is wrong". */
 function describeStop({ stop }: Entry): string {
   if (stop === undefined) return "";
   const parts = (["agent", "tool", "policy"] as const).flatMap((name) =>

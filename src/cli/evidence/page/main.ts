@@ -1,7 +1,7 @@
 /** The page of an evidence pack: verifies the selected files and shows who approved what, on what grounds. */
 import { type PackReport, type Vote, verifyPack } from "./verify-pack.ts";
 
-/** Votes on the page at a time; the search finds the others. */
+/** Maximum number of votes that are displayed at a time. The search finds the others. */
 const MAX_ROWS = 200;
 
 const filesInput = document.querySelector<HTMLInputElement>("#files");

@@ -21,10 +21,10 @@ export interface Vote {
   at: string;
   verdict: "approve" | "deny";
   approver: string;
-  /** Name of the user or key; empty if the pack has none. */
+  /** Name of the user or key; empty if the pack does not contain it. */
   name: string;
   comment: string | null;
-  /** Whether it was signed with a passkey of the approver, and this was verified. */
+  /** Whether the vote has a verified signature by a passkey of the approver. */
   isSigned: boolean;
   /** Commitment to the preview that the signature covers. */
   signedPreview: string | null;
@@ -36,7 +36,10 @@ export interface Vote {
   /** Null for an action that was erased. */
   seen: {
     preview: string | null;
-    /** Whether the signature of the vote covers the preview. Otherwise it follows from the policies and the request. */
+    /**
+     * Whether the signature of the vote covers the preview. If false, the preview was computed from the policies and
+     * the request.
+     */
     isPreviewSigned: boolean;
     params: unknown;
     context: unknown;
@@ -58,7 +61,7 @@ export interface PackReport {
   counts: { entries: number; actions: number; erased: number; signedVotes: number };
   votes: Vote[];
   controls: Control[];
-  /** Numbers of the entries in the window by type, at most `MAX_LISTED` each. */
+  /** Sequence numbers of the entries in the window by type, at most `MAX_LISTED` for each type. */
   byType: Map<string, { count: number; seqs: number[] }>;
   policySets: PolicySetLine[];
 }
@@ -166,7 +169,10 @@ async function verifyContents(
   for (const message of await signatures.drain()) fault(message);
 }
 
-/** A witness that has not cosigned this checkpoint is not a fault: it may have been unreachable. */
+/**
+ * Returns the witnesses that cosigned. A missing cosignature is not a fault, because the witness may have been
+ * unreachable.
+ */
 function readWitnesses(
   note: string,
   vkeys: readonly string[],
@@ -185,7 +191,7 @@ function readWitnesses(
   });
 }
 
-/** Reads entries in order: keys of the log, people, votes, and what actions commit to. */
+/** Returns a reader of entries, which collects keys of the log, people, votes, and the commitments of actions. */
 function createEntryReader(
   { first, end, vkey }: Manifest,
   report: PackReport,

@@ -1,4 +1,4 @@
-/** Lists what expressions can name, for completion in editors. */
+/** Lists the names that expressions can use, for completion in editors. */
 import { FUNCTION_NAMES, listArities } from "../condition/cel.ts";
 import { compileNamedValues } from "../condition/named-values.ts";
 import { FACTS } from "../condition/source-facts.ts";
@@ -8,7 +8,7 @@ import { inferNamedTypes, type NamingPolicy } from "./named-types.ts";
 import { describeType, type StaticType, typeOfJsonSchema, unionMembers } from "./static-types.ts";
 import { VARIABLE_TYPES } from "./type-check.ts";
 
-/** A variable or a member of one, such as `principal.owner`, with a phrase for its type. */
+/** A variable, or a member of a variable such as `principal.owner`, with a phrase for its type. */
 export interface NamedType {
   name: string;
   type: string;
@@ -21,7 +21,7 @@ export interface NamedFunction {
   arity: readonly number[];
 }
 
-/** A tool and an operation that policies name. Null stands for every operation. */
+/** A tool and an operation that policies name. A null operation means every operation. */
 export interface NamedTool {
   tool: string;
   operation: string | null;
@@ -29,7 +29,7 @@ export interface NamedTool {
   params: readonly NamedType[];
 }
 
-/** Functions that the parser expands. Their first argument is a name. */
+/** Functions that the parser expands. The first argument of each is a name. */
 const MACROS: readonly NamedFunction[] = [
   { name: "has", method: false, arity: [1] },
   { name: "cel.bind", method: false, arity: [3] },

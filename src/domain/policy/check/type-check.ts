@@ -190,7 +190,7 @@ class TypeChecker {
   private member(node: Expr, operand: Expr, field: string, scope: Scope): StaticType {
     const owner = this.infer(operand, scope);
     const members = unionMembers(owner);
-    // `google.protobuf.Timestamp` is the name of a type and no member of anything.
+    // `google.protobuf.Timestamp` is the name of a type, and not a member of a value.
     if (members.length === 0 || members.some(({ kind }) => kind === "dyn" || kind === "type")) return DYN;
     const maps = members.filter((member) => member.kind === "map");
     if (maps.length === 0)
@@ -388,7 +388,7 @@ const CONSTANT_HINTS: Readonly<Record<string, string>> = {
   timestamp: '; write a time such as timestamp("2026-01-31T09:00:00Z")',
 };
 
-/** Adds a hint for the types that are most often confused: those of texts and numbers. */
+/** Adds a hint for the types that are confused most often: texts and numbers. */
 function conversionHint(types: readonly StaticType[]): string {
   const kinds = types.flatMap(unionMembers).map(({ kind }) => kind);
   if (kinds.includes("string") && kinds.some(isNumber)) return "; convert the text with int() or double()";

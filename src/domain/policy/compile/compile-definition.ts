@@ -23,7 +23,7 @@ import type { ApprovalTerms, EditableParameter, LimitDocument, PolicyDocument, R
 import { parsePreview } from "../decide/preview.ts";
 import { parseWindow } from "../decide/window.ts";
 
-/** Limits count whole millionths, so that sums are exact and equal in every store. */
+/** Unit of sums. Limits count whole millionths, so that sums are exact and equal in every store. */
 export const MICROS_PER_UNIT = 1_000_000;
 export const DEFAULT_EXPIRY_MS = 86_400_000;
 
@@ -131,7 +131,7 @@ function compileLimit(
   };
 }
 
-/** Returns the digest of what the limit counts: its expressions, and the named values that they read. */
+/** Returns the digest of the limit's expressions and of the named values that they read. */
 function limitBasis(
   { per, sum }: LimitDocument,
   definition: Pick<PolicyDocument, "let" | "data">,

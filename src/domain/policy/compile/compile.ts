@@ -152,7 +152,7 @@ export function precompilePolicySet({ policies }: Pick<PolicySetDocument, "polic
   for (const { definition } of policies) compileCached(definition);
 }
 
-/** Returns the folded names of the tools that a policy can apply to, or null if its globs do not determine them. */
+/** Returns the case-folded names of the tools that a policy can apply to; null if its globs do not determine them. */
 function findNamedTools({ tools, patterns, exact, limits }: CompiledPolicy): Iterable<string> | null {
   const limited = limits.flatMap((limit) => limit.tools ?? ["*"]);
   if (patterns.length === 0 && !limited.some(isGlob)) return new Set([...exact.keys(), ...limited].map(foldName));

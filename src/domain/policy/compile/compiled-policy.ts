@@ -17,7 +17,7 @@ import type {
 } from "../policy-types.ts";
 
 export interface CompiledRule {
-  /** Position in its policy, which is the order of matching. */
+  /** Position in its policy. Rules are matched in this order. */
   order: number;
   name: string;
   effect: Effect;
@@ -56,7 +56,7 @@ export interface CompiledLimit {
   basis: string;
   /** Expression that separates the counts; null counts all actions together. */
   per: Expression | null;
-  /** Maximum number of actions; unused if a sum is limited. */
+  /** Maximum number of actions. Not used by a limit on a sum. */
   count: number;
   /** `atMost` in millionths. */
   sum: { of: Expression; atMost: number } | null;
@@ -77,7 +77,7 @@ export interface CompiledHistory {
   includeDenied: boolean;
   window: Window;
   max: number;
-  /** The rule that denies an action that belongs to a history, but to none that can be determined. */
+  /** The rule that denies an action if its history cannot be determined. */
   rule: CompiledRule;
 }
 
@@ -108,7 +108,7 @@ export interface CompiledPolicy {
   /** Rules for any tool (`globs` is null) or with globs. */
   patterns: readonly { rule: CompiledRule; globs: readonly string[] | null }[];
   limits: readonly CompiledLimit[];
-  /** The rule in whose place the policy allows actions; null unless the policy was suggested. */
+  /** The rule in whose place the policy allows actions; null unless the policy is a suggested one. */
   suggested: SuggestedTerms["in_place_of"] | null;
   named: NamedValues;
   /** Null if the policy declares none. */
@@ -123,7 +123,7 @@ export interface CompiledPolicySet {
   readonly digest: string | null;
   readonly document: PolicySetDocument;
   readonly policies: readonly CompiledPolicy[];
-  /** Policies that apply only to the tools they name, by folded tool name. */
+  /** Policies that apply only to the tools that they name, by case-folded tool name. */
   readonly byTool: ReadonlyMap<string, readonly CompiledPolicy[]>;
   /** Policies that can apply to any tool. */
   readonly anyTool: readonly CompiledPolicy[];

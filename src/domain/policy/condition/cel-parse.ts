@@ -21,8 +21,8 @@ export const NAMESPACES: ReadonlySet<string> = new Set(
 );
 
 /**
- * Cache of parsed conditions, by source. Checking, typing, the search for contradictions and compiling run one after the
- * other, and each needs the trees of all conditions of a policy. Parsing takes longer than all of them together.
+ * Cache of parsed conditions, by source. The syntax check, the type check, the search for contradictions and the
+ * compilation all need the trees of a policy's conditions, and parsing takes longer than all of them together.
  */
 const recentTrees = new Map<string, ParsedExpression>();
 /** A tree uses some hundred bytes for each character of its source. */
@@ -61,14 +61,14 @@ function qualifyCalls(expr: Expr, parsed: ParsedExpression): void {
 }
 
 /**
- * Turns `cel.bind(name, value, body)` into a comprehension that accumulates nothing: its accumulator is the name. A call
- * without a name is left as it is, and no function has it.
+ * Turns `cel.bind(name, value, body)` into a comprehension that accumulates nothing: its accumulator is the name.
+ * Leaves a call without a name unchanged, which then fails because no function has this name.
  */
 function expandBinding(expr: Expr, call: CallExpr, { sourceInfo }: ParsedExpression): void {
   const [name, value, body] = call.args;
   if (name?.exprKind.case !== "identExpr" || value === undefined || body === undefined || call.args.length > 3) return;
   const part = (exprKind: Expr["exprKind"]): Expr => ({ $typeName: "cel.expr.Expr", id: expr.id, exprKind });
-  // The printer looks up each id among the macros, so the call needs an id that no macro has.
+  // The printer looks up each id among the macros, so give the call a new id.
   if (sourceInfo !== undefined) sourceInfo.macroCalls[expr.id.toString()] = { ...expr, id: 0n };
   const never = { $typeName: "cel.expr.Constant", constantKind: { case: "boolValue", value: false } } as const;
   expr.exprKind = {

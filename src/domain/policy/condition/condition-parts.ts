@@ -23,7 +23,7 @@ export interface ConditionPart {
   error: string | null;
 }
 
-/** Maximum elements of a list that are evaluated one by one. */
+/** Maximum elements of a list that are evaluated individually. */
 const MAX_ELEMENTS = 10;
 /** Step limit for one condition, in multiples of a decision's limit, because each part is evaluated separately. */
 const MAX_DECISIONS = 20;
@@ -89,7 +89,7 @@ export function evaluateConditionParts(
       if (iterRange === undefined) return;
       if (isBinding(kind.value)) {
         const value = add(accuInit as Expr, depth + 1, scope, accuVar);
-        // Skip the body if the bound value failed to evaluate: everything that uses it would fail too.
+        // Skip the body if the bound value failed to evaluate, because everything that uses it would fail, too.
         if (value !== undefined) visit(bound as Expr, depth + 1, addVariable(scope, accuVar, value as CelInput), null);
         return;
       }
@@ -128,7 +128,7 @@ function addVariable({ variables, bindings }: Scope, name: string, value: CelInp
   };
 }
 
-/** Whether showing the value adds nothing (a constant) or too much (a whole map of the request). */
+/** Whether the value should not be displayed, because it is a constant, or a whole map of the request. */
 function isPlain({ exprKind }: Expr): boolean {
   if (exprKind.case === "constExpr") return true;
   if (exprKind.case === "identExpr")
@@ -138,7 +138,7 @@ function isPlain({ exprKind }: Expr): boolean {
   );
 }
 
-/** Returns the operands. Flattens `a && b && c`, which the tree nests, into three. */
+/** Returns the operands. Flattens `a && b && c`, which is nested in the tree, into three operands. */
 function operandsOf({ exprKind }: Expr): Expr[] {
   if (exprKind.case !== "callExpr") return [];
   const { function: name, target, args } = exprKind.value;

@@ -73,7 +73,7 @@ export class ShapeFault extends Error {
 export interface ExpressionShape {
   /** Number of nodes, which is the minimum cost of an evaluation. */
   nodes: number;
-  /** Names in the source, which messages can therefore repeat. */
+  /** Names in the source. Messages can repeat these, because they are not from the request. */
   names: ReadonlySet<string>;
   /** Variables that the expression reads. */
   variables: ReadonlySet<string>;
@@ -214,7 +214,7 @@ class ShapeCheck {
     const historyMacro = owner === HISTORY ? HISTORY_MACROS[name] : undefined;
     if (historyMacro !== undefined)
       this.fail(node, `"${name}" is not used like this; write for example ${historyMacro}`);
-    // A misspelt function of a namespace, such as `sets.contain`, unless a macro has a variable of this name.
+    // Report a misspelt function of a namespace, such as `sets.contain`, unless the owner is a variable of a macro.
     if (owner !== null && !inner.scope.includes(owner) && FUNCTION_NAMES.some((known) => known.startsWith(`${owner}.`)))
       this.checkCall(node, `${owner}.${name}`, false, args);
     else if (/^[a-z]/i.test(name)) this.checkCall(node, name, target !== undefined, args);
@@ -290,7 +290,8 @@ class ShapeCheck {
   }
 
   /**
-   * Requires a literal pattern: one from the request could take seconds to compile, and a literal can be checked here.
+   * Requires a literal pattern, because a pattern from the request could take seconds to compile and cannot be checked
+   * here.
    */
   private checkPattern(arg: Expr): void {
     const source =

@@ -40,11 +40,11 @@ type ExpressionResult = { value: unknown } | { error: "CONDITION_ERROR" | "CONDI
 
 /** An expression of any type. Integers are returned as bigint. */
 export interface Expression {
-  /** JSON pointers of the request members that it reads, also through named values. */
+  /** JSON pointers of the request members that the expression reads, directly or through named values. */
   readonly members: readonly string[];
-  /** Names in the source, which messages can therefore repeat. */
+  /** Names in the source. Messages can repeat these, because they are not from the request. */
   readonly names: ReadonlySet<string>;
-  /** Variables and named values that it reads itself. */
+  /** Variables and named values that the expression reads directly. */
   readonly variables: ReadonlySet<string>;
   /** Whether it reads attributes of the agent or its principal, also through named values. */
   readonly readsAttributes: boolean;
@@ -58,7 +58,7 @@ export interface NamedValues {
   readonly names: readonly string[];
   readonly constants: Readonly<Record<string, CelInput>>;
   readonly derived: ReadonlyMap<string, Expression>;
-  /** Which fact has the past actions of the policy; null if it declares no history. */
+  /** Identifies the fact with the past actions of the policy; null if the policy declares no history. */
   readonly history: Pick<HistoryFact, "policy" | "basis"> | null;
   /** Which values of fact sources the policy declares. */
   readonly facts: readonly Pick<SourceFact, "policy" | "name" | "basis">[];
@@ -312,13 +312,13 @@ function syntaxFault(error: unknown, source: string, what: string): [message: st
   ];
 }
 
-/** Operators of other languages, with their form in CEL. */
+/** Operators of other languages, with their equivalent in CEL. */
 const OPERATORS: Readonly<Record<string, string>> = { and: "&&", or: "||", not: "!", "=": "==", "<>": "!=" };
 
-/** Suggests the CEL operator if the parser stopped at one of another language. */
+/** Suggests the CEL operator if the parser stopped at an operator of another language. */
 function operatorHint(source: string, offset: number): string {
   const [, token = ""] = /^\s*([a-z]+|=(?!=)|<>)/i.exec(source.slice(offset)) ?? [];
-  // The parser stops after the operator if it could have started something else, as `=` could `==`.
+  // The parser stops after an operator that could be the start of a longer one, such as `=` of `==`.
   const [, before = ""] = /(?:^|[^=!<>])(=|<>|\bnot|\band|\bor)\s*$/i.exec(source.slice(0, offset)) ?? [];
   const written = [token, before].find((operator) => operator.toLowerCase() in OPERATORS);
   return written === undefined ? "" : `; write "${OPERATORS[written.toLowerCase()] ?? ""}" instead of "${written}"`;

@@ -14,7 +14,7 @@ export interface NamedValueFault {
   /** RFC 6901 pointer from the policy. */
   pointer: string;
   message: string;
-  /** Whether the key is at fault and not its value. */
+  /** Whether the fault is in the key instead of its value. */
   key?: boolean;
   /** Offset in the text at the pointer, in UTF-16 code units. */
   offset?: number;
@@ -118,7 +118,7 @@ function findUnusableName(name: string): string | null {
     : null;
 }
 
-/** Returns what is wrong with an object that looks like a derived value, because a policy with it would compare text. */
+/** Returns the fault of an object that looks like a derived value, because conditions would compare with its text. */
 function findStrayDerivation(entry: LetEntry): string | null {
   if (typeof entry !== "object" || entry === null || Array.isArray(entry)) return null;
   const meant = Object.keys(entry).length === 1 ? suggest(Object.keys(entry)[0] as string, ["cel"]) : null;

@@ -76,7 +76,7 @@ interface CombinedDecision {
   decision: Decision;
   /** The stop that decided. */
   stop?: StopFact;
-  /** The suggested policy that allowed the action. */
+  /** Name of the suggested policy that allowed the action. */
   suggested?: string;
 }
 
@@ -116,8 +116,8 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
 }
 
 /**
- * Returns the answers that count. A suggested policy never answers by itself: if it is in force, it replaces the one
- * answer that requires approval, of the rule that it names. If anything else requires approval, a person is asked.
+ * Returns the answers that count. A suggested policy that is in force only replaces the answer of the rule that it
+ * names. If another rule also requires approval, a person has to approve.
  */
 function applySuggestion(
   findings: readonly Finding[],
@@ -137,7 +137,7 @@ function applySuggestion(
       facts.suggested?.includes(name) === true,
   );
   if (replacement === undefined) return { answers, suggested: null };
-  // First, so that the decision names it if all others allow the action.
+  // Put it first, so that the decision names it if all other policies allow the action.
   return {
     answers: [replacement, ...answers.filter((answer) => answer !== asked)],
     suggested: replacement.policy.name,
@@ -250,7 +250,7 @@ function findAgentBar(request: ActionRequest, facts: Facts): { code: ReasonCode;
 }
 
 /**
- * The first match wins. A condition that fails before it denies, because what the rule would have answered is unknown.
+ * The first match wins. If an earlier condition fails, the answer is deny, because the result of that rule is unknown.
  */
 function evaluateRules(policy: CompiledPolicy, evaluation: Evaluation): Finding | null {
   for (const rule of rulesForTool(policy, evaluation.names(policy).tool)) {
@@ -316,7 +316,7 @@ function strictestTerms(findings: readonly Finding[], all: readonly Finding[], f
   const terms = findings.map(({ rule }) => rule.approval).filter((approval) => approval !== null);
   const approvers = combinePlans(terms.map(({ plan }) => plan));
   const grants = combineGrantTerms(findings, all);
-  // As for grants: an exceeded limit and the risk `critical` always take a person.
+  // As for grants, an exceeded limit and the risk `critical` always require a person.
   const approvable = !isCritical(all) && findings.every(({ reason_code }) => reason_code === "POLICY_RULE");
   const reviewers = combineReviewers(
     terms.map((each) => each.reviewers),
@@ -354,7 +354,7 @@ function combineGrantTerms(findings: readonly Finding[], all: readonly Finding[]
 
 const isCritical = (findings: readonly Finding[]): boolean => findings.some(({ rule }) => rule.risk === "critical");
 
-/** Names the stop by id. Its reason is only for people who may see stops, not for agents. */
+/** Names the stop by its id. Its reason is only visible to people who can read stops, and not to agents. */
 function denialByStop({ id, policy, until }: StopFact, shadow: ShadowOutcome[]): Decision {
   const what = policy === null ? "" : `, which stops what policy "${policy}" answers,`;
   const end = until === null ? "until somebody lifts it" : `until ${until}, or until somebody lifts it`;

@@ -17,13 +17,13 @@ interface Names {
 /** The facts that an evaluation reads. */
 export type EvaluatedFacts = ConditionFacts & Pick<Facts, "session">;
 
-/** Whether a limit applies to an action, and what it counts. */
+/** Whether a limit applies to an action, and the amount that it counts. */
 export type LimitMatch =
   | { kind: "none" }
   | { kind: "error"; code: ReasonCode; message: string }
   | { kind: "match"; subject: string; amount: number };
 
-/** Whose history an action belongs to: a digest, or why it cannot be determined. */
+/** Digest of the owner of the history to which an action belongs, or why the owner cannot be determined. */
 export type HistoryOwner = { subject: string } | { fault: "no_session" | "no_value" };
 
 export class Evaluation {
@@ -69,8 +69,8 @@ export class Evaluation {
   }
 
   /**
-   * Returns an activation for the owner of a history. Each has its own steps, so that no expensive value can keep an action
-   * out of another policy's history.
+   * Returns an activation for the owner of a history. Each history has its own steps, so that an expensive expression
+   * cannot keep an action out of another policy's history.
    */
   historyActivation(policy: Pick<CompiledPolicy, "caseSensitive">): Activation {
     const activation = this.inputActivation();

@@ -36,30 +36,33 @@ export interface HistorySpan {
 export interface HistoryRead {
   policy: CompiledPolicy;
   history: CompiledHistory;
-  /** What to read; null if the owner cannot be determined. */
+  /** The actions to read; null if the owner cannot be determined. */
   span: HistorySpan | null;
 }
 
 /** A history that an action belongs to. */
 export interface HistoryPlace extends Pick<HistorySpan, "policy" | "basis" | "subject"> {
-  /** Time from which no window contains the action. Milliseconds. Exceeds the action's time by a constant, so that both can move. */
+  /**
+   * Time from which on no window contains the action. Milliseconds. It is the action's time plus a constant, so that
+   * both can move.
+   */
   until: number;
 }
 
-/** The columns of an action's row that a history is made of. */
+/** The columns of an action's row that histories use. */
 export interface PastActionRow {
   id: string;
   agent_id: string;
   tool: string;
   operation: string;
-  /** Null if it is too long to read. Empty if it was erased. */
+  /** The submitted request. Null if it is too long to read. Empty if it was erased. */
   request: string | null;
-  /** As an approver changed it; null if no one did. Empty if it is too long to read. */
+  /** The request as an approver changed it; null if no one did. Empty if it is too long to read. */
   effective: string | null;
   status: ActionStatus;
   decision: Effect;
   reason_code: ReasonCode;
-  /** Time under which the action is in the history. Milliseconds. */
+  /** Time of the action in the history. Milliseconds. */
   at: number;
   expires_at: number | null;
   approved_until: number | null;
@@ -75,7 +78,8 @@ export function findHistoryReads(evaluation: Evaluation): HistoryRead[] {
     if (history === null || !readsHistory(policy, evaluation)) return [];
     const owner = findOwner(policy, history, evaluation);
     const since = startOfWindow(history.window, evaluation.now);
-    // One more than the maximum tells whether there are too many, and one can be the action itself.
+    // Read one more than the maximum to detect that there are too many, and one more because the action itself can be
+    // among them.
     const limit = history.max + 2;
     const span = "fault" in owner ? null : { policy: policy.name, basis: history.ownerBasis, ...owner, since, limit };
     return [{ policy, history, span }];
@@ -91,7 +95,7 @@ function readsHistory(policy: CompiledPolicy, evaluation: Evaluation): boolean {
 /**
  * Returns the fact of a history.
  * @param rows the actions of its span, newest first
- * @param own id of the action that is decided: it is no past action of itself
+ * @param own id of the action that is decided, which is not a past action
  */
 export function toHistoryFact(
   { policy, history, span }: HistoryRead,
@@ -148,16 +152,16 @@ export function selectMembers(object: JsonObject, names: readonly string[] | nul
   );
 }
 
-/** An overdue action counts as expired, whether or not it has been marked. */
+/** An overdue action counts as expired, whether or not its status was updated. */
 function statusAt({ status, expires_at, approved_until }: PastActionRow, now: number): ActionStatus {
   const end = status === "pending_approval" ? expires_at : status === "approved" ? approved_until : null;
   return end !== null && end <= now ? "expired" : status;
 }
 
 /**
- * Whether the action might have been allowed or approved. The holder of a permit can use it outside the service. The row
- * does not tell whether an action that the policies or a machine reviewer denied later was approved before, so the
- * result is true for these.
+ * Whether the action might have been allowed or approved. It might have run, because permits can be used outside the
+ * service. The result is also true for actions that the policies or a machine reviewer denied later, because the row
+ * does not tell whether they were approved before.
  */
 function mayHaveRun({ decision, reason_code, approved_until, started_at }: PastActionRow): boolean {
   return (
@@ -177,8 +181,8 @@ export function findHistoryPlaces(evaluation: Evaluation, effect: Effect): Histo
     if ((effect === "deny" && !history.includeDenied) || !belongsTo(policy, history, evaluation)) return [];
     const owner = findOwner(policy, history, evaluation);
     if ("fault" in owner) return [];
-    // An action can start long after its submission, and counts from its start then. An allowed one can wait, too: later
-    // policies or an edit can require approval.
+    // An action can start long after its submission, and then counts from its start. An allowed action can also wait,
+    // because later policies or an edit can require approval.
     const until = evaluation.now + longestWindow(history.window) + MAX_WAIT_MS + MAX_VALIDITY_MS;
     return [{ policy: policy.name, basis: history.ownerBasis, subject: owner.subject, until }];
   });
@@ -206,14 +210,17 @@ export function recomputeHistoryPlaces(
   return places.map((place) => ({ ...place, until: place.until + at - decidedAt }));
 }
 
-/** A history whose owner is unknown although the action belongs to it. Such an action is denied, or it would be forgotten. */
+/**
+ * A history to which the action belongs although its owner is unknown. The action is denied, because no history would
+ * contain it.
+ */
 export interface UnknownHistory {
   policy: CompiledPolicy;
   rule: CompiledRule;
   reason: string;
 }
 
-/** Returns the histories that would forget the action. */
+/** Returns the histories to which the action belongs although their owner is unknown. */
 export function findUnknownHistories(evaluation: Evaluation): UnknownHistory[] {
   return evaluation.compiled.withHistory.flatMap((policy) => {
     const history = policy.history as CompiledHistory;
@@ -249,7 +256,7 @@ function determineOwner(policy: CompiledPolicy, { per }: CompiledHistory, evalua
 
 const digest = (value: string | boolean | number): string => sha256Hex(canonicalBytes(value));
 
-/** Returns the enforced policies whose history conditions for the action read, and which the facts do not have. */
+/** Returns the enforced policies whose history the action's conditions read, but the facts lack. */
 export function findUnrecordedHistories(evaluation: Evaluation, facts: Pick<Facts, "history">): string[] {
   return findHistoryReads(evaluation)
     .filter(

@@ -22,7 +22,7 @@ export interface PolicyChange {
     | "rule_moved";
   /** Null for a change of the policy itself. */
   rule: string | null;
-  /** Position from 1; null if the rule is absent. Position matters because the first match decides. */
+  /** Position from 1; null if the rule is absent. Positions matter because the first matching rule decides. */
   before: number | null;
   after: number | null;
   fields: FieldChange[];
@@ -55,7 +55,7 @@ const VERB = { allow: "allows", deny: "denies", require_approval: "requires appr
 const VERB_PAST = { allow: "allowed", deny: "denied", require_approval: "required approval for" } as const;
 
 /**
- * Returns the changes: first of the policy and its limits, then of rules by new position (for removed rules, old
+ * Returns the changes: first of the policy and its limits, then of rules by new position (removed rules by old
  * position). A renamed rule counts as removed and added.
  */
 export function diffPolicies(before: PolicyDocument, after: PolicyDocument): PolicyChange[] {

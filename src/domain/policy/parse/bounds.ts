@@ -23,9 +23,9 @@ export const MAX_HISTORY = 200;
 /** Hex digits of a limit's basis. */
 export const BASIS_DIGITS = 16;
 /**
- * Maximum bytes for all of these names. The rest of an entry takes at most 27,000 bytes, including the tools of a
- * registered agent. An earlier rejection adds at most 2,400, and replaces a rule's reason of up to 6,000 with one of up
- * to 1,500.
+ * Maximum bytes for all of these names. The other members of an entry use at most 27,000 bytes, including the tools of
+ * a registered agent. An earlier rejection adds at most 2,400 bytes, and replaces a rule's reason of up to 6,000 bytes
+ * with one of up to 1,500.
  */
 const MAX_NAME_BYTES = 38_000;
 
@@ -84,7 +84,7 @@ export function checkEntrySize(document: PolicySetDocument, faults: CompileFault
 
 /**
  * Returns the most bytes that the approvers of one policy can take in a decision: those of one rule and of every limit.
- * Plans without groups are few, because one implies the others.
+ * Plans without groups are not repeated, because one of them implies the others.
  */
 function planBytes({ rules, limits = [] }: PolicyDocument): number {
   const bytesOf = ({ approval }: Pick<PolicyDocument["rules"][number], "approval">): number => {
@@ -118,14 +118,14 @@ function findLongestName(rules: readonly Pick<PolicyDocument["rules"][number], "
   return longestName;
 }
 
-/** How long a rejection denies duplicate requests if neither the rule nor the configuration says. */
+/** Default time for which a rejection denies duplicate requests. Milliseconds. */
 export const DEFAULT_REJECTION_HOLDS_MS = 86_400_000;
 export const MAX_REJECTION_HOLDS_MS = 90 * 86_400_000;
 /** Bounds of the grants that a rule can allow. */
 export const MAX_GRANT_MS = 30 * 86_400_000;
 export const MAX_GRANT_COUNT = 10_000;
-/** How long an action can wait for approval, and how long an approved one can start, at most. */
+/** Maximum time for which an action can wait for approval, and for which an approved action can start. Milliseconds. */
 export const MAX_WAIT_MS = 30 * 86_400_000;
 export const MAX_VALIDITY_MS = 7 * 86_400_000;
-/** How long an approved action can start if its policy does not say. */
+/** Default time for which an approved action can start. Milliseconds. */
 export const DEFAULT_VALIDITY_MS = 3_600_000;

@@ -78,7 +78,7 @@ interface ValueFault {
   detail: string;
   /** Defaults to `wrong-value`. */
   kind?: FaultKind;
-  /** Whether the key is at fault and not its value. */
+  /** Whether the fault is in the key instead of its value. */
   key?: boolean;
   /** Offset within the string that `pointer` names, in UTF-16 code units. */
   offset?: number;
@@ -153,7 +153,7 @@ export function parsePolicies(
   const { values, faults } = readFile(text, file, (value, yaml) => {
     const resolved = shared === null ? { value, faults: [] } : resolveSharedData(value, shared);
     yaml.value = resolved.value;
-    // A condition that reads missing data would only report a second fault for the same cause.
+    // Report only the missing data, because conditions that read it would cause a second fault for the same cause.
     return resolved.faults.length > 0 ? resolved.faults : validatePolicyDocument(resolved.value);
   });
   if (faults.length === 0 && values.length === 0)
@@ -231,7 +231,7 @@ export function parseSampleAction(text: string, file: string): { action: SampleA
 export function validatePolicyDocument(value: unknown): ValueFault[] {
   const faults = findSchemaFaults(policyCheck, PolicySchema, value);
   if (faults.length >= MAX_FAULTS) return faults;
-  // Check well-formed rules and limits even if others are malformed, so that all faults are reported at once.
+  // Check well-formed rules and limits even if others are malformed, to report all faults together.
   const { rules, limits = [] } = (value ?? {}) as { rules?: unknown; limits?: unknown };
   if (
     !Array.isArray(rules) ||
@@ -338,7 +338,7 @@ function findSchemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unk
       key: error.type === ValueErrorType.ObjectAdditionalProperties,
     });
   }
-  // Do not report a mistyped key as missing too.
+  // A mistyped key must not also be reported as missing.
   for (const { pointer, kind } of faults.values()) {
     if (kind !== "unknown-key") continue;
     const meant = suggest(lastPointerSegment(pointer), siblingNames(schema, pointer));
@@ -450,7 +450,7 @@ interface NamedScope {
 /** The names that the expressions of a policy can use. */
 type ExpressionScope = Pick<PolicyDocument, "tools" | "case_sensitive"> & NamedScope;
 
-/** Returns at most one fault, so that one slip gives one message. */
+/** Returns at most one fault, so that one mistake causes one message. */
 function findExpressionFaults(
   source: string,
   purpose: Purpose,
