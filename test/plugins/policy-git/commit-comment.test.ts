@@ -37,7 +37,14 @@ test("a backtest with previous policies counts only decisions that differ from t
 test("policies of others have no name, and their flips are added up", () => {
   const outcome = (effect: "allow" | "deny", name: string) => ({ effect, policy: name, rule: `rule of ${name}` });
   const report: BacktestReport = {
-    ...{ evaluated: 9, flipped: 6, otherwise: 0, erased: 0, unrecorded: 0, altered: 0, unlisted: 0, next: null },
+    evaluated: 9,
+    flipped: 6,
+    otherwise: 0,
+    erased: 0,
+    unrecorded: 0,
+    altered: 0,
+    unlisted: 0,
+    next: null,
     flips: [
       { from: outcome("allow", "own"), to: outcome("deny", "secret"), count: 3, examples: [] },
       { from: outcome("allow", "own"), to: outcome("deny", "hidden"), count: 2, examples: [] },
