@@ -190,7 +190,8 @@ export class PolicyStore implements PolicyService {
     const bundle = await load(source);
     if (bundle === null) return null;
     const activation = await this.activateBundle(source.name, bundle, null, basis).catch((error: unknown) => {
-      throw withSource(error, source.name, bundle.source);
+      // A plugin may return anything.
+      throw withSource(error, source.name, (bundle as Partial<PolicyBundle> | undefined)?.source);
     });
     return activation === null ? "superseded" : { ...activation, bundle };
   }
@@ -277,7 +278,7 @@ async function load(source: PolicySource): Promise<PolicyBundle | null> {
 }
 
 /** Returns the faults of a bundle as an error that names its source. Returns an error of another cause as it is. */
-function withSource(error: unknown, name: string, source: Record<string, string>): unknown {
+function withSource(error: unknown, name: string, source: Record<string, string> = {}): unknown {
   if (error instanceof PolicySourceError)
     return new PolicySourceError(error.message, error.faults, { ...source, ...error.source });
   if (!(error instanceof PolicyCompileError)) return error;
