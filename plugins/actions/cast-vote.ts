@@ -272,7 +272,7 @@ async function countApproval(
   const approvers = combinedPlans(history.requirement, redecision);
   const isStricter = !samePlans(approvers, recorded);
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
-  // The policies of the decision might have allowed a self-confirmation that the current policies do not allow.
+  // The policies may have changed since the decision: they must allow a self-confirmation now, too.
   assertMayConfirm({ self, gesture }, approvers);
   const now = exceptEditor(host, history, findStandings(host, row, standingVoter(voter), approvers, tx));
   // An emergency approval never uses a delegation.

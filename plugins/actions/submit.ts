@@ -319,7 +319,7 @@ function recordDecision(
   const approvedUntil = status === "allowed" ? tx.now + host.config.permits.valid_seconds * 1000 : null;
   const { seq, hash } = tx.record(
     {
-      // Keep the members in the order of canonical JSON, in which the entry is encoded.
+      // Keep the members sorted: encoding the entry as canonical JSON then needs no copy.
       action_id: id,
       agent_id: request.agent_id,
       approved_until: approvedUntil === null ? null : toRfc3339(approvedUntil),

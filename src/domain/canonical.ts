@@ -11,9 +11,10 @@ const serialize = canonicalize as unknown as (value: JsonValue) => string;
 
 /**
  * Returns the canonical JSON of a value. -0 becomes 0. Throws for anything that is not JSON, so that a hash never omits
- * anything silently: - TypeError for `undefined`, array holes, functions, symbols, bigints, and objects that are
- * neither plain nor arrays - RangeError for more than 1,000 levels, which a circular value reaches - Error for NaN,
- * infinities, and lone surrogates in values or keys
+ * anything silently:
+ * - TypeError for `undefined`, array holes, functions, symbols, bigints, and objects that are neither plain nor arrays
+ * - RangeError for more than 1,000 levels, which a circular value reaches
+ * - Error for NaN, infinities, and lone surrogates in values or keys
  */
 export function canonicalText(value: JsonValue): string {
   const areSorted = sortKeys(value, 0);

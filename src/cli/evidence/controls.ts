@@ -1,6 +1,6 @@
 /**
- * Which records of a pack show which requirement. Subjects are in our words; `url` leads to the text of the standard. Compared
- * with these texts on 2026-11-26.
+ * Which records of a pack show which requirement. Subjects are in our words; `url` leads to the text of the standard.
+ * On 2026-11-26 AISVS was compared with its text, the other standards only with public summaries.
  */
 import type { Control } from "./pack-format.ts";
 

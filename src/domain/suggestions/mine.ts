@@ -121,8 +121,8 @@ function findBest(
 }
 
 /**
- * Whether a part without rejections is unlikely to be a coincidence. Even if rejections were random, some parts would
- * have none, and the more parts are tried, the larger such a part can be.
+ * Returns true if it is unlikely to be a coincidence that the part has no rejections. Random rejections also leave some
+ * parts without one. The more parts are tried, the larger a part without rejections can be by chance.
  */
 function isBeyondChance({ approved, rejected }: MinedGroup, part: readonly Candidate[], tried: number): boolean {
   const rate = rejected.length / (approved.length + rejected.length);

@@ -14,7 +14,7 @@ export interface IdempotentCall {
   key: string;
   /** Method and path template of the route. */
   route: string;
-  /** SHA-256 of the canonical body in hex; "" if the resource itself compares the request with the first one. */
+  /** SHA-256 of the canonical body in hex; "" if the resource itself compares a repeated request with the original. */
   bodyHash: string;
 }
 

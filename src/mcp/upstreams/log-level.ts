@@ -8,7 +8,7 @@ export function createLogLevel(log: (line: string) => void) {
 
   const acceptsLevel = ({ era, capabilities }: Upstream): boolean =>
     era === "legacy" && isObject(capabilities["logging"]);
-  /** Does not use the client's signal, because slow servers answer after the client's request. */
+  /** Has a time limit of its own: the client may get its reply before a slow server replies to this request. */
   const sendLevel = (upstream: Upstream, params: JsonObject): Promise<Reply> =>
     upstream.request("logging/setLevel", params, {
       signal: AbortSignal.timeout(LIST_TIMEOUT_MS),

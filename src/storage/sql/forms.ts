@@ -41,7 +41,7 @@ const PLACES = {
 } as const;
 const LENGTH = { hash: 64, uuid: 36 } as const;
 
-/** Returns the text as bytes; null if the text does not have exactly this form. */
+/** Returns the bytes of a hash or UUID in text; null if the text is not written as `form` requires: lowercase, full length. */
 export function pack(form: PackedForm, text: string): Uint8Array | null {
   if (text.length !== LENGTH[form]) return null;
   if (form === "uuid") for (const at of [8, 13, 18, 23]) if (text.charCodeAt(at) !== DASH) return null;

@@ -20,7 +20,7 @@ interface BacktestProps {
   candidate: { yaml: string } | { policy: Record<string, unknown> };
   /** Whether it starts without a click. */
   startsItself?: boolean;
-  /** Called with the error of a request. Returns true if the editor displays it, so that it is not displayed here. */
+  /** Called with the error of a request. Returns true if the editor displays the error; then this component does not. */
   onRefused?: (error: unknown) => boolean;
 }
 

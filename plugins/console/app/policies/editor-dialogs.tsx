@@ -23,7 +23,7 @@ interface ActivateProps {
   yaml: string;
   onClose(): void;
   onActivate(): void;
-  /** Called with the error of a request. Returns true if the editor displays it, so that it is not displayed here. */
+  /** Called with the error of a request. Returns true if the editor displays the error; then this component does not. */
   onRefused: (error: unknown) => boolean;
 }
 
