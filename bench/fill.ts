@@ -8,7 +8,7 @@ import { createLogger, createRuntime, loadConfig } from "../src/index.ts";
 const PER_JOB = 250;
 const AGENTS = 100;
 
-export interface Filled {
+interface Filled {
   /** Actions that are allowed. */
   allowed: number;
   /** Actions that wait for approval. */

@@ -156,7 +156,7 @@ export {
   messageTitle,
   requestSections,
 } from "./delivery/approval-message-text.ts";
-export { type NoticeText, renderNotice } from "./delivery/notice-text.ts";
+export { isNotice, type NoticeText, renderNotice } from "./delivery/notice-text.ts";
 
 // Machine reviewers
 export { type Reviewer, type ReviewRequest, type ReviewResponse, readReviewResponse } from "./contract/reviewer.ts";
@@ -176,7 +176,7 @@ export {
   type WebhookTarget,
   WEBHOOK_TARGET_OPTIONS,
 } from "./webhook/target.ts";
-export { type Answer, get, post, type Resolve, type Target } from "./webhook/send.ts";
+export { type Answer, get, post, type Resolve, retryAfterMs, type Target } from "./webhook/send.ts";
 export { signatureHeaders } from "./webhook/sign.ts";
 
 // Metrics

@@ -13,6 +13,7 @@ import {
   renderNotice,
   requestSections,
   type ThrottleMessage,
+  isNotice,
 } from "../../src/plugin.ts";
 
 /** Lines are folded visibly, because mail programs clip large messages without notice. */
@@ -25,7 +26,7 @@ interface Mail {
 }
 
 export function renderMail(message: ApprovalMessage | ClosedMessage | ThrottleMessage | NoticeMessage): Mail {
-  if (message.kind === "stop" || message.kind === "coverage_gap")
+  if (isNotice(message))
     return mailOf({
       ...renderNotice(message),
       link: message.link,

@@ -10,6 +10,7 @@ import {
   NotifierError,
   type ThrottleMessage,
   Type,
+  isNotice,
 } from "../../src/plugin.ts";
 import { createInteractions } from "./interactions.ts";
 import { createSlackCall, type SlackCall, SlackError } from "./slack-api.ts";
@@ -88,8 +89,7 @@ export function createNotifier(options: SlackOptions): Notifier {
 
   async function deliver(message: Message, signal: AbortSignal): Promise<Delivered> {
     if (message.kind === "event") throw new NotifierError("notify-slack has no feeds", { permanent: true });
-    if (message.kind === "stop" || message.kind === "coverage_gap")
-      return post(message.to, renderNoticeBlocks(message), signal);
+    if (isNotice(message)) return post(message.to, renderNoticeBlocks(message), signal);
     if (message.kind === "agent_throttled")
       return withoutRefusal(message, votes, (shown) => post(message.to, shown, signal));
     const before = readReference(message.reference);

@@ -17,7 +17,7 @@ import {
   VOTE_VIEW,
 } from "./vote-views.ts";
 
-export const INTERACTIONS_PATH = "/slack/interactions";
+const INTERACTIONS_PATH = "/slack/interactions";
 const MAX_BODY = 262_144;
 /** Slack shows an error to the person if it has no answer after 3 seconds. */
 const OPEN_TIMEOUT_MS = 2_500;

@@ -1,5 +1,5 @@
 /** A minimal client of Slack's Web API: sends JSON and reads `{ok, error}`. */
-import { NotifierError } from "../../src/plugin.ts";
+import { NotifierError, retryAfterMs } from "../../src/plugin.ts";
 
 /** Maximum size of a response in bytes. Slack echoes the posted message. */
 const MAX_ANSWER = 1_048_576;
@@ -64,15 +64,14 @@ export function createSlackCall(apiUrl: string, token: string): SlackCall {
       redirect: "manual",
       signal,
     });
-    const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
-    const retryAfterMs = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : null;
+    const retryAfter = retryAfterMs(response.headers.get("retry-after"));
     if (response.status !== 200) {
       await response.body?.cancel().catch(() => undefined);
       throw new NotifierError(
         response.status === 429
           ? `Slack limits the rate of ${method}`
           : `Slack answered ${method} with status ${response.status}`,
-        { retryAfterMs },
+        { retryAfterMs: retryAfter },
       );
     }
     const answer = readAnswer(await readText(response));
@@ -81,7 +80,7 @@ export function createSlackCall(apiUrl: string, token: string): SlackCall {
       throw new SlackError(
         method,
         typeof answer["error"] === "string" ? answer["error"].slice(0, 100) : "no reason",
-        retryAfterMs,
+        retryAfter,
       );
     return answer;
   };

@@ -14,6 +14,7 @@ import {
   renderNotice,
   requestSections,
   type ThrottleMessage,
+  isNotice,
 } from "../../src/plugin.ts";
 
 /** Teams rejects messages above 28 KB. */
@@ -23,7 +24,7 @@ type Facts = readonly (readonly [name: string, value: string])[];
 
 /** Renders a message. A request that is too long for Teams is only on the approval page. */
 export function renderCard(message: ApprovalMessage | ClosedMessage | ThrottleMessage | NoticeMessage): object {
-  if (message.kind === "stop" || message.kind === "coverage_gap") {
+  if (isNotice(message)) {
     const notice = renderNotice(message);
     return card(
       [title(notice.title), line(notice.opening), ...facts(notice.facts)],

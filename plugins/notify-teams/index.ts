@@ -10,6 +10,7 @@ import {
   type Resolve,
   type Static,
   Type,
+  retryAfterMs,
 } from "../../src/plugin.ts";
 import { suggest } from "../../src/core.ts";
 import { renderCard } from "./card.ts";
@@ -69,9 +70,8 @@ export function createNotifier(destinations: Record<string, Static<typeof Destin
 /** Throws NotifierError unless the response is a success. */
 function judge({ host }: URL, { status, retryAfter }: Answer): void {
   if (status >= 200 && status < 300) return;
-  const seconds = Number(retryAfter ?? Number.NaN);
   throw new NotifierError(`${host} answered ${status}`, {
     permanent: PERMANENT.includes(status),
-    retryAfterMs: Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : null,
+    retryAfterMs: retryAfterMs(retryAfter),
   });
 }

@@ -76,13 +76,14 @@ export async function markUsed(
 }
 
 function split(challenge: string): { head: Uint8Array; mac: Uint8Array } {
-  const bytes = decode(challenge);
+  const bytes = decodeOrNull(challenge);
   if (bytes?.length !== RANDOM_BYTES + EXPIRY_BYTES + MAC_BYTES)
     throw new Refusal(ERRORS.CHALLENGE_INVALID, "this service did not issue the challenge; start again");
   return { head: bytes.subarray(0, -MAC_BYTES), mac: bytes.subarray(-MAC_BYTES) };
 }
 
-function decode(text: string): Uint8Array | null {
+/** Decodes base64url. Returns null for other text. */
+export function decodeOrNull(text: string): Uint8Array | null {
   try {
     return fromBase64Url(text);
   } catch {

@@ -20,7 +20,7 @@ import {
   visibleDelegation,
 } from "./delegations.ts";
 import { TAG } from "./session-routes.ts";
-import { sessionRequired } from "./user-changes.ts";
+import { ownUser } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
 
 const Names = (description: string) =>
@@ -160,7 +160,7 @@ function readRoutes(host: CoreHost): Route[] {
       responses: { 200: { description: "A page of users, and all groups.", schema: DelegateList } },
       errors: [ERRORS.SESSION_REQUIRED, "INVALID_CURSOR"],
       async handle({ params: { id }, query, credential }) {
-        if (credential.session?.user.id !== id) throw sessionRequired();
+        ownUser(credential, id);
         const { rows, next_cursor } = slicePage("delegates", listDelegates(await host.users.list(), id), query);
         const delegates = rows.map(({ id: user, name }) => ({ id: user, name }));
         return {

@@ -20,7 +20,7 @@ import {
   MAX_PASSKEYS,
   newRecoveryCodes,
   recordUser,
-  sessionRequired,
+  sessionOf,
 } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
 import { type NewPasskey, passkeyIdIn, verifyRegistration, verifySignIn } from "./passkeys.ts";
@@ -97,9 +97,9 @@ export async function enrol(
 }
 
 /** Purpose of the challenge that adds a passkey in a session. */
-export function additionPurpose({ session }: Credential): string {
-  if (session === undefined) throw sessionRequired();
-  return `add:${session.user.id}:${session.id}`;
+export function additionPurpose(credential: Credential): string {
+  const { user, id } = sessionOf(credential);
+  return `add:${user.id}:${id}`;
 }
 
 /** Adds another passkey to the user of the session. */
@@ -111,9 +111,9 @@ export async function addOwnPasskey(
 ): Promise<User> {
   const added = await verifyRegistration(host, site, answer, additionPurpose(credential));
   return host.ledger.transact(async (tx) => {
-    const { session, key, principal } = await tx.confirm(credential);
-    if (session === undefined) throw sessionRequired();
-    return addPasskey(host, tx, added, liveUser(tx.users, session.user.id), toActor(key, principal));
+    const who = await tx.confirm(credential);
+    const user = liveUser(tx.users, sessionOf(who).user.id);
+    return addPasskey(host, tx, added, user, toActor(who.key, who.principal));
   });
 }
 

@@ -1,6 +1,6 @@
 /** Changes of users. Each is one job, which records the user as the change leaves them. */
 import { randomBytes } from "node:crypto";
-import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { type Credential, Refusal, type Session, toRfc3339 } from "../../src/plugin.ts";
 import {
   confirmWithScope,
   type CoreHost,
@@ -196,10 +196,9 @@ export function resumeUser(host: CoreHost, credential: Credential, id: string): 
 export function createRecoveryCodes(host: CoreHost, credential: Credential): Promise<string[]> {
   const codes = newRecoveryCodes();
   return host.ledger.transact(async (tx) => {
-    const { session, key, principal } = await tx.confirm(credential);
-    if (session === undefined) throw sessionRequired();
-    const user = { ...session.user, recovery_codes: codes.map(hashRecoveryCode) };
-    recordUser(tx, "recovery_codes_created", user, toActor(key, principal));
+    const who = await tx.confirm(credential);
+    const user = { ...sessionOf(who).user, recovery_codes: codes.map(hashRecoveryCode) };
+    recordUser(tx, "recovery_codes_created", user, toActor(who.key, who.principal));
     return codes;
   });
 }
@@ -207,15 +206,14 @@ export function createRecoveryCodes(host: CoreHost, credential: Credential): Pro
 /** Removes a passkey of the credential's own user. */
 export function removePasskey(host: CoreHost, credential: Credential, passkeyId: string): Promise<User> {
   return host.ledger.transact(async (tx) => {
-    const { session, key, principal } = await tx.confirm(credential);
-    if (session === undefined) throw sessionRequired();
-    const { user: before } = session;
+    const who = await tx.confirm(credential);
+    const { user: before } = sessionOf(who);
     const passkeys = before.passkeys.filter(({ id }) => id !== passkeyId);
     if (passkeys.length === before.passkeys.length)
       throw new Refusal(ERRORS.PASSKEY_NOT_FOUND, "you have no such passkey");
     if (passkeys.length === 0 && before.identities.length === 0)
       throw new Refusal(ERRORS.LAST_PASSKEY, "this is your last passkey; add another one first");
-    return recordUser(tx, "passkey_removed", { ...before, passkeys }, toActor(key, principal));
+    return recordUser(tx, "passkey_removed", { ...before, passkeys }, toActor(who.key, who.principal));
   });
 }
 
@@ -270,6 +268,18 @@ export function hashRecoveryCode(code: string): string {
 
 export function sessionRequired(): Refusal {
   return new Refusal(ERRORS.SESSION_REQUIRED, "sign in to do this; an API key cannot");
+}
+
+/** Returns the credential's session. Throws USERS_SESSION_REQUIRED. */
+export function sessionOf({ session }: Credential): Session {
+  if (session === undefined) throw sessionRequired();
+  return session;
+}
+
+/** Returns the user of the credential's session. Throws USERS_SESSION_REQUIRED unless it is this user. */
+export function ownUser({ session }: Credential, id: string): User {
+  if (session?.user.id !== id) throw sessionRequired();
+  return session.user;
 }
 
 /**

@@ -10,7 +10,7 @@ import {
   knownUser,
   removePasskey,
   resumeUser,
-  sessionRequired,
+  ownUser,
 } from "./user-changes.ts";
 import { describeRights, listDelegators } from "./access-review/review.ts";
 import { RightsRecord } from "./access-review/routes.ts";
@@ -335,11 +335,6 @@ function ownRoutes(host: CoreHost): Route[] {
       },
     }),
   ];
-}
-
-function ownUser({ session }: Credential, id: string): User {
-  if (session?.user.id !== id) throw sessionRequired();
-  return session.user;
 }
 
 function assertOwnOrManaged(credential: Credential, id: string): void {

@@ -1,5 +1,5 @@
 /** The interface of commands, their exit codes, and helpers for options and output. */
-import { replaceControls } from "../domain/text.ts";
+import { CONTROL_CHARACTERS, replaceControls } from "../domain/text.ts";
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { suggest } from "../domain/suggest.ts";
 
@@ -107,14 +107,11 @@ export function colour(io: Output, name: "green" | "red" | "yellow" | "dim", tex
 export function printJson(io: Output, value: unknown): void {
   io.out(
     JSON.stringify(value).replaceAll(
-      CONTROLS,
+      CONTROL_CHARACTERS,
       (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
     ),
   );
 }
-
-// oxlint-disable-next-line no-control-regex -- these are the ones to remove
-const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /** Makes text from a service or a file safe to print: it could otherwise control the terminal. */
 export const safe = replaceControls;

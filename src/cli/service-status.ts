@@ -59,13 +59,12 @@ examples:
       io.out(`service   ${url} is ready`);
       if (me === null) {
         io.out('key       none; run "assent login" or set ASSENT_API_KEY');
-        for (const line of describePolicies(policies)) io.out(safe(line));
-        return EXIT.ok;
+      } else {
+        const { name, agent_id: agent, expires_at: expiry } = me.key;
+        const details = [agent === null ? null : `agent ${agent}`, expiry === null ? null : `expires ${expiry}`];
+        io.out(`key       ${[name, ...details.filter((detail) => detail !== null)].map(safe).join(", ")}`);
+        io.out(`scopes    ${safe(me.scopes.join(" "))}`);
       }
-      const { name, agent_id: agent, expires_at: expiry } = me.key;
-      const details = [agent === null ? null : `agent ${agent}`, expiry === null ? null : `expires ${expiry}`];
-      io.out(`key       ${[name, ...details.filter((detail) => detail !== null)].map(safe).join(", ")}`);
-      io.out(`scopes    ${safe(me.scopes.join(" "))}`);
       if (pending !== null)
         io.out(`pending   ${page?.next_cursor == null ? pending : `more than ${MAX_COUNTED}`} waiting for approval`);
       for (const line of describePolicies(policies)) io.out(safe(line));
@@ -78,10 +77,11 @@ examples:
 function describePolicies({ active, policy_set, offers }: Ready["policies"]): string[] {
   return [
     `policies  ${active} active, policy set ${policy_set?.slice(0, 12) ?? "none"}`,
-    ...offers.map(
-      ({ source, baseline, taken, commit, applied_commit: applied }) =>
-        `source    ${source}${baseline ? " (baseline)" : ""}: ${taken ? `${revision(commit)}applied` : `${revision(commit)}rejected; ${applied === null ? "its last valid policies stay" : `${revision(applied)}applied`}`}`,
-    ),
+    ...offers.map(({ source, baseline, taken, commit, applied_commit: applied }) => {
+      const kept = applied === null ? "its last valid policies stay" : `${revision(applied)}applied`;
+      const outcome = taken ? "applied" : `rejected; ${kept}`;
+      return `source    ${source}${baseline ? " (baseline)" : ""}: ${revision(commit)}${outcome}`;
+    }),
   ];
 }
 

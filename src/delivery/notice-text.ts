@@ -1,5 +1,5 @@
 /** Renders notices as plain text. Text of others cannot hide, add lines or reorder the text around it. The caller escapes markup. */
-import type { CoverageMessage, NoticeMessage, StopMessage } from "../contract/notifier.ts";
+import type { CoverageMessage, Message, NoticeMessage, StopMessage } from "../contract/notifier.ts";
 import { formatPrincipal, renderText, formatTime } from "./approval-message-text.ts";
 
 const MAX = 500;
@@ -16,9 +16,18 @@ export interface NoticeText {
 }
 
 /**
+ * Returns whether the message is about the service, and not about an action.
+ * @example
+ * if (isNotice(message)) renderNotice(message);
+ */
+export function isNotice(message: Message): message is NoticeMessage {
+  return message.kind === "stop" || message.kind === "coverage_gap";
+}
+
+/**
  * Renders a message about a stop or about a gap in coverage.
  * @example
- * if (message.kind === "stop") renderNotice(message).title; // "Stopped: tool stripe"
+ * if (isNotice(message)) renderNotice(message).title; // "Stopped: tool stripe"
  */
 export function renderNotice(message: NoticeMessage): NoticeText {
   return message.kind === "stop" ? renderStop(message) : renderGap(message);

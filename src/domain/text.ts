@@ -37,8 +37,11 @@ export function toSingleLine(text: string, max: number): string {
   return clipText(text.replace(HIDDEN_CHARACTERS, " ").replace(/ {2,}/g, " ").trim(), max);
 }
 
-/** Replaces control characters and marks of direction, which could control a terminal or reorder a line. */
+/** Control characters and marks of direction, which could control a terminal or reorder a line. */
+// oxlint-disable-next-line no-control-regex -- these are the ones to replace
+export const CONTROL_CHARACTERS = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Replaces control characters and marks of direction. */
 export function replaceControls(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- these are the ones to remove
-  return text.replaceAll(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+  return text.replaceAll(CONTROL_CHARACTERS, "\ufffd");
 }

@@ -23,6 +23,16 @@ export interface Target {
   ca?: string | undefined;
 }
 
+/**
+ * Returns the milliseconds of a Retry-After header in seconds; null for a date and for any other text.
+ * @example
+ * retryAfterMs("30"); // 30000
+ */
+export function retryAfterMs(text: string | null | undefined): number | null {
+  const seconds = Number(text ?? Number.NaN);
+  return Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : null;
+}
+
 export interface Answer {
   status: number;
   /** Value of the header, unparsed. */

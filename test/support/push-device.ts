@@ -1,5 +1,5 @@
 /** A device that push messages are encrypted for, written against RFC 8188 and RFC 8291 with node:crypto. */
-import { createDecipheriv, createECDH, createHmac, randomBytes } from "node:crypto";
+import { createDecipheriv, createECDH, hkdfSync, randomBytes } from "node:crypto";
 
 export interface PushDevice {
   /** `PushSubscription.toJSON()` with this endpoint. */
@@ -38,8 +38,6 @@ export function createPushDevice(keys?: { secret: string; auth: string }): PushD
   };
 }
 
-/** At most one block. */
 function hkdf(salt: Buffer, secret: Buffer, info: Buffer, length: number): Buffer {
-  const key = createHmac("sha256", salt).update(secret).digest();
-  return createHmac("sha256", key).update(info).update(Uint8Array.of(1)).digest().subarray(0, length);
+  return Buffer.from(hkdfSync("sha256", secret, salt, info, length));
 }

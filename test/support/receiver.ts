@@ -35,12 +35,13 @@ export async function startReceiver(tls?: { key: string; cert: string }): Promis
     const chunks: Buffer[] = [];
     incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
     incoming.on("end", () => {
+      const bytes = Buffer.concat(chunks);
       const request = {
         method: incoming.method ?? "",
         path: incoming.url ?? "",
         headers: incoming.headers,
-        body: Buffer.concat(chunks).toString(),
-        bytes: Buffer.concat(chunks),
+        body: bytes.toString(),
+        bytes,
       };
       receiver.received.push(request);
       receiver.answer(request, response);

@@ -1,5 +1,5 @@
 /** Notifies people through an ntfy server (https://ntfy.sh). A channel's `to` names a topic. */
-import { definePlugin, NotifierError, renderNotice, Type, type Message } from "assent/plugin";
+import { definePlugin, NotifierError, renderNotice, Type, type Message, isNotice } from "assent/plugin";
 
 export default definePlugin({
   name: "notify-ntfy",
@@ -58,7 +58,7 @@ function refused({ status, headers }: Response): NotifierError {
 function wordsOf(message: Message): { title: string; message: string; priority?: number; click?: string } {
   if (message.kind === "event")
     return { title: `ledger: ${message.event.type}`, message: `entry ${message.event.seq}` };
-  if (message.kind === "stop" || message.kind === "coverage_gap") {
+  if (isNotice(message)) {
     const { title, opening } = renderNotice(message);
     return { title, message: opening, priority: 5, click: message.link };
   }

@@ -9,7 +9,7 @@ import {
   sha256Hex,
   utf8,
 } from "../../../src/core.ts";
-import { sessionRequired } from "../user-changes.ts";
+import { sessionOf } from "../user-changes.ts";
 import { ERRORS } from "../user-errors.ts";
 import { deviceKey, readDevices, type StoredDevice, toDevice } from "./device-documents.ts";
 import type { SubscriptionKeys } from "./encrypt-message.ts";
@@ -124,11 +124,6 @@ export function openDevice(host: CoreHost, { id, user_id, sealed }: StoredDevice
 }
 
 const addressOwner = (userId: string, id: string) => ({ purpose: "users/push-device", subject: `${userId}/${id}` });
-
-function sessionOf({ session }: Credential): NonNullable<Credential["session"]> {
-  if (session === undefined) throw sessionRequired();
-  return session;
-}
 
 function isConfirmed(
   host: CoreHost,

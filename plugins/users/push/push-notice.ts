@@ -10,11 +10,12 @@ import {
   messageTitle,
   type NoticeMessage,
   renderNotice,
+  isNotice,
 } from "../../../src/plugin.ts";
 import { MAX_PUSH_BYTES } from "./encrypt-message.ts";
 
 /** The payload of a push message, which the console's service worker shows. */
-export interface PushNotice {
+interface PushNotice {
   title: string;
   body: string;
   /** Address in the console that the notification opens, such as `/#/approvals/<id>`. */
@@ -35,7 +36,7 @@ const HEAD_FACTS = ["Agent"];
  * buildNotice(message).title; // "Approval needed: stripe refund (high risk)"
  */
 export function buildNotice(message: Exclude<Message, { kind: "event" }>): PushNotice {
-  if (message.kind === "stop" || message.kind === "coverage_gap") return serviceNotice(message);
+  if (isNotice(message)) return serviceNotice(message);
   const { action } = message;
   const title = messageTitle(message);
   const facts = messageFacts(action).map(([name, value]) => ({ name, text: `${name}: ${value}` }));

@@ -1,7 +1,15 @@
 /** The notifier `notify-push`: notifies users on their own devices through the push services of their browsers. */
 import { readFileSync } from "node:fs";
 import { type CoreHost, sha256, toBase64Url, type User, utf8 } from "../../../src/core.ts";
-import { type Answer, type Message, type Notifier, NotifierError, post, type Resolve } from "../../../src/plugin.ts";
+import {
+  type Answer,
+  type Message,
+  type Notifier,
+  NotifierError,
+  post,
+  type Resolve,
+  retryAfterMs,
+} from "../../../src/plugin.ts";
 import type { Options } from "../user-options.ts";
 import { encodeNotice, buildNotice } from "./push-notice.ts";
 import { encryptPushMessage } from "./encrypt-message.ts";
@@ -137,10 +145,9 @@ function describeFailure(outcome: Outcome): { text: string; permanent: boolean; 
   }
   const { status, retryAfter } = outcome.answer;
   if (isAccepted(outcome.answer) || GONE.includes(status)) return null;
-  const seconds = Number(retryAfter ?? Number.NaN);
   return {
     text: `${host} answered ${status}`,
     permanent: REFUSED.includes(status),
-    retryAfterMs: Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : null,
+    retryAfterMs: retryAfterMs(retryAfter),
   };
 }

@@ -1,18 +1,10 @@
 /** Routes with which users have their own devices notified. */
-import { closed, type CoreHost, fromBase64Url, time } from "../../../src/core.ts";
-import {
-  type Credential,
-  defineRoute,
-  readAddress,
-  Refusal,
-  type Route,
-  type Static,
-  toRfc3339,
-  Type,
-} from "../../../src/plugin.ts";
+import { closed, type CoreHost, time } from "../../../src/core.ts";
+import { defineRoute, readAddress, Refusal, type Route, type Static, toRfc3339, Type } from "../../../src/plugin.ts";
+import { decodeOrNull } from "../challenges.ts";
 import { UserParams } from "../schemas.ts";
 import { readBrowserName, TAG } from "../session-routes.ts";
-import { sessionRequired } from "../user-changes.ts";
+import { ownUser } from "../user-changes.ts";
 import { ERRORS } from "../user-errors.ts";
 import type { Options } from "../user-options.ts";
 import { importReceiverKey } from "./encrypt-message.ts";
@@ -79,7 +71,7 @@ export function pushRoutes(host: CoreHost, options: NonNullable<Options["push"]>
       responses: { 200: { description: "The devices, and what a browser needs to add one.", schema: DeviceList } },
       errors,
       async handle({ params: { id }, credential }) {
-        assertOwn(credential, id);
+        ownUser(credential, id);
         const [key, devices, channels] = await Promise.all([
           deriveSenderKey(host.vault),
           listDevices(host, id),
@@ -100,7 +92,7 @@ export function pushRoutes(host: CoreHost, options: NonNullable<Options["push"]>
       responses: { 201: { description: "The device.", schema: DeviceRecord } },
       errors: [...errors, ERRORS.DEVICE_INVALID, ERRORS.TOO_MANY_DEVICES],
       async handle({ params, body: { endpoint, keys }, credential, request }) {
-        assertOwn(credential, params.id);
+        ownUser(credential, params.id);
         const address = { endpoint, keys: { p256dh: keys.p256dh, auth: keys.auth } };
         await assertAddress(address, options.allow_private ?? false);
         const device = await addDevice(host, credential, readBrowserName(request), address);
@@ -118,16 +110,12 @@ export function pushRoutes(host: CoreHost, options: NonNullable<Options["push"]>
       responses: { 204: { description: "It is no longer notified." } },
       errors: [...errors, ERRORS.DEVICE_NOT_FOUND],
       async handle({ params, credential }) {
-        assertOwn(credential, params.id);
+        ownUser(credential, params.id);
         await removeOwnDevice(host, credential, params.device_id);
         return { status: 204 };
       },
     }),
   ];
-}
-
-function assertOwn({ session }: Credential, id: string): void {
-  if (session?.user.id !== id) throw sessionRequired();
 }
 
 /** Returns the channels that notify the user on their devices. Sorted. */
@@ -147,21 +135,13 @@ async function assertAddress({ endpoint, keys }: SubscriptionAddress, allowPriva
   } catch (error) {
     throw new Refusal(ERRORS.DEVICE_INVALID, error instanceof Error ? error.message : String(error));
   }
-  const auth = decode(keys.auth);
+  const auth = decodeOrNull(keys.auth);
   if (auth?.length !== AUTH_BYTES)
     throw new Refusal(ERRORS.DEVICE_INVALID, "`keys.auth` must be the base64url of 16 bytes");
-  const point = decode(keys.p256dh);
+  const point = decodeOrNull(keys.p256dh);
   const isPoint = point !== null && (await importReceiverKey(point).then(Boolean, () => false));
   if (!isPoint)
     throw new Refusal(ERRORS.DEVICE_INVALID, "`keys.p256dh` must be the base64url of an uncompressed point on P-256");
-}
-
-function decode(text: string): Uint8Array | null {
-  try {
-    return fromBase64Url(text);
-  } catch {
-    return null;
-  }
 }
 
 function renderDevice(device: StoredDevice): Static<typeof DeviceRecord> {

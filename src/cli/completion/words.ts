@@ -2,7 +2,7 @@
 import type { Command } from "../command.ts";
 
 /** One word that a shell offers. */
-export interface Word {
+interface Word {
   text: string;
   /** What the shell shows next to it; empty if it shows nothing. */
   summary: string;

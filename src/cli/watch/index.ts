@@ -1,6 +1,6 @@
 /** `assent watch`: lists the requests that wait for approval as they arrive, and votes on them. */
 import { createInterface, type Interface } from "node:readline";
-import type { Assent } from "../../client/index.ts";
+import { type ActionRecord, type Assent, AssentError } from "../../client/index.ts";
 import { CommandError, EXIT, parse, printJson, safe, usage, type Command, type Output } from "../command.ts";
 import { serviceUrl } from "../credentials.ts";
 import { client, withServiceErrors } from "../remote.ts";
@@ -72,16 +72,12 @@ export async function listChanges(
   { json, signal }: { json: boolean; signal: AbortSignal },
 ): Promise<void> {
   const follow = followPending(service, query, { signal, onStatus: statusPrinter(io) });
+  const print = (event: string, action: ActionRecord): void =>
+    json ? printJson(io, { event, action }) : io.out(requestCells(event, action).join("\t"));
   await withServiceErrors(async () => {
     for await (const { added, removed } of follow) {
-      for (const action of removed) {
-        if (action.status === "pending_approval") continue;
-        if (json) printJson(io, { event: action.status, action });
-        else io.out(requestCells(action.status, action).join("\t"));
-      }
-      for (const action of added)
-        if (json) printJson(io, { event: "pending", action });
-        else io.out(requestCells("pending", action).join("\t"));
+      for (const action of removed) if (action.status !== "pending_approval") print(action.status, action);
+      for (const action of added) print("pending", action);
     }
   });
 }
@@ -110,15 +106,17 @@ async function vote(
       { signal: stop.signal, onStatus: statusPrinter(above) },
     );
     await withServiceErrors(async () => {
-      for await (const changes of follow) {
-        commands.update(changes);
-        showPrompt();
+      try {
+        for await (const changes of follow) {
+          commands.update(changes);
+          showPrompt();
+        }
+      } catch (error) {
+        throw error instanceof AssentError && error.code === "MISSING_CREDENTIAL"
+          ? new CommandError("your session has ended; start the command again to sign in")
+          : error;
       }
     });
-  } catch (error) {
-    throw error instanceof CommandError && /^(?:UNAUTHENTICATED|MISSING_CREDENTIAL)/.test(error.message)
-      ? new CommandError("your session has ended; start the command again to sign in")
-      : error;
   } finally {
     lines.close();
     await reading;

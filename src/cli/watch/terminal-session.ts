@@ -27,7 +27,7 @@ export interface TerminalSession {
 }
 
 /** Parameters that tests replace. */
-export interface SignInOptions {
+interface SignInOptions {
   url: string;
   fetch?: typeof fetch;
   pollMs?: number;
@@ -58,7 +58,7 @@ export async function signInTerminal(
   io.err(
     `Sign in to vote. Open this link in a browser and type the code ${terminalCode(challenge)}:\n\n  ${origin}/sign-in#terminal=${challenge}\n`,
   );
-  const user = await waitForSession(service, verifier, { pollMs, signal });
+  const user = await withServiceErrors(() => waitForSession(service, verifier, { pollMs, signal }));
   return {
     service,
     user,
@@ -83,7 +83,7 @@ async function waitForSession(
       const isWaiting =
         error instanceof ServiceUnavailable ||
         (error instanceof AssentError && error.code === "USERS_TERMINAL_UNCONFIRMED");
-      if (!isWaiting) return withServiceErrors(() => Promise.reject(error as Error));
+      if (!isWaiting) throw error;
     }
     await delay(pollMs, undefined, signal === undefined ? {} : { signal });
   }

@@ -1,10 +1,11 @@
 /** This browser as a device on which the user is notified: its service worker, and its subscription at the push service. */
 import type { Api } from "./api-types.ts";
 import { request } from "./api.ts";
+import { decodeBase64Url } from "./base64url.ts";
 import { scriptAddress } from "./script-address.ts";
 
 /** `blocked`: the person or the browser does not allow notifications of this site. */
-export type PushSupport = "unsupported" | "blocked" | "available";
+type PushSupport = "unsupported" | "blocked" | "available";
 
 const ID_BYTES = 16;
 
@@ -19,8 +20,11 @@ export function pushSupport(): PushSupport {
 /** Resolves to the id that the service has for this browser's subscription; null without one. */
 export async function deviceId(): Promise<string | null> {
   const subscription = await currentSubscription();
-  if (subscription === null) return null;
-  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(subscription.endpoint));
+  return subscription === null ? null : idOf(subscription);
+}
+
+async function idOf({ endpoint }: PushSubscription): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(endpoint));
   return [...new Uint8Array(digest, 0, ID_BYTES)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
@@ -53,8 +57,9 @@ export async function unsubscribeDevice(): Promise<void> {
 
 /** Confirms the subscription of this browser, if it is this user's, so that it lasts and ends with the current session. */
 export async function renewDevice(userId: string): Promise<void> {
-  const [subscription, id] = [await currentSubscription(), await deviceId()];
+  const subscription = await currentSubscription();
   if (subscription === null) return;
+  const id = await idOf(subscription);
   const { devices } = await request("GET /v1/users/{id}/devices", { path: [userId] });
   if (devices.some((device) => device.id === id)) await addDevice(userId, subscription);
 }
@@ -68,8 +73,4 @@ async function currentSubscription(): Promise<PushSubscription | null> {
   if (pushSupport() === "unsupported") return null;
   const registration = await navigator.serviceWorker.getRegistration("/");
   return (await registration?.pushManager.getSubscription()) ?? null;
-}
-
-function decodeBase64Url(text: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (character) => character.charCodeAt(0));
 }

@@ -137,27 +137,29 @@ export function putRead(state: QueueState, action: Action, open: string | null):
  * Marks requests as settled that were pending before `page` was read and are not on it. The stream missed their end.
  */
 export function markSettled(state: QueueState, known: ReadonlySet<string>, page: Page): QueueState {
-  const remaining = new Set(page.actions.map(({ id }) => id));
-  const last = page.next_cursor === null ? undefined : page.actions.at(-1);
+  const isAbsent = absenceFrom(page, state);
   let next = state;
-  for (const [id, { action, outcome }] of state.items) {
-    if (outcome !== null || !known.has(id) || remaining.has(id)) continue;
-    if (last !== undefined && orderOf(state)(action, last) >= 0) continue;
-    next = changeItem(next, id, { outcome: { kind: "busy", text: "It is no longer pending." } });
-  }
+  for (const [id, { action, outcome }] of state.items)
+    if (outcome === null && known.has(id) && isAbsent(action))
+      next = changeItem(next, id, { outcome: { kind: "busy", text: "It is no longer pending." } });
   return next;
 }
 
+/** Returns a test of whether a request belongs on the page, but is not on it. */
+function absenceFrom({ actions, next_cursor }: Page, state: QueueState): (action: Action) => boolean {
+  const remaining = new Set(actions.map(({ id }) => id));
+  const last = next_cursor === null ? undefined : actions.at(-1);
+  return (action) => !remaining.has(action.id) && (last === undefined || orderOf(state)(action, last) < 0);
+}
+
 /** Returns the listed requests that a filtered page lacks: they are settled, or no longer pass the filter. */
-export function listAbsent(page: Page, { order, items, query }: QueueState): string[] {
-  const remaining = new Set(page.actions.map(({ id }) => id));
-  const last = page.next_cursor === null ? undefined : page.actions.at(-1);
-  const isAbsent = (id: string): boolean => {
-    const item = items.get(id);
-    if (item === undefined || item.outcome !== null || item.isFull || remaining.has(id)) return false;
-    return last === undefined || ORDERS[query.sort ?? "deadline"](item.action, last) < 0;
+export function listAbsent(page: Page, state: QueueState): string[] {
+  const isAbsent = absenceFrom(page, state);
+  const isToRead = (id: string): boolean => {
+    const item = state.items.get(id);
+    return item !== undefined && item.outcome === null && !item.isFull && isAbsent(item.action);
   };
-  return order.filter(isAbsent).slice(0, MAX_REREADS);
+  return state.order.filter(isToRead).slice(0, MAX_REREADS);
 }
 
 /** Adds the held requests to the rows, in the order of the query. */

@@ -1,4 +1,5 @@
 /** Votes that a signed-in user signs with a passkey: one gesture for an ordered list (docs/approvals.md, "Signed votes"). */
+import { decodeBase64Url } from "../core/base64url.ts";
 import type { Action, Api } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
 import type { GrantTerms } from "../grants/offer.tsx";
@@ -118,10 +119,10 @@ interface Options {
 export async function sign(options: Challenge["options"]): Promise<Signature> {
   const { challenge, rpId, userVerification, allowCredentials } = options as unknown as Options;
   const publicKey: PublicKeyCredentialRequestOptions = {
-    challenge: toBytes(challenge),
+    challenge: decodeBase64Url(challenge),
     rpId,
     userVerification,
-    allowCredentials: allowCredentials.map(({ id }) => ({ id: toBytes(id), type: "public-key" })),
+    allowCredentials: allowCredentials.map(({ id }) => ({ id: decodeBase64Url(id), type: "public-key" })),
   };
   const credential = await navigator.credentials.get({ publicKey }).catch((error: unknown) => {
     // The person cancelled, the ceremony timed out, or no device with this passkey is available.
@@ -137,11 +138,6 @@ export async function sign(options: Challenge["options"]): Promise<Signature> {
       signature: toText(response.signature),
     },
   };
-}
-
-/** Decodes base64url. */
-function toBytes(text: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0));
 }
 
 /** Encodes as base64url. */

@@ -1,6 +1,6 @@
 /** The card of one's own page with the devices on which one is notified. */
 import { useState } from "preact/hooks";
-import type { Api } from "../core/api-types.ts";
+import type { Device } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { deviceId, pushSupport, subscribeDevice, unsubscribeDevice } from "../core/device.ts";
 import { Done, Notice, Problem, Table, Text, Time } from "../ui/elements.tsx";
@@ -8,9 +8,6 @@ import { useLoad } from "../ui/hooks.ts";
 import { LoadedCard } from "../ui/section.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 import { DEVICE_TEXTS as TEXTS } from "./person-strings.ts";
-
-type DeviceList = Api["GET /v1/users/{id}/devices"]["response"];
-type Device = DeviceList["devices"][number];
 
 /** @param props.id of the signed-in user */
 export function DeviceCard({ id, name }: { id: string; name: string }) {
