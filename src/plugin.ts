@@ -164,6 +164,7 @@ export { type ReviewAnswer, REVIEWER_NAME } from "./domain/reviews.ts";
 
 // Fact sources
 export type { FactSource } from "./contract/fact-source.ts";
+export { FACT_SOURCE_OPTIONS } from "./domain/fact-source-options.ts";
 export { FACT_SOURCE_NAME } from "./domain/policy/parse/bounds.ts";
 export { parseJson } from "./domain/json.ts";
 

@@ -3,6 +3,7 @@ import type { Static } from "@sinclair/typebox";
 import {
   definePlugin,
   FACT_SOURCE_NAME,
+  FACT_SOURCE_OPTIONS,
   type FactSource,
   get,
   parseJson,
@@ -25,13 +26,7 @@ const Options = Type.Object(
       default: "error",
       description: "What the status 404 means: no answer, or the value null.",
     }),
-    timeout_seconds: Type.Number({ default: 2, minimum: 0.1, maximum: 10, description: "Longest read." }),
-    max_age_seconds: Type.Integer({
-      default: 30,
-      minimum: 2,
-      maximum: 86_400,
-      description: "How long an answer is used.",
-    }),
+    ...FACT_SOURCE_OPTIONS,
   },
   { additionalProperties: false },
 );

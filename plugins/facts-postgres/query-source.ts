@@ -3,7 +3,7 @@
  * a read-only transaction with a statement timeout.
  */
 import postgres from "postgres";
-import { type FactSource, parseJson, type Static, Type } from "../../src/plugin.ts";
+import { FACT_SOURCE_OPTIONS, type FactSource, parseJson, type Static, Type } from "../../src/plugin.ts";
 
 export const QueryOptions = Type.Object(
   {
@@ -26,13 +26,7 @@ export const QueryOptions = Type.Object(
       default: "one",
       description: "`one`: the row as an object, or null if there is none. `many`: a list of at most 200 rows.",
     }),
-    timeout_seconds: Type.Number({ default: 2, minimum: 0.1, maximum: 10, description: "Longest read." }),
-    max_age_seconds: Type.Integer({
-      default: 30,
-      minimum: 2,
-      maximum: 86_400,
-      description: "How long an answer is used.",
-    }),
+    ...FACT_SOURCE_OPTIONS,
     connections: Type.Integer({ default: 4, minimum: 1, maximum: 100, description: "Connections at a time." }),
   },
   { additionalProperties: false },

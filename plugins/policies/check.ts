@@ -5,9 +5,6 @@ import {
   type CoreHost,
   count,
   diffPolicies,
-  findUnknownChannels,
-  findUnknownFactSources,
-  findUnknownReviewers,
   listFunctions,
   listTools,
   listVariables,
@@ -18,6 +15,7 @@ import {
   text,
 } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
+import { findUnknownNames } from "./policy-record.ts";
 import { Change } from "./schemas.ts";
 import { findVersion, parseStoredDocument } from "./stored-policies.ts";
 
@@ -213,11 +211,7 @@ export function editorRoutes(host: CoreHost, tag: string, bodyLimit: number): Ro
 async function check(host: CoreHost, { yaml, tests }: CheckBody, signal: AbortSignal) {
   const found = await host.policies.trials.check({ yaml, tests: tests ?? null }, signal);
   const { documents, faults, warnings } = found;
-  const unknown = [
-    ...findUnknownChannels(documents, host.channels.names()),
-    ...findUnknownReviewers(documents, host.reviewers.names()),
-    ...findUnknownFactSources(documents, host.factSources.list()),
-  ];
+  const unknown = findUnknownNames(host, documents);
   return {
     faults: faults.map(renderFault),
     warnings: [...warnings, ...unknown.map(({ message }) => ({ detail: message }))].map(renderFault),

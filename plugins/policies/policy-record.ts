@@ -72,13 +72,17 @@ export async function renderPolicy(
   };
 }
 
-export function listWarnings(host: CoreHost, documents: readonly PolicyDocument[]): string[] {
+/** Finds names of channels, reviewers and fact sources that the configuration does not have. */
+export function findUnknownNames(host: CoreHost, documents: readonly PolicyDocument[]): { message: string }[] {
   return [
     ...findUnknownChannels(documents, host.channels.names()),
     ...findUnknownReviewers(documents, host.reviewers.names()),
     ...findUnknownFactSources(documents, host.factSources.list()),
-    ...documents.flatMap(findRuleWarnings),
-  ].map(({ message }) => message);
+  ];
+}
+
+export function listWarnings(host: CoreHost, documents: readonly PolicyDocument[]): string[] {
+  return [...findUnknownNames(host, documents), ...documents.flatMap(findRuleWarnings)].map(({ message }) => message);
 }
 
 export async function renderSummary(

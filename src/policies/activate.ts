@@ -31,6 +31,7 @@ import {
   assertBaselineLoaded,
   findReplacedBySuggestions,
   findUnloadedBaseline,
+  isTakenByOther,
   readBasis,
   refuseClashes,
   type SourceNames,
@@ -219,14 +220,7 @@ export async function activateBundle(
   const location = names.baselines.get(sourceName);
   const isBaseline = location !== undefined;
   const replaced = isBaseline ? findReplacedBySuggestions(tx, bundle) : [];
-  const takenOver = plan.filter(
-    ({ row: { managed_by, active_version }, isNew }) =>
-      isBaseline &&
-      !isNew &&
-      active_version !== null &&
-      managed_by !== sourceName &&
-      (managed_by === null || names.sources.includes(managed_by)),
-  );
+  const takenOver = isBaseline ? plan.filter(({ row }) => isTakenByOther(row, sourceName, names.sources)) : [];
   const dropped = [...stored.values()].filter(
     (row) =>
       row.active_version !== null &&

@@ -100,11 +100,7 @@ export function refuseClashes(
     const fault = (message: string): number => faults.push({ file: origin, line: null, column: null, message });
     const name = document.policy;
     const row = stored.get(name);
-    const isTaken =
-      row !== undefined &&
-      row.active_version !== null &&
-      row.managed_by !== sourceName &&
-      (row.managed_by === null || sources.includes(row.managed_by));
+    const isTaken = row !== undefined && isTakenByOther(row, sourceName, sources);
     if (protectedNames.has(name))
       fault(`policy "${name}" belongs to the baseline of "${row?.managed_by ?? ""}"; choose another name`);
     else if (isTaken && !isBaseline)
@@ -120,6 +116,15 @@ export function refuseClashes(
       faults,
       bundle.source,
     );
+}
+
+/** Returns whether the policy is active and belongs to the API or to another configured source. */
+export function isTakenByOther(
+  { active_version, managed_by }: PolicyRow,
+  sourceName: string,
+  sources: readonly string[],
+): boolean {
+  return active_version !== null && managed_by !== sourceName && (managed_by === null || sources.includes(managed_by));
 }
 
 /** Returns the names of active suggested policies of others that replace rules of a baseline bundle. */

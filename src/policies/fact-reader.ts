@@ -2,6 +2,7 @@
  * Asks fact sources, and keeps their answers for a short time. A decision takes answers from memory, because it must not wait
  * for a source under the ledger's lock. Failures are kept, too, so that a decision that needs them is not prepared for ever.
  */
+import { rejectOnAbort } from "../cluster/reject-on-abort.ts";
 import type { FactReader, FactSourceCounts } from "../contract/core-host.ts";
 import { DEFAULT_FACT_AGE_MS, DEFAULT_FACT_TIMEOUT_MS, type FactSource } from "../contract/fact-source.ts";
 import type { Logger } from "../contract/host.ts";
@@ -181,15 +182,6 @@ function release(state: SourceState): void {
   const next = state.waiting.shift();
   if (next === undefined) state.running -= 1;
   else next();
-}
-
-function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason as Error);
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  });
 }
 
 const keyOf = (source: string, inputs: FactCall["inputs"]): string => canonicalText([source, inputs]);

@@ -8,9 +8,7 @@ import { Refusal, type ErrorCode } from "../contract/errors.ts";
 import type { SerializedPolicySet } from "../contract/trials.ts";
 import { compilePolicySet, precompilePolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
-import { withGivenFacts } from "../domain/policy/test/given-facts.ts";
-import { withGivenHistory } from "../domain/policy/test/given-history.ts";
-import { withAssumedActivation } from "../domain/policy/decide/limit-facts.ts";
+import { withGivenInputs } from "../domain/policy/test/given-facts.ts";
 import type { Decision, PolicySetDocument } from "../domain/policy/policy-types.ts";
 import { backtest, type BacktestReader } from "./backtest.ts";
 import type { PastDecisionReader } from "../contract/suggestions.ts";
@@ -135,9 +133,7 @@ const JOBS: { [Name in JobName]: (input: Jobs[Name]["input"], turn: Turn) => Pro
       const set = await compileSet(serialized, turn);
       const decisionsOfSet: Decision[] = [];
       for (const { request, facts, now, given } of cases) {
-        const remembered = withGivenHistory(set, request, facts, now);
-        const known = withGivenFacts(set, request, remembered, now, given);
-        decisionsOfSet.push(decide(set, request, withAssumedActivation(set, request, known, now), now));
+        decisionsOfSet.push(decide(set, request, withGivenInputs(set, request, facts, now, { facts: given }), now));
         await turn.yieldIfSlow();
       }
       decisions.push(decisionsOfSet);

@@ -2,6 +2,7 @@
  * Sends one request to a checked address. Resolves the name once and connects to the checked address, so that a name that later
  * resolves to a private address (DNS rebinding) has no effect. Does not follow redirects and does not use a proxy.
  */
+import { rejectOnAbort } from "../cluster/reject-on-abort.ts";
 import { lookup } from "node:dns/promises";
 import { request as httpRequest, type ClientRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -106,7 +107,7 @@ async function send(
 /** Resolves and checks the addresses. Sorts IPv4 first, because connecting over IPv6 can time out on machines without it. */
 async function checkedAddresses({ url, allowPrivate }: Target, resolve: Resolve, over: AbortSignal): Promise<string[]> {
   const name = bare(url.hostname);
-  const addresses = isIP(name) === 0 ? await raced(resolve(name), over) : [name];
+  const addresses = isIP(name) === 0 ? await rejectOnAbort(resolve(name), over) : [name];
   const closed = addresses.find((address) => isIP(address) === 0 || !isPublicAddress(address));
   if (!allowPrivate && closed !== undefined)
     throw new NotifierError(
@@ -182,13 +183,4 @@ function readBody(response: IncomingMessage, over: AbortSignal): Promise<string 
 /** Removes the brackets of an IPv6 host such as `[::1]`. */
 function bare(hostname: string): string {
   return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
-}
-
-function raced<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  if (signal.aborted) return Promise.reject(signal.reason as Error);
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason as Error);
-    signal.addEventListener("abort", onAbort, { once: true });
-    void promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  });
 }

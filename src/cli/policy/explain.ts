@@ -11,9 +11,9 @@ import {
   type PolicyExplanation,
   type RuleExplanation,
 } from "../../domain/policy/decide/explain.ts";
-import { findGivenFactsFault, givenStanding, withGivenFacts } from "../../domain/policy/test/given-facts.ts";
-import { findGivenHistoryFault, withGivenHistory } from "../../domain/policy/test/given-history.ts";
-import { withAssumedActivation, findUnknownLimit } from "../../domain/policy/decide/limit-facts.ts";
+import { findGivenFactsFault, givenStanding, withGivenInputs } from "../../domain/policy/test/given-facts.ts";
+import { findGivenHistoryFault } from "../../domain/policy/test/given-history.ts";
+import { findUnknownLimit } from "../../domain/policy/decide/limit-facts.ts";
 import { MAX_FILE_LENGTH, parseSampleAction, type SampleAction } from "../../domain/policy/parse/parse.ts";
 import { toRfc3339 } from "../../domain/time.ts";
 import { loadPolicyFolder } from "../../policies/folder.ts";
@@ -92,9 +92,7 @@ examples:
     if (inputFault !== null) throw usage(inputFault);
     // No service is asked, so the recorded usage of limits, the past actions and the facts are not known.
     const standing = givenStanding({ principal, agent, session });
-    const remembered = withGivenHistory(compiled, request, standing, now, history);
-    const known = withGivenFacts(compiled, request, remembered, now, givenFacts);
-    const facts = withAssumedActivation(compiled, request, known, now, used);
+    const facts = withGivenInputs(compiled, request, standing, now, sample);
     const explanation = explainDecision(compiled, request, facts, now);
     if (format === "json") printJson(io, { now: toRfc3339(now), ...explanation });
     else for (const line of text(explanation, action, now, io)) io.out(line);

@@ -29,9 +29,10 @@ export function compileInputs(
     history: historyKey(definition, history),
     facts: unnamed,
   });
+  const inputNames = withoutInputs(named);
   const facts: CompiledFact[] = [];
   for (const [name, document] of Object.entries(declared)) {
-    const compiled = compileFact(name, document, definition, withoutInputs(named));
+    const compiled = compileFact(name, document, definition, inputNames);
     faults.push(...compiled.faults);
     facts.push(compiled.fact);
   }

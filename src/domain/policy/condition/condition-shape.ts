@@ -3,7 +3,7 @@ import { suggest } from "../../suggest.ts";
 import { listArities, FUNCTION_NAMES } from "./cel.ts";
 import { HISTORY, HISTORY_MACROS } from "./cel-history.ts";
 import { compilePattern, MAX_PATTERN_INSTRUCTIONS } from "./cel-patterns.ts";
-import { FACTS } from "./source-facts.ts";
+import { FACTS, isFactVariable } from "./source-facts.ts";
 import {
   countNodes,
   isBinding,
@@ -188,7 +188,7 @@ class ShapeCheck {
       );
     if (name === FACTS)
       this.fail(node, "a fact is read as facts.NAME; test a member of it, such as has(facts.account.status)");
-    if (name.startsWith(`${FACTS}.`)) this.failUnknownFact(node, name);
+    if (isFactVariable(name)) this.failUnknownFact(node, name);
     const meant = suggest(name, variables);
     this.fail(
       node,
@@ -197,7 +197,7 @@ class ShapeCheck {
   }
 
   private failUnknownFact(node: Expr, name: string): never {
-    const known = this.variables.filter((variable) => variable.startsWith(`${FACTS}.`));
+    const known = this.variables.filter(isFactVariable);
     const meant = suggest(name, known);
     const hint =
       meant === null ? (known.length === 0 ? "" : `; it declares ${known.join(", ")}`) : `; did you mean "${meant}"?`;

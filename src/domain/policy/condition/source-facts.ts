@@ -38,17 +38,25 @@ const FAULTS: Readonly<Record<SourceFault | "unknown", string>> = {
 /** Returns true for the messages of failures that `bindFacts` reports. */
 export const isFactFault = (message: string): boolean => Object.values(FAULTS).includes(message);
 
+/** Returns the value that a decision read; undefined if it read none. */
+export function findSourceFact(
+  known: readonly SourceFact[] = [],
+  { policy, name, basis }: Pick<SourceFact, "policy" | "name" | "basis">,
+): SourceFact | undefined {
+  return known.find((one) => one.policy === policy && one.name === name && one.basis === basis);
+}
+
 /** Adds the variables. An unknown fact is a failure, so that every condition that reads it fails. */
 export function bindFacts(
   bindings: Bindings,
   known: readonly SourceFact[],
   declared: readonly Pick<SourceFact, "policy" | "name" | "basis">[],
 ): void {
-  for (const { policy, name, basis } of declared) {
-    const fact = known.find((one) => one.policy === policy && one.name === name && one.basis === basis);
+  for (const declaration of declared) {
+    const fact = findSourceFact(known, declaration);
     const fault = fact === undefined ? "unknown" : fact.fault;
     const value =
       fact === undefined || fault !== null ? new CelFailure(FAULTS[fault ?? "unknown"]) : toCelValue(fact.value);
-    bindings[factVariable(name)] = value as CelInput;
+    bindings[factVariable(declaration.name)] = value as CelInput;
   }
 }

@@ -8,11 +8,12 @@ import { toRfc3339 } from "../../time.ts";
 import { selectTyped } from "../check/select-typed.ts";
 import type { CompiledFact, CompiledPolicy } from "../compile/compile.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
+import { findSourceFact } from "../condition/source-facts.ts";
 import type { Facts, SourceFact, SourceFault } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
 
 /** Maximum bytes of one value, as canonical JSON. */
-export const MAX_FACT_BYTES = 16_384;
+const MAX_FACT_BYTES = 16_384;
 /** Maximum characters of a text that is passed to a source. */
 const MAX_INPUT = 1_024;
 
@@ -32,7 +33,7 @@ export interface FactAnswer {
 }
 
 /** A fact that the conditions for an action read. */
-export interface FactRead {
+interface FactRead {
   policy: CompiledPolicy;
   fact: CompiledFact;
   /** What to ask the source; null if an input could not be evaluated. */
@@ -41,12 +42,15 @@ export interface FactRead {
 
 /** Returns the facts that the conditions for an action read, in the order of the set. */
 export function findFactReads(evaluation: Evaluation): FactRead[] {
+  return listFactsRead(evaluation).map((read) => ({ ...read, call: createCall(read.policy, read.fact, evaluation) }));
+}
+
+/** Does not evaluate the inputs. */
+function listFactsRead(evaluation: Evaluation): Pick<FactRead, "policy" | "fact">[] {
   if (!evaluation.compiled.hasFacts) return [];
   return evaluation.applicablePolicies().flatMap((policy) => {
     const read = policy.facts.length === 0 ? new Set<string>() : findNamesOfFacts(policy, evaluation);
-    return policy.facts
-      .filter(({ name }) => read.has(name))
-      .map((fact) => ({ policy, fact, call: createCall(policy, fact, evaluation) }));
+    return policy.facts.filter(({ name }) => read.has(name)).map((fact) => ({ policy, fact }));
   });
 }
 
@@ -92,13 +96,10 @@ export function toSourceFact({ policy, fact }: FactRead, answer: FactAnswer | nu
     : { ...common, value: selected.value, fault: null };
 }
 
-/** Returns the enforced policies whose conditions for the action read facts that the decision did not read. */
-export function findUnrecordedFacts(evaluation: Evaluation, facts: Pick<Facts, "sources">): string[] {
-  return findFactReads(evaluation)
-    .filter(
-      ({ policy, fact: { name, basis } }) =>
-        !policy.shadow &&
-        facts.sources?.some((one) => one.policy === policy.name && one.name === name && one.basis === basis) !== true,
-    )
-    .map(({ policy }) => policy.name);
+/** Whether a condition of an enforced policy for the action reads a fact that the decision did not read. */
+export function hasUnrecordedFacts(evaluation: Evaluation, { sources }: Pick<Facts, "sources">): boolean {
+  return listFactsRead(evaluation).some(
+    ({ policy, fact: { name, basis } }) =>
+      !policy.shadow && findSourceFact(sources, { policy: policy.name, name, basis }) === undefined,
+  );
 }

@@ -2,17 +2,19 @@
 import type { ActionRequest } from "../../actions.ts";
 import type { JsonValue } from "../../json.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
+import { findSourceFact } from "../condition/source-facts.ts";
 import { Evaluation } from "../decide/evaluation.ts";
 import { findFactReads, toSourceFact } from "../decide/fact-reads.ts";
 import type { SampleAction } from "../parse/parse.ts";
 import type { Facts, SourceFact } from "../policy-types.ts";
-import { givenSession } from "./given-history.ts";
+import { withAssumedActivation } from "../decide/limit-facts.ts";
+import { givenSession, withGivenHistory } from "./given-history.ts";
 
 /** The principal if a test names none. */
 const DEFAULT_PRINCIPAL = { key_id: "test", name: "policy test", agent_id: null, owner: null };
 
 /** Returns the facts about the principal, the agent and the session. */
-export function givenStanding({ principal, agent, session }: Given): Facts {
+export function givenStanding({ principal, agent, session }: Optional<"principal" | "agent" | "session">): Facts {
   const { groups = [], roles = [], ...given } = principal ?? {};
   const { groups: agent_groups = [], metadata = {} } = agent ?? {};
   return {
@@ -22,7 +24,20 @@ export function givenStanding({ principal, agent, session }: Given): Facts {
   };
 }
 
-type Given = { [Name in "principal" | "agent" | "session"]?: SampleAction[Name] | undefined };
+type Optional<Names extends keyof SampleAction> = { [Name in Names]?: SampleAction[Name] | undefined };
+
+/** Returns the facts with the given past actions, values of fact sources and usage of limits, in the order of a decision. */
+export function withGivenInputs(
+  compiled: CompiledPolicySet,
+  request: ActionRequest,
+  standing: Facts,
+  now: number,
+  { history, facts, used }: Optional<"history" | "facts" | "used">,
+): Facts {
+  const remembered = withGivenHistory(compiled, request, standing, now, history);
+  const known = withGivenFacts(compiled, request, remembered, now, facts);
+  return withAssumedActivation(compiled, request, known, now, used);
+}
 
 /** Returns the first given fact that no policy declares, as a sentence; null if there is none. */
 export function findGivenFactsFault({ policies }: CompiledPolicySet, given: object): string | null {
@@ -44,8 +59,8 @@ export function withGivenFacts(
   given: Readonly<Record<string, unknown>> = {},
 ): Facts {
   const missing = findFactReads(new Evaluation(compiled, request, facts, now)).filter(
-    ({ policy, fact }) =>
-      !facts.sources?.some((one) => one.policy === policy.name && one.name === fact.name && one.basis === fact.basis),
+    ({ policy, fact: { name, basis } }) =>
+      findSourceFact(facts.sources, { policy: policy.name, name, basis }) === undefined,
   );
   if (missing.length === 0) return facts;
   const added = missing.map((read): SourceFact => {

@@ -4,10 +4,10 @@ import type { JsonObject } from "../../json.ts";
 import { parseRfc3339 } from "../../time.ts";
 import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../compile/compile.ts";
 import { evaluateAllPolicies, decide } from "../decide/decide.ts";
-import { withAssumedActivation, findUnknownLimit } from "../decide/limit-facts.ts";
+import { findUnknownLimit } from "../decide/limit-facts.ts";
 import { findEvaluatedConditions } from "./evaluated-conditions.ts";
-import { findGivenFactsFault, givenStanding, withGivenFacts } from "./given-facts.ts";
-import { findGivenHistoryFault, withGivenHistory } from "./given-history.ts";
+import { findGivenFactsFault, givenStanding, withGivenInputs } from "./given-facts.ts";
+import { findGivenHistoryFault } from "./given-history.ts";
 import type { PolicyTest } from "../parse/parse.ts";
 import { findDifferences } from "./expectations.ts";
 import { runScenario } from "./run-scenario.ts";
@@ -69,7 +69,6 @@ function runCase(compiled: CompiledPolicySet, test: PolicyTest, i: number): Test
     context: (testCase.action.context ?? {}) as JsonObject,
   };
   const now = parseRfc3339(testCase.now ?? test.now) ?? 0;
-  const baseFacts = givenStanding(testCase);
   const { used = {}, history = [], facts: given = {} } = testCase;
   const stray = findUnknownLimit(compiled, Object.keys(used));
   const fault =
@@ -77,9 +76,7 @@ function runCase(compiled: CompiledPolicySet, test: PolicyTest, i: number): Test
       ? (findGivenHistoryFault(history) ?? findGivenFactsFault(compiled, given))
       : `there is no limit "${stray}" in the policies under test`;
   if (fault !== null) return failedTest(testCase.name, pointer, fault);
-  const remembered = withGivenHistory(compiled, request, baseFacts, now, history);
-  const known = withGivenFacts(compiled, request, remembered, now, given);
-  const facts = withAssumedActivation(compiled, request, known, now, used);
+  const facts = withGivenInputs(compiled, request, givenStanding(testCase), now, testCase);
   const decision = decide(compiled, request, facts, now);
   const differences = findDifferences(decision, testCase.expect);
   const findings = evaluateAllPolicies(compiled, request, facts, now);

@@ -170,7 +170,7 @@ export class SimulatedActions {
   /** Counts an approval, after the policies decided again. Throws StepRefused. */
   approve(action: SimulatedAction, voter: SimulatedVoter): void {
     this.assertMayVote(action, voter);
-    const { decision } = this.redecide(action);
+    const decision = this.redecide(action);
     if (decision.effect === "deny") this.deny(action, decision);
     const approvers = combinePlans([...(action.approvers ?? []), ...(decision.approval?.approvers ?? [])]);
     const isStricter = !samePlans(approvers, action.approvers ?? []);
@@ -213,7 +213,7 @@ export class SimulatedActions {
     if ((status !== "allowed" && status !== "approved") || approved_until === null)
       throw new StepRefused("ACTION_NOT_STARTABLE", `the action is ${status}`);
     if (approved_until <= this.now) throw new StepRefused("START_EXPIRED", "its time to start is over");
-    const { decision } = this.redecide(action);
+    const decision = this.redecide(action);
     if (decision.effect === "deny") this.deny(action, decision);
     const { approval } = decision;
     if (approval !== null && !satisfiesPlans(approval.approvers, action.votes, action.since, this.now)) {
@@ -277,11 +277,10 @@ export class SimulatedActions {
   }
 
   /** Decides an open action again. Limits keep the use of the submission, because the action is counted already. */
-  private redecide(action: SimulatedAction): { decision: Decision } {
-    const { limits, ...basis } = action.basis;
-    const counted: Facts = { ...basis, ...(limits === undefined ? {} : { limits }) };
-    const { evaluation, facts } = this.collectFacts(action.request, basis, action.given, action.id, counted);
-    return { decision: this.decide(evaluation, facts) };
+  private redecide({ basis, request, given, id }: SimulatedAction): Decision {
+    const { limits: _, ...standing } = basis;
+    const { evaluation, facts } = this.collectFacts(request, standing, given, id, basis);
+    return this.decide(evaluation, facts);
   }
 
   private readUse({ policy, limit, subject, since, unit }: MatchedLimit): number {
