@@ -37,6 +37,27 @@ const compiled = (...documents: PolicyDocument[]) =>
     buildPolicySet(documents.map((definition) => ({ policy: definition.policy, version: 1, definition }))),
   );
 
+test("a step of a scenario gives facts and the agent's attributes", () => {
+  const document = parsed(policy('facts.region == "eu" && agent_metadata.team == "x"'));
+  const submit = "submit: { agent_id: a, tool: bank, operation: o }";
+  const { tests, faults } = parsePolicyTests(
+    `now: 2026-01-15T10:00:00Z
+scenarios:
+  - name: s
+    steps:
+      - { ${submit}, facts: { region: eu }, agent: { metadata: { team: x } }, expect: { effect: allow } }
+      - { ${submit}, facts: { region: us }, agent: { metadata: { team: x } }, expect: { effect: deny } }
+      - { ${submit}, facts: { region: eu }, expect: { effect: deny } }
+`,
+    "x_test.yaml",
+  );
+  assert.deepEqual(faults, []);
+  assert.deepEqual(
+    tests.flatMap((one) => runPolicyTest([document], one)).map(({ failure }) => failure),
+    [null],
+  );
+});
+
 describe("the check of conditions that read facts and attributes", () => {
   test("accepts what the schemas allow", () => {
     for (const when of [

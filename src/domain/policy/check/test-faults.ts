@@ -10,7 +10,7 @@ type Expected = NonNullable<ScenarioStep["expect"]>;
 
 /** What a step can do, and the keys that describe it. */
 const STEP_KEYS = {
-  submit: ["id", "times", "principal", "session"],
+  submit: ["id", "times", "principal", "agent", "session", "facts"],
   approve: ["by", "groups", "shares_group", "signed"],
   reject: ["by", "groups", "shares_group", "signed"],
   start: [],
