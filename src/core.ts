@@ -229,6 +229,7 @@ export { isBaselinePolicy } from "./policies/baseline.ts";
 export { renderBacktestMarkdown } from "./policies/backtest-markdown.ts";
 export { renderDiffMarkdown, renderDiffTotals } from "./policies/diff-markdown.ts";
 export { markdownCell } from "./policies/markdown.ts";
+export { formatFault, locateFault } from "./policies/policy-store.ts";
 export { diffPolicySets, type SetDiff } from "./domain/policy/diff/set-diff.ts";
 export { type GrantSuggestions, suggestGrants } from "./policies/suggest-grants.ts";
 export {

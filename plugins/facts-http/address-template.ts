@@ -6,7 +6,7 @@
 
 type Inputs = Readonly<Record<string, string | number | boolean>>;
 
-export interface AddressTemplate {
+interface AddressTemplate {
   /** Scheme, host and port. */
   origin: string;
   /** Names of the inputs, in order of appearance. */

@@ -1,10 +1,14 @@
 /** Reports to GitHub what became of each commit: a commit status, and a comment with what changed. */
 import {
+  type CompiledPolicySet,
   type CoreHost,
   diffPolicySets,
+  formatFault,
+  locateFault,
   markdownCell,
   renderBacktestMarkdown,
   renderDiffMarkdown,
+  type PolicyDocument,
   renderDiffTotals,
   type SetDiff,
 } from "../../src/core.ts";
@@ -65,20 +69,21 @@ export class CommitReport {
     if (signal.aborted) return;
     const { isNew, policy_set } = outcome;
     const faults = outcome.faults.map((fault) => this.withoutUrl(fault));
-    const own = await this.ownPolicies();
-    const diff = faults.length === 0 && isNew ? await this.diff(outcome, own) : null;
+    const change = faults.length === 0 && isNew ? await this.readChange(outcome) : null;
+    const diff = change === null ? null : diffOwn(change);
+    const [fault] = faults;
     const description =
-      faults.length > 0
-        ? `rejected: ${locate(faults[0] as PolicyFault)}: ${faults[0]?.message ?? ""}`
+      fault !== undefined
+        ? `rejected: ${formatFault(fault)}`
         : `applied as policy set ${policy_set?.slice(0, 12) ?? ""}${diff === null ? "" : `: ${renderDiffTotals(diff)}`}`;
     const url = this.host.config.server.public_url;
     const state = faults.length > 0 ? "failure" : "success";
     await this.client.postStatus(commit, { state, description, url }, signal);
     if (!isNew || !this.options.comment) return;
     const body =
-      diff === null
+      change === null || diff === null
         ? renderFaults(faults)
-        : [renderApplied(outcome), renderDiffMarkdown(diff), await this.backtest(outcome, own)].join("\n\n");
+        : [renderApplied(outcome), renderDiffMarkdown(diff), await this.backtest(change)].join("\n\n");
     await this.client.postComment(commit, body, signal);
   }
 
@@ -89,41 +94,29 @@ export class CommitReport {
     return { ...place, file: path, message: message.replaceAll(url, "the repository") };
   }
 
-  /** Returns the names of the policies that the source manages, or managed last. */
-  private async ownPolicies(): Promise<ReadonlySet<string>> {
-    const rows = await this.host.storage.policies();
-    return new Set(rows.filter(({ managed_by }) => managed_by === this.source.name).map(({ name }) => name));
-  }
-
-  private async diff({ previous, policy_set }: PolicyOutcome, own: ReadonlySet<string>): Promise<SetDiff> {
-    const [before, after] = await Promise.all(
-      [previous, policy_set].map(async (digest) => {
-        const set = await this.host.policies.byDigest(digest);
-        const members = set?.compiled.document.policies ?? [];
-        return members.filter(({ policy }) => own.has(policy)).map(({ definition }) => definition);
-      }),
-    );
-    return diffPolicySets(before ?? [], after ?? []);
+  private async readChange({ previous, policy_set }: PolicyOutcome): Promise<Change> {
+    const [rows, before, after] = await Promise.all([
+      this.host.storage.policies(),
+      this.host.policies.byDigest(previous),
+      this.host.policies.byDigest(policy_set),
+    ]);
+    const own = rows.filter(({ managed_by }) => managed_by === this.source.name).map(({ name }) => name);
+    return { own: new Set(own), before: before?.compiled ?? null, after: after?.compiled ?? null };
   }
 
   /**
    * Compares the sets before and after the commit, and returns Markdown. Without examples and the policies of others,
    * because not all readers of a repository may see those.
    */
-  private async backtest({ previous, policy_set }: PolicyOutcome, own: ReadonlySet<string>): Promise<string> {
+  private async backtest({ own, before, after }: Change): Promise<string> {
     const { policies, clock } = this.host;
-    const [before, set] = await Promise.all([policies.byDigest(previous), policies.byDigest(policy_set)]);
-    if (before === null || set === null) return "";
+    if (before === null || after === null) return "";
     const range = { since: clock() - BACKTEST_MS, until: clock() };
     try {
       const limits = { limit: BACKTEST_LIMIT, budgetMs: BACKTEST_BUDGET_MS, examples: 0 };
       const signal = this.stopping.signal;
       const report = hideOtherPolicies(
-        await policies.trials.backtest(
-          set.compiled,
-          { ...range, ...limits, visibility: { all: true }, signal },
-          before.compiled,
-        ),
+        await policies.trials.backtest(after, { ...range, ...limits, visibility: { all: true }, signal }, before),
         own,
       );
       return renderBacktestMarkdown({ since: toRfc3339(range.since), until: toRfc3339(range.until), ...report });
@@ -133,6 +126,21 @@ export class CommitReport {
       return "### Past decisions were not evaluated\n\nThe log of the service contains the reason.";
     }
   }
+}
+
+/** What a commit changed. */
+interface Change {
+  /** Names of the policies that the source manages, or managed last. */
+  own: ReadonlySet<string>;
+  /** Null if the set is no longer stored. */
+  before: CompiledPolicySet | null;
+  after: CompiledPolicySet | null;
+}
+
+function diffOwn({ own, before, after }: Change): SetDiff {
+  const ownPolicies = (set: CompiledPolicySet | null): PolicyDocument[] =>
+    (set?.document.policies ?? []).filter(({ policy }) => own.has(policy)).map(({ definition }) => definition);
+  return diffPolicySets(ownPolicies(before), ownPolicies(after));
 }
 
 function renderApplied({ policy_set }: PolicyOutcome): string {
@@ -146,11 +154,7 @@ function renderFaults(faults: readonly PolicyFault[]): string {
     "",
     "The service continues with the policies that it accepted last.",
     "",
-    ...listed.map((fault) => `- ${markdownCell(locate(fault))} ${markdownCell(fault.message)}`),
+    ...listed.map((fault) => `- ${markdownCell(locateFault(fault))} ${markdownCell(fault.message)}`),
     ...(faults.length > listed.length ? [`- and ${faults.length - listed.length} more`] : []),
   ].join("\n");
-}
-
-function locate({ file, line, column }: PolicyFault): string {
-  return [file, line, column].filter((part) => part !== null).join(":");
 }

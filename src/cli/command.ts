@@ -79,6 +79,14 @@ export function parseChoice<const T extends string>(
   return choice;
 }
 
+/** Returns the format of the output: that of `--format`, JSON with `--json`, else the first. Throws for another one. */
+export function parseFormat<const T extends string>(
+  { format, json }: { format?: string | undefined; json?: boolean | undefined },
+  words: readonly [T, ...T[]],
+): T {
+  return parseChoice("--format", format ?? (json === true ? "json" : undefined), words);
+}
+
 /** Prints rows under bold headings on a terminal, and tab-separated values elsewhere. */
 export function table(io: Output, headings: string[], rows: string[][]): void {
   if (!io.fancy) {

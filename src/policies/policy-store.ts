@@ -291,7 +291,11 @@ function withSource(error: unknown, name: string, source: Record<string, string>
   return new PolicySourceError(error.message, faults, source);
 }
 
+/** Returns the place of the fault, such as `refunds.yaml:3:5`. */
+export function locateFault({ file, line, column }: PolicyFault): string {
+  return [file, line, column].filter((part) => part !== null).join(":");
+}
+
 export function formatFault(fault: PolicyFault): string {
-  const at = [fault.file, fault.line, fault.column].filter((part) => part !== null).join(":");
-  return `${at}: ${fault.message}`;
+  return `${locateFault(fault)}: ${fault.message}`;
 }

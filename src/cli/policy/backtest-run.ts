@@ -8,7 +8,7 @@ import { checkPolicyFolder } from "../../policies/folder.ts";
 import { backtest } from "../../policies/backtest.ts";
 import { type DatedReport, renderBacktestMarkdown } from "../../policies/backtest-markdown.ts";
 import { createBacktestReader } from "../../storage/visible-reads.ts";
-import { CommandError, EXIT, parseChoice, parse, printJson, usage, type Output } from "../command.ts";
+import { CommandError, EXIT, parseFormat, parse, printJson, usage, type Output } from "../command.ts";
 import { availableKey } from "../credentials.ts";
 import { REQUEST_TIMEOUT, withServiceErrors } from "../remote.ts";
 import { configFrom } from "../serve.ts";
@@ -34,8 +34,7 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
     config: { type: "string" },
   });
   const path = policyFolderArgument("backtest", positionals);
-  const asked = values.format ?? (values.json === true ? "json" : undefined);
-  const format = parseChoice("--format", asked, ["text", "json", "markdown"]);
+  const format = parseFormat(values, ["text", "json", "markdown"]);
   const until = timeOf("--until", values.until) ?? Date.now() + 1;
   const since = timeOf("--since", values.since) ?? until - 7 * DAY;
   if (since >= until) throw usage("--since must be before --until");

@@ -5,7 +5,7 @@ import type { TextFault } from "../../domain/policy/parse/parse.ts";
 import { measureCoverage } from "../../domain/policy/test/coverage.ts";
 import { loadPolicyFolder, testPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { formatFault } from "../../policies/policy-store.ts";
-import { EXIT, colour, parseChoice, parse, safe, printJson, type Verb } from "../command.ts";
+import { EXIT, colour, parseFormat, parse, safe, printJson, type Verb } from "../command.ts";
 import { FOLDER_OPTIONS, policyFolderArgument, folderOptions, printFaults, untestedRules } from "./folder-argument.ts";
 import { renderSarif } from "./sarif.ts";
 
@@ -38,11 +38,7 @@ examples:
       config: { type: "string" },
     });
     const folder = policyFolderArgument("check", positionals);
-    const format = parseChoice("--format", values.format ?? (values.json === true ? "json" : undefined), [
-      "text",
-      "json",
-      "sarif",
-    ]);
+    const format = parseFormat(values, ["text", "json", "sarif"]);
     const loaded = await loadPolicyFolder(folder, folderOptions(values));
     const { documents } = loaded;
     const faults = [...loaded.faults, ...findFaultsElsewhere(loaded)];

@@ -4,7 +4,7 @@ import type { PolicyChange } from "../../domain/policy/diff/diff.ts";
 import { diffPolicySets, type SetDiff } from "../../domain/policy/diff/set-diff.ts";
 import { renderDiffMarkdown, renderDiffTotals } from "../../policies/diff-markdown.ts";
 import { loadPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
-import { EXIT, colour, parseChoice, parse, safe, usage, printJson, type Output, type Verb } from "../command.ts";
+import { EXIT, colour, parseFormat, parse, safe, usage, printJson, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
 import { assertNoFaults, DEFAULT_FOLDER, FOLDER_OPTIONS, folderOptions } from "./folder-argument.ts";
 import { loadRevision, parseRevision } from "./revision.ts";
@@ -38,8 +38,7 @@ examples:
       format: { type: "string" },
       json: { type: "boolean" },
     });
-    const asked = values.format ?? (values.json === true ? "json" : undefined);
-    const format = parseChoice("--format", asked, ["text", "json", "markdown"]);
+    const format = parseFormat(values, ["text", "json", "markdown"]);
     const [a, b = process.env["ASSENT_POLICIES"] || DEFAULT_FOLDER, ...more] = positionals;
     if (a === undefined || more.length > 0)
       throw usage("assent policy diff takes two folders or revisions, or one to compare with ./policies");

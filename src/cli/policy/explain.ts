@@ -21,7 +21,7 @@ import {
   CommandError,
   EXIT,
   colour,
-  parseChoice,
+  parseFormat,
   parse,
   safe,
   usage,
@@ -64,10 +64,7 @@ examples:
       json: { type: "boolean" },
     });
     const path = policyFolderArgument("explain", positionals);
-    const format = parseChoice("--format", values.format ?? (values.json === true ? "json" : undefined), [
-      "text",
-      "json",
-    ]);
+    const format = parseFormat(values, ["text", "json"]);
     const now = values.now === undefined ? Date.now() : parseFuture("--now", values.now);
     if (values.action === undefined)
       throw usage("--action FILE is needed: a file with the action, or - for standard input");

@@ -1,7 +1,7 @@
 /** `assent policy test`: runs the tests of policies, and reports which rules no test reaches. */
 import { measureCoverage, type Coverage, type RuleCoverage } from "../../domain/policy/test/coverage.ts";
 import { checkPolicyFolder, type CheckedFolder } from "../../policies/folder.ts";
-import { EXIT, colour, parseChoice, parse, safe, usage, printJson, type Output, type Verb } from "../command.ts";
+import { EXIT, colour, parseFormat, parse, safe, usage, printJson, type Output, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
 import {
   FOLDER_OPTIONS,
@@ -46,13 +46,7 @@ examples:
       "min-coverage": { type: "string" },
     });
     const path = policyFolderArgument("test", positionals);
-    const format = parseChoice("--format", values.format ?? (values.json === true ? "json" : undefined), [
-      "text",
-      "json",
-      "junit",
-      "sarif",
-      "lcov",
-    ]);
+    const format = parseFormat(values, ["text", "json", "junit", "sarif", "lcov"]);
     const minCoverage = percentOf(values["min-coverage"]);
     const folder = await withStatus(io, (say) =>
       checkPolicyFolder(path, {

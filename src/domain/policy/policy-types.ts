@@ -123,7 +123,7 @@ export interface FactDocument {
 }
 
 /** JSON Schemas of trusted attributes, for the static check of conditions. No influence on decisions. */
-export interface AttributeSchemas {
+interface AttributeSchemas {
   /** Of `principal.claims`. */
   claims?: JsonObject;
   agent_metadata?: JsonObject;

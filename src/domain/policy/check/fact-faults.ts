@@ -19,7 +19,7 @@ export function findFactFaults(
 }
 
 /** What a policy must know of a fact source. */
-export interface KnownFactSource {
+interface KnownFactSource {
   readonly name: string;
   /** Names of its inputs. */
   readonly inputs: readonly string[];

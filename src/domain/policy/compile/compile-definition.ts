@@ -65,7 +65,7 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
       else group.push(compiled);
     }
   }
-  const policy: CompiledDefinition = {
+  const policy: Omit<CompiledDefinition, "readsAttributes"> = {
     name,
     shadow: definition.mode === "shadow",
     caseSensitive,
@@ -81,13 +81,18 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
     named,
     history,
     facts,
-    readsAttributes: false,
   };
   return { policy: { ...policy, readsAttributes: findAttributeReads(policy) }, faults };
 }
 
 /** Whether some expression of the policy reads attributes of the agent or its principal. */
-function findAttributeReads({ exact, patterns, limits, history, facts }: CompiledDefinition): boolean {
+function findAttributeReads({
+  exact,
+  patterns,
+  limits,
+  history,
+  facts,
+}: Omit<CompiledDefinition, "readsAttributes">): boolean {
   const rules = [...[...exact.values()].flat(), ...patterns.map(({ rule }) => rule), ...limits.map(({ rule }) => rule)];
   return [
     ...rules.map(({ condition }) => condition),

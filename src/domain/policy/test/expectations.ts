@@ -6,7 +6,7 @@ import type { Decision, Effect, RequiredApproval } from "../policy-types.ts";
 
 type CaseExpectation = PolicyTest["cases"][number]["expect"];
 /** What a decision should be. What is absent is not compared. */
-export type Expectation = Omit<CaseExpectation, "effect"> & { effect?: Effect };
+type Expectation = Omit<CaseExpectation, "effect"> & { effect?: Effect };
 type ExpectedApproval = NonNullable<Expectation["approval"]>;
 
 /** Returns one phrase for each difference, such as `effect is deny, expected allow`. */

@@ -59,7 +59,7 @@ export interface SimulatedDecision {
 }
 
 /** A person who votes. */
-export interface SimulatedVoter {
+interface SimulatedVoter {
   owner: string;
   groups: readonly string[];
   /** Whether the voter is in a group of the requester. */
