@@ -17,7 +17,7 @@ const PENDING = Number(process.env["BENCH_PENDING"] ?? 10_000);
 const SECONDS = Number(process.env["BENCH_SECONDS"] ?? 30);
 const TABS = 6;
 const PER_SECOND = 50;
-/** Of ten decisions, the third is a request for approval and the eighth a vote. */
+/** Of ten requests, the third requires approval and the eighth cancels a pending one. */
 const ROUND = 10;
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
 const GOAL_LIST_MS = 1000;
