@@ -8,6 +8,7 @@
  *   const isUnchanged = encodeRequest(action).hash === action.request_hash;
  */
 export { ENTRY_TYPES } from "./domain/entries.ts";
+export { findHeadline, rankParameters } from "./domain/headline.ts";
 export { formatCount, MAX_LINES, moreLines, outline, type Outline } from "./domain/outline.ts";
 export { encodeRequest } from "./domain/request.ts";
 export { clipText } from "./domain/text.ts";

@@ -11,6 +11,7 @@ import { providerRoutes } from "./provider-routes.ts";
 import { delegationRoutes } from "./delegation-routes.ts";
 import { createPushNotifier } from "./push/push-notifier.ts";
 import { pushRoutes } from "./push/routes.ts";
+import { createPushSender } from "./push/send-push.ts";
 import { SCOPES } from "./user-scopes.ts";
 import { scimRoutes } from "./scim/routes.ts";
 import { Sessions } from "./sessions.ts";
@@ -39,18 +40,20 @@ export default defineCorePlugin({
     assertDistinct(options.providers);
     const providers = options.providers.map((each) => new Provider(host, each));
     const sessions = new Sessions(host, options, providers);
+    const push = options.push ?? {};
+    const sendPush = createPushSender(host, push);
     return {
       routes: [
         ...sessionRoutes(host, sessions, options.providers),
         ...providerRoutes(host, sessions, providers),
         ...userRoutes(host, sessions),
         ...delegationRoutes(host),
-        ...pushRoutes(host, options.push ?? {}),
+        ...pushRoutes(host, push, sendPush),
         accessReviewRoute(host, sessions),
         ...scimRoutes(host, sessions, options.providers),
       ],
       authenticators: [{ name: "session", authenticate: (request) => sessions.identify(request) }],
-      notifiers: [createPushNotifier(host, options.push ?? {})],
+      notifiers: [createPushNotifier(host, sendPush)],
       pages: signInPages(),
     };
   },

@@ -80,15 +80,25 @@ export async function verifyRegistration(
   };
 }
 
-const SIGN_IN = "sign-in";
+export const SIGN_IN = "sign-in";
 
-/** Returns the options for `navigator.credentials.get`. The browser offers every passkey that it has for this service. */
-export async function signInOptions(host: CoreHost, site: Site): Promise<PublicKeyCredentialRequestOptionsJSON> {
+/**
+ * Returns the options for `navigator.credentials.get`.
+ * @param purpose what the answer is for: an answer for one purpose is not valid for another
+ * @param passkeys that can answer. Default: every passkey that the browser has for this service
+ */
+export async function assertionOptions(
+  host: CoreHost,
+  site: Site,
+  purpose: string,
+  passkeys?: readonly Passkey[],
+): Promise<PublicKeyCredentialRequestOptionsJSON> {
   const { generateAuthenticationOptions } = await load();
   return generateAuthenticationOptions({
     rpID: site.rpId,
-    challenge: createChallenge(host, SIGN_IN),
+    challenge: createChallenge(host, purpose),
     userVerification: "required",
+    ...(passkeys === undefined ? {} : { allowCredentials: passkeys.map(({ id }) => ({ id })) }),
   });
 }
 
@@ -97,27 +107,28 @@ export function passkeyIdIn(response: unknown): string {
   return (response as AuthenticationResponseJSON).id;
 }
 
-interface Assertion {
+export interface Assertion {
   /** Returns the signature counter of the authenticator; 0 if it has none. */
   counter: number;
   challenge: string;
 }
 
 /**
- * Verifies the answer of `navigator.credentials.get` to a sign-in. The caller compares the counter. Throws
- * USERS_CHALLENGE_INVALID or USERS_PASSKEY_INVALID.
+ * Verifies the answer of `navigator.credentials.get`. The caller compares the counter and records the use of the challenge.
+ * Throws USERS_CHALLENGE_INVALID or USERS_PASSKEY_INVALID.
  */
-export async function verifySignIn(
+export async function verifyAssertion(
   host: CoreHost,
   site: Site,
   answer: unknown,
   user: Pick<User, "id">,
   passkey: Passkey,
+  purpose: string,
 ): Promise<Assertion> {
   const { verifyAuthenticationResponse } = await load();
   const response = answer as AuthenticationResponseJSON;
   const challenge = challengeIn(response);
-  assertChallenge(host, SIGN_IN, challenge);
+  assertChallenge(host, purpose, challenge);
   const { userHandle } = response.response;
   if (userHandle !== undefined && userHandle !== toBase64Url(utf8(user.id)))
     throw invalid("it names another user than the passkey's");

@@ -143,14 +143,16 @@ const TerminalVerifier = Type.String({
   description: "32 random bytes of the terminal, base64url.",
 });
 export const TerminalSignInBody = Type.Object({ verifier: TerminalVerifier }, closed);
-export const TerminalConfirmBody = Type.Object(
-  {
-    challenge: Type.String({
-      pattern: "^[A-Za-z0-9_-]{43}$",
-      description: "SHA-256 of the terminal's verifier, base64url. The terminal's link has it.",
-    }),
-    code: Type.String({ minLength: 1, maxLength: 20, description: "What the terminal shows, typed by the user." }),
-  },
+const TERMINAL_CODE = {
+  challenge: Type.String({
+    pattern: "^[A-Za-z0-9_-]{43}$",
+    description: "SHA-256 of the terminal's verifier, base64url. The terminal's link has it.",
+  }),
+  code: Type.String({ minLength: 1, maxLength: 20, description: "What the terminal shows, typed by the user." }),
+};
+export const TerminalCode = Type.Object(TERMINAL_CODE, closed);
+export const TerminalCeremony = Type.Object(
+  { options: Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]) },
   closed,
 );
 export const ConfirmedTerminal = Type.Object(
@@ -219,6 +221,18 @@ const PasskeyName = Type.Optional(
   Type.String({ minLength: 1, maxLength: 60, default: "Passkey", description: "For lists, e.g. `YubiKey`." }),
 );
 export const SignInBody = Type.Object({ response: AssertionResponse }, closed);
+export const TerminalConfirmBody = Type.Object(
+  {
+    ...TERMINAL_CODE,
+    response: Type.Optional(
+      Type.Unsafe<Static<typeof AssertionResponse>>({
+        ...AssertionResponse,
+        description: "Required if the user has a passkey for this service.",
+      }),
+    ),
+  },
+  closed,
+);
 export const EnrolmentStart = Type.Object({ token: Token }, closed);
 export const EnrolmentCeremony = Type.Object(
   { user: Type.String({ description: "Name of the user." }), options: Type.Record(Type.String(), Type.Unknown()) },

@@ -4,12 +4,12 @@ import { defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts
 import { endedSessionCookie } from "./cookies.ts";
 import { findEnrolment } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
-import { registrationOptions, signInOptions } from "./passkeys.ts";
+import { assertionOptions, registrationOptions, SIGN_IN } from "./passkeys.ts";
 import * as schema from "./schemas.ts";
 import { assertSameSite, type Identified, type Sessions } from "./sessions.ts";
 import { enrol, enrolmentPurpose, signInWithPasskey } from "./sign-in.ts";
 import { requireSecureSite, type Site } from "./site.ts";
-import { confirmTerminal, signInTerminal } from "./terminal-sign-in.ts";
+import { confirmTerminal, signInTerminal, terminalOptions } from "./terminal-sign-in.ts";
 
 export const TAG = "users";
 const CEREMONY_ERRORS = [ERRORS.INSECURE, ERRORS.CROSS_SITE];
@@ -105,7 +105,10 @@ function passkeyRoutes(host: CoreHost, sessions: Sessions): Route[] {
       responses: { 200: { description: "Options for `navigator.credentials.get`.", schema: schema.Ceremony } },
       errors: CEREMONY_ERRORS,
       async handle({ request }) {
-        return { status: 200, json: { options: await signInOptions(host, requireSamePage(host, request)) } };
+        return {
+          status: 200,
+          json: { options: await assertionOptions(host, requireSamePage(host, request), SIGN_IN) },
+        };
       },
     }),
     defineRoute({
@@ -182,6 +185,26 @@ function terminalRoutes(host: CoreHost, sessions: Sessions): Route[] {
   return [
     defineRoute({
       method: "POST",
+      path: "/v1/session/terminal/confirm/options",
+      tag: TAG,
+      summary: "Start the confirmation of a terminal",
+      description: "For a request with the session cookie of a browser.",
+      scope: null,
+      body: schema.TerminalCode,
+      responses: {
+        200: {
+          description: "Options for `navigator.credentials.get`; null if the user has no passkey here.",
+          schema: schema.TerminalCeremony,
+        },
+      },
+      errors: ["MISSING_CREDENTIAL", "INSUFFICIENT_SCOPE", ...CEREMONY_ERRORS, ERRORS.CHALLENGE_INVALID],
+      async handle({ request, body }) {
+        const { session, site } = await identify(sessions, request);
+        return { status: 200, json: { options: await terminalOptions(host, site, session, body) } };
+      },
+    }),
+    defineRoute({
+      method: "POST",
       path: "/v1/session/terminal/confirm",
       tag: TAG,
       summary: "Confirm the sign-in of a terminal",
@@ -189,10 +212,10 @@ function terminalRoutes(host: CoreHost, sessions: Sessions): Route[] {
       scope: null,
       body: schema.TerminalConfirmBody,
       responses: { 201: { description: "The terminal can sign in.", schema: schema.ConfirmedTerminal } },
-      errors: ["MISSING_CREDENTIAL", "INSUFFICIENT_SCOPE", ...CEREMONY_ERRORS, ERRORS.CHALLENGE_INVALID],
+      errors: ["MISSING_CREDENTIAL", "INSUFFICIENT_SCOPE", ...ANSWER_ERRORS, ERRORS.PASSKEY_CLONED],
       async handle({ request, body }) {
-        const { session } = await identify(sessions, request);
-        const expiresAt = await confirmTerminal(host, sessions, session, body);
+        const { session, site } = await identify(sessions, request);
+        const expiresAt = await confirmTerminal(host, sessions, site, session, body);
         return { status: 201, json: { expires_at: toRfc3339(expiresAt) } };
       },
     }),

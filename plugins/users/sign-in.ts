@@ -23,7 +23,7 @@ import {
   sessionOf,
 } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
-import { type NewPasskey, passkeyIdIn, verifyRegistration, verifySignIn } from "./passkeys.ts";
+import { type NewPasskey, passkeyIdIn, SIGN_IN, verifyAssertion, verifyRegistration } from "./passkeys.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Site } from "./site.ts";
 
@@ -46,7 +46,7 @@ export async function signInWithPasskey(
   const passkey = found?.passkeys.find((each) => each.id === id);
   if (found === null || passkey === undefined || found.ended_at !== null) throw unknown();
   assertNotManaged(found);
-  const { counter, challenge } = await verifySignIn(host, site, response, found, passkey);
+  const { counter, challenge } = await verifyAssertion(host, site, response, found, passkey, SIGN_IN);
   const signedIn = await host.ledger.transact(async (tx) => {
     const user = findUserByPasskey(tx.users, id);
     if (user === null || user.ended_at !== null) throw unknown();
@@ -57,8 +57,13 @@ export async function signInWithPasskey(
     return { user, session_id: session.id, cookie: session.cookie };
   });
   if (signedIn !== null) return signedIn;
-  host.log.error("a sign-in was refused because the signature counter of a passkey went back", { user: found.id });
-  throw new Refusal(
+  throw copiedPasskey(host, found);
+}
+
+/** Logs that the counter of a passkey went back, and returns the refusal. */
+export function copiedPasskey(host: CoreHost, { id }: Pick<User, "id">): Refusal {
+  host.log.error("a passkey was refused because its signature counter went back", { user: id });
+  return new Refusal(
     ERRORS.PASSKEY_CLONED,
     "the passkey's signature counter went back, so there may be a copy of it; sign in with another passkey or a recovery code, and remove this one",
   );

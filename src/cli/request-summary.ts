@@ -1,27 +1,53 @@
 /** One line that says what an action does. */
 import type { ActionRecord } from "../client/index.ts";
+import { rankParameters } from "../domain/headline.ts";
 import { markedText } from "../domain/visible-text.ts";
 
 const MAX_LENGTH = 160;
+/** Maximum length of one parameter, so that a long one does not displace the next. */
+const MAX_PARAMETER = 60;
+/** Parameters that say by themselves what coding agents do. */
+const TELLING = ["command", "paths", "urls"];
 
 /**
- * Returns the preview of the policy, else the command, the files or the URLs, else all parameters as JSON. Hidden characters
- * of the agent's text are spelled out.
+ * Returns the preview of the policy, else the command, the files or the URLs, else the parameters: those that the policy names
+ * and amounts first. Hidden characters of the agent's text are spelled out.
  */
-export function requestSummary({ params, preview, erased_at: erased }: ActionRecord): string {
-  if (erased !== null) return "erased";
+export function requestSummary(action: ActionRecord): string {
+  if (action.erased_at !== null) return "erased";
   // The preview is safe to display as it is.
-  if (typeof preview === "string") return clip(preview);
-  const { command, paths, urls } = params;
-  const list = [paths, urls].find((value) => Array.isArray(value)) as unknown[] | undefined;
-  const text =
-    typeof command === "string" ? command : list === undefined ? JSON.stringify(params) : list.map(textOf).join(" ");
-  return clip(markedText(clip(text.replace(/\s+/g, " ").trim())));
+  if (typeof action.preview === "string") return clip(action.preview);
+  return clip(markedText(clip((tellingText(action) ?? parametersText(action)).replace(/\s+/g, " ").trim())));
+}
+
+/**
+ * Returns the command, the files or the URLs; null if there are none, if the policy names other parameters, or if there is an
+ * amount, which an agent could hide by adding a command.
+ */
+function tellingText(action: ActionRecord): string | null {
+  const ranked = rankParameters(action);
+  if (ranked.some(({ isAmount }) => isAmount)) return null;
+  const named = ranked.filter(({ isNamed }) => isNamed);
+  const leading = (named.length > 0 ? named : ranked).map(({ name }) => name);
+  for (const name of TELLING.filter((each) => leading.includes(each))) {
+    const value = action.params[name];
+    if (typeof value === "string") return value;
+    if (Array.isArray(value)) return value.map(textOf).join(" ");
+  }
+  return null;
+}
+
+function parametersText(action: ActionRecord): string {
+  const members = rankParameters(action).map(
+    ({ name }) =>
+      `${clip(JSON.stringify(name), MAX_PARAMETER)}:${clip(JSON.stringify(action.params[name]), MAX_PARAMETER)}`,
+  );
+  return `{${members.join(",")}}`;
 }
 
 /** An object of the agent may have a member `toString`, so it is not converted with String. */
 const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
 
-function clip(line: string): string {
-  return line.length > MAX_LENGTH ? `${line.slice(0, MAX_LENGTH - 1)}…` : line;
+function clip(line: string, max = MAX_LENGTH): string {
+  return line.length > max ? `${line.slice(0, max - 1)}…` : line;
 }

@@ -394,6 +394,9 @@ describe("people in the console", { skip: withoutBrowser }, () => {
       ["opened", `${origin}/#/`],
     ]);
 
+    await card.getByRole("button", { name: "Send a test this device" }).click();
+    await card.getByRole("alert").getByText("localhost is not at a public address").waitFor();
+
     await card.getByRole("button", { name: "Remove this device" }).click();
     await card.getByText("The device is no longer notified.").waitFor();
     await card.getByRole("button", { name: "Notify this device" }).waitFor();
@@ -471,7 +474,7 @@ function simulatePushService(): void {
     const pair = await crypto.subtle.generateKey({ name: "ECDH", namedCurve: "P-256" }, true, ["deriveBits"]);
     const point = new Uint8Array(await crypto.subtle.exportKey("raw", pair.publicKey));
     const keys = { p256dh: encode(point), auth: encode(crypto.getRandomValues(new Uint8Array(16))) };
-    const json = { endpoint: `https://push.example.com/${crypto.randomUUID()}`, expirationTime: null, keys };
+    const json = { endpoint: `https://localhost/${crypto.randomUUID()}`, expirationTime: null, keys };
     localStorage.setItem(NAME, JSON.stringify(json));
     return read() as PushSubscription;
   };

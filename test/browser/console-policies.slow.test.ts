@@ -191,7 +191,7 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await call("POST", "/v1/policies?activate=true", { key, body });
     await call("PUT", "/v1/policies/shy", { key, body: { ...body, mode: "shadow" } });
     const { page } = await console_.visit(key, "#/policies/shy");
-    await page.getByText("Version 1 is active and enforced. The newest is version 2.").waitFor();
+    await page.getByText("Version 1 is active and enforced; the newest, version 2, is not active.").waitFor();
     await page.getByRole("button", { name: "Activate version 2" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("Version 2 is in shadow mode").waitFor();

@@ -1,4 +1,7 @@
-/** `assent login`, `logout` and `doctor`: a stored key cannot approve, and each problem comes with what to do. */
+/**
+ * `assent login`, `logout` and `doctor`: a stored key cannot approve, and each problem comes with what to do. And `assent watch`
+ * on a terminal.
+ */
 import assert from "node:assert/strict";
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { EventEmitter } from "node:events";
@@ -6,10 +9,13 @@ import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { EXIT } from "../../src/cli/command.ts";
 import { readSecret, type SecretInput } from "../../src/cli/secret-input.ts";
+import { serve } from "../../src/serve/index.ts";
 import { assent, folderWith, type Run } from "../support/cli.ts";
-import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
+import { confirmTerminal, invite, startPeople } from "../support/people.ts";
+import { ASSENT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { FEW_POLICIES } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { startTerminal, withoutTerminal } from "../support/terminal.ts";
 
 let service: ServiceProcess;
 let folder = "";
@@ -175,4 +181,52 @@ describe("assent doctor", () => {
     const damaged = await assent(["doctor"], { cwd: broken, env });
     assert.match(damaged.out, /^problem {2}store /m);
   });
+});
+
+test("a person lists, votes and quits in a narrow terminal", { skip: withoutTerminal }, async (t) => {
+  const policy = "policy: ask\nrules: [{ name: all, tool: stripe, effect: require_approval }]\n";
+  const people = await startPeople({ policy });
+  t.after(() => people.close());
+  const server = await serve((request, info) => people.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
+  t.after(() => server.stop(1000));
+  const origin = server.url.replace("127.0.0.1", "localhost");
+  const ada = await invite(people, { name: "Ada", roles: ["approver"] }, origin);
+  const submit = async (customer: string): Promise<string> => {
+    const body = { agent_id: "bot", tool: "stripe", operation: "refund", params: { amount: 5, customer } };
+    return (await people.call("POST", "/v1/actions", { body })).body.id as string;
+  };
+
+  const command = [process.execPath, ...ASSENT, "watch"].map((word) => JSON.stringify(word)).join(" ");
+  const terminal = startTerminal(command, 50, { ASSENT_URL: server.url, HOME: home });
+  t.after(() => terminal.kill());
+  const [, code = "", challenge = ""] = await terminal.shows(/type the code (\S+):\s+\S+#terminal=([\w-]{43})$/m);
+  const confirmed = await confirmTerminal(ada, challenge, code);
+  assert.equal(confirmed.status, 201, JSON.stringify(confirmed.body));
+  await terminal.shows(/signed in as Ada/);
+
+  const first = await submit("4711");
+  await terminal.shows(/^ {2}1 {2}bot {2}stripe refund/m);
+  // The line has two rows when the second request arrives.
+  const reason = "asked the customer, who has sent a picture of it";
+  terminal.type(`a 1 ${reason}`);
+  await terminal.shows(/^> a 1 asked .* picture of it$/m);
+  await submit("4712");
+  await terminal.shows(new RegExp(`^  2  bot  stripe refund .*"customer":"4712"[^\\n]*\\n> a 1 ${reason}$`, "m"));
+  assert.equal(terminal.lines().filter((line) => line.includes(reason)).length, 1);
+  terminal.type("\r");
+  await terminal.shows(/^approve request 1\? \[y\/N\] $/m);
+  terminal.type("y\r");
+  await terminal.shows(/^ {2}1 {2}is approved, last vote by user:/m);
+  const { approvals } = (await people.call("GET", `/v1/actions/${first}`, { key: people.admin })).body;
+  assert.equal(approvals[0].reason, reason);
+
+  terminal.type("\u0003");
+  assert.equal(await terminal.ended, EXIT.ok);
+  assert.deepEqual(terminal.lines().slice(-2), ["> ", ""], "the shell continues on a line of its own");
+  const { sessions } = (await ada.call("GET", `/v1/users/${ada.id}/sessions`)).body;
+  assert.deepEqual(
+    sessions.map(({ method }: { method: string }) => method),
+    ["link"],
+    "the session has ended",
+  );
 });

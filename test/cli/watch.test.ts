@@ -10,7 +10,7 @@ import { listChanges, watch } from "../../src/cli/watch/index.ts";
 import { terminalChallenge, terminalCode } from "../../src/domain/terminal-code.ts";
 import { signInTerminal, type TerminalSession } from "../../src/cli/watch/terminal-session.ts";
 import { clientOf, faulty, insideOf } from "../support/assent-client.ts";
-import { invite, PAGE, startPeople, type Person } from "../support/people.ts";
+import { confirmTerminal, invite, PAGE, startPeople, type Person } from "../support/people.ts";
 import type { Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
@@ -68,12 +68,9 @@ async function startSignIn(screen = createScreen()): Promise<{
   return { challenge, code, signedIn };
 }
 
-const confirm = (person: Person, challenge: string, code: string) =>
-  person.call("POST", "/v1/session/terminal/confirm", { challenge, code });
-
 async function signIn(): Promise<TerminalSession> {
   const { challenge, code, signedIn } = await startSignIn();
-  const { status, body } = await confirm(ada, challenge, code.toLowerCase());
+  const { status, body } = await confirmTerminal(ada, challenge, code.toLowerCase());
   assert.equal(status, 201, JSON.stringify(body));
   return signedIn;
 }
@@ -81,16 +78,16 @@ async function signIn(): Promise<TerminalSession> {
 describe("the sign-in of a terminal", () => {
   test("needs the code that the terminal shows, and a signed-in person", async () => {
     const { challenge, code, signedIn } = await startSignIn();
-    const wrong = await confirm(ada, challenge, "AAAA-AAAA");
+    const wrong = await confirmTerminal(ada, challenge, "AAAA-AAAA");
     assert.equal(wrong.body.code, "USERS_CHALLENGE_INVALID");
     const anonymous = { key: null, body: { challenge, code }, headers: PAGE };
     assert.equal((await service.call("POST", "/v1/session/terminal/confirm", anonymous)).status, 401);
     const withKey = { key: service.admin, body: { challenge, code }, headers: PAGE };
     assert.equal((await service.call("POST", "/v1/session/terminal/confirm", withKey)).status, 401);
-    assert.equal((await confirm(ada, challenge, code)).status, 201);
+    assert.equal((await confirmTerminal(ada, challenge, code)).status, 201);
     const session = await signedIn;
     assert.equal(session.user, "Ada");
-    assert.equal((await confirm(ada, challenge, code)).status, 201, "the first confirmation was used");
+    assert.equal((await confirmTerminal(ada, challenge, code)).status, 201, "the first confirmation was used");
     const sessions = (await ada.call("GET", `/v1/users/${ada.id}/sessions`)).body.sessions;
     assert.match(sessions[0].browser, /^assent watch on /);
     assert.equal(sessions[0].method, "terminal");
@@ -98,10 +95,28 @@ describe("the sign-in of a terminal", () => {
     await assert.rejects(session.service.call("GET", "/v1/me"), { status: 401 });
   });
 
+  test("needs a passkey's answer for this terminal, if the person has a passkey", async () => {
+    const path = "/v1/session/terminal/confirm";
+    const [one, other] = ["x", "y"].map((letter) => terminalChallenge(letter.repeat(43))) as [string, string];
+    const about = (challenge: string) => ({ challenge, code: terminalCode(challenge) });
+    assert.equal((await ada.call("POST", `${path}/options`, { challenge: one, code: "AAAA-AAAA" })).status, 403);
+    const { body } = await ada.call("POST", `${path}/options`, about(one));
+    const response = ada.passkey.get(body.options);
+    const refused = async (given: object) => (await ada.call("POST", path, given)).body.code;
+    assert.equal(await refused(about(one)), "USERS_PASSKEY_INVALID");
+    assert.equal(await refused({ ...about(other), response }), "USERS_CHALLENGE_INVALID");
+    const eve = await invite(service, { name: "Eve", roles: ["approver"] });
+    assert.equal((await eve.call("POST", path, { ...about(one), response })).body.code, "USERS_PASSKEY_INVALID");
+    const forged = eve.passkey.get(body.options);
+    assert.equal(await refused({ ...about(one), response: forged }), "USERS_PASSKEY_INVALID");
+    assert.equal((await ada.call("POST", path, { ...about(one), response })).status, 201);
+    assert.equal(await refused({ ...about(one), response }), "USERS_CHALLENGE_INVALID", "once");
+  });
+
   test("is refused for another verifier, from another site, a second time, and after two minutes", async () => {
     const verifier = "v".repeat(43);
     const challenge = terminalChallenge(verifier);
-    const confirmed = () => confirm(ada, challenge, terminalCode(challenge));
+    const confirmed = () => confirmTerminal(ada, challenge, terminalCode(challenge));
     const exchange = async (given = verifier, headers: Record<string, string> = PAGE) =>
       (await service.call("POST", "/v1/session/terminal", { key: null, body: { verifier: given }, headers })).body;
     assert.equal((await exchange()).code, "USERS_TERMINAL_UNCONFIRMED");

@@ -115,3 +115,11 @@ export async function signIn(
   const response = passkey.get(body.options, change);
   return service.call("POST", "/v1/session/passkey", { key: null, body: { response }, headers: page });
 }
+
+/** Confirms the sign-in of a terminal as the sign-in page does. */
+export async function confirmTerminal(person: Person, challenge: string, code: string): Promise<Answer> {
+  const path = "/v1/session/terminal/confirm";
+  const started = await person.call("POST", `${path}/options`, { challenge, code });
+  if (started.status !== 200) return started;
+  return person.call("POST", path, { challenge, code, response: person.passkey.get(started.body.options) });
+}

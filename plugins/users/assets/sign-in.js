@@ -191,14 +191,18 @@ element("recovery").addEventListener("submit", (event) => {
 element("terminal-form").addEventListener("submit", (event) => {
   event.preventDefault();
   report(null);
-  const code = element("terminal-code").value;
-  call("POST", "/v1/session/terminal/confirm", { challenge: terminal, code })
-    .then(() => {
-      show(null);
-      element("status").textContent = "The terminal is signed in. You can close this page.";
-    })
-    .catch(report);
+  confirmTerminal(element("terminal-code").value).catch(report);
 });
+
+/** Confirms the terminal, with a passkey if the user has one. */
+async function confirmTerminal(code) {
+  const path = "/v1/session/terminal/confirm";
+  const { options } = await call("POST", `${path}/options`, { challenge: terminal, code });
+  const signed = options === null ? {} : { response: await assert(options) };
+  await call("POST", path, { challenge: terminal, code, ...signed });
+  show(null);
+  element("status").textContent = "The terminal is signed in. You can close this page.";
+}
 
 /** Shows the session, if there is one. After a sign-in at a provider, goes where the person was going. */
 async function continueSession() {

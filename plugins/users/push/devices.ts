@@ -99,6 +99,18 @@ export async function removeOwnDevice(host: CoreHost, credential: Credential, id
   });
 }
 
+/** Returns a device on which the user is notified now, inside a job; null if there is none. */
+export async function findDevice(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  userId: string,
+  id: string,
+): Promise<StoredDevice | null> {
+  const document = id.length === ID_LENGTH ? await host.documents.within(tx).get(deviceKey(userId, id)) : null;
+  const device = document === null ? null : toDevice(document);
+  return device !== null && deviceExpiry(device) > tx.now ? device : null;
+}
+
 /** Removes a device inside a job. Resolves to false if there is none. */
 export async function removeDevice(
   host: CoreHost,

@@ -1,58 +1,18 @@
 /** The notifier `notify-push`: notifies users on their own devices through the push services of their browsers. */
-import { readFileSync } from "node:fs";
 import { type CoreHost, sha256, toBase64Url, type User, utf8 } from "../../../src/core.ts";
-import {
-  type Answer,
-  type Message,
-  type Notifier,
-  NotifierError,
-  post,
-  type Resolve,
-  retryAfterMs,
-} from "../../../src/plugin.ts";
-import type { Options } from "../user-options.ts";
-import { encodeNotice, buildNotice } from "./push-notice.ts";
-import { encryptPushMessage } from "./encrypt-message.ts";
+import { type Message, type Notifier, NotifierError, retryAfterMs } from "../../../src/plugin.ts";
+import { listDevices, openDevice } from "./devices.ts";
+import { buildNotice, encodeNotice } from "./push-notice.ts";
 import { findRecipient } from "./push-recipient.ts";
-import { deriveSenderKey, type SenderKey, senderHeader } from "./sender-key.ts";
-import { type DeviceAddress, listDevices, openDevice, removeDevice } from "./devices.ts";
+import { isAccepted, isGone, type Outcome, removeGone, type SendPush } from "./send-push.ts";
 
 export const PUSH_NOTIFIER = "notify-push";
-const TIMEOUT_MS = 10_000;
 /** How long a push service keeps a message for a device that is off, unless its request expires earlier. Seconds. */
 const KEEP_SECONDS = 86_400;
-/** Answers that mean that the subscription has ended. */
-const GONE = [404, 410];
 /** Answers that a retry cannot change. */
 const REFUSED = [400, 401, 403, 413];
-/** Contact of a service whose address is not HTTPS, which has no other. */
-const LOCAL_CONTACT = "mailto:assent@localhost";
 
-type PushOptions = NonNullable<Options["push"]>;
-
-/** What one device's push service answered. */
-type Outcome = { device: DeviceAddress; answer: Answer } | { device: DeviceAddress; error: unknown };
-
-/** @param resolve replaces DNS in tests */
-export function createPushNotifier(host: CoreHost, options: PushOptions, resolve?: Resolve): Notifier {
-  const { allow_private: allowPrivate = false, tls_ca_file } = options;
-  const ca = tls_ca_file === undefined ? undefined : readFileSync(tls_ca_file, "utf8");
-
-  async function send(
-    device: DeviceAddress,
-    { text, headers, key }: { text: Uint8Array; headers: Record<string, string>; key: SenderKey },
-    signal: AbortSignal,
-  ): Promise<Outcome> {
-    try {
-      const authorization = await senderHeader(key, device.url.origin, contactOf(host, options), Date.now());
-      const body = await encryptPushMessage(text, device.keys);
-      const target = { url: device.url, allowPrivate, timeoutMs: TIMEOUT_MS, ca };
-      return { device, answer: await post(target, { ...headers, authorization }, body, signal, resolve) };
-    } catch (error) {
-      return { device, error };
-    }
-  }
-
+export function createPushNotifier(host: CoreHost, send: SendPush): Notifier {
   return {
     name: PUSH_NOTIFIER,
     check(_to, person) {
@@ -67,11 +27,10 @@ export function createPushNotifier(host: CoreHost, options: PushOptions, resolve
       const { user } = found;
       const devices = await listDevices(host, user.id);
       const notice = buildNotice(message);
-      const headers = messageHeaders(message, notice.tag, host.clock());
-      const sent = { text: encodeNotice(notice), headers, key: await deriveSenderKey(host.vault) };
+      const sent = { text: encodeNotice(notice), headers: messageHeaders(message, notice.tag, host.clock()) };
       const addresses = devices.flatMap((device) => openDevice(host, device) ?? []);
       const outcomes = await Promise.all(addresses.map((device) => send(device, sent, signal)));
-      await removeGone(host, user, outcomes);
+      await removeGone(host, user.id, outcomes);
       judge(host, user, outcomes);
       // Reported, so that a channel with `digest` notifies of the outcome of a request that was sent by itself.
       return { reference: notice.tag };
@@ -88,26 +47,11 @@ function messageHeaders(
   const expires = "others" in message ? message.action.expires_at : null;
   const left = expires === null ? KEEP_SECONDS : Math.max(0, Math.floor((Date.parse(expires) - now) / 1000));
   return {
-    "content-encoding": "aes128gcm",
-    "content-type": "application/octet-stream",
     ttl: String(Math.min(left, KEEP_SECONDS)),
     urgency: message.kind === "approval_closed" ? "normal" : "high",
     // A later message about the same request replaces one that was not delivered yet.
     topic: toBase64Url(sha256(utf8(tag))).slice(0, 32),
   };
-}
-
-function contactOf({ config }: CoreHost, { contact }: PushOptions): string {
-  const { public_url } = config.server;
-  return contact ?? (public_url?.startsWith("https://") === true ? public_url : LOCAL_CONTACT);
-}
-
-async function removeGone(host: CoreHost, user: User, outcomes: readonly Outcome[]): Promise<void> {
-  const gone = outcomes.filter((outcome) => "answer" in outcome && GONE.includes(outcome.answer.status));
-  if (gone.length === 0) return;
-  await host.ledger.transact(async (tx) => {
-    for (const { device } of gone) await removeDevice(host, tx, user.id, device.id);
-  });
 }
 
 /**
@@ -133,8 +77,6 @@ function judge(host: CoreHost, user: User, outcomes: readonly Outcome[]): void {
   });
 }
 
-const isAccepted = ({ status }: Answer): boolean => status >= 200 && status < 300;
-
 /** Returns null for a device that was reached, or whose subscription has ended. */
 function describeFailure(outcome: Outcome): { text: string; permanent: boolean; retryAfterMs: number | null } | null {
   const { host } = outcome.device.url;
@@ -144,7 +86,7 @@ function describeFailure(outcome: Outcome): { text: string; permanent: boolean; 
     return { text, permanent: error instanceof NotifierError && error.permanent, retryAfterMs: null };
   }
   const { status, retryAfter } = outcome.answer;
-  if (isAccepted(outcome.answer) || GONE.includes(status)) return null;
+  if (isAccepted(outcome.answer) || isGone(outcome)) return null;
   return {
     text: `${host} answered ${status}`,
     permanent: REFUSED.includes(status),

@@ -6,13 +6,14 @@ import { UserParams } from "../schemas.ts";
 import { readBrowserName, TAG } from "../session-routes.ts";
 import { ownUser } from "../user-changes.ts";
 import { ERRORS } from "../user-errors.ts";
-import type { Options } from "../user-options.ts";
 import { importReceiverKey } from "./encrypt-message.ts";
 import { PUSH_NOTIFIER } from "./push-notifier.ts";
+import type { PushOptions, SendPush } from "./send-push.ts";
 import { deriveSenderKey } from "./sender-key.ts";
 import type { StoredDevice } from "./device-documents.ts";
 import { addDevice, deviceExpiry, listDevices, removeOwnDevice, type SubscriptionAddress } from "./devices.ts";
 import { findRecipient } from "./push-recipient.ts";
+import { sendTest } from "./test-notification.ts";
 
 const AUTH_BYTES = 16;
 
@@ -56,7 +57,25 @@ const DeviceList = Type.Object(
   closed,
 );
 
-export function pushRoutes(host: CoreHost, options: NonNullable<Options["push"]>): Route[] {
+const TestResult = Type.Object(
+  {
+    outcome: Type.Union(
+      (["accepted", "refused", "ended", "unreachable"] as const).map((outcome) => Type.Literal(outcome)),
+      {
+        description:
+          "`accepted`: the push service of the browser accepted the notification and delivers it. `refused`: it did not. `ended`: the subscription has ended, and the device was removed. `unreachable`: there was no answer.",
+      },
+    ),
+    status: Type.Union([Type.Integer(), Type.Null()], { description: "HTTP status of the push service's answer." }),
+    reason: Type.Union([Type.String(), Type.Null()], {
+      description:
+        "Why it was not accepted; null if it was. Contains the push service's own words, unless `push.allow_private` is set.",
+    }),
+  },
+  closed,
+);
+
+export function pushRoutes(host: CoreHost, options: PushOptions, send: SendPush): Route[] {
   const description = "Only the user themselves can do this, in a session.";
   const errors = [ERRORS.SESSION_REQUIRED];
   return [
@@ -113,6 +132,22 @@ export function pushRoutes(host: CoreHost, options: NonNullable<Options["push"]>
         ownUser(credential, params.id);
         await removeOwnDevice(host, credential, params.device_id);
         return { status: 204 };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/users/:id/devices/:device_id/test",
+      tag: TAG,
+      summary: "Send a test notification to a device of the user",
+      description: `${description} At most 5 in a minute.`,
+      scope: host.scopes,
+      params: Params,
+      responses: { 200: { description: "What the push service answered.", schema: TestResult } },
+      errors: [...errors, ERRORS.DEVICE_NOT_FOUND],
+      async handle({ params: { id, device_id }, credential, signal }) {
+        ownUser(credential, id);
+        const test = { credential, id: device_id, signal };
+        return { status: 200, json: await sendTest(host, test, send, options.allow_private !== true) };
       },
     }),
   ];

@@ -1,5 +1,5 @@
 /** `assent watch`: lists the requests that wait for approval as they arrive, and votes on them. */
-import { createInterface, type Interface } from "node:readline";
+import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from "node:readline";
 import { type ActionRecord, type Assent, AssentError } from "../../client/index.ts";
 import { CommandError, EXIT, parse, printJson, safe, usage, type Command, type Output } from "../command.ts";
 import { serviceUrl } from "../credentials.ts";
@@ -90,10 +90,11 @@ async function vote(
   stop: AbortController,
 ): Promise<void> {
   const lines = createInterface({ input: process.stdin, output: process.stdout, prompt: "> " });
-  const above = printingAbove(io, lines);
+  const above = printingAbove(io, lines, stop.signal);
   const commands = new WatchCommands(service, above);
   above.out(`signed in as ${safe(user)}; "q" ends the session\n${HELP}`);
   const showPrompt = (): void => {
+    if (stop.signal.aborted) return;
     lines.setPrompt(commands.prompt);
     lines.prompt(true);
   };
@@ -119,24 +120,39 @@ async function vote(
     });
   } finally {
     lines.close();
-    await reading;
+    // The cursor is after the prompt, unless the person ended the line with Enter.
+    if (!(await reading)) process.stdout.write("\n");
     await end();
   }
 }
 
-async function readLines(lines: Interface, commands: WatchCommands, showPrompt: () => void): Promise<void> {
+/** Resolves to true if the person quit with a command. */
+async function readLines(lines: Interface, commands: WatchCommands, showPrompt: () => void): Promise<boolean> {
   showPrompt();
   for await (const line of lines) {
-    if (!(await commands.run(line))) return;
+    if (!(await commands.run(line))) return true;
     showPrompt();
   }
+  return false;
 }
 
-/** Prints above the line that the person is typing. */
-function printingAbove(io: Output, lines: Interface): Output {
+/**
+ * Prints above the prompt and the line that the person is typing, which can have several rows in a narrow window.
+ * @param signal aborted when there is no prompt any more
+ */
+function printingAbove(io: Output, lines: Interface, signal: AbortSignal): Output {
   const above = (print: (text: string) => void) => (text: string) => {
-    if (io.fancy) process.stdout.write("\r\u001b[K");
+    if (signal.aborted) {
+      print(text);
+      return;
+    }
+    const { rows } = lines.getCursorPos();
+    moveCursor(process.stdout, 0, -rows);
+    cursorTo(process.stdout, 0);
+    clearScreenDown(process.stdout);
     print(text);
+    // Node moves up by the rows of the line that it drew last, and would cover the text.
+    Object.assign(lines, { prevRows: 0 });
     lines.prompt(true);
   };
   return { ...io, out: above(io.out), err: above(io.err) };

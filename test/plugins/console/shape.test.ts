@@ -63,14 +63,15 @@ describe("groups of requests", () => {
     assert.match(group?.rows[1]?.cells[1]?.text ?? "", /^n{60}… 20 more characters$/);
   });
 
-  it("name the members that have no column", () => {
-    const params = (n: number) => Object.fromEntries(["a", "b", "c", "d", "e", "f", "g"].map((name) => [name, n]));
+  it("name the members that have no column, which the amount has", () => {
+    const names = ["a", "b", "c", "d", "e", "f", "total"];
+    const params = (n: number) => Object.fromEntries(names.map((name) => [name, n]));
     const [group] = groupByShape([refund("1", params(1)), refund("2", params(2))]);
     assert.deepEqual(
       [group?.columns, group?.moreColumns],
       [
-        ["a", "b", "c", "d", "e"],
-        ["f", "g"],
+        ["total", "a", "b", "c", "d"],
+        ["e", "f"],
       ],
     );
   });

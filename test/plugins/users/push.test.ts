@@ -4,6 +4,7 @@ import { after, before, test } from "node:test";
 import { importJWK, jwtVerify } from "jose";
 import { encryptPushMessage, MAX_PUSH_BYTES } from "../../../plugins/users/push/encrypt-message.ts";
 import { buildNotice, encodeNotice } from "../../../plugins/users/push/push-notice.ts";
+import { describeOutcome } from "../../../plugins/users/push/test-notification.ts";
 import { createPushDevice, type PushDevice } from "../../support/push-device.ts";
 import { invite, type Person, startPeople } from "../../support/people.ts";
 import { askedMessage, type Received, type Receiver, startReceiver } from "../../support/receiver.ts";
@@ -249,6 +250,39 @@ test("a message is retried until a device is reached, and a device that fails do
   assert.match(last_error ?? "", /^127\.0\.0\.1:\d+ answered 503$/);
   push.answer = (_, response) => void response.end();
   await ada.call("DELETE", `/v1/users/${ada.id}/devices/${bad.id}`);
+});
+
+test("a test notification reports what the push service answered, and is limited to five in a minute", async () => {
+  const tom = await invite(service, { name: "Tom", roles: ["viewer"] });
+  const device = await addDevice(tom);
+  const sendTest = (person = tom) => person.call("POST", `/v1/users/${tom.id}/devices/${device.id}/test`);
+  assert.deepEqual((await sendTest()).body, { outcome: "accepted", status: 200, reason: null });
+  const [notice] = noticesOf(device);
+  assert.deepEqual(
+    [notice.title, notice.path, notice.silent],
+    ["Test notification", `/#/people/user%3A${tom.id}`, false],
+  );
+  assert.equal((await sendTest(ada)).body.code, "USERS_SESSION_REQUIRED");
+
+  push.answer = (_, response) => void response.writeHead(403).end("no");
+  const refused = { outcome: "refused", status: 403, reason: `127.0.0.1:${push.port} answered 403` };
+  for (let i = 2; i <= 4; i++) assert.deepEqual((await sendTest()).body, refused);
+  push.answer = (_, response) => void response.writeHead(410).end();
+  assert.equal((await sendTest()).body.outcome, "ended");
+  push.answer = (_, response) => void response.end();
+  assert.equal((await sendTest()).body.code, "USERS_DEVICE_NOT_FOUND", "it was removed");
+  const { id } = await addDevice(tom);
+  const limited = await tom.call("POST", `/v1/users/${tom.id}/devices/${id}/test`);
+  assert.deepEqual([limited.status, limited.body.code], [429, "RATE_LIMITED"]);
+  assert.equal(sentTo(device).length, 5);
+  service.clock.now += 61_000;
+  assert.equal((await tom.call("POST", `/v1/users/${tom.id}/devices/${id}/test`)).status, 200);
+
+  const answer = { status: 403, retryAfter: undefined, body: "the\nkey is wrong" };
+  const outcome = { device: { url: new URL("https://push.example.com/x") }, answer } as Parameters<
+    typeof describeOutcome
+  >[0];
+  assert.equal(describeOutcome(outcome, true).reason, "push.example.com answered 403: the key is wrong");
 });
 
 test("only the user adds, lists and removes devices, in a session, at most ten", async () => {

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Oversight } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
-import { Bars, Count } from "../ui/bars.tsx";
+import { Bars } from "../ui/bars.tsx";
 import { Empty, Table, Text } from "../ui/elements.tsx";
 import { duration } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
@@ -77,22 +77,31 @@ function Votes({ rows, since }: { rows: Oversight["approvers"]; since: string })
             <td data-label="Rule">
               <Rule policy={row.policy} rule={row.rule} />
             </td>
-            <td data-label="Votes">
-              <Count
-                count={row.votes}
-                of="votes, with the requests of the rule"
-                href={actionsAddress(since, { decision: "require_approval", policy: row.policy, rule: row.rule })}
-              />
-            </td>
-            <td data-label="Median">{duration(row.median_ms)}</td>
-            <td data-label="Approved">{Math.round(row.approval_rate * 100)} %</td>
-            <td data-label="Within 3 s">{Math.round(row.fast_rate * 100)} %</td>
+            {voteFigures(row).map(([name, text]) => (
+              <td key={name} data-label={name}>
+                <a
+                  href={actionsAddress(since, { decision: "require_approval", policy: row.policy, rule: row.rule })}
+                  aria-label={`${text}: ${name}, with the requests of the rule`}
+                >
+                  {text}
+                </a>
+              </td>
+            ))}
           </tr>
         ))}
       </Table>
       {isAll || rows.length <= FIRST_ROWS ? null : <More count={rows.length} onClick={() => setAll(true)} />}
     </>
   );
+}
+
+function voteFigures(row: Oversight["approvers"][number]): [name: string, text: string][] {
+  return [
+    ["Votes", row.votes.toLocaleString()],
+    ["Median", duration(row.median_ms)],
+    ["Approved", `${Math.round(row.approval_rate * 100)} %`],
+    ["Within 3 s", `${Math.round(row.fast_rate * 100)} %`],
+  ];
 }
 
 function Rule({ policy, rule }: { policy: string | null; rule: string | null }) {

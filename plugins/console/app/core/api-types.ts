@@ -4336,10 +4336,34 @@ export interface Api {
       challenge: string;
       /** What the terminal shows, typed by the user. */
       code: string;
+      /** Required if the user has a passkey for this service. */
+      response?: {
+        id: string;
+        rawId: string;
+        type: "public-key";
+        response: {
+          clientDataJSON: string;
+          authenticatorData: string;
+          signature: string;
+        };
+        clientExtensionResults: Record<string, unknown>;
+      } | undefined;
     };
     response: {
       /** Until then the terminal can sign in, once. */
       expires_at: string;
+    };
+  };
+  "POST /v1/session/terminal/confirm/options": {
+    query: never;
+    body: {
+      /** SHA-256 of the terminal's verifier, base64url. The terminal's link has it. */
+      challenge: string;
+      /** What the terminal shows, typed by the user. */
+      code: string;
+    };
+    response: {
+      options: Record<string, unknown> | null;
     };
   };
   "GET /v1/sign-in-methods": {
@@ -4569,6 +4593,18 @@ export interface Api {
     query: never;
     body: never;
     response: never;
+  };
+  "POST /v1/users/{id}/devices/{device_id}/test": {
+    query: never;
+    body: never;
+    response: {
+      /** `accepted`: the push service of the browser accepted the notification and delivers it. `refused`: it did not. `ended`: the subscription has ended, and the device was removed. `unreachable`: there was no answer. */
+      outcome: "accepted" | "refused" | "ended" | "unreachable";
+      /** HTTP status of the push service's answer. */
+      status: number | null;
+      /** Why it was not accepted; null if it was. Contains the push service's own words, unless `push.allow_private` is set. */
+      reason: string | null;
+    };
   };
   "POST /v1/users/{id}/end": {
     query: never;

@@ -1,5 +1,5 @@
 /** Finds requests of the same shape, and the members in which they differ. Pure. */
-import { clipText } from "../../../../src/browser.ts";
+import { clipText, rankParameters } from "../../../../src/browser.ts";
 
 /** The members of an action that this module reads. */
 interface Comparable {
@@ -18,7 +18,7 @@ export interface Group<T extends Comparable> {
   key: string;
   tool: string;
   operation: string;
-  /** Names of the members whose values differ, the policy's first. */
+  /** Names of the members whose values differ, ranked as parameters of a summary are. */
   columns: readonly string[];
   /** Names of other members that differ, which have no column. */
   moreColumns: readonly string[];
@@ -67,11 +67,10 @@ export function groupByShape<T extends Comparable>(actions: readonly T[]): Group
 function toGroup<T extends Comparable>(key: string, actions: readonly T[]): Group<T> {
   const [sample] = actions as [T];
   const members = actions.map(membersOf);
-  const named = (sample.shown_first ?? []).map((pointer) =>
-    pointer.replace(/^\/params\//, "").replace(/^\/context\//, "context."),
-  );
-  const rank = (name: string): number => (named.includes(name) ? named.indexOf(name) : named.length);
-  const names = [...membersOf(sample).keys()].sort((a, b) => rank(a) - rank(b));
+  const names = rankParameters({
+    params: Object.fromEntries(membersOf(sample)),
+    shown_first: (sample.shown_first ?? []).map((pointer) => pointer.replace(/^\/context\//, "/params/context.")),
+  }).map(({ name }) => name);
   const isDifferent = (name: string): boolean => new Set(members.map((one) => textOf(one.get(name)))).size > 1;
   const different = names.filter(isDifferent);
   const columns = different.slice(0, MAX_COLUMNS);

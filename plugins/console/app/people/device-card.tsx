@@ -44,6 +44,12 @@ export function DeviceCard({ id, name }: { id: string; name: string }) {
     if (isHere) await unsubscribeDevice();
     return TEXTS.removed;
   };
+  const test = async (device: Device): Promise<string> => {
+    const path: [string, string] = [id, device.id];
+    const { outcome, reason } = await request("POST /v1/users/{id}/devices/{device_id}/test", { path });
+    if (outcome === "accepted") return TEXTS.tested;
+    throw new Error(`${TEXTS.notTested[outcome]} ${reason ?? ""}`);
+  };
   return (
     <LoadedCard id="devices" title={TEXTS.title} what="devices" loaded={loaded}>
       {({ public_key, devices, channels, here }) => (
@@ -56,6 +62,7 @@ export function DeviceCard({ id, name }: { id: string; name: string }) {
               devices={devices}
               here={here}
               isBusy={isBusy}
+              onTest={(device) => void change(() => test(device))}
               onRemove={(device) => void change(() => remove(device, device.id === here))}
             />
           )}
@@ -87,11 +94,13 @@ function DeviceTable({
   devices,
   here,
   isBusy,
+  onTest,
   onRemove,
 }: {
   devices: readonly Device[];
   here: string | null;
   isBusy: boolean;
+  onTest(device: Device): void;
   onRemove(device: Device): void;
 }) {
   return (
@@ -109,15 +118,25 @@ function DeviceTable({
             <Time at={device.expires_at} />
           </td>
           <td>
-            <button
-              type="button"
-              class="small"
-              aria-label={`${TEXTS.remove} ${device.id === here ? TEXTS.thisDevice : device.id.slice(-6)}`}
-              disabled={isBusy}
-              onClick={() => onRemove(device)}
-            >
-              {TEXTS.remove}
-            </button>
+            <div class="row">
+              {(
+                [
+                  [TEXTS.test, onTest],
+                  [TEXTS.remove, onRemove],
+                ] as const
+              ).map(([label, onClick]) => (
+                <button
+                  key={label}
+                  type="button"
+                  class="small"
+                  aria-label={`${label} ${device.id === here ? TEXTS.thisDevice : device.id.slice(-6)}`}
+                  disabled={isBusy}
+                  onClick={() => onClick(device)}
+                >
+                  {label}
+                </button>
+              ))}
+            </div>
           </td>
         </tr>
       ))}

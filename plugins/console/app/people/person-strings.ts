@@ -54,6 +54,14 @@ export const DEVICE_TEXTS = {
   thisDevice: "this device",
   unknownBrowser: "unknown browser",
   remove: "Remove",
+  test: "Send a test",
+  tested:
+    "The push service accepted the test notification, and the device shows it within seconds. If not, look at the notifications of the browser and at focus modes in the settings of the device.",
+  notTested: {
+    refused: "The push service did not accept the test notification:",
+    ended: "The subscription of the device has ended, so it was removed. Choose “Notify this device” on it again.",
+    unreachable: "The push service could not be asked:",
+  },
   channels: "You are notified of what these channels are about:",
   noChannel:
     "No channel notifies you on your devices yet. An operator adds you to one in assent.yaml, and a policy names the channel under notify.",

@@ -53,10 +53,10 @@ export function describeStanding(policy: {
 }): string {
   const { active_version: active, latest_version: newest, mode } = policy;
   if (active === null) return "No version is active: this policy decides nothing.";
-  const older = newest === active ? "" : ` The newest is version ${newest}.`;
+  const older = newest === active ? "" : `; the newest, version ${newest}, is not active`;
   return mode === "shadow"
-    ? `Version ${active} is active in shadow mode: its decisions are recorded, and it enforces nothing.${older}`
-    : `Version ${active} is active and enforced.${older}`;
+    ? `Version ${active} is active in shadow mode: its decisions are recorded, and it enforces nothing${older}.`
+    : `Version ${active} is active and enforced${older}.`;
 }
 
 /** Texts of a dialog that activates or deactivates a version. */

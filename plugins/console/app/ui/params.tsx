@@ -3,7 +3,7 @@
  */
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { formatCount, MAX_LINES, moreLines, outline, type Outline } from "../../../../src/browser.ts";
+import { findHeadline, formatCount, MAX_LINES, moreLines, outline, type Outline } from "../../../../src/browser.ts";
 import { Data, Text } from "./elements.tsx";
 import { plain } from "./format.ts";
 
@@ -129,15 +129,10 @@ interface Described {
   shown_first?: readonly string[] | undefined;
 }
 
-/**
- * Returns the member that distinguishes an action from others of its kind, such as "amount" and "120"; null if there is
- * none.
- */
-export function findHeadlineMember({ params, shown_first: first }: Described): { name: string; value: string } | null {
-  const node = outline(params, { root: "/params", lines: 1, ...(first === undefined ? {} : { first }) });
-  const member = node.kind === "members" ? node.members[0] : undefined;
-  if (member === undefined || !("text" in member.value)) return null;
-  return { name: plain(member.name), value: plain(member.value.text.slice(0, 80)) };
+/** Returns the parameter that distinguishes an action from others of its kind, safe to display; null if there is none. */
+export function findHeadlineMember(action: Described): { name: string; value: string } | null {
+  const found = findHeadline(action);
+  return found === null ? null : { name: plain(found.name), value: plain(found.value) };
 }
 
 /** Returns the headline member as text for labels, such as "amount 120"; "" if there is none. */

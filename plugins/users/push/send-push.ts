@@ -1,0 +1,65 @@
+/** Sends one notification to one device, through the push service of its browser. */
+import { readFileSync } from "node:fs";
+import type { CoreHost } from "../../../src/core.ts";
+import { type Answer, post, type Resolve } from "../../../src/plugin.ts";
+import type { Options } from "../user-options.ts";
+import { type DeviceAddress, removeDevice } from "./devices.ts";
+import { encryptPushMessage } from "./encrypt-message.ts";
+import { deriveSenderKey, senderHeader } from "./sender-key.ts";
+
+const TIMEOUT_MS = 10_000;
+/** Answers that mean that the subscription has ended. */
+const GONE = [404, 410];
+/** Contact of a service whose address is not HTTPS, which has no other. */
+const LOCAL_CONTACT = "mailto:assent@localhost";
+
+export type PushOptions = NonNullable<Options["push"]>;
+
+/** What one device's push service answered. */
+export type Outcome = { device: DeviceAddress; answer: Answer } | { device: DeviceAddress; error: unknown };
+
+/** Sends a text with headers to a device. Never rejects. */
+export type SendPush = (
+  device: DeviceAddress,
+  message: { text: Uint8Array; headers: Record<string, string> },
+  signal: AbortSignal,
+) => Promise<Outcome>;
+
+/** @param resolve replaces DNS in tests */
+export function createPushSender(host: CoreHost, options: PushOptions, resolve?: Resolve): SendPush {
+  const { allow_private: allowPrivate = false, tls_ca_file } = options;
+  const ca = tls_ca_file === undefined ? undefined : readFileSync(tls_ca_file, "utf8");
+  return async (device, { text, headers }, signal) => {
+    try {
+      const key = await deriveSenderKey(host.vault);
+      const authorization = await senderHeader(key, device.url.origin, contactOf(host, options), Date.now());
+      const body = await encryptPushMessage(text, device.keys);
+      const target = { url: device.url, allowPrivate, timeoutMs: TIMEOUT_MS, ca };
+      const sent = { ...PAYLOAD_HEADERS, ...headers, authorization };
+      return { device, answer: await post(target, sent, body, signal, resolve) };
+    } catch (error) {
+      return { device, error };
+    }
+  };
+}
+
+const PAYLOAD_HEADERS = { "content-encoding": "aes128gcm", "content-type": "application/octet-stream" };
+
+export const isAccepted = ({ status }: Answer): boolean => status >= 200 && status < 300;
+
+/** Whether the subscription has ended, so that the device must be removed. */
+export const isGone = (outcome: Outcome): boolean => "answer" in outcome && GONE.includes(outcome.answer.status);
+
+/** Removes the devices of a user whose subscriptions have ended. */
+export async function removeGone(host: CoreHost, userId: string, outcomes: readonly Outcome[]): Promise<void> {
+  const gone = outcomes.filter(isGone);
+  if (gone.length === 0) return;
+  await host.ledger.transact(async (tx) => {
+    for (const { device } of gone) await removeDevice(host, tx, userId, device.id);
+  });
+}
+
+function contactOf({ config }: CoreHost, { contact }: PushOptions): string {
+  const { public_url } = config.server;
+  return contact ?? (public_url?.startsWith("https://") === true ? public_url : LOCAL_CONTACT);
+}

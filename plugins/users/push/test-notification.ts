@@ -1,0 +1,97 @@
+/** Sends a test notification to one of the user's own devices, and says what the push service answered. */
+import type { CoreHost, LedgerTransaction } from "../../../src/core.ts";
+import { type Credential, NotifierError, Refusal } from "../../../src/plugin.ts";
+import { sessionOf } from "../user-changes.ts";
+import { ERRORS } from "../user-errors.ts";
+import { findDevice, openDevice } from "./devices.ts";
+import { encodeNotice } from "./push-notice.ts";
+import { isAccepted, isGone, type Outcome, removeGone, type SendPush } from "./send-push.ts";
+
+/** Test notifications of one user in a window. Counted in the store, so for all processes together. */
+const MAX_TESTS = 5;
+const WINDOW_MS = 60_000;
+/** How long a push service keeps a test for a device that is off. Seconds. */
+const KEEP_SECONDS = 60;
+/** Maximum length of the push service's own words. */
+const MAX_REASON = 200;
+
+export interface TestOutcome {
+  /** `accepted`: the push service took it. `ended`: the subscription has ended, and the device was removed. */
+  outcome: "accepted" | "refused" | "ended" | "unreachable";
+  /** Status that the push service answered; null without an answer. */
+  status: number | null;
+  /** Why it was not accepted; null if it was. */
+  reason: string | null;
+}
+
+/** Throws USERS_DEVICE_NOT_FOUND for a device that is not the user's own, and RATE_LIMITED. */
+export async function sendTest(
+  host: CoreHost,
+  { credential, id, signal }: { credential: Credential; id: string; signal: AbortSignal },
+  send: SendPush,
+  showsReason: boolean,
+): Promise<TestOutcome> {
+  const { user, device } = await host.ledger.transact(async (tx) => {
+    const { user } = sessionOf(await tx.confirm(credential));
+    const device = await findDevice(host, tx, user.id, id);
+    if (device === null)
+      throw new Refusal(ERRORS.DEVICE_NOT_FOUND, `you are not notified on a device ${id.slice(0, 64)}`);
+    await countTest(host, tx, user.id);
+    return { user, device };
+  });
+  const address = openDevice(host, device);
+  if (address === null)
+    return {
+      outcome: "refused",
+      status: null,
+      reason: "its address was encrypted under another secret of the service",
+    };
+  const notice = {
+    title: "Test notification",
+    body: "Notifications of Assent arrive on this device.",
+    path: `/#/people/${encodeURIComponent(`user:${user.id}`)}`,
+    tag: `test:${id}`,
+    silent: false,
+  };
+  const headers = { ttl: String(KEEP_SECONDS), urgency: "high" };
+  const outcome = await send(address, { text: encodeNotice(notice), headers }, signal);
+  await removeGone(host, user.id, [outcome]);
+  if ("error" in outcome) host.log.warn("a test notification was not sent", { error: String(outcome.error) });
+  return describeOutcome(outcome, showsReason);
+}
+
+async function countTest(host: CoreHost, tx: LedgerTransaction, userId: string): Promise<void> {
+  const documents = host.documents.within(tx);
+  const key = `push-tests/${userId}`;
+  const before = await documents.get(key);
+  const counted = (before?.value ?? { since: 0, tests: 0 }) as { since: number; tests: number };
+  const isCurrent = tx.now - counted.since < WINDOW_MS;
+  if (isCurrent && counted.tests >= MAX_TESTS) {
+    const wait = Math.ceil((counted.since + WINDOW_MS - tx.now) / 1000);
+    throw new Refusal("RATE_LIMITED", `you sent ${MAX_TESTS} test notifications within a minute; wait ${wait} s`, {
+      headers: { "Retry-After": String(wait) },
+    });
+  }
+  const { since, tests } = isCurrent ? counted : { since: tx.now, tests: 0 };
+  await documents.put(key, { since, tests: tests + 1 }, before?.version ?? null);
+}
+
+/**
+ * Returns what the person is told. Errors of the connection are not part of it, because they tell about the service's network.
+ * @param showsReason whether the push service's own words are part of it
+ * @example
+ * describeOutcome({ device, answer: { status: 403, retryAfter: undefined, body: "wrong key" } }, true).outcome; // "refused"
+ */
+export function describeOutcome(outcome: Outcome, showsReason: boolean): TestOutcome {
+  const { host: service } = outcome.device.url;
+  if ("error" in outcome) {
+    const isPrivate = outcome.error instanceof NotifierError;
+    const reason = `${service} ${isPrivate ? "is not at a public address" : "could not be reached"}`;
+    return { outcome: "unreachable", status: null, reason };
+  }
+  const { status, body } = outcome.answer;
+  if (isAccepted(outcome.answer)) return { outcome: "accepted", status, reason: null };
+  const words = showsReason ? (body ?? "").replaceAll(/\s+/g, " ").trim().slice(0, MAX_REASON) : "";
+  const reason = `${service} answered ${status}${words === "" ? "" : `: ${words}`}`;
+  return { outcome: isGone(outcome) ? "ended" : "refused", status, reason };
+}

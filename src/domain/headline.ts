@@ -1,0 +1,83 @@
+/** Ranks the parameters of a request for summaries of one line, so that an agent cannot displace the amount by adding one. */
+import { clipText } from "./text.ts";
+
+interface Described {
+  params: Record<string, unknown>;
+  /** JSON pointers of the members that the policy names. */
+  shown_first?: readonly string[] | undefined;
+}
+
+interface RankedParameter {
+  name: string;
+  /** Whether the policy names it. */
+  isNamed: boolean;
+  isAmount: boolean;
+}
+
+const ROOT = "/params/";
+/** Words in names of amounts, the clearest first. */
+const AMOUNTS = ["amount", "total", "sum", "price", "cost"];
+/** Maximum length of an amount that is text, such as "120.50 EUR". */
+const MAX_AMOUNT = 40;
+/** Maximum length of the name and of the value of a headline. */
+const MAX_LENGTH = 80;
+
+/**
+ * Returns the parameter that distinguishes an action from others of its kind: the first in the order of a summary that is text,
+ * a number or a boolean. Null if there is none.
+ * @example
+ * findHeadline({ params: { paths: ["a"], amount: 120 } }); // { name: "amount", value: "120" }
+ */
+export function findHeadline(action: Described): { name: string; value: string } | null {
+  for (const { name } of rankParameters(action)) {
+    const value = action.params[name];
+    if ((typeof value === "string" && value !== "") || typeof value === "number" || typeof value === "boolean")
+      return { name: clipText(name, MAX_LENGTH), value: String(value).slice(0, MAX_LENGTH) };
+  }
+  return null;
+}
+
+/**
+ * Returns the parameters in the order of a summary: those that the policy names, in its order, then amounts, then the others
+ * in the order of the request.
+ * @example
+ * rankParameters({ params: { paths: ["a"], amount: 120 } })[0]; // { name: "amount", isNamed: false, isAmount: true }
+ */
+export function rankParameters({ params, shown_first: first = [] }: Described): RankedParameter[] {
+  const named = first.flatMap((pointer) => parameterOf(pointer) ?? []);
+  return Object.entries(params)
+    .map(([name, value]) => {
+      const place = named.indexOf(name);
+      const amount = isAmountValue(value) ? amountRank(name) : Infinity;
+      return {
+        name,
+        isNamed: place >= 0,
+        isAmount: amount < Infinity,
+        rank: place >= 0 ? place : named.length + amount,
+      };
+    })
+    .sort((a, b) => (a.rank === b.rank ? 0 : a.rank - b.rank))
+    .map(({ name, isNamed, isAmount }) => ({ name, isNamed, isAmount }));
+}
+
+/** Returns the place of a name among names of amounts: `amount` before `total`, and both before `refund_amount`. Infinity: it is none. */
+function amountRank(name: string): number {
+  const words = name
+    .replaceAll(/([a-z0-9])([A-Z])/g, "$1_$2")
+    .toLowerCase()
+    .split(/[^a-z]+/);
+  const place = AMOUNTS.findIndex((amount) => words.includes(amount));
+  if (place < 0) return Infinity;
+  return words.length === 1 ? place : place + AMOUNTS.length;
+}
+
+function isAmountValue(value: unknown): boolean {
+  return typeof value === "number" || (typeof value === "string" && value.length <= MAX_AMOUNT && /\d/.test(value));
+}
+
+/** Returns the parameter that a pointer names or points into; null for a member of the context. */
+function parameterOf(pointer: string): string | null {
+  if (!pointer.startsWith(ROOT)) return null;
+  const [token = ""] = pointer.slice(ROOT.length).split("/");
+  return token.replaceAll("~1", "/").replaceAll("~0", "~");
+}
