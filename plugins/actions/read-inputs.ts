@@ -65,6 +65,7 @@ export function askOutsideQueue(
   host: CoreHost,
   { withoutQueueSlot }: Pick<RequestContext, "withoutQueueSlot">,
 ): CoreHost {
+  if (!host.policies.latest().compiled.hasFacts) return host;
   const { factSources } = host;
   const read: typeof factSources.read = (calls) => withoutQueueSlot(() => factSources.read(calls));
   return Object.create(host, { factSources: { value: { ...factSources, read } } }) as CoreHost;
