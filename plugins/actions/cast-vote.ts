@@ -2,6 +2,7 @@
 import {
   actionEntryFields,
   approvalValidityMs,
+  canSee,
   cancellationEntry,
   type CompiledPolicySet,
   confirmWithScope,
@@ -36,6 +37,7 @@ import { assertBreakGlassForm, assertMayBreakGlass, recordBreakGlass } from "./b
 import { readGrantTerms, recordGrantWithVote } from "./grant-create.ts";
 import { endGrantsOnRejection } from "./grant-end.ts";
 import { releaseUses } from "./limit-usage.ts";
+import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { matchesLedger, type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } from "./visible-action.ts";
 import { isSubmitter } from "./self-approval.ts";
@@ -67,7 +69,14 @@ export async function voteOn(
   assertBreakGlassForm(vote);
   const ids = { grant: host.newId(), breakGlass: host.newId() };
   // An unauthenticated caller needs a valid token before it may acquire the ledger's lock, which all decisions wait for.
-  if ("link" in by) await verifyLinkVoter(host, host.storage, await findLinkedAction(host.storage, by.link), by.link);
+  const linked = "link" in by ? await findLinkedAction(host.storage, by.link) : null;
+  if ("link" in by && linked !== null) await verifyLinkVoter(host, host.storage, linked, by.link);
+  if (vote.approve)
+    await prefetchRedecision(
+      host,
+      ["link" in by ? (linked?.id ?? "") : by.id],
+      (row) => "link" in by || canSee(by.credential.visibility, row),
+    );
   const row = await transactAndReport(host, async (tx) => {
     const who = "link" in by ? null : await confirmWithScope(tx, by.credential, "approvals:decide");
     const row = await ("link" in by ? findLinkedAction(tx, by.link) : visibleAction(tx, by.id, who as Credential));

@@ -68,20 +68,26 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
       if (page.length === 0) break;
       lease ??= host.leaderLease("credentials");
       if (!(await lease.isLeader())) break;
-      for (const document of page) {
-        const open = document.value as unknown as OpenCredential;
-        try {
-          const cause = await findEnd(host, open);
-          if (cause !== null) due.set(open.issuer, [...(due.get(open.issuer) ?? []), { document, open, cause }]);
-        } catch (error) {
-          // One damaged action must not keep the other credentials alive.
-          const fields = { action: open.action_id, error: String(error) };
-          host.log.error("it cannot be determined whether a credential has to end; retrying", fields);
-        }
-      }
+      // All at once, because one can wait for a fact source, which must not keep the other credentials alive.
+      for (const each of await Promise.all(page.map(findDue)))
+        if (each !== null) due.set(each.open.issuer, [...(due.get(each.open.issuer) ?? []), each]);
       after = page.at(-1)?.key ?? after;
     }
     return due;
+  }
+
+  /** Returns null if the credential does not have to end, or if that cannot be determined now. */
+  async function findDue(document: Document): Promise<DueCredential | null> {
+    const open = document.value as unknown as OpenCredential;
+    try {
+      const cause = await findEnd(host, open);
+      return cause === null ? null : { document, open, cause };
+    } catch (error) {
+      // One damaged action must not keep the other credentials alive.
+      const fields = { action: open.action_id, error: String(error) };
+      host.log.error("it cannot be determined whether a credential has to end; retrying", fields);
+      return null;
+    }
   }
 
   /**

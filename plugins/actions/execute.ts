@@ -2,10 +2,11 @@
 import type { CoreHost, JsonObject } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
 import { isDeniedByRedecision, moreApprovalsNeededError, noLongerAllowedError } from "./redecision.ts";
+import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { discardCredential, issueCredential, type PreparedCredential } from "./issue-credential.ts";
 import { prefetchResult, recordResult, type ReportedResult } from "./result.ts";
 import type { ResultBody, StartBody } from "./schemas.ts";
-import { decideStart, hashText, prefetchStart, type StartResult } from "./start.ts";
+import { decideStart, hashText, isReachable, prefetchStart, type StartResult } from "./start.ts";
 
 /** @param releaseQueueSlot called before an issuer is called, which can take seconds */
 export async function startAction(
@@ -26,6 +27,7 @@ export async function startAction(
       prefetchStart(call),
     );
   };
+  await prefetchRedecision(host, [id], (row) => isReachable(host, row, credential, permit));
   let started = await decideWith(null);
   let issued: PreparedCredential | null = null;
   if (started.needs !== undefined) {

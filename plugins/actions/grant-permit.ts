@@ -1,6 +1,7 @@
 /** Grants, issues and verifies permits, which prove that an action may start. */
 import { randomBytes } from "node:crypto";
 import {
+  canSee,
   computeActionDigest,
   computePermitTimes,
   confirmWithScope,
@@ -20,6 +21,7 @@ import { countedVotes } from "./approver-plans.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { approvalsAtStart } from "./plan-state.ts";
+import { prefetchRedecision } from "./prefetch-redecision.ts";
 import {
   requireMoreApprovals,
   recordConfirmation,
@@ -59,6 +61,7 @@ export interface Permit {
  * Throws `TOO_MANY_PERMITS`, `START_EXPIRED` or `ACTION_NOT_STARTABLE`. The permit is signed after the commit.
  */
 export async function grantPermit(host: CoreHost, credential: Credential, id: string): Promise<PermitOutcome> {
+  await prefetchRedecision(host, [id], (row) => canSee(credential.visibility, row));
   const granted = await host.ledger.transact(async (tx) => {
     const who = await confirmWithScope(tx, credential, "actions:execute");
     const row = await visibleAction(tx, id, who);

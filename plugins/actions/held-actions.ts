@@ -10,7 +10,7 @@ import {
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { type ContentFilter, createSubjectFilter } from "./content-filter.ts";
+import { createSubjectFilter } from "./content-filter.ts";
 
 type DocumentReader = Pick<CoreHost["documents"], "list">;
 
@@ -43,7 +43,7 @@ export async function createHoldFinder(
           hold: hold.id,
         },
       );
-    return { hold, covers: subject === null ? () => true : orUnreadable(createSubjectFilter(subject)) };
+    return { hold, covers: subject === null ? () => true : createSubjectFilter(subject) };
   });
   return (row) => checks.find(({ covers }) => covers(row))?.hold ?? null;
 }
@@ -62,18 +62,6 @@ export async function hasUnreadableHold({
 /** Returns the identifier of the person; null if it is missing or was altered. */
 function readSubject(hold: LegalHold, stored: Awaited<ReturnType<DocumentReader["list"]>>): string | null {
   return openSubject(hold, stored.find(({ key }) => key === HELD_SUBJECTS.key(hold.id))?.value);
-}
-
-/** A request that cannot be parsed may mention the person, too. */
-function orUnreadable(mentions: ContentFilter): ContentFilter {
-  return (row) => {
-    try {
-      return mentions(row);
-    } catch (error) {
-      if (error instanceof SyntaxError) return true;
-      throw error;
-    }
-  };
 }
 
 export function actionHeld(id: string, hold: string): Refusal {

@@ -19,6 +19,7 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import { approvalMac, commitPreview } from "./action-record.ts";
 import { type EndedAction, endInstead, type PreparedVote, prepareVote, recordVote } from "./cast-vote.ts";
 import { planObstacleError, readVisiblePlanRows, verifyPlan, type VerifiedPlan } from "./plan-state.ts";
+import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { noLongerAllowedError } from "./redecision.ts";
 import { naming, namingLater } from "./submit-plan.ts";
 import { assertToken, type Vote } from "./voter.ts";
@@ -124,6 +125,7 @@ export async function voteOnPlan(
   answer: PlanAnswer,
   proof: PlanProof,
 ): Promise<void> {
+  if (answer.approve) await prefetchPlan(host, credential, id);
   const denied = await host.ledger.transact(async (tx): Promise<{ i: number; row: ActionRow } | null> => {
     const who = await confirmWithScope(tx, credential, "approvals:decide");
     const plan = await verifyPlan(host, tx, await readVisiblePlanRows(tx, id, who), tx.now);
@@ -154,6 +156,13 @@ export async function voteOnPlan(
     naming(denied.i, () => {
       throw noLongerAllowedError(denied.row);
     });
+}
+
+/** Reads the facts of all actions at once. The job would prepare one action after the other, and only so many times. */
+async function prefetchPlan(host: CoreHost, credential: Credential, id: string): Promise<void> {
+  if (!host.policies.latest().compiled.hasFacts) return;
+  const ids = (await readVisiblePlanRows(host.storage, id, credential)).map((row) => row.id);
+  await prefetchRedecision(host, ids, () => true);
 }
 
 /** Throws PLAN_STOPPED if an action has failed and the plan stops at a failure. */

@@ -9,6 +9,7 @@ import {
   PreparationRequired,
   toSourceFact,
 } from "../../src/core.ts";
+import type { RequestContext } from "../../src/plugin.ts";
 import type { StorageReader } from "../../src/storage/index.ts";
 import { readHistories } from "./past-actions.ts";
 
@@ -53,5 +54,19 @@ function takeRecent({ factSources }: Sources, calls: readonly FactCall[]): FactA
 /** Reads the facts for an action ahead of the lock, so that its job probably finds them. */
 export async function prefetchFacts({ factSources }: Sources, evaluation: Evaluation): Promise<void> {
   const calls = findFactReads(evaluation).flatMap(({ call }) => call ?? []);
-  if (calls.length > 0) await factSources.read(calls);
+  if (calls.some((call) => factSources.recent(call) === null)) await factSources.read(calls);
+}
+
+/**
+ * Returns the host with fact sources that are asked without the queue slot of the request. A slow source then holds up only
+ * requests that need it, and not the queue of all decisions.
+ */
+export function askOutsideQueue(
+  host: CoreHost,
+  { withoutQueueSlot }: Pick<RequestContext, "withoutQueueSlot">,
+): CoreHost {
+  if (!host.policies.latest().compiled.hasFacts) return host;
+  const { factSources } = host;
+  const read: typeof factSources.read = (calls) => withoutQueueSlot(() => factSources.read(calls));
+  return Object.create(host, { factSources: { value: { ...factSources, read } } }) as CoreHost;
 }

@@ -74,7 +74,7 @@ async function redecide(
   try {
     return await reevaluateAction(host, tx, row, basis);
   } catch (error) {
-    if (error instanceof Refusal && ["STOPPED", "FACTS_UNAVAILABLE"].includes(error.code)) return null;
+    if (error instanceof Refusal && ["STOPPED", "FACTS_UNAVAILABLE", "OVERLOADED"].includes(error.code)) return null;
     throw error;
   }
 }

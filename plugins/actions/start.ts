@@ -74,10 +74,8 @@ export async function decideStart(
 ): Promise<StartResult> {
   const call = { permit: hashText(permit), attempt };
   const row = await tx.action(id);
-  const fault = row === null || permit === null ? null : findPermitFault(host, row, permit, tx.now);
-  const genuine = permit !== null && (fault === null || fault === "expired");
-  const reachable = row !== null && (canSee(who.visibility, row) || (genuine && who.key.agent_id === null));
-  if (!reachable) throw actionNotFound(id);
+  if (row === null || !isReachable(host, row, who, permit, tx.now)) throw actionNotFound(id);
+  const fault = permit === null ? null : findPermitFault(host, row, permit, tx.now);
   assertNotErased(row);
   const votes = row.quorum === null ? [] : await tx.approvals(id);
   const history = await verifyAgainstLedger(host, tx, row, votes);
@@ -89,7 +87,7 @@ export async function decideStart(
       "PERMIT_REQUIRED",
       "another key submitted the action; send a `permit` of the action, or get one from POST /v1/actions/{id}/permit",
     );
-  if (permit !== null && !genuine)
+  if (permit !== null && !isGenuine(fault))
     throw new Refusal(
       "PERMIT_INVALID",
       "the permit was not issued for this action by this log; get one from POST /v1/actions/{id}/permit",
@@ -145,6 +143,21 @@ export async function decideStart(
   await tx.movePastAction(id, tx.now);
   return { row: { ...row, ...change }, isRetry: repeated };
 }
+
+/** Whether the key can see the action, or has a permit for it and is bound to no agent. */
+export function isReachable(
+  host: CoreHost,
+  row: ActionRow,
+  { key, visibility }: Credential,
+  permit: string | null,
+  now = host.clock(),
+): boolean {
+  if (canSee(visibility, row)) return true;
+  return permit !== null && key.agent_id === null && isGenuine(findPermitFault(host, row, permit, now));
+}
+
+/** Whether the log issued the permit for the action, even if it has expired. */
+const isGenuine = (fault: ReturnType<typeof findPermitFault>): boolean => fault === null || fault === "expired";
 
 export const prefetchStart =
   ({ id }: StartCall): Prefetch =>

@@ -33,7 +33,7 @@ import { withCurrentStatus } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { SESSION_HEADER } from "./schemas.ts";
 import { readSession } from "./agent-sessions.ts";
-import { readInputs } from "./read-inputs.ts";
+import { askOutsideQueue, readInputs } from "./read-inputs.ts";
 import {
   assertBinding,
   decideSubmission,
@@ -124,16 +124,17 @@ function submitRoute(host: CoreHost, tag: string, expiry: Expiry, waiters: Waite
     errors: SUBMISSION_ERRORS,
     async handle(context) {
       const { body, credential, headers, query } = context;
+      const asking = askOutsideQueue(host, context);
       const submission = sealSubmission(host, body, {
         meta: readMeta(body, headers, host.trace()),
         idempotencyKey: readIdempotencyKey(headers),
         join: query.join === "open",
         session: readSession(host, headers, credential),
       });
-      const result = await recordSubmission(host, expiry, credential, submission);
+      const result = await recordSubmission(asking, expiry, credential, submission);
       const waited = await waitIfPreferred(host, waiters, result.row, context);
       const isNew = result.origin === "created" && waited.row === result.row;
-      const { row, permit } = await permitIfPreferred(host, waited, headers, isNew);
+      const { row, permit } = await permitIfPreferred(asking, waited, headers, isNew);
       const shown = withCurrentStatus(row, host.clock());
       const applied = [
         ...(waited.grantedMs === null ? [] : [`wait=${waited.grantedMs / 1000}`]),
@@ -166,12 +167,14 @@ function gateRoute(host: CoreHost, tag: string, expiry: Expiry): Route {
       "The response does not permit the action to run. If the rules allow the action but a limit applies to it, the outcome is ABSTAIN (`LIMIT_APPLIES`), because a preview counts nothing. With `record=true` the action is submitted and counted.",
     responses: { 200: { description: "The decision.", schema: schema.GateAnswer } },
     errors: SUBMISSION_ERRORS,
-    async handle({ body, credential, headers, query }) {
+    async handle(context) {
+      const { body, credential, headers, query } = context;
+      const asking = askOutsideQueue(host, context);
       const request = requestFromBody(body);
       const meta = readMeta(body, headers, host.trace());
       assertBinding(host, credential, request.agent_id);
       const session = readSession(host, headers, credential);
-      const preview = await prepareEvaluation(host, credential, request, session);
+      const preview = await prepareEvaluation(asking, credential, request, session);
       if (query.record !== true) return previewDecision(host, preview, request);
       const submission = sealSubmission(host, body, {
         meta,
@@ -179,7 +182,7 @@ function gateRoute(host: CoreHost, tag: string, expiry: Expiry): Route {
         join: false,
         session,
       });
-      const { row, origin } = await recordSubmission(host, expiry, credential, submission);
+      const { row, origin } = await recordSubmission(asking, expiry, credential, submission);
       const reply = gateReply(row, {
         action_id: row.id,
         policy_hash: row.policy_hash,

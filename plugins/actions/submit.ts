@@ -82,7 +82,11 @@ export function readMeta(
 }
 
 /** Returns the facts about the agent and its credential. @param agent null if the agent is not known yet */
-export function credentialFacts(credential: Credential, agent: AgentFacts | null, session: SessionFact | null): Facts {
+export function credentialFacts(
+  credential: Pick<Credential, "key" | "groups" | "roles" | "workload">,
+  agent: AgentFacts | null,
+  session: SessionFact | null,
+): Facts {
   const { id, name, agent_id, owner } = credential.key;
   const { groups, roles = [], workload } = credential;
   const claims = workload === undefined ? {} : { claims: workload.claims };

@@ -27,7 +27,7 @@ export const QueryOptions = Type.Object(
       description: "`one`: the row as an object, or null if there is none. `many`: a list of at most 200 rows.",
     }),
     ...FACT_SOURCE_OPTIONS,
-    connections: Type.Integer({ default: 4, minimum: 1, maximum: 100, description: "Connections at a time." }),
+    connections: Type.Integer({ default: 4, minimum: 1, maximum: 32, description: "Connections at a time." }),
   },
   { additionalProperties: false },
 );
@@ -49,79 +49,106 @@ const STATEMENT_SHARE = 0.8;
 
 /** Creates the source. It connects at the first read. */
 export function createQuerySource(name: string, options: QueryOptions): QuerySource {
-  const { query, inputs, rows } = options;
+  const { query, inputs, rows, connections } = options;
   if (query.includes(";")) throw new Error(`fact source "${name}": its query must be one SELECT without a semicolon`);
   const timeoutMs = Math.ceil(options.timeout_seconds * 1000);
-  let pool = connect(options, timeoutMs);
+  // Local to the transaction, because a pooler such as PgBouncer refuses it as a startup parameter.
+  const limit = `SET LOCAL statement_timeout = ${Math.max(1, Math.floor(timeoutMs * STATEMENT_SHARE))}`;
+  const statement = wrapQuery(query, rows);
+  /** Clients of one connection each, so that a read that is given up closes its own connection only. */
+  const idle: postgres.Sql[] = [];
+  const busy = new Set<postgres.Sql>();
 
-  /** Replaces the connections after a server did not answer in time, because they may be dead. */
-  function replace(used: postgres.Sql): void {
-    if (pool !== used) return;
-    pool = connect(options, timeoutMs);
-    used.end({ timeout: 0 }).catch(() => undefined);
+  async function run(client: postgres.Sql, values: Parameters<FactSource["read"]>[0]): Promise<Rows> {
+    // Typed, or the driver would convert each text once more for the type that the server infers.
+    const parameters = inputs.map((input) => client.typed(String(values[input]), TEXT));
+    const [, [found]] = await client.begin("READ ONLY", (tx) => [
+      tx.unsafe(limit),
+      tx.unsafe<[Rows]>(statement, parameters),
+    ]);
+    return found;
   }
 
-  const most = rows === "one" ? 2 : MAX_ROWS + 1;
-  // As text, so that numbers beyond 2^53 are refused instead of rounded, and clipped, so that no long answer is transferred.
-  const statement = `SELECT left(row_to_json(assent_row)::text, ${MAX_CHARACTERS + 1}) AS row FROM (${query}\n) AS assent_row LIMIT ${most}`;
   return {
     name,
     inputs,
     timeoutMs,
     maxAgeMs: options.max_age_seconds * 1000,
+    maxConcurrent: connections,
     async read(values, signal) {
-      const used = pool;
-      const onAbort = (): void => replace(used);
+      signal.throwIfAborted();
+      const client = idle.pop() ?? connect(options);
+      busy.add(client);
+      let onAbort = (): void => undefined;
+      const givenUp = new Promise<never>((_, reject) => {
+        onAbort = () => {
+          // The server may be dead. It ends the statement itself, and may close the connection only then.
+          client.end({ timeout: 0 }).catch(() => undefined);
+          reject(new ReadError("no answer in time"));
+        };
+      });
       signal.addEventListener("abort", onAbort, { once: true });
       try {
-        // Typed, or the driver would convert each text once more for the type that the server infers.
-        const parameters = inputs.map((input) => used.typed(String(values[input]), TEXT));
-        const found = await used.begin("READ ONLY", (tx) => tx.unsafe<{ row: string }[]>(statement, parameters));
-        return readRows(
-          found.map(({ row }) => row),
-          rows,
-        );
+        return readRows(await Promise.race([run(client, values), givenUp]), rows);
       } catch (error) {
-        if (error instanceof RowsError) throw error;
+        if (error instanceof ReadError) throw error;
         // Without its message: that of a cast would contain an input.
         throw new Error(`the query failed (${(error as { code?: string }).code ?? "no connection"})`);
       } finally {
         signal.removeEventListener("abort", onAbort);
+        busy.delete(client);
+        if (!signal.aborted) idle.push(client);
       }
     },
-    close: () => pool.end({ timeout: 5 }),
+    async close() {
+      await Promise.all([...idle, ...busy].map((client) => client.end({ timeout: 5 })));
+    },
   };
 }
 
-function connect({ url, connections, timeout_seconds }: QueryOptions, timeoutMs: number): postgres.Sql {
+/**
+ * Returns the statement that reads the rows as one text. As text, so that numbers beyond 2^53 are refused instead of rounded,
+ * and clipped by the server, so that no long answer is transferred.
+ */
+function wrapQuery(query: string, rows: QueryOptions["rows"]): string {
+  const row = `left(row_to_json(assent_row)::text, ${MAX_CHARACTERS + 1})`;
+  const most = rows === "one" ? 2 : MAX_ROWS + 1;
+  return `SELECT count(*)::int AS count, coalesce(left(string_agg(${row}, ','), ${MAX_CHARACTERS + 1}), '') AS items
+FROM (SELECT * FROM (${query}\n) AS assent_query LIMIT ${most}) AS assent_row`;
+}
+
+function connect({ url, timeout_seconds }: QueryOptions): postgres.Sql {
   return postgres(url, {
-    max: connections,
+    max: 1,
     idle_timeout: 60,
     connect_timeout: Math.ceil(timeout_seconds),
-    // A pooler such as PgBouncer can give each transaction another connection.
+    // A pooler can give each transaction another connection.
     prepare: false,
     fetch_types: false,
     onnotice: () => undefined,
-    connection: {
-      application_name: "assent facts",
-      statement_timeout: Math.max(1, Math.floor(timeoutMs * STATEMENT_SHARE)),
-    },
+    connection: { application_name: "assent facts" },
   });
 }
 
-/** The query returned other rows than a fact can have. Its message contains no value. */
-class RowsError extends Error {}
+/** What the statement returns: the number of rows, and the rows as JSON with commas between them. */
+interface Rows {
+  count: number;
+  items: string;
+}
 
-function readRows(texts: readonly string[], rows: QueryOptions["rows"]): ReturnType<typeof parseJson> {
-  if (rows === "one" && texts.length > 1) throw new RowsError("the query returned more than one row");
-  if (texts.length > MAX_ROWS) throw new RowsError(`the query returned more than ${MAX_ROWS} rows`);
-  if (texts.reduce((characters, text) => characters + text.length, 0) > MAX_CHARACTERS)
-    throw new RowsError(`the rows have more than ${MAX_CHARACTERS} characters`);
-  let values: ReturnType<typeof parseJson>[];
+/** No answer in time, or other rows than a fact can have. Its message contains no value. */
+class ReadError extends Error {}
+
+function readRows({ count, items }: Rows, rows: QueryOptions["rows"]): ReturnType<typeof parseJson> {
+  if (rows === "one" && count > 1) throw new ReadError("the query returned more than one row");
+  if (count > MAX_ROWS) throw new ReadError(`the query returned more than ${MAX_ROWS} rows`);
+  if (items.length > MAX_CHARACTERS) throw new ReadError(`the rows have more than ${MAX_CHARACTERS} characters`);
+  let values: ReturnType<typeof parseJson>;
   try {
-    values = texts.map((text) => parseJson(text));
+    values = parseJson(`[${items}]`);
   } catch {
-    throw new RowsError("a row has two columns of one name, or a number beyond 2^53");
+    throw new ReadError("a row has two columns of one name, or a number beyond 2^53");
   }
+  if (!Array.isArray(values) || values.length !== count) throw new ReadError("the rows are no JSON");
   return rows === "one" ? (values[0] ?? null) : values;
 }

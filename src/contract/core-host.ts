@@ -226,7 +226,10 @@ export interface FactReader {
   list(): readonly Pick<FactSource, "name" | "inputs">[];
   /** Returns the answer to a call if it is recent enough to decide with, also if it is a fault; else null. */
   recent(call: FactCall): FactAnswer | null;
-  /** Asks the sources, except for answers that are recent. Never rejects: a failure is an answer. */
+  /**
+   * Asks the sources, except for answers that are recent. A failure is an answer. Rejects only with OVERLOADED, if too many
+   * requests wait for a source.
+   */
   read(calls: readonly FactCall[]): Promise<FactAnswer[]>;
   counts(): readonly (FactSourceCounts & { source: string })[];
 }

@@ -32,6 +32,11 @@ export interface RequestContext<
   /** Releases the queue slot of a `queued` route early, when only waiting remains. */
   releaseQueueSlot(): void;
   /**
+   * Runs work that waits for another system without the queue slot, so that a slow system cannot fill the queue. Then enters
+   * the queue again. Throws OVERLOADED if it is full by then. Without a slot, it only runs the work.
+   */
+  withoutQueueSlot<T>(work: () => Promise<T>): Promise<T>;
+  /**
    * Reserves memory for a large response before it is built. Throws TOO_MANY_BYTES if the key's limit is reached, and
    * OVERLOADED if the process's limit is. The reservation ends with the request.
    */

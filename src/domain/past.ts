@@ -5,7 +5,7 @@
  * the action's row holds the values.
  */
 import { canonicalText } from "./canonical.ts";
-import type { JsonValue } from "./json.ts";
+import { isJsonObject, type JsonValue } from "./json.ts";
 import { commitSalted, type SaltedMembers } from "./kept.ts";
 import type { Facts, RecordedFacts } from "./policy/policy-types.ts";
 
@@ -59,12 +59,25 @@ export function decodePasts(text: string | null): Past[] {
   try {
     const read = JSON.parse(text ?? "[]") as Past | Past[];
     const pasts = (Array.isArray(read) ? read : [read]).map((past) => ({ ...selectCommitted(past), salt: past.salt }));
-    const whole = pasts.every((past) => Object.keys(past).length > 1 && typeof past.salt === "string");
+    const whole = pasts.every((past) => Object.keys(past).length > 1 && SALT.test(past.salt) && hasExpectedTypes(past));
     return whole && (text === null || encodePasts(pasts) === text) ? pasts : [];
   } catch {
     return [];
   }
 }
+
+/** Whether the members have the types that their readers expect. Someone may have altered the row. */
+function hasExpectedTypes({ attributes, history = [], limits = [], sources = [] }: Past): boolean {
+  return (
+    (attributes === undefined || isJsonObject(attributes)) &&
+    [history, limits, sources].every(isListOfObjects) &&
+    history.every(({ actions }) => isListOfObjects(actions))
+  );
+}
+
+const SALT = /^[0-9a-f]{64}$/;
+
+const isListOfObjects = (value: unknown): boolean => Array.isArray(value) && value.every(isJsonObject);
 
 /** Encodes the values for the row; null if there are none. */
 export function encodePasts(pasts: readonly Past[]): string | null {

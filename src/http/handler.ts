@@ -16,7 +16,13 @@ import { createCors, type Cors } from "./cors.ts";
 import { matchesEntityTag } from "./entity-tag.ts";
 import { readApiResponse, createGatewayCheck, readApiKey, buildApiRequest } from "./facade.ts";
 import { acceptRequestId, commonHeaders } from "./headers.ts";
-import { UNLIMITED_SHARE, type RequestByteBudget, type Queue, type RequestByteShare } from "./in-flight.ts";
+import {
+  UNLIMITED_SHARE,
+  type RequestByteBudget,
+  type Queue,
+  type QueueSlot,
+  type RequestByteShare,
+} from "./in-flight.ts";
 import {
   SMALL_RESPONSE,
   streamReservedResponse,
@@ -125,7 +131,7 @@ class RequestHandler {
     } finally {
       call.response?.release();
       call.share.release();
-      call.leaveQueue?.();
+      call.slot?.leave();
     }
     this.report(request, call, { status: call.status || response.status, ms: Math.round(performance.now() - started) });
     return response;
@@ -192,7 +198,7 @@ class RequestHandler {
     const share = route.urgent === true ? UNLIMITED_SHARE : call.share;
     const { body, contentType } = await this.stage("read_body", () => endpoint.body.read(request, info, share));
     // Enter the queue only after the body has been read, so that slow uploads do not occupy a slot.
-    if (route.queued === true) call.leaveQueue = options.queue.enter();
+    if (route.queued === true) call.slot = options.queue.enter();
     const context: RequestContext = {
       request,
       requestId: call.id,
@@ -202,7 +208,8 @@ class RequestHandler {
       contentType,
       credential,
       headers: request.headers,
-      releaseQueueSlot: () => call.leaveQueue?.(),
+      releaseQueueSlot: () => call.slot?.leave(),
+      withoutQueueSlot: (work) => call.slot?.without(work) ?? work(),
       reserveResponseBytes: (bytes) => (call.response ??= options.responses.share(call.keyId ?? "")).hold(bytes),
       // Create the signal on demand, because most handlers never wait.
       get signal() {
@@ -418,7 +425,7 @@ interface Call {
   share: RequestByteShare;
   /** Counts the bytes of the response while it is built. */
   response?: ResponseShare;
-  leaveQueue?: () => void;
+  slot?: QueueSlot;
 }
 
 /** Maximum time without progress while a client reads a large response. Milliseconds. */

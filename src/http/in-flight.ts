@@ -64,12 +64,20 @@ export function overloadedRefusal(why: string, headers: Record<string, string> =
 export interface Queue {
   /** Throws OVERLOADED if the queue is full. */
   assertRoom(): void;
-  /**
-   * Enters the queue, and returns a function that leaves it. Repeated calls of that function do nothing. Throws
-   * OVERLOADED.
-   */
-  enter(): () => void;
+  /** Enters the queue. Throws OVERLOADED if it is full. */
+  enter(): QueueSlot;
   readonly length: number;
+}
+
+/** The place of one request in the queue. */
+export interface QueueSlot {
+  /** Leaves the queue for good. Repeated calls do nothing. */
+  leave(): void;
+  /**
+   * Leaves the queue while `work` runs, and enters it again unless other such work of the request still runs. Rejects with
+   * OVERLOADED if the queue is full by then.
+   */
+  without<T>(work: () => Promise<T>): Promise<T>;
 }
 
 export function createQueue(maxLength: number): Queue {
@@ -84,12 +92,36 @@ export function createQueue(maxLength: number): Queue {
     },
     assertRoom,
     enter() {
-      assertRoom();
-      length += 1;
-      let isQueued = true;
-      return () => {
+      let isQueued = false;
+      let hasLeft = false;
+      /** Number of `without` calls in progress. */
+      let outside = 0;
+      const enter = (): void => {
+        if (isQueued || hasLeft || outside > 0) return;
+        assertRoom();
+        length += 1;
+        isQueued = true;
+      };
+      const stepOut = (): void => {
         if (isQueued) length -= 1;
         isQueued = false;
+      };
+      enter();
+      return {
+        leave() {
+          hasLeft = true;
+          stepOut();
+        },
+        async without(work) {
+          outside += 1;
+          stepOut();
+          try {
+            return await work();
+          } finally {
+            outside -= 1;
+            enter();
+          }
+        },
       };
     },
   };

@@ -38,8 +38,15 @@ import {
 } from "./baseline.ts";
 import { recordPolicySet } from "./record-policy-set.ts";
 
-/** Returns the policy set after the edits, without storing it. An edit of null removes the policy. Throws PolicyCompileError. */
-function planPolicySet(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): PlannedPolicySet {
+/**
+ * Returns the policy set after the edits, without storing it. An edit of null removes the policy. Throws PolicyCompileError.
+ * @param sourceOf name of the source that manages a policy after the edits; null for the API
+ */
+function planPolicySet(
+  tx: LedgerTransaction,
+  edits: ReadonlyMap<string, PolicyEdit | null>,
+  sourceOf: (policy: string) => string | null,
+): PlannedPolicySet {
   const { digest: current, compiled } = tx.activePolicies;
   if (edits.size === 0) return { digest: current, document: compiled.document, text: "" };
   const members = tx.activePolicies.compiled.document.policies.filter(({ policy }) => !edits.has(policy));
@@ -49,7 +56,7 @@ function planPolicySet(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyE
   // There is no set if no policy is active or added.
   if (members.length === 0 && tx.activePolicies.digest === null) return { digest: null, document, text: "" };
   if (!isPrecompiled(document)) throw new PreparationRequired("a policy set", () => precompilePolicySet(document));
-  const { digest } = compilePolicySet(document);
+  const { digest } = compilePolicySet(document, sourceOf);
   return { digest, document, text: canonicalText(document as unknown as JsonValue) };
 }
 
@@ -68,8 +75,9 @@ export async function planPolicySetOrRefuse(
       "POLICY_MANAGED",
       `the baseline of the source "${unloaded}" is not loaded yet, so the active policies cannot change; correct that source first`,
     );
+  const managers = new Map((await tx.policies()).map(({ name, managed_by }) => [name, managed_by]));
   try {
-    return planPolicySet(tx, edits);
+    return planPolicySet(tx, edits, (policy) => managers.get(policy) ?? null);
   } catch (error) {
     if (!(error instanceof PolicyCompileError)) throw error;
     throw new Refusal(
@@ -228,7 +236,10 @@ export async function activateBundle(
       (row.managed_by === sourceName || replaced.includes(row.name)),
   );
   for (const row of dropped) edits.set(row.name, null);
-  const planned = planPolicySet(tx, edits);
+  const offeredNames = new Set(plan.map(({ row }) => row.name));
+  const planned = planPolicySet(tx, edits, (policy) =>
+    offeredNames.has(policy) ? sourceName : (stored.get(policy)?.managed_by ?? null),
+  );
   // An empty folder is also a policy set, which denies everything, and is recorded like any other.
   if (planned.digest === null) planned.text = canonicalText(planned.document as unknown as JsonValue);
   const digest = planned.digest ?? sha256Hex(utf8(planned.text));

@@ -72,6 +72,7 @@ function findCompileFaults(documents: readonly PolicyDocument[]): { message: str
   try {
     compilePolicySet(
       buildPolicySet(documents.map((definition) => ({ policy: definition.policy, version: 1, definition }))),
+      () => null,
     );
     return [];
   } catch (error) {

@@ -1,25 +1,35 @@
 /**
  * Asks fact sources, and keeps their answers for a short time. A decision takes answers from memory, because it must not wait
  * for a source under the ledger's lock. Failures are kept, too, so that a decision that needs them is not prepared for ever.
+ *
+ * Each source has its own memory, reads and queue, and the policies that ask it take turns, so that neither a slow source nor
+ * the policies of one team keep others from their facts.
  */
 import { rejectOnAbort } from "../cluster/reject-on-abort.ts";
 import type { FactReader, FactSourceCounts } from "../contract/core-host.ts";
-import { DEFAULT_FACT_AGE_MS, DEFAULT_FACT_TIMEOUT_MS, type FactSource } from "../contract/fact-source.ts";
+import { Refusal } from "../contract/errors.ts";
+import {
+  DEFAULT_FACT_AGE_MS,
+  DEFAULT_FACT_TIMEOUT_MS,
+  MAX_CONCURRENT_READS,
+  MAX_FACT_TIMEOUT_MS,
+  type FactSource,
+} from "../contract/fact-source.ts";
 import type { Logger } from "../contract/host.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import type { JsonValue } from "../domain/json.ts";
 import type { FactAnswer, FactCall } from "../domain/policy/decide/fact-reads.ts";
+import { createTurns, type Turns } from "./turns.ts";
 
-const MAX_TIMEOUT_MS = 10_000;
 /** How long an answer is used at least, because a decision waits for its turn. Milliseconds. */
 const MIN_AGE_MS = 2_000;
-/** Maximum characters of one answer, and of all answers in memory. */
+/** Maximum characters of one answer, and of all answers of one source in memory. */
 const MAX_ANSWER = 65_536;
 const MAX_MEMORY = 16 * 1024 * 1024;
 /** What an answer takes in memory in addition to its text. */
 const OVERHEAD = 256;
-/** Reads of one source at a time. Others wait within their timeout. */
-const MAX_CONCURRENT_READS = 32;
+/** Maximum number of requests of one policy that wait for one source. */
+const MAX_WAITING = 1_000;
 
 interface Kept {
   answer: FactAnswer;
@@ -29,12 +39,25 @@ interface Kept {
   size: number;
 }
 
-/** A source with its reads in progress. */
+/** A read that has not ended. */
+interface RunningRead {
+  answer: Promise<FactAnswer>;
+  /** The policies that wait for it. */
+  policies: Set<string>;
+}
+
+/** A source with its answers and its reads in progress. */
 interface SourceState extends Required<Pick<FactSource, "timeoutMs" | "maxAgeMs">> {
   source: FactSource;
   inputs: string;
-  running: number;
-  waiting: (() => void)[];
+  /** By inputs, oldest first. */
+  kept: Map<string, Kept>;
+  /** Characters of the answers. */
+  memory: number;
+  reading: Map<string, RunningRead>;
+  turns: Turns;
+  /** Number of waiting requests, by policy. */
+  waiting: Map<string, number>;
   counts: FactSourceCounts;
 }
 
@@ -44,58 +67,11 @@ export function createFactReader(options: {
   clock(): number;
 }): FactReader {
   const states = new Map(options.sources.map((source) => [source.name, createState(source)]));
-  const kept = new Map<string, Kept>();
-  const reading = new Map<string, Promise<FactAnswer>>();
-  let memory = 0;
 
-  function forget(key: string): void {
-    memory -= kept.get(key)?.size ?? 0;
-    kept.delete(key);
-  }
-
-  /** Keeps an answer for `usableMs` from `readAt`, and at least for a moment from now. */
-  function keep(key: string, answer: FactAnswer, size: number, usableMs = 0, readAt = performance.now()): FactAnswer {
-    forget(key);
-    const leastMs = performance.now() - readAt + MIN_AGE_MS;
-    kept.set(key, { answer, readAt, usableMs: Math.max(leastMs, usableMs), size });
-    memory += size;
-    for (const oldest of kept.keys()) {
-      if (memory <= MAX_MEMORY) break;
-      forget(oldest);
-    }
-    return answer;
-  }
-
-  function recent({ source, inputs }: FactCall): FactAnswer | null {
-    const found = kept.get(keyOf(source, inputs));
-    if (found === undefined) return null;
-    const { answer, readAt, usableMs } = found;
-    const age = Math.max(performance.now() - readAt, options.clock() - answer.at);
-    return age <= usableMs ? answer : null;
-  }
-
-  async function readFrom(state: SourceState, key: string, { inputs }: FactCall): Promise<FactAnswer> {
-    const { source, counts } = state;
-    counts.reads += 1;
-    // The time before the read, because the source can have taken its value at once and answered late.
-    const at = options.clock();
-    const readAt = performance.now();
-    try {
-      const value = await readOnce(state, inputs);
-      const text = canonicalText(value);
-      if (text.length <= MAX_ANSWER) {
-        // A copy, because the source could change its value later.
-        const answer = { value: JSON.parse(text) as JsonValue, fault: null, at };
-        return keep(key, answer, key.length + text.length + OVERHEAD, state.maxAgeMs, readAt);
-      }
-      counts.failures += 1;
-      options.log.warn("the answer of a fact source is too large", { source: source.name, characters: text.length });
-      return keep(key, fault("too_large"), key.length + OVERHEAD);
-    } catch (error) {
-      counts.failures += 1;
-      options.log.warn("a fact source did not answer", { source: source.name, error: messageOf(error) });
-      return keep(key, fault("no_answer"), key.length + OVERHEAD);
-    }
+  /** Returns null if no source can answer the call. */
+  function stateOf({ source, inputs }: FactCall): SourceState | null {
+    const state = states.get(source);
+    return state?.inputs === listNames(Object.keys(inputs)) ? state : null;
   }
 
   const fault = (code: "no_source" | "no_answer" | "too_large"): FactAnswer => ({
@@ -104,24 +80,75 @@ export function createFactReader(options: {
     at: options.clock(),
   });
 
-  function readOne(call: FactCall): Promise<FactAnswer> {
-    const known = recent(call);
-    if (known !== null) return Promise.resolve(known);
-    const key = keyOf(call.source, call.inputs);
-    const state = states.get(call.source);
-    if (state === undefined || state.inputs !== listNames(Object.keys(call.inputs)))
-      return Promise.resolve(keep(key, fault("no_source"), key.length + OVERHEAD));
-    let running = reading.get(key);
-    if (running === undefined) {
-      running = readFrom(state, key, call).finally(() => reading.delete(key));
-      reading.set(key, running);
+  function findRecent(state: SourceState, key: string): FactAnswer | null {
+    const found = state.kept.get(key);
+    if (found === undefined) return null;
+    const { answer, readAt, usableMs } = found;
+    const age = Math.max(performance.now() - readAt, options.clock() - answer.at);
+    return age <= usableMs ? answer : null;
+  }
+
+  async function readFrom(state: SourceState, key: string, inputs: FactCall["inputs"], policies: ReadonlySet<string>) {
+    const { source, counts } = state;
+    counts.reads += 1;
+    // The time before the read, because the source can have taken its value at once and answered late.
+    const at = options.clock();
+    const readAt = performance.now();
+    try {
+      const value = await readOnce(state, inputs, policies);
+      const text = canonicalText(value);
+      if (text.length <= MAX_ANSWER) {
+        // A copy, because the source could change its value later.
+        const answer = { value: JSON.parse(text) as JsonValue, fault: null, at };
+        return keep(state, key, answer, { length: text.length, usableMs: state.maxAgeMs, readAt });
+      }
+      counts.failures += 1;
+      options.log.warn("the answer of a fact source is too large", { source: source.name, characters: text.length });
+      return keep(state, key, fault("too_large"));
+    } catch (error) {
+      counts.failures += 1;
+      options.log.warn("a fact source did not answer", { source: source.name, error: messageOf(error) });
+      return keep(state, key, fault("no_answer"));
     }
-    return running;
+  }
+
+  async function readOne(call: FactCall): Promise<FactAnswer> {
+    const state = stateOf(call);
+    if (state === null) return fault("no_source");
+    const { policy, inputs } = call;
+    const key = canonicalText(inputs);
+    const known = findRecent(state, key);
+    if (known !== null) return known;
+    const waiting = state.waiting.get(policy) ?? 0;
+    // A policy in shadow mode must not refuse a request.
+    if (waiting >= MAX_WAITING && !call.shadow) throw tooManyReads(call, waiting);
+    state.waiting.set(policy, waiting + 1);
+    try {
+      return await joinRead(state, key, policy, inputs);
+    } finally {
+      const others = (state.waiting.get(policy) ?? 1) - 1;
+      if (others > 0) state.waiting.set(policy, others);
+      else state.waiting.delete(policy);
+    }
+  }
+
+  /** Joins the read of the same inputs that is in progress, or begins one. */
+  function joinRead(state: SourceState, key: string, policy: string, inputs: FactCall["inputs"]): Promise<FactAnswer> {
+    const running = state.reading.get(key);
+    running?.policies.add(policy);
+    if (running !== undefined) return running.answer;
+    const policies = new Set([policy]);
+    const answer = readFrom(state, key, inputs, policies).finally(() => state.reading.delete(key));
+    state.reading.set(key, { answer, policies });
+    return answer;
   }
 
   return {
     list: () => options.sources.map(({ name, inputs }) => ({ name, inputs })),
-    recent,
+    recent(call) {
+      const state = stateOf(call);
+      return state === null ? fault("no_source") : findRecent(state, canonicalText(call.inputs));
+    },
     read: (calls) => Promise.all(calls.map(readOne)),
     counts: () => [...states].map(([source, { counts }]) => ({ source, ...counts })),
   };
@@ -130,61 +157,72 @@ export function createFactReader(options: {
 function createState(source: FactSource): SourceState {
   return {
     source,
-    timeoutMs: Math.min(source.timeoutMs ?? DEFAULT_FACT_TIMEOUT_MS, MAX_TIMEOUT_MS),
+    timeoutMs: Math.min(source.timeoutMs ?? DEFAULT_FACT_TIMEOUT_MS, MAX_FACT_TIMEOUT_MS),
     maxAgeMs: source.maxAgeMs ?? DEFAULT_FACT_AGE_MS,
     inputs: listNames(source.inputs),
-    running: 0,
-    waiting: [],
+    kept: new Map(),
+    memory: 0,
+    reading: new Map(),
+    turns: createTurns(Math.min(source.maxConcurrent ?? MAX_CONCURRENT_READS, MAX_CONCURRENT_READS)),
+    waiting: new Map(),
     counts: { reads: 0, failures: 0 },
   };
+}
+
+/** Keeps an answer for `usableMs` from `readAt`, and at least for a moment from now. */
+function keep(
+  state: SourceState,
+  key: string,
+  answer: FactAnswer,
+  { length = 0, usableMs = 0, readAt = performance.now() } = {},
+): FactAnswer {
+  const { kept } = state;
+  const forget = (old: string): void => {
+    state.memory -= kept.get(old)?.size ?? 0;
+    kept.delete(old);
+  };
+  forget(key);
+  const leastMs = performance.now() - readAt + MIN_AGE_MS;
+  const size = key.length + length + OVERHEAD;
+  kept.set(key, { answer, readAt, usableMs: Math.max(leastMs, usableMs), size });
+  state.memory += size;
+  for (const oldest of kept.keys()) {
+    if (state.memory <= MAX_MEMORY) break;
+    forget(oldest);
+  }
+  return answer;
 }
 
 /**
  * Reads within the timeout, whatever the source does. A service that stops still decides requests for a while, and a read
  * that it gave up would deny them, so only the timeout ends a read.
  */
-async function readOnce(state: SourceState, inputs: FactCall["inputs"]): Promise<JsonValue> {
+async function readOnce(
+  state: SourceState,
+  inputs: FactCall["inputs"],
+  policies: ReadonlySet<string>,
+): Promise<JsonValue> {
   const over = AbortSignal.timeout(state.timeoutMs);
   try {
-    await acquire(state, over);
+    const release = await state.turns.acquire(policies, over);
     // The slot stays taken until the source returns, so that a source that ignores the signal cannot pile up reads.
     const answered = Promise.resolve()
       .then(() => state.source.read(inputs, over))
-      .finally(() => release(state));
+      .finally(release);
     return await rejectOnAbort(answered, over);
   } catch (error) {
     throw over.aborted ? new Error(`no answer within ${state.timeoutMs} ms`, { cause: error }) : error;
   }
 }
 
-/** Waits for a slot of the source. A read that gives up leaves the queue, or it would be given a slot later. */
-async function acquire(state: SourceState, over: AbortSignal): Promise<void> {
-  if (state.running < MAX_CONCURRENT_READS) {
-    state.running += 1;
-    return;
-  }
-  await new Promise<void>((resolve, reject) => {
-    const start = (): void => {
-      over.removeEventListener("abort", giveUp);
-      resolve();
-    };
-    const giveUp = (): void => {
-      state.waiting.splice(state.waiting.indexOf(start), 1);
-      reject(over.reason as Error);
-    };
-    over.addEventListener("abort", giveUp, { once: true });
-    state.waiting.push(start);
-  });
+/** Nothing was decided, so the request can be repeated. */
+function tooManyReads({ policy, source }: FactCall, waiting: number): Refusal {
+  return new Refusal(
+    "OVERLOADED",
+    `${waiting} requests already wait for facts of the source "${source}" that policy "${policy}" reads; send the request again after a second, with the same Idempotency-Key`,
+    { headers: { "Retry-After": "1" } },
+  );
 }
-
-/** Passes the slot on to the next read that waits. */
-function release(state: SourceState): void {
-  const next = state.waiting.shift();
-  if (next === undefined) state.running -= 1;
-  else next();
-}
-
-const keyOf = (source: string, inputs: FactCall["inputs"]): string => canonicalText([source, inputs]);
 
 const listNames = (names: readonly string[]): string => [...names].sort().join(" ");
 

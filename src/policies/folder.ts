@@ -354,6 +354,7 @@ function findSetFaults({ documents }: PolicyFolder): TextFault[] {
   try {
     compilePolicySet(
       buildPolicySet(documents.map(({ document }) => ({ policy: document.policy, version: 1, definition: document }))),
+      () => null,
     );
     return [];
   } catch (error) {

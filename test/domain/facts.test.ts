@@ -102,6 +102,26 @@ describe("the check of conditions that read facts and attributes", () => {
       faultsOf(HEAD.replace("params.account", '"[params.account]"') + "rules: [{ name: r, effect: deny }]").join(),
       /must be a string, a number or a bool/,
     );
+    const late = "rules: [{ name: r, effect: deny }]\n";
+    for (const [input, names, fault] of [
+      [
+        "params.account + string(now)",
+        "",
+        /cannot read now: it changes between the read of the source and the decision/,
+      ],
+      [
+        "params.account + day",
+        "let: { day: { cel: today }, today: { cel: string(now) } }\n",
+        /cannot read day: it depends/,
+      ],
+    ] as const) {
+      const text = HEAD.replace("params.account", JSON.stringify(input)) + names + late;
+      const [found, ...others] = parsePolicies(text, "p.yaml").faults;
+      assert.match(found?.message ?? "", fault);
+      const line = text.split("\n").findIndex((each) => each.includes("with:")) + 1;
+      assert.deepEqual([found?.line, others], [line, []]);
+      assert.ok((found?.column ?? 0) > text.split("\n")[line - 1]!.indexOf("account +"));
+    }
     const derived = "let: { far: { cel: facts.region != 'eu' } }\n";
     assert.deepEqual(faultsOf(policy("far", derived)), []);
   });
@@ -159,14 +179,46 @@ describe("a decision with facts", () => {
   test("reads only the facts that conditions of matching rules read", () => {
     assert.deepEqual(
       read().map(({ call }) => call),
-      [{ source: "crm", inputs: { id: "acc-1" } }],
+      [{ policy: "accounts", shadow: false, source: "crm", inputs: { id: "acc-1" } }],
     );
     assert.deepEqual(
       read({ ...REQUEST, tool: "ship" }).map(({ call }) => call),
-      [{ source: "geo", inputs: {} }],
+      [{ policy: "accounts", shadow: false, source: "geo", inputs: {} }],
     );
     assert.deepEqual(read({ ...REQUEST, operation: "other" }), []);
     assert.deepEqual(read({ ...REQUEST, params: {} as never })[0]?.call, null);
+  });
+
+  test("reads nothing for inputs that need many steps, because they are evaluated under the ledger's lock", () => {
+    const many = compiled(
+      parsed(
+        HEAD.replace("params.account", '"string(params.list.filter(x, x > 0).size())"') +
+          "rules: [{ name: r, when: facts.account.status == 'open', effect: allow }]\n",
+      ),
+    );
+    const callFor = (length: number) => {
+      const request = { ...REQUEST, params: { list: Array<number>(length).fill(1) } };
+      return findFactReads(new Evaluation(many, request, { principal: PRINCIPAL }, 0))[0]?.call;
+    };
+    assert.deepEqual([callFor(100)?.inputs, callFor(2_000)], [{ id: "100" }, null]);
+  });
+
+  test("may read 50 facts of each source of policies, so that no team uses up those of another", () => {
+    const facts = (count: number): string =>
+      Array.from({ length: count }, (_, i) => `  f${i}: { source: geo, schema: { type: string } }\n`).join("");
+    const set = buildPolicySet(
+      Array.from({ length: 12 }, (_, i) => ({
+        policy: `p${String(i).padStart(2, "0")}`,
+        version: 1,
+        definition: parsed(`policy: p\nfacts:\n${facts(9)}rules: [{ name: r, effect: allow }]\n`),
+      })),
+    );
+    compilePolicySet(set, (policy) => (policy < "p05" ? "baseline" : policy < "p10" ? "team" : null));
+    assert.throws(
+      () => compilePolicySet(set, (policy) => (policy < "p05" ? "baseline" : "team")),
+      (error: Error) =>
+        error.message.includes('"p10" has the last of 54 facts; at most 50') && !error.message.includes("p04"),
+    );
   });
 
   test("denies without them, and with those of another declaration", () => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { restoreFacts, pastMatchesCommitments, commitFacts } from "../../src/domain/past.ts";
+import { restoreFacts, pastMatchesCommitments, commitFacts, decodePasts } from "../../src/domain/past.ts";
 import type { Facts } from "../../src/domain/policy/policy-types.ts";
 
 const PRINCIPAL = { key_id: "k", name: "agent", agent_id: null, owner: null };
@@ -49,4 +49,19 @@ test("another value, salt or order of members, or none, opens no commitment, and
     assert.equal(pastMatchesCommitments([commitment], other), false, String(other));
     assert.deepEqual(restoreFacts(recorded, other), { principal: PRINCIPAL });
   }
+});
+
+test("a text whose members have other types than the service writes is not decoded", () => {
+  assert.equal(decodePasts(`{"salt":"${salt}","sources":[{"value":1}]}`).length, 1);
+  for (const members of [
+    `"salt":"${salt}","sources":{"a":1}`,
+    `"salt":"${salt}","sources":[1]`,
+    `"history":{"a":1},"salt":"${salt}"`,
+    `"history":[{"actions":7}],"salt":"${salt}"`,
+    `"history":[{"actions":[null]}],"salt":"${salt}"`,
+    `"limits":{"a":1},"salt":"${salt}"`,
+    '"salt":"5","sources":[{"value":1}]',
+    `"attributes":[1],"salt":"${salt}"`,
+  ])
+    assert.deepEqual(decodePasts(`{${members}}`), [], members);
 });

@@ -104,6 +104,21 @@ test("keys are data: none reaches a prototype, and null is a value", () => {
   ]);
 });
 
+test("members are visited in the order of canonical JSON, however the client ordered them, as in a replay", () => {
+  for (const params of [
+    { b: 1, a: 2, "10": 3, "9": 4 },
+    { "9": 4, a: 2, b: 1, "10": 3 },
+  ])
+    holds([['params.map(name, name) == ["10", "9", "a", "b"]', params, true]]);
+  // Also the steps are equal: in the order of the client, the first member would decide at once.
+  const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`b${i}`, i]));
+  const found = [
+    { z: 0, ...many },
+    { ...many, z: 0 },
+  ].map((params) => evaluate('params.exists(name, name == "z")', params));
+  assert.deepEqual(found[0], found[1]);
+});
+
 test("calendar fields do not depend on the time zone of the process", () => {
   const before = process.env["TZ"];
   try {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { createCollector } from "../../src/http/collector.ts";
-import { createRequestByteBudget } from "../../src/http/in-flight.ts";
+import { createQueue, createRequestByteBudget } from "../../src/http/in-flight.ts";
 import { BodyTooLarge } from "../../src/http/request-info.ts";
 import { serve, type Listening } from "../../src/serve/index.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
@@ -148,5 +148,27 @@ describe("a collector", () => {
     });
     assert.throws(() => body.add(new Uint8Array(1)), /no room/);
     assert.equal(body.bytes().length, 0);
+  });
+});
+
+describe("a slot of the queue", () => {
+  it("is free while its request waits for another system, and is taken again once", async () => {
+    const queue = createQueue(1);
+    const slot = queue.enter();
+    const ends: (() => void)[] = [];
+    const waits = [1, 2].map(() => slot.without(() => new Promise<void>((resolve) => ends.push(resolve))));
+    assert.equal(queue.length, 0);
+    const other = queue.enter();
+    ends[0]?.();
+    await waits[0];
+    assert.equal(queue.length, 1, "the second work still runs");
+    ends[1]?.();
+    await assert.rejects(waits[1] as Promise<void>, { code: "OVERLOADED" });
+    other.leave();
+    assert.equal(await slot.without(() => Promise.resolve(7)), 7);
+    assert.equal(queue.length, 1);
+    slot.leave();
+    await slot.without(() => Promise.resolve());
+    assert.equal(queue.length, 0, "a request that has ended takes no slot");
   });
 });

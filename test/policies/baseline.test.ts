@@ -234,3 +234,14 @@ test("no suggested policy replaces a rule of the baseline: not from a source, no
     'policy "instead-2" would allow actions in place of a rule of the baseline policy "guard"',
   ]);
 });
+
+test("a team with as many facts as it can have leaves the baseline and the API their own", async () => {
+  const facts = Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`f${i}`, { source: "crm", schema: {} }]));
+  const withFacts = (name: string): PolicyDocument => ({ ...ALLOW(name), facts });
+  const full = Array.from({ length: 5 }, (_, i) => withFacts(`team-${i}`));
+  const { base, team } = await start(full, [GUARD]);
+  assert.deepEqual(messages(await base.offer([GUARD, withFacts("base-facts")])), []);
+  assert.equal((await call("POST", "/v1/policies?activate=true", withFacts("api"))).status, 201);
+  const [fault] = messages(await team.offer([...full, withFacts("team-5")]));
+  assert.match(fault ?? "", /"team-5" has the last of 60 facts; at most 50 of one source can be active together/);
+});

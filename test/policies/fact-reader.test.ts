@@ -17,7 +17,8 @@ function open(source: Partial<FactSource>) {
     log: createLogger("debug", (line) => void setting.logged.push(line)),
     clock: () => setting.now,
   });
-  const read = async (id: string) => (await reader.read([{ source: "crm", inputs: { id } }]))[0];
+  const read = async (id: string, policy = "p", shadow = false) =>
+    (await reader.read([{ policy, shadow, source: "crm", inputs: { id } }]))[0];
   return { reader, read, setting };
 }
 
@@ -29,7 +30,9 @@ test("reads that run at the same time share one read, and its answer is a copy",
   assert.equal(reads, 2);
   value.status = "frozen";
   assert.deepEqual(answers[0]?.value, { status: "open" });
-  assert.deepEqual(reader.recent({ source: "crm", inputs: { id: "a" } })?.value, { status: "open" });
+  assert.deepEqual(reader.recent({ policy: "p", shadow: false, source: "crm", inputs: { id: "a" } })?.value, {
+    status: "open",
+  });
   assert.deepEqual(reader.counts(), [{ source: "crm", reads: 2, failures: 0 }]);
 });
 
@@ -39,7 +42,7 @@ test("an expired answer is not used, even if the source fails", async () => {
     maxAgeMs: 60_000,
     read: () => (fails ? Promise.reject(new Error("down")) : Promise.resolve(1)),
   });
-  const recent = () => reader.recent({ source: "crm", inputs: { id: "a" } });
+  const recent = () => reader.recent({ policy: "p", shadow: false, source: "crm", inputs: { id: "a" } });
   await read("a");
   setting.now += 60_000;
   assert.equal(recent()?.value, 1);
@@ -63,9 +66,9 @@ test("an answer is as old as its read, however late it arrives", async () => {
   });
   assert.equal((await read("a"))?.at, setting.now - 9_000);
   setting.now += 21_000;
-  assert.equal(reader.recent({ source: "crm", inputs: { id: "a" } })?.value, 1);
+  assert.equal(reader.recent({ policy: "p", shadow: false, source: "crm", inputs: { id: "a" } })?.value, 1);
   setting.now += 1;
-  assert.equal(reader.recent({ source: "crm", inputs: { id: "a" } }), null);
+  assert.equal(reader.recent({ policy: "p", shadow: false, source: "crm", inputs: { id: "a" } }), null);
 });
 
 test("a source that hangs, and ignores the signal, holds up only its own reads, and those end", async () => {
@@ -99,12 +102,51 @@ test("reads that wait for others get their turn", async () => {
   );
 });
 
+test("policies take turns, so that one with many reads does not keep another from its facts", async () => {
+  const waiting: (() => void)[] = [];
+  const asked: string[] = [];
+  const { read } = open({
+    timeoutMs: 10_000,
+    maxConcurrent: 2,
+    read: ({ id }) => new Promise((resolve) => (asked.push(id as string), waiting.push(() => resolve(id as string)))),
+  });
+  const team = Array.from({ length: 20 }, (_, i) => read(`team-${i}`, "team"));
+  const others = [read("team-19", "shared"), read("b", "baseline")];
+  while (asked.length < 21) {
+    await new Promise(setImmediate);
+    waiting.shift()?.();
+  }
+  for (const answer of waiting.splice(0)) answer();
+  assert.deepEqual(
+    (await Promise.all([...others, ...team])).slice(0, 2).map((answer) => answer?.value),
+    ["team-19", "b"],
+  );
+  // Two reads of the team ran when the others arrived.
+  assert.deepEqual(asked.slice(0, 4), ["team-0", "team-1", "team-19", "b"]);
+  assert.equal(asked.length, 21, "one read for both policies");
+});
+
+test("a request is refused, and nothing decided, if too many of its policy wait for a source", async () => {
+  let answer = (): void => undefined;
+  const { read } = open({
+    timeoutMs: 10_000,
+    read: () => new Promise((resolve) => (answer = () => resolve(1))),
+  });
+  const waiting = Array.from({ length: 1_000 }, () => read("a"));
+  await assert.rejects(read("a"), { code: "OVERLOADED" });
+  const other = read("a", "other");
+  const shadow = read("a", "p", true);
+  await new Promise(setImmediate);
+  answer();
+  assert.deepEqual([(await other)?.value, (await shadow)?.value, (await Promise.all(waiting)).length], [1, 1, 1_000]);
+});
+
 test("a source that is unknown, takes other inputs, or returns no JSON or too much has no usable answer", async () => {
   const { reader } = open({});
   for (const call of [
-    { source: "crn", inputs: { id: "a" } },
-    { source: "crm", inputs: {} },
-    { source: "crm", inputs: { id: "a", more: 1 } },
+    { policy: "p", shadow: false, source: "crn", inputs: { id: "a" } },
+    { policy: "p", shadow: false, source: "crm", inputs: {} },
+    { policy: "p", shadow: false, source: "crm", inputs: { id: "a", more: 1 } },
   ])
     assert.equal((await reader.read([call]))[0]?.fault, "no_source", JSON.stringify(call));
   const odd: [value: unknown, fault: string][] = [

@@ -1,4 +1,5 @@
 /** Makes preparations outside the lock for a batch or one of its jobs, such as compiling a policy set. */
+import { Refusal } from "../../contract/errors.ts";
 import type { PreparationRequired } from "../../contract/ledger.ts";
 import type { QueuedJob, JobNotPreparedError } from "./job.ts";
 
@@ -55,7 +56,7 @@ export function createPreparations(options: {
       if (ready === undefined) return true;
       const done = ready.then(
         () => options.queue(pending),
-        (error: unknown) => options.refuse([pending], error),
+        (error: unknown) => (error instanceof Refusal ? pending.reject(error) : options.refuse([pending], error)),
       );
       preparing.add(done);
       void done.then(() => preparing.delete(done));

@@ -13,6 +13,7 @@ import type { Reviewer } from "../../contract/reviewer.ts";
 import type { Tracer } from "../../contract/tracer.ts";
 import type { LoadedPlugin } from "./loader.ts";
 import type { CompletedRequest, Contributions, Plugin } from "../../plugin.ts";
+import { FACT_SOURCE_NAME } from "../../domain/policy/parse/bounds.ts";
 import { findContributionFault } from "./contributions.ts";
 import type { Declarations } from "./declarations.ts";
 import { parseOptions, pluginFailure, PluginError } from "./plugin-options.ts";
@@ -79,6 +80,8 @@ export async function collectContributions(
   const notifiers = uniqueNames(parts, (b) => b.notifiers, "notifier");
   const reviewers = uniqueNames(parts, (b) => b.reviewers, "reviewer");
   const factSources = uniqueNames(parts, (b) => b.factSources, "fact source");
+  for (const { name, brought } of parts)
+    for (const source of brought.factSources ?? []) assertUsableSource(name, source);
   const authenticators = uniqueNames(parts, (b) => b.authenticators, "authenticator");
   const credentialIssuers = uniqueNames(parts, (b) => b.credentialIssuers, "credential issuer");
   const gauges = uniqueNames(parts, (b) => b.gauges, "gauge");
@@ -103,6 +106,19 @@ export async function collectContributions(
     onResponse: observers(parts, log),
     ...lifecycle(parts, log),
   });
+}
+
+/** Throws PluginError for a fact source whose name no policy can use, or whose bounds are no positive numbers. */
+function assertUsableSource(plugin: string, source: FactSource): void {
+  const { name, timeoutMs = 1, maxAgeMs = 1, maxConcurrent = 1 } = source;
+  if (!new RegExp(FACT_SOURCE_NAME).test(name))
+    throw new PluginError(plugin, `the name of the fact source "${name}" must match ${FACT_SOURCE_NAME}`);
+  for (const [member, value] of Object.entries({ timeoutMs, maxAgeMs, maxConcurrent }))
+    if (!Number.isFinite(value) || value < 1)
+      throw new PluginError(
+        plugin,
+        `${member} of the fact source "${name}" must be a number of at least 1; got ${value}`,
+      );
 }
 
 /** Replaces parameter names, because paths that differ only in these names are the same route. */

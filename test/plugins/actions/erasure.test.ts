@@ -186,7 +186,8 @@ test("an action that was altered in the store is kept as evidence", async () => 
       await tx.updateAction(
         ids[1] as string,
         { status: "denied" },
-        { status: "denied", reason: "other", updated_at: 1 },
+        // A list of facts that is no list must not stop the search either.
+        { status: "denied", reason: "other", updated_at: 1, past: `{"salt":"${"1".repeat(64)}","sources":{"a":1}}` },
       );
     });
     const one = await service.call("POST", `/v1/actions/${ids[1] as string}/erase`, {
@@ -194,6 +195,12 @@ test("an action that was altered in the store is kept as evidence", async () => 
       body: { reason: "r" },
     });
     assert.deepEqual([one.status, one.body.code], [409, "RECORD_ALTERED"]);
+    // What an unreadable action contains is unknown, so each search reports it.
+    const other = await service.call("POST", "/v1/erasures", {
+      key: service.admin,
+      body: { value: "nobody", reason: "r", dry_run: false },
+    });
+    assert.deepEqual([other.body.matched, other.body.erased, other.body.altered], [1, 0, 1]);
     const all = await service.call("POST", "/v1/erasures", {
       key: service.admin,
       body: { value: "Dora", reason: "r", dry_run: false },

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { definePlugin, type FactSource } from "../../../src/plugin.ts";
+import { until } from "../../support/wait.ts";
 import { makeKey, plainVotes, startService, type Service } from "../../support/service.ts";
 
 const POLICY = `policy: accounts
@@ -29,6 +30,7 @@ describe("facts and attributes", () => {
   const crm: FactSource = {
     name: "crm",
     inputs: ["id"],
+    timeoutMs: 10_000,
     read({ id }) {
       asked.push(String(id));
       return Promise.resolve(answer(String(id)) as never);
@@ -44,6 +46,7 @@ describe("facts and attributes", () => {
       plugins: [{ plugin, options: {}, origin: "crm" }],
       change(config) {
         plainVotes(config);
+        config.ledger.max_queue = 3;
         config.groups = { gold: { members: ["agent:Mailer"] }, finance: { members: ["ada"] } };
       },
     });
@@ -143,6 +146,24 @@ describe("facts and attributes", () => {
     pass();
   });
 
+  test("a vote on a plan reads the facts of all its actions at once", async () => {
+    const actions = Array.from({ length: 22 }, (_, i) => ({
+      agent_id: "a",
+      tool: "bank",
+      operation: "t",
+      params: { account: `plan-${i}`, amount: 500 },
+    }));
+    const { body: plan } = await service.call("POST", "/v1/plans", { body: { actions } });
+    pass();
+    const { body: seen } = await service.call("GET", `/v1/plans/${plan.id}`, { key: service.admin });
+    const { status, body } = await service.call("POST", `/v1/plans/${plan.id}/approval`, {
+      key: service.admin,
+      body: { token: seen.approval_token, approve: true },
+    });
+    assert.equal(status, 200, JSON.stringify(body));
+    assert.equal((await service.storage.action(body.actions[0].id))?.status, "approved");
+  });
+
   test("a plan and a preview read facts, too", async () => {
     const action = (account: string) => ({
       agent_id: "a",
@@ -156,6 +177,28 @@ describe("facts and attributes", () => {
       ["allow", "allow"],
     );
     assert.equal((await service.call("POST", "/v1/gate/decide", { body: action("p-3") })).body.outcome, "EXECUTE");
+  });
+
+  test("a slow source holds no place in the queue of decisions, also at a start", async () => {
+    const started = (await submit("slow-start", 1)).id;
+    pass();
+    const waiting: (() => void)[] = [];
+    answer = () => new Promise((resolve) => waiting.push(() => resolve({ status: "open", limit: 100 })));
+    const slow: Promise<{ status: string }>[] = [];
+    for (let i = 0; i < 5; i++) {
+      slow.push(i < 4 ? submit(`slow-${i}`, 1) : start(started).then(({ body }) => body));
+      await until("the source is asked", () => waiting.length === i + 1);
+    }
+    assert.equal(service.runtime.host.load.queued(), 0);
+    const body = { agent_id: "a", tool: "other", operation: "x" };
+    assert.equal((await service.call("POST", "/v1/actions", { body })).status, 200, "it reads no fact");
+    const statuses: string[] = [];
+    for (const [i, request] of slow.entries()) {
+      waiting[i]?.();
+      statuses.push((await request).status);
+    }
+    assert.deepEqual(statuses, ["allowed", "allowed", "allowed", "allowed", "executing"]);
+    answer = () => ({ status: "open", limit: 100 });
   });
 
   test("an agent asks no source for another agent", async () => {

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { createQuerySource, type QuerySource } from "../../../plugins/facts-postgres/query-source.ts";
+import { startPgbouncer, withoutPgbouncer } from "../../support/pgbouncer.ts";
+import { until } from "../../support/wait.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../../support/postgres.ts";
 
 describe("a query source", { skip: withoutPostgres }, () => {
@@ -97,6 +99,40 @@ describe("a query source", { skip: withoutPostgres }, () => {
         (error: Error) => reason.test(error.message) && !error.message.includes("secret"),
         query,
       );
+  });
+
+  test("closes only the connection of a read that was given up", async () => {
+    const locks = source("SELECT pg_advisory_xact_lock($1::int)::text AS locked", { timeout_seconds: 10 });
+    let other: Promise<unknown> = Promise.resolve();
+    await server.run(url, (sql) =>
+      sql.begin(async (tx) => {
+        await tx`select pg_advisory_xact_lock(1), pg_advisory_xact_lock(2)`;
+        const over = new AbortController();
+        const given = locks.read({ id: 1 }, over.signal);
+        other = locks.read({ id: 2 }, new AbortController().signal);
+        await until("both wait", async () => {
+          const [row] = await tx`select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted`;
+          return row?.["n"] === 2;
+        });
+        over.abort();
+        await assert.rejects(given, /no answer in time/);
+      }),
+    );
+    assert.deepEqual(await other, { locked: "" });
+  });
+
+  test("works behind a pooler of transactions, and keeps its timeout", { skip: withoutPgbouncer }, async () => {
+    const address = new URL(url);
+    const pooler = await startPgbouncer(address, "transaction");
+    address.port = String(pooler.port);
+    const pooled = { url: address.href, timeout_seconds: 1 };
+    try {
+      assert.deepEqual(await read("SELECT $1::int + 1 AS next", 41, pooled), { next: 42 });
+      await assert.rejects(read("SELECT pg_sleep(60), $1 AS x", "a", pooled), /the query failed \(57014\)/);
+    } finally {
+      await Promise.all(open.map((each) => each.close()));
+      await pooler.stop();
+    }
   });
 
   test("recovers after a read was given up", async () => {

@@ -4,7 +4,7 @@ import { sha256Hex, utf8 } from "../../hash.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
 import { typeOfJsonSchema } from "../check/static-types.ts";
 import { compileExpression, findNamesRead, type Expression, type NamedValues } from "../condition/condition.ts";
-import { compileNamedValues, withoutInputs, type NamedValueFault } from "../condition/named-values.ts";
+import { compileNamedValues, forFactInputs, type NamedValueFault } from "../condition/named-values.ts";
 import { BASIS_DIGITS } from "../parse/bounds.ts";
 import type { FactDocument, PolicyDocument } from "../policy-types.ts";
 import { compileHistory, historyKey } from "./compile-history.ts";
@@ -29,12 +29,14 @@ export function compileInputs(
     history: historyKey(definition, history),
     facts: unnamed,
   });
-  const inputNames = withoutInputs(named);
   const facts: CompiledFact[] = [];
-  for (const [name, document] of Object.entries(declared)) {
-    const compiled = compileFact(name, document, definition, inputNames);
-    faults.push(...compiled.faults);
-    facts.push(compiled.fact);
+  if (unnamed.length > 0) {
+    const inputNames = forFactInputs(named);
+    for (const [name, document] of Object.entries(declared)) {
+      const compiled = compileFact(name, document, definition, inputNames);
+      faults.push(...compiled.faults);
+      facts.push(compiled.fact);
+    }
   }
   return {
     named: { ...named, facts: facts.map(({ name, basis }) => ({ policy, name, basis })) },

@@ -2,7 +2,7 @@
 import { canonicalText } from "../../canonical.ts";
 import { sha256Hex, utf8 } from "../../hash.ts";
 import type { JsonValue } from "../../json.ts";
-import { checkEntrySize } from "../parse/bounds.ts";
+import { checkEntrySize, checkFactCounts } from "../parse/bounds.ts";
 import { compileDefinition } from "./compile-definition.ts";
 import { foldName } from "../../names.ts";
 import { isGlob } from "./glob.ts";
@@ -62,8 +62,14 @@ export function emptyPolicySet(): CompiledPolicySet {
   };
 }
 
-/** Throws PolicyCompileError with every fault, and Error if another version of Assent wrote the set in a format of its own. */
-export function compilePolicySet(document: PolicySetDocument): CompiledPolicySet {
+/**
+ * Throws PolicyCompileError with every fault, and Error if another version of Assent wrote the set in a format of its own.
+ * @param sourceOf name of the source that manages a policy, for a set that is going to be activated
+ */
+export function compilePolicySet(
+  document: PolicySetDocument,
+  sourceOf?: (policy: string) => string | null,
+): CompiledPolicySet {
   const format: string = document.format;
   if (format !== POLICY_SET_FORMAT)
     throw new Error(
@@ -94,6 +100,7 @@ export function compilePolicySet(document: PolicySetDocument): CompiledPolicySet
     return policy;
   });
   checkEntrySize(document, faults);
+  if (sourceOf !== undefined) checkFactCounts(document, sourceOf, faults);
   if (faults.length > 0) throw new PolicyCompileError(faults);
   return {
     digest: policySetDigest(document),

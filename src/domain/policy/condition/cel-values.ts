@@ -16,14 +16,18 @@ export function toCelValue(value: JsonValue): CelInput {
   return (Array.isArray(value) ? new JsonList(value) : new JsonMap(value)) as unknown as CelInput;
 }
 
-/** Cached keys of large objects. Listing keys is slow, and each field access wraps the object again. */
+/** Cached keys of large objects. Listing and sorting keys is slow, and each field access wraps the object again. */
 const names = new WeakMap<JsonObject, readonly string[]>();
 const LARGE = 32;
 
+/**
+ * Returns the keys in the order of canonical JSON, in which requests and facts are stored. A replay then visits them in the
+ * same order and takes the same steps, however the client ordered them.
+ */
 function namesOf(object: JsonObject): readonly string[] {
   let keys = names.get(object);
   if (keys === undefined) {
-    keys = Object.keys(object);
+    keys = Object.keys(object).sort();
     if (keys.length > LARGE) names.set(object, keys);
   }
   return keys;

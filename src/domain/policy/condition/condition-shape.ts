@@ -102,14 +102,16 @@ export function findTooDeepBracket(source: string): number {
 /**
  * Validates the tree. Throws ShapeFault.
  * @param boolean whether the result must be true or false
+ * @param unavailable names that the expression cannot read, each with the reason
  */
 export function checkShape(
   parsed: ParsedExpression,
   boolean = true,
   variables: readonly string[] = VARIABLES,
+  unavailable: ReadonlyMap<string, string> = new Map(),
 ): ExpressionShape {
   const root = parsed.expr;
-  const check = new ShapeCheck(parsed, variables);
+  const check = new ShapeCheck(parsed, variables, unavailable);
   const kind = boolean ? findNonBooleanKind(root) : null;
   if (kind !== null) check.fail(root, `the condition is ${kind}; it must be true or false`);
   check.visit(root, { depth: 1, nesting: 0, scope: variables });
@@ -131,11 +133,13 @@ class ShapeCheck {
   readonly read = new Set<string>();
   private readonly positions: Readonly<Record<string, number>>;
   private readonly variables: readonly string[];
+  private readonly unavailable: ReadonlyMap<string, string>;
   private comprehensions = 0;
 
-  constructor(parsed: ParsedExpression, variables: readonly string[]) {
+  constructor(parsed: ParsedExpression, variables: readonly string[], unavailable: ReadonlyMap<string, string>) {
     this.positions = parsed.sourceInfo?.positions ?? {};
     this.variables = variables;
+    this.unavailable = unavailable;
   }
 
   fail(node: Expr, message: string): never {
@@ -180,6 +184,8 @@ class ShapeCheck {
     const name = written.replace(/^\./, "");
     if (variables.includes(name)) this.read.add(name);
     if (scope.includes(name) || TYPE_NAMES.includes(name)) return;
+    const because = this.unavailable.get(name);
+    if (because !== undefined) this.fail(node, because);
     if (name === "data") this.fail(node, "the policy lists no shared data; name it, such as data: [limits]");
     if (name === HISTORY)
       this.fail(

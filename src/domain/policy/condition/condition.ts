@@ -62,6 +62,8 @@ export interface NamedValues {
   readonly history: Pick<HistoryFact, "policy" | "basis"> | null;
   /** Which values of fact sources the policy declares. */
   readonly facts: readonly Pick<SourceFact, "policy" | "name" | "basis">[];
+  /** Names that the expression cannot read, each with the reason. */
+  readonly unavailable?: ReadonlyMap<string, string>;
 }
 
 export const NO_NAMED_VALUES: NamedValues = { names: [], constants: {}, derived: new Map(), history: null, facts: [] };
@@ -98,14 +100,16 @@ export class Activation {
   private readonly request: ActionRequest;
   private readonly facts: ConditionFacts;
   private readonly now: number;
+  private readonly maxSteps: number;
   private variables: Bindings | null = null;
   private readonly named = new Map<NamedValues, Bindings>();
   private meters: (Meter | null)[] = [null, null];
 
-  constructor(request: ActionRequest, facts: ConditionFacts, now: number) {
+  constructor(request: ActionRequest, facts: ConditionFacts, now: number, maxSteps = MAX_STEPS) {
     this.request = request;
     this.facts = facts;
     this.now = now;
+    this.maxSteps = maxSteps;
   }
 
   /** Returns an activation with other names and the folded agent of the key. Shares the remaining steps. */
@@ -113,14 +117,14 @@ export class Activation {
     const { principal } = this.facts;
     const bound = principal.agent_id === null ? null : foldName(principal.agent_id);
     const facts = { ...this.facts, principal: { ...principal, agent_id: bound } };
-    const renamed = new Activation({ ...this.request, ...names }, facts, this.now);
+    const renamed = new Activation({ ...this.request, ...names }, facts, this.now, this.maxSteps);
     renamed.meters = this.meters;
     return renamed;
   }
 
   /** Returns the meter of the decision. Shadow policies have their own. */
   meter(shadow: boolean): Meter {
-    return (this.meters[shadow ? 1 : 0] ??= new Meter(MAX_STEPS));
+    return (this.meters[shadow ? 1 : 0] ??= new Meter(this.maxSteps));
   }
 
   /** Returns the variables, with the named values of a policy. */
@@ -223,8 +227,9 @@ export function compileExpression(
   try {
     const parsed = parseExpression(source);
     const read = findMembersRead(parsed.expr);
-    const scope = [...VARIABLES, ...named.names];
-    const shape = checkShape(parsed, what === "condition", scope);
+    const { names: declared, unavailable = new Map<string, string>() } = named;
+    const scope = [...VARIABLES, ...declared].filter((name) => !unavailable.has(name));
+    const shape = checkShape(parsed, what === "condition", scope, unavailable);
     const run = planExpression(parsed.expr, scope);
     const inner = [...findNamesRead(named, shape.variables)].flatMap((name) => named.derived.get(name) ?? []);
     const names = new Set([...shape.names, ...inner.flatMap((expression) => [...expression.names])]);

@@ -92,19 +92,48 @@ export function compileNamedValues(
   return { named: { names, constants, derived, history, facts }, faults };
 }
 
-/**
- * Returns the named values that limits and the inputs of facts can read. Past actions and facts are read later, so they
- * cannot depend on these.
- */
+const isInput = (name: string): boolean => name === HISTORY || isFactVariable(name);
+
+/** Returns the named values that limits can read. Past actions and facts are read later, so limits cannot depend on these. */
 export function withoutInputs(named: NamedValues): NamedValues {
   if (named.history === null && named.facts.length === 0) return named;
-  const isInput = (name: string): boolean => name === HISTORY || isFactVariable(name);
-  const reads = (name: string): boolean => [...findNamesRead(named, new Set([name]))].some(isInput);
+  return { ...withoutNames(named, isInput), ...NO_INPUTS };
+}
+
+/**
+ * Returns the values that inputs of facts can read: those of `withoutInputs`, without the time. An input that changes
+ * between the read and the decision would need another read, and so on.
+ */
+export function forFactInputs(named: NamedValues): NamedValues {
+  const derived = [...named.derived.keys()].filter((name) => readsAny(named, name, isTime));
+  const reason = (name: string, why: string): [string, string] => [
+    name,
+    `an input of a fact cannot read ${name}: ${why}`,
+  ];
+  return {
+    ...withoutInputs(withoutNames(named, isTime)),
+    unavailable: new Map([
+      reason("now", "it changes between the read of the source and the decision"),
+      ...derived.map((name) => reason(name, "it depends on now, which changes between the read and the decision")),
+    ]),
+  };
+}
+
+const isTime = (name: string): boolean => name === "now";
+
+/** Whether a named value is one of these variables, or reads one, directly or through other named values. */
+function readsAny(named: NamedValues, name: string, isOne: (variable: string) => boolean): boolean {
+  return [...findNamesRead(named, new Set([name]))].some(
+    (read) => isOne(read) || [...(named.derived.get(read)?.variables ?? [])].some(isOne),
+  );
+}
+
+function withoutNames(named: NamedValues, isOne: (variable: string) => boolean): NamedValues {
+  const remains = (name: string): boolean => !readsAny(named, name, isOne);
   return {
     ...named,
-    ...NO_INPUTS,
-    names: named.names.filter((name) => !reads(name)),
-    derived: new Map([...named.derived].filter(([name]) => !reads(name))),
+    names: named.names.filter(remains),
+    derived: new Map([...named.derived].filter(([name]) => remains(name))),
   };
 }
 

@@ -3,6 +3,7 @@ import type { ActionRequest } from "../../actions.ts";
 import { foldName } from "../../names.ts";
 import type { CompiledLimit, CompiledPolicySet, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
 import { policiesForTool } from "../compile/rule-index.ts";
+import { MAX_STEPS } from "../condition/cel.ts";
 import { Activation, type ConditionFacts } from "../condition/condition.ts";
 import { matchNames } from "../compile/name-patterns.ts";
 import type { Facts, ReasonCode } from "../policy-types.ts";
@@ -73,14 +74,14 @@ export class Evaluation {
    * cannot keep an action out of another policy's history.
    */
   historyActivation(policy: Pick<CompiledPolicy, "caseSensitive">): Activation {
-    const activation = this.inputActivation();
+    const activation = this.inputActivation(MAX_STEPS);
     return policy.caseSensitive ? activation : activation.withNames({ ...this.folded, agent_id: this.folded.agent });
   }
 
-  /** Returns an activation for the inputs of a fact, with steps of its own. It knows what is known ahead of all reads. */
-  inputActivation(): Activation {
+  /** Returns an activation with steps of its own. It knows what is known ahead of all reads. */
+  inputActivation(maxSteps: number): Activation {
     const { attributes, principal } = this.facts;
-    return new Activation(this.request, { principal, ...(attributes && { attributes }) }, this.now);
+    return new Activation(this.request, { principal, ...(attributes && { attributes }) }, this.now, maxSteps);
   }
 
   /**

@@ -2,7 +2,7 @@
  * Values of fact sources: which ones the conditions for an action read, and what a decision records of them. The service
  * reads them ahead of the ledger's lock. This module reads nothing.
  */
-import { canonicalText } from "../../canonical.ts";
+import { canonicalBytes } from "../../canonical.ts";
 import type { JsonValue } from "../../json.ts";
 import { toRfc3339 } from "../../time.ts";
 import { selectTyped } from "../check/select-typed.ts";
@@ -16,9 +16,15 @@ import type { Evaluation } from "./evaluation.ts";
 const MAX_FACT_BYTES = 16_384;
 /** Maximum characters of a text that is passed to a source. */
 const MAX_INPUT = 1_024;
+/** Steps for the inputs of one fact. They are evaluated under the ledger's lock, for all facts that an action needs. */
+const MAX_INPUT_STEPS = 10_000;
 
 /** A question to a fact source. */
 export interface FactCall {
+  /** The policy that asks. The answer does not depend on it. */
+  policy: string;
+  /** Whether the policy is in shadow mode. */
+  shadow: boolean;
   source: string;
   inputs: Readonly<Record<string, string | number | boolean>>;
 }
@@ -64,7 +70,7 @@ function findNamesOfFacts(policy: CompiledPolicy, evaluation: Evaluation): Set<s
 
 /** Each fact has its own steps, so that no expensive input can keep another policy from reading its facts. */
 function createCall(policy: CompiledPolicy, { source, inputs }: CompiledFact, evaluation: Evaluation): FactCall | null {
-  const activation = evaluation.inputActivation();
+  const activation = evaluation.inputActivation(MAX_INPUT_STEPS);
   const values: [string, string | number | boolean][] = [];
   for (const [name, expression] of inputs) {
     const result = expression.evaluate(activation, policy.shadow);
@@ -72,7 +78,7 @@ function createCall(policy: CompiledPolicy, { source, inputs }: CompiledFact, ev
     if (value === null) return null;
     values.push([name, value]);
   }
-  return { source, inputs: Object.fromEntries(values) };
+  return { policy: policy.name, shadow: policy.shadow, source, inputs: Object.fromEntries(values) };
 }
 
 function toInput(result: unknown): string | number | boolean | null {
@@ -91,7 +97,7 @@ export function toSourceFact({ policy, fact }: FactRead, answer: FactAnswer | nu
   if (answer.fault !== null) return fault(answer.fault);
   const selected = selectTyped(answer.value, fact.type);
   if (selected === null) return fault("wrong_type");
-  return canonicalText(selected.value).length > MAX_FACT_BYTES
+  return canonicalBytes(selected.value).length > MAX_FACT_BYTES
     ? fault("too_large")
     : { ...common, value: selected.value, fault: null };
 }

@@ -13,9 +13,9 @@ const MAX_SHADOW_POLICIES = 100;
 const MAX_CHANNELS = 100;
 const MAX_LIMITS = 50;
 const MAX_HISTORIES = 20;
-/** Maximum number of facts of one policy, and of all policies of a set. */
+/** Maximum number of facts of one policy, and of all policies that one source manages. */
 export const MAX_FACTS_OF_POLICY = 10;
-const MAX_FACTS = 50;
+const MAX_FACTS_OF_SOURCE = 50;
 /** Form of the name of a fact source. */
 export const FACT_SOURCE_NAME = "^[a-z0-9][a-z0-9-]{0,62}$";
 /** Maximum number of past actions in one history. */
@@ -31,7 +31,7 @@ const MAX_NAME_BYTES = 38_000;
 
 export function checkEntrySize(document: PolicySetDocument, faults: CompileFault[]): void {
   const channels = new Set<string>();
-  let [shadows, limits, histories, facts, bytes] = [0, 0, 0, 0, 0];
+  let [shadows, limits, histories, bytes] = [0, 0, 0, 0];
   for (const { policy, version, definition } of document.policies) {
     const rules = [...definition.rules, ...(definition.limits ?? [])];
     const fault = (message: string, rule: string | null = null): void => void faults.push({ policy, rule, message });
@@ -56,8 +56,6 @@ export function checkEntrySize(document: PolicySetDocument, faults: CompileFault
       );
     if (definition.history !== undefined && ++histories > MAX_HISTORIES)
       return fault(`is the ${MAX_HISTORIES + 1}st with a history; at most ${MAX_HISTORIES} can be active together`);
-    facts += Object.keys(definition.facts ?? {}).length;
-    if (facts > MAX_FACTS) return fault(`has the last of ${facts} facts; at most ${MAX_FACTS} can be active together`);
     for (const { name } of definition.limits ?? [])
       bytes += sizeOf({
         policy,
@@ -79,6 +77,31 @@ export function checkEntrySize(document: PolicySetDocument, faults: CompileFault
       return fault(
         `the names of limits, of policies in shadow mode with their rules, of channels and of groups of approvers take more than ${MAX_NAME_BYTES} bytes in the record of a decision up to here; shorten them, or have fewer`,
       );
+  }
+}
+
+/**
+ * Adds a fault for each source whose policies have too many facts together. Sources do not share this bound, so that no team
+ * can use up the facts of another one or of the baseline.
+ * @param sourceOf name of the source that manages a policy; null for the API
+ */
+export function checkFactCounts(
+  { policies }: PolicySetDocument,
+  sourceOf: (policy: string) => string | null,
+  faults: CompileFault[],
+): void {
+  const counts = new Map<string | null, number>();
+  for (const { policy, definition } of policies) {
+    const source = sourceOf(policy);
+    const before = counts.get(source) ?? 0;
+    const count = before + Object.keys(definition.facts ?? {}).length;
+    counts.set(source, count);
+    if (count > MAX_FACTS_OF_SOURCE && before <= MAX_FACTS_OF_SOURCE)
+      faults.push({
+        policy,
+        rule: null,
+        message: `has the last of ${count} facts; at most ${MAX_FACTS_OF_SOURCE} of one source can be active together`,
+      });
   }
 }
 
