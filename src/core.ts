@@ -50,6 +50,7 @@ export {
   differingColumns,
 } from "./domain/action-history.ts";
 export {
+  CHANGED_BY_POLICIES,
   commitEffective,
   decodeEdit,
   editMatches,
@@ -60,6 +61,8 @@ export {
   effectiveRequest,
   encodeEdit,
 } from "./domain/edited-request.ts";
+export { obligedRequest } from "./domain/obligations.ts";
+export { findRedactedPaths, redactParams, redactRow } from "./domain/policy/decide/redact.ts";
 export { SELF_RELATION_REASONS, type SelfRelation, findSelfRelation } from "./domain/approval.ts";
 export { DENIED_BY, findDeniedBy } from "./domain/denied-by.ts";
 export {
@@ -197,6 +200,7 @@ export type {
   GrantTerms,
   HistoryFact,
   LimitFact,
+  PastAction,
   PolicyDocument,
   RecordedFacts,
   RejectionFact,

@@ -19,6 +19,7 @@ import {
   parseCompleteRequest,
   presentRequest,
   questionsDigest,
+  redactRow,
   type ReviewEntry,
   sha256Hex,
   type TokenClaims,
@@ -189,16 +190,19 @@ const NO_CONTENT: Content = {
   result: null,
 };
 
-/** Returns null if the row's JSON is not what the service writes, because someone altered the store. */
-function readContent(row: ActionRow): Content | null {
+/**
+ * Returns null if the row's JSON is not what the service writes, because someone altered the store.
+ * @param displayed the row with the requests that the reader may see
+ */
+function readContent(row: ActionRow, displayed: ActionRow): Content | null {
   try {
-    const { params, context } = effectiveRequest(row) ?? NO_CONTENT;
+    const { params, context } = effectiveRequest(displayed) ?? NO_CONTENT;
     return {
       params,
       context,
       meta: decodeMeta(row.meta),
       questions: renderQuestions(row),
-      proposed: renderOriginalRequest(row),
+      proposed: renderOriginalRequest(displayed),
       request_hash: row.erased_at === null ? effectiveHash(row) : null,
       result: resultOf(row),
     };
@@ -207,16 +211,26 @@ function readContent(row: ActionRow): Content | null {
   }
 }
 
+/**
+ * Returns the row with the requests that the credential may see. Redacted parameters are only visible to the key that
+ * submitted the action, and to the one that started it.
+ */
+function displayTo({ key }: Pick<Credential, "key">, host: CoreHost, row: ActionRow): ActionRow {
+  const runs = key.id === row.submitted_by || key.id === row.started_by;
+  return runs ? row : redactRow(host.policies.latest().compiled, row);
+}
+
 function renderAction(
   host: CoreHost,
   row: ActionRow,
+  displayed: ActionRow,
   votes: readonly ApprovalRow[],
   rejection: Rejection | null,
   voting: Awaited<ReturnType<typeof readVoting>>,
   options: RecordOptions,
 ): ActionRecord {
   const { permit = null, issued = null, redecision, newGrant } = options;
-  const content = readContent(row);
+  const content = readContent(row, displayed);
   const { params, context, meta, questions, proposed, request_hash, result } = content ?? NO_CONTENT;
   const record: ActionRecord = {
     id: row.id,
@@ -230,7 +244,8 @@ function renderAction(
     proposed,
     status: withCurrentStatus(row, host.clock()).status,
     decision: row.decision,
-    outcome: OUTCOME[row.decision],
+    // The submitted request must not run if obligations changed it.
+    outcome: row.decision === "allow" && row.effective !== null ? "ABSTAIN" : OUTCOME[row.decision],
     reason: row.reason,
     reason_code: row.reason_code,
     denied_by: findDeniedBy(row),
@@ -353,9 +368,10 @@ export async function readRecord(
   // The same policies render the preview of the record. Reading them waits for the database if other processes write to it.
   const set = options.set ?? (await policySetFor(host, current.row));
   // Nobody votes on a request that cannot be read.
-  const mayVote = options.token && readContent(current.row) !== null;
+  const displayed = displayTo(credential, host, current.row);
+  const mayVote = options.token && readContent(current.row, displayed) !== null;
   const voting = mayVote ? await readVoting(host, current.row, current.votes, history, credential, set) : null;
-  const record = renderAction(host, current.row, current.votes, rejection, voting, { ...options, set });
+  const record = renderAction(host, current.row, displayed, current.votes, rejection, voting, { ...options, set });
   return history === null || history.reviews.length === 0
     ? record
     : { ...record, reviews: history.reviews.map(renderReview) };

@@ -6,6 +6,7 @@ import {
   type CoreHost,
   MAX_COMPARED,
   effectiveRequest,
+  redactRow,
 } from "../../src/core.ts";
 import { type Credential, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
@@ -30,7 +31,7 @@ export async function compareRequest(
   row: ActionRow,
   visibility: Credential["visibility"],
 ): Promise<Pick<ActionRecord, ComparedMember> | null> {
-  const request = toCompared(row);
+  const request = toCompared(host, row);
   // A key that sees only what it submitted cannot approve anything.
   if (request === null || "key_id" in visibility) return null;
   await host.waitForReadSlot();
@@ -39,7 +40,7 @@ export async function compareRequest(
   return {
     ...compareWithEarlier(
       request,
-      rows.flatMap((each) => toCompared(each) ?? []),
+      rows.flatMap((each) => toCompared(host, each) ?? []),
     ),
     earlier_votes: await readEarlierVotes(host, similar),
   };
@@ -84,9 +85,9 @@ async function readEarlierVotes(
 }
 
 /** Returns null for a request that was erased or cannot be read. */
-function toCompared(row: ActionRow): ComparedRequest | null {
+function toCompared({ policies }: CoreHost, row: ActionRow): ComparedRequest | null {
   try {
-    const request = effectiveRequest(row);
+    const request = effectiveRequest(redactRow(policies.latest().compiled, row));
     if (request === null) return null;
     const { params, context } = request;
     return { id: row.id, tool: row.tool, operation: row.operation, params, context };

@@ -1,6 +1,13 @@
 /** Routes of the approval page: read and vote on one action with a link token instead of a key. */
 import type { Static } from "@sinclair/typebox";
-import { type CoreHost, effectiveHash, effectiveRequest, presentRequest, requiresSignature } from "../../src/core.ts";
+import {
+  type CoreHost,
+  effectiveHash,
+  effectiveRequest,
+  presentRequest,
+  redactRow,
+  requiresSignature,
+} from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { voteOn } from "./cast-vote.ts";
 import {
@@ -23,7 +30,8 @@ import { readLink } from "./voter.ts";
 async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof LinkAnswer>> {
   const { row: linked, approver, refusal } = await readLink(host, token);
   const { row, votes } = await readVotes(host, linked);
-  const { params, context } = effectiveRequest(row) ?? { params: {}, context: {} };
+  const displayed = redactRow(host.policies.latest().compiled, row);
+  const { params, context } = effectiveRequest(displayed) ?? { params: {}, context: {} };
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule } = row;
   const set = await policySetFor(host, row);
   const { status } = withCurrentStatus(row, host.clock());
@@ -45,7 +53,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
       params,
       context,
       questions: renderQuestions(row),
-      proposed: renderOriginalRequest(row),
+      proposed: renderOriginalRequest(displayed),
       status,
       reason,
       risk_level,

@@ -3,7 +3,7 @@
  * of them are read in slices, between which decisions run.
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { canSee, type CoreHost, invalidCursor } from "../../src/core.ts";
+import { canSee, type CoreHost, invalidCursor, redactRow } from "../../src/core.ts";
 import { type Credential, decodeCursor } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
 import { selfApprovalRelation } from "./self-approval.ts";
@@ -110,11 +110,12 @@ export async function findMatches(
   const moment = { now, users: await host.users.list() };
   let after: PendingCursor = { expires_at: now, decision_seq: Number.MAX_SAFE_INTEGER };
   let evaluated = 0;
+  const set = host.policies.latest().compiled;
   for (let read = 0; read < MAX_READ; read += SLICE) {
     await host.waitForReadSlot();
     const rows = await host.storage.pendingActions(credential.visibility, after, SLICE);
     for (const row of rows) {
-      if (!matchesText(filter, row)) continue;
+      if (!matchesText(filter, redactRow(set, row))) continue;
       if (filter.view === "second_vote" && !(await needsSecondVote(host, row))) continue;
       if (filter.view === "mine") {
         if (evaluated++ === MAX_EVALUATED) return { matches: matches.sort(byKey), isComplete: false };

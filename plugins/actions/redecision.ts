@@ -85,7 +85,10 @@ export async function reevaluateAction(
   return { decision: final.decision, policySet: digest, ...commitFacts(final.facts, newSalt, row.past) };
 }
 
-/** Collects the facts of this moment, without limits, histories and facts of sources. */
+/**
+ * Collects the facts of this moment, without limits, histories and facts of sources. Obligations may no longer change the
+ * request, because its submitter has been answered.
+ */
 export async function collectFacts(
   host: CoreHost,
   tx: LedgerTransaction,
@@ -98,6 +101,7 @@ export async function collectFacts(
   const rights = tx.activePolicies.compiled.readsAttributes ? await host.keys.rightsOf(tx, row.submitted_by) : null;
   return {
     principal: basis.facts.principal,
+    final_request: true,
     ...(basis.facts.session === undefined ? {} : { session: basis.facts.session }),
     ...agent,
     attributes: { ...ofAgent, groups: [...(rights?.groups ?? [])], roles: [...(rights?.roles ?? [])] },
@@ -146,7 +150,8 @@ export function resolveOutcome(
   if (decision.effect === "deny") return "denied";
   if (decision.approval === null) return "confirmed";
   // If one person changed the request, another person must approve it.
-  if (edit === null && reviewsApprove(decision.approval.reviewers ?? [], asked?.reviews ?? [])) return "confirmed";
+  if ((edit === null || edit.by === null) && reviewsApprove(decision.approval.reviewers ?? [], asked?.reviews ?? []))
+    return "confirmed";
   const isApproved = satisfiesPlans(decision.approval.approvers, votes, requirement?.since ?? now, now);
   return isApproved ? "confirmed" : "pending_approval";
 }

@@ -7,6 +7,7 @@ import {
   type JsonObject,
   presentRequest,
   principalOfKey,
+  redactRow,
   type RequiredReviewer,
   sha256,
   toHex,
@@ -31,10 +32,10 @@ interface SealedReviewRequest {
 /** Reads what reviewers of a pending action see, outside any transaction. Returns null if the request cannot be read. */
 export async function readReviewedAction(host: CoreHost, row: ActionRow): Promise<ReviewedAction | null> {
   const comparison = await compareRequest(host, row, { all: true });
-  const content = comparison === null ? null : effectiveRequest(row);
+  const { compiled } = await host.policies.current();
+  const content = comparison === null ? null : effectiveRequest(redactRow(compiled, row));
   if (content === null) return null;
   const { params, context } = content;
-  const { compiled } = await host.policies.current();
   const { preview, shown_first } = presentRequest(compiled, { ...row, params, context });
   const sections = requestSections({ params, context, shown_first });
   return {

@@ -103,7 +103,7 @@ export const StartBody = Type.Object(
       Type.String({
         pattern: "^[0-9a-f]{64}$",
         description:
-          "`request_hash` of the record that the caller is about to run. Required if an approver changed the request, so that no caller runs the proposed parameters.",
+          "`request_hash` of the record that the caller is about to run. Required if an approver or the policies changed the request, so that no caller runs the proposed parameters.",
       }),
     ),
     attempt: Attempt(
@@ -158,7 +158,7 @@ const Effect = Type.Union([Type.Literal("allow"), Type.Literal("deny"), Type.Lit
 export const OUTCOME = { allow: "EXECUTE", require_approval: "ABSTAIN", deny: "HALT" } as const;
 const Outcome = Type.Union([Type.Literal("EXECUTE"), Type.Literal("ABSTAIN"), Type.Literal("HALT")], {
   description:
-    "Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval, HALT for deny. Votes do not change it; `status` says whether the action may run now.",
+    "Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval or a request that obligations changed, HALT for deny. Votes do not change it; `status` says whether the action may run now.",
 });
 
 export const ListQuery = Type.Object(
@@ -409,14 +409,16 @@ export const ActionRecord = Type.Object(
         {
           params: Json,
           request_hash: Type.String(),
-          edited_by: Type.String({ description: "Principal of the approver." }),
+          edited_by: Type.String({
+            description: "Principal of the approver; `policies` if obligations of rules changed it.",
+          }),
           edited_at: Time("When it was changed."),
           reason: Nullable(Type.String()),
         },
         {
           additionalProperties: false,
           description:
-            "What the agent submitted, if an approver changed it; else null. `params` and `request_hash` are then of the changed request, which is the only one that may run.",
+            "What the agent submitted, if an approver or the policies changed it; else null. `params` and `request_hash` are then of the changed request, which is the only one that may run.",
         },
       ),
     ),
@@ -597,7 +599,8 @@ export const GateAnswer = Type.Object(
     action_id: Nullable(Type.String({ format: "uuid", description: "With `record=true`: the new action." })),
     outcome: Outcome,
     decision: Type.Union([Effect, Type.Null()], {
-      description: "Null if the rules allow the action but a limit applies, because only recorded decisions count.",
+      description:
+        "Null if the rules allow the action but a limit applies, because only recorded decisions count; or if obligations change the request.",
     }),
     reason: Type.String(),
     reason_code: Type.String(),

@@ -2,7 +2,7 @@
  * Searches actions for words, a decision, a policy or a rule, newest first. The store has no index of these, so a search
  * reads actions in slices.
  */
-import type { CoreHost } from "../../src/core.ts";
+import { type CoreHost, redactRow } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { matchesWords } from "./pending-filter.ts";
 import type { ListQuery } from "./schemas.ts";
@@ -47,7 +47,7 @@ export function createActionSearch(host: CoreHost, filter: Filter, searched: Sea
         for (const row of rows) {
           read += 1;
           before = row.decision_seq;
-          if (matches(searched, row)) found.push(row);
+          if (matches(searched, redactRow(host.policies.latest().compiled, row))) found.push(row);
           if (found.length === limit) return found;
         }
         if (rows.length < SLICE) return found;

@@ -170,7 +170,7 @@ function assertRunsEffective(row: ActionRow, requestHash: string | null): void {
   throw new Refusal(
     "REQUEST_EDITED",
     requestHash === null
-      ? "an approver changed the request; run it with `params` of the action's record, and send its `request_hash` with the start"
+      ? "an approver or a policy changed the request; run it with `params` of the action's record, and send its `request_hash` with the start"
       : `the action's request has the hash ${hash}, not the one that was sent; read the action again`,
   );
 }

@@ -4,6 +4,7 @@ import {
   type ActionRequest,
   type CompiledPolicySet,
   type CoreHost,
+  type Decision,
   decide,
   decideEvaluation,
   findSuggestedFacts,
@@ -11,7 +12,9 @@ import {
   Evaluation,
   type Facts,
   isNeverAllowed,
+  obligedRequest,
   readIdempotencyKey,
+  type RejectionFact,
   REPLAYED_HEADERS,
   type SessionFact,
 } from "../../src/core.ts";
@@ -188,6 +191,7 @@ function gateRoute(host: CoreHost, tag: string, expiry: Expiry): Route {
         policy_hash: row.policy_hash,
         request_hash: row.request_hash,
         never_allowed: isNeverAllowed(preview.evaluation),
+        ...(row.effective === null ? {} : changedAbstention(row.decision)),
       });
       return { ...reply, headers: ORIGIN_HEADERS[origin] };
     },
@@ -287,14 +291,19 @@ async function previewDecision(
   const { facts, needs } = await readUses(host.storage, evaluation, baseFacts);
   const { hash } = encodeRequest(request);
   const byPolicies = decideEvaluation(evaluation, facts);
-  const rejection =
-    byPolicies.effect === "require_approval" ? await findActiveRejection(host, host.storage, hash, now) : null;
+  const obliged = obligedRequest(request, byPolicies);
+  const hashes =
+    byPolicies.effect === "require_approval" ? [hash, ...(obliged ? [encodeRequest(obliged).hash] : [])] : [];
+  let rejection: RejectionFact | null = null;
+  for (const each of hashes) rejection ??= await findActiveRejection(host, host.storage, each, now);
   const decision = rejection === null ? byPolicies : decide(policySet, request, { ...facts, rejection }, now);
   const enforcedLimit = needs.find((need) =>
     policySet.policies.some(({ name, shadow }) => name === need.policy && !shadow),
   );
-  const abstention =
-    decision.effect === "allow" && enforcedLimit !== undefined
+  const isChanged = obligedRequest(request, decision) !== null;
+  const abstention = isChanged
+    ? changedAbstention(decision.effect)
+    : decision.effect === "allow" && enforcedLimit !== undefined
       ? {
           outcome: "ABSTAIN",
           decision: null,
@@ -312,6 +321,18 @@ async function previewDecision(
       ...abstention,
     },
   );
+}
+
+/** Replaces an allow of a request that obligations change, because the caller would run the request that it sent. */
+function changedAbstention(effect: Decision["effect"]): object {
+  return effect === "allow"
+    ? {
+        outcome: "ABSTAIN",
+        decision: null,
+        reason: "obligations of rules change the request: submit the action, and run `params` of its record",
+        reason_code: "REQUEST_CHANGED",
+      }
+    : {};
 }
 
 type RecordedDecision = Pick<

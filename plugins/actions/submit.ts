@@ -2,6 +2,7 @@
 import {
   type ActionRequest,
   type AgentFacts,
+  CHANGED_BY_POLICIES,
   commitDigest,
   commitFacts,
   commitMeta,
@@ -10,6 +11,7 @@ import {
   decideForEntry,
   type Decision,
   type DecisionEntry,
+  encodeEdit,
   encodeRequest,
   Evaluation,
   type Facts,
@@ -24,6 +26,7 @@ import {
   type JsonObject,
   type LedgerTransaction,
   MAX_META_BYTES,
+  obligedRequest,
   type Prefetch,
   recordCreatedResource,
   type RecordedFacts,
@@ -217,8 +220,14 @@ export async function decideSubmission(
   const { evaluation, facts: known } = await readInputs(host, tx, base, baseFacts, id);
   const uses = await readUses(tx, evaluation, known);
   const { decision, facts } = await applyVotes(host, tx, credential, sealed.hash, evaluation, uses.facts);
+  const obliged = obligedRequest(request, decision);
   const throttling = decision.effect === "require_approval" ? await checkRequestRate(host, tx, credential) : null;
-  const row = recordDecision(host, tx, credential, { ...submission, ...commitFacts(facts, newSalt), decision });
+  const row = recordDecision(host, tx, credential, {
+    ...submission,
+    ...commitFacts(facts, newSalt),
+    decision,
+    obliged,
+  });
   if (throttling !== null) recordThrottling(host, tx, credential, row, throttling);
   const grantUse = facts.grant === undefined ? null : findGrantUse(facts.grant, evaluation);
   const counted = selectCountedLimits(decision, uses.needs);
@@ -230,7 +239,7 @@ export async function decideSubmission(
 }
 
 /**
- * Decides on the facts. If the policies require approval: an active rejection of the same request denies the action;
+ * Decides on the facts. If the policies require approval: an active rejection of the submitted or the changed request denies;
  * otherwise a grant that covers it allows the action; otherwise the key must be below its limit of pending actions.
  * Throws TOO_MANY_PENDING.
  */
@@ -244,7 +253,10 @@ async function applyVotes(
 ): Promise<ReturnType<typeof decideForEntry>> {
   const decided = decideForEntry(evaluation, facts);
   if (decided.decision.effect !== "require_approval") return decided;
-  const rejection = await findActiveRejection(host, tx, requestHash, tx.now);
+  const obliged = obligedRequest(evaluation.request, decided.decision);
+  const rejection =
+    (await findActiveRejection(host, tx, requestHash, tx.now)) ??
+    (obliged && (await findActiveRejection(host, tx, encodeRequest(obliged).hash, tx.now)));
   if (rejection !== null) {
     const more = { ...facts, rejection };
     // Use a new evaluation, because a second pass would share the step limit of the first one, which differs from a
@@ -309,6 +321,8 @@ interface DecidedSubmission extends SealedSubmission {
   facts: RecordedFacts;
   past: string | null;
   decision: Decision;
+  /** The request as obligations changed it; null if they did not. */
+  obliged: ActionRequest | null;
 }
 
 function recordDecision(
@@ -317,9 +331,11 @@ function recordDecision(
   credential: Credential,
   submission: DecidedSubmission,
 ): ActionRow {
-  const { id, salt, request, sealed, sealedMeta, facts, past, plan, decision } = submission;
+  const { id, salt, request, sealed, sealedMeta, facts, past, plan, decision, obliged } = submission;
   const status = STATUS_OF[decision.effect];
   const expiresAt = decision.approval === null ? null : tx.now + decision.approval.expires_in_ms;
+  const edit = obliged && { at: tx.now, by: CHANGED_BY_POLICIES, comment: null, request: obliged, salt };
+  const effectiveHash = obliged && encodeRequest(obliged).hash;
   const approvedUntil = status === "allowed" ? tx.now + host.config.permits.valid_seconds * 1000 : null;
   const { seq, hash } = tx.record(
     {
@@ -331,6 +347,7 @@ function recordDecision(
       commitment: commitDigest(salt, sealed.hash),
       decision,
       denied_by: findDeniedBy({ status, decision: decision.effect, reason_code: decision.reason_code }),
+      ...(effectiveHash && { effective: commitDigest(salt, effectiveHash) }),
       expires_at: expiresAt === null ? null : toRfc3339(expiresAt),
       facts,
       meta: sealedMeta.commitment,
@@ -357,8 +374,8 @@ function recordDecision(
     past,
     meta: sealedMeta.text,
     questions: null,
-    effective: null,
-    effective_hash: null,
+    effective: edit && encodeEdit(edit),
+    effective_hash: effectiveHash,
     asked_at: null,
     waits: null,
     status,

@@ -54,7 +54,7 @@ export interface VerifiedHistory {
   first: DecisionEntry;
   /** The decision that counts against limits: the first decision, or the one on a request that an approver changed. */
   basis: DecisionEntry | RedecisionEntry;
-  /** How an approver changed the request; null if no one did. */
+  /** How an approver or the policies changed the request; null if it was not changed. */
   edit: RecordedEdit | null;
   /** Whether the action was ever allowed or approved. */
   mayHaveRun: boolean;

@@ -104,7 +104,7 @@ export function exceptEditor(
   { edit }: { edit: RecordedEdit | null },
   { standings, excluded }: Standings,
 ): Standings {
-  if (edit === null) return { standings, excluded };
+  if (edit === null || edit.by === null) return { standings, excluded };
   const editor = principalsOf(host, edit.by, null);
   const others = isOfUnknownPerson(editor)
     ? []

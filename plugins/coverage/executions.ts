@@ -4,6 +4,7 @@ import {
   decodeEntry,
   decodeSeqCursor,
   effectiveRequest,
+  redactRow,
   type ExecutionEntry,
   findFirstEntry,
 } from "../../src/core.ts";
@@ -58,7 +59,8 @@ export async function listExecutions(
       const action = actions.get(action_id);
       if (action === undefined)
         throw new Refusal("RECORD_ALTERED", `the store lacks the action of entry ${index}; run assent audit`);
-      const request = action.erased_at === null ? effectiveRequest(action) : null;
+      const displayed = redactRow(host.policies.latest().compiled, action);
+      const request = action.erased_at === null ? effectiveRequest(displayed) : null;
       const { tool, operation } = action;
       executions.push({ seq: index, action_id, phase, at, success, tool, operation, params: request?.params ?? null });
     }

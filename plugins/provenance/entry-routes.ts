@@ -6,6 +6,7 @@ import {
   type CoreHost,
   decodeEntry,
   encodeRequest,
+  findRedactedPaths,
   formatTlogProof,
   fromHex,
   parseStoredRequest,
@@ -78,7 +79,8 @@ async function findEntry(host: CoreHost, hash: string, { visibility }: Credentia
 }
 
 /**
- * Returns the opening of the entry's commitment. It contains the parameters, so the key also needs `actions:read`.
+ * Returns the opening of the entry's commitment. It contains the parameters, so the key also needs `actions:read`, and only
+ * the keys that submitted or started the action get it if parameters are redacted.
  */
 async function openCommitment(
   host: CoreHost,
@@ -89,6 +91,8 @@ async function openCommitment(
     action_id === null || !credential.hasScope("actions:read") ? null : await host.storage.action(action_id);
   if (action === null || !canSee(credential.visibility, action)) return null;
   const { erased_at } = action;
+  const hidden = findRedactedPaths(host.policies.latest().compiled, action);
+  if (hidden.length > 0 && ![action.submitted_by, action.started_by].includes(credential.key.id)) return null;
   // Entries after an approver's change commit to the changed request.
   const { commitment } = decodeEntry<{ commitment?: string }>(bytes);
   const isProposed = erased_at !== null || commitment === commitDigest(action.salt, action.request_hash);

@@ -142,12 +142,13 @@ async function replay(host: CoreHost, body: ReplayBody, credential: Credential, 
           entry.decision as unknown as Record<string, unknown>,
           decidedNow as unknown as Record<string, unknown>,
         );
+  const { compiled } = host.policies.latest();
   const seesAll = "all" in credential.visibility;
   const redecisions = others.map((other) => ({
     occasion: other.entry.type === "redecision" ? other.entry.occasion : null,
-    ...renderReevaluation(other, seesAll),
+    ...renderReevaluation(other, seesAll, compiled),
   }));
-  const own = renderReevaluation(first, seesAll);
+  const own = renderReevaluation(first, seesAll, compiled);
   return {
     status: 200,
     json: {

@@ -5,6 +5,7 @@ import {
   commitEffective,
   commitPast,
   commitSalted,
+  type CompiledPolicySet,
   type CoreHost,
   decide,
   type Decision,
@@ -18,9 +19,12 @@ import {
   encodeEntry,
   encodeRequest,
   type Facts,
+  obligedRequest,
   findDeniedBy,
   findPast,
   parseRfc3339,
+  type PastAction,
+  redactParams,
   type RecordedFacts,
   type RedecisionEntry,
   restoreFacts,
@@ -78,14 +82,24 @@ export async function reevaluateEntry(
   return { row, entry, facts, clock, decision, policySet: set.digest, fields };
 }
 
-export function renderReevaluation({ row, entry, facts, decision, policySet, fields }: Reevaluation, seesAll: boolean) {
+/** @param set determines the parameters of past actions that are redacted */
+export function renderReevaluation(
+  { row, entry, facts, decision, policySet, fields }: Reevaluation,
+  seesAll: boolean,
+  set: CompiledPolicySet,
+) {
+  const history = facts.history?.map(({ actions, ...fact }) => ({ ...fact, actions: actions.map(redactPast) }));
+  function redactPast(past: PastAction): PastAction {
+    const { agent: agent_id, tool, operation, params } = past;
+    return { ...past, params: params && redactParams(set, { agent_id, tool, operation }, params) };
+  }
   return {
     hash: toHex(row.leaf_hash),
     at: entry.at,
     equal: fields.every(({ equal }) => equal),
     fields,
     limits: seesAll ? (facts.limits ?? []) : null,
-    histories: seesAll ? (facts.history ?? []) : null,
+    histories: seesAll ? (history ?? []) : null,
     sources: seesAll ? (facts.sources ?? []) : null,
     attributes: seesAll ? (facts.attributes ?? null) : null,
     recorded: { policy_set: entry.policy_set, decision: entry.decision },
@@ -94,7 +108,8 @@ export function renderReevaluation({ row, entry, facts, decision, policySet, fie
 }
 
 /**
- * Whether the entry is about the request as an approver changed it. Only such entries commit to the changed request.
+ * Whether the entry is about the request as an approver or the policies changed it. Only such entries commit to the changed
+ * request.
  */
 function isOfEdited({ commitment }: Decided, action: ActionRow): boolean {
   return action.effective !== null && commitment === commitEffective(action);
@@ -112,6 +127,7 @@ function rebuild(
   decision: Decision,
 ): DecisionEntry | RedecisionEntry {
   const { seq: _, ...recorded } = entry;
+  if (recorded.type === "decision") delete recorded.effective;
   const common = {
     action_id: action.id,
     agent_id: request.agent_id,
@@ -126,6 +142,7 @@ function rebuild(
   return {
     ...recorded,
     ...common,
+    ...rebuiltEffective(action, request, decision),
     meta: metaOf(action),
     tool: request.tool,
     operation: request.operation,
@@ -133,6 +150,16 @@ function rebuild(
     denied_by: findDeniedBy({ status, decision: decision.effect, reason_code: decision.reason_code }),
     expires_at: decision.approval === null ? null : toRfc3339(clock + decision.approval.expires_in_ms),
   };
+}
+
+/** Returns the commitment to the request as obligations change it; nothing if they do not. */
+function rebuiltEffective(
+  { salt }: ActionRow,
+  request: ActionRequest,
+  decision: Decision,
+): Pick<DecisionEntry, "effective"> {
+  const obliged = obligedRequest(request, decision);
+  return obliged === null ? {} : { effective: commitDigest(salt, encodeRequest(obliged).hash) };
 }
 
 /** Returns the commitment to the action's `meta`, or null if there is none. */

@@ -10,6 +10,7 @@ import {
 import type { ActionRequest } from "../domain/actions.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import { editMatches, effectiveRequest } from "../domain/edited-request.ts";
+import { obligedRequest } from "../domain/obligations.ts";
 import { decodeEntry, type DecisionEntry, type RedecisionEntry } from "../domain/entries.ts";
 import { type GrantTarget, isGrantFor } from "../domain/grants.ts";
 import { toHex } from "../domain/hash.ts";
@@ -134,6 +135,7 @@ async function auditAction(
   else {
     request = openRequest(row, (entryOf(first as EntryRow) as DecisionEntry).commitment, fault);
     if (!editMatches(history.edit, row)) fault("its effective request does not match the commitment in the ledger");
+    checkObligations(row, request, entryOf(first as EntryRow) as DecisionEntry, fault);
     for (const part of history.erasedParts)
       if (row[part] !== null) fault(`its ${part} was erased, but is still in the store`);
     checkResult(row, history, fault);
@@ -239,6 +241,18 @@ function openRequest(row: ActionRow, commitment: string, fault: ReportFault): Ac
   if (!whole || (row.request !== sealed.text && row.request !== JSON.stringify(request)))
     fault("its request is not in the format that the service writes");
   return before ? request : null;
+}
+
+/** Checks that the decision changed the request exactly as its obligations say. */
+function checkObligations(
+  { salt }: ActionRow,
+  request: ActionRequest | null,
+  { decision, effective }: DecisionEntry,
+  fault: ReportFault,
+): void {
+  const obliged = request === null ? null : obligedRequest(request, decision);
+  const commitment = obliged === null ? undefined : commitDigest(salt, encodeRequest(obliged).hash);
+  if (request !== null && commitment !== effective) fault("its request was not changed as its obligations say");
 }
 
 function checkResult(row: ActionRow, { result: commitment, erasedParts }: ActionHistory, fault: ReportFault): void {

@@ -81,12 +81,12 @@ export function createPlansAudit(): PlansAudit {
       decision.submitted_by.key_id === entry.by.key_id &&
       decision.at === entry.at;
     if (position === entry.plan.actions.length) open = null;
-    const { action_id: id, status, commitment } = decision;
+    const { action_id: id, status, commitment, effective } = decision;
     const [expires_at, approved_until] = [timeOrNull(decision.expires_at), timeOrNull(decision.approved_until)];
     plan.members.push({
       action: { id, plan_position: position, status, expires_at, approved_until },
       approvals: [],
-      commitment,
+      commitment: effective ?? commitment,
     });
     planOf.set(id, plan);
     if (!isListed) throw new RangeError(`it is not the decision on action ${position} of the plan ${entry.plan.id}`);

@@ -27,11 +27,11 @@ export interface Action {
     /** The agent's answer; null until it answers. */
     answer: string | null;
   })[];
-  /** What the agent submitted, if an approver changed it; else null. `params` and `request_hash` are then of the changed request, which is the only one that may run. */
+  /** What the agent submitted, if an approver or the policies changed it; else null. `params` and `request_hash` are then of the changed request, which is the only one that may run. */
   proposed: {
     params: Record<string, unknown>;
     request_hash: string;
-    /** Principal of the approver. */
+    /** Principal of the approver; `policies` if obligations of rules changed it. */
     edited_by: string;
     /** When it was changed. */
     edited_at: string;
@@ -39,7 +39,7 @@ export interface Action {
   } | null;
   status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed";
   decision: "allow" | "deny" | "require_approval";
-  /** Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval, HALT for deny. Votes do not change it; `status` says whether the action may run now. */
+  /** Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval or a request that obligations changed, HALT for deny. Votes do not change it; `status` says whether the action may run now. */
   outcome: "EXECUTE" | "ABSTAIN" | "HALT";
   reason: string;
   /** Stable; see docs/policies.md. */

@@ -5,7 +5,7 @@ import type { ActionRecord } from "./action-types.ts";
 /**
  * `denied` by policy; `rejected` by a person or a machine reviewer, now or earlier; `stopped` by a stop of the service; `expired`: no one decided,
  * or no one started it, in time; `cancelled`; `taken`: another call runs it or has run it; `refused`: the service did not start it;
- * `edited`: an approver changed the parameters, and the caller cannot apply that.
+ * `edited`: an approver or a policy changed the parameters, and the caller cannot apply that.
  */
 export type RefusalOutcome =
   | "denied"
@@ -72,14 +72,14 @@ export function explainRefusal(action: ExplainedAction, error?: Pick<AssentError
   }
 }
 
-function editedRefusal({ params = {}, proposed }: ExplainedAction): Refusal {
+function editedRefusal({ params = {}, proposed, status }: ExplainedAction): Refusal {
   const changed = Object.keys(params).filter(
     (name) => JSON.stringify(params[name]) !== JSON.stringify(proposed?.params[name]),
   );
   const values = changed.map((name) => `${name} = ${JSON.stringify(params[name])}`).join(", ");
   return {
     outcome: "edited",
-    why: `approved with other parameters: ${toSingleLine(values)}`,
+    why: `${status} with other parameters: ${toSingleLine(values)}`,
     next: "They cannot be applied to this call. If the user agrees, make a new call with exactly these parameters; it is decided anew.",
   };
 }

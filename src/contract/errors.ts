@@ -46,7 +46,7 @@ export const ERRORS = {
   MORE_APPROVALS_NEEDED: [409, "The action now needs more approvals"],
   START_EXPIRED: [410, "The time to start the action has passed"],
   EDIT_NOT_ALLOWED: [403, "The request cannot be changed like this"],
-  REQUEST_EDITED: [409, "An approver changed the request"],
+  REQUEST_EDITED: [409, "An approver or a policy changed the request"],
   PLAN_NOT_FOUND: [404, "No such plan"],
   PLAN_VOTE_REQUIRED: [409, "The action is part of a plan"],
   PLAN_WAITING: [409, "An action ahead of this one in its plan has not ended"],

@@ -25,6 +25,7 @@ import {
 } from "../domain/entries.ts";
 import type { CoverageStatement } from "../domain/effects/coverage-statement.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
+import { redactRow } from "../domain/policy/decide/redact.ts";
 import { presentRequest } from "../domain/policy/decide/shown-first.ts";
 import { decodeEdit, effectiveHash, effectiveRequest } from "../domain/edited-request.ts";
 import { decodeQuestions } from "../domain/questions.ts";
@@ -264,7 +265,7 @@ async function readGrantOffers(
 }
 
 function describe(row: ActionRow, votes: readonly ApprovalRow[], set: CompiledPolicySet): MessageAction {
-  const request = effectiveRequest(row) as ActionRequest;
+  const request = effectiveRequest(redactRow(set, row)) as ActionRequest;
   return {
     id: row.id,
     agent_id: row.agent_id,

@@ -124,12 +124,13 @@ export interface RequestForReview {
   reviews: readonly (ReviewEntry & { seq: number })[];
 }
 
-/** The entry with which an approver changed the request. */
+/** The entry with which an approver, or the obligations of the decision, changed the request. */
 export interface RecordedEdit {
-  entry: RedecisionEntry & { seq: number };
+  entry: (DecisionEntry | RedecisionEntry) & { seq: number };
   /** Milliseconds. */
   at: number;
-  by: Actor;
+  /** The approver; null if obligations of rules changed the request. */
+  by: Actor | null;
   comment: string | null;
   commitment: string;
 }
@@ -147,7 +148,7 @@ export interface ActionHistory {
   asked: RequestForReview | null;
   /** Of the request that may run. */
   commitment: string;
-  /** How an approver changed the request; null if no one did. */
+  /** How an approver or the policies changed the request; null if it was not changed. */
   edit: RecordedEdit | null;
   /** Commitments to the past actions that this action's decisions read, in the order of the decisions. */
   past: string[];
@@ -218,8 +219,8 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     approvals: [],
     questions: [],
     asked: requestForReview(first, false),
-    commitment: first.commitment,
-    edit: null,
+    commitment: first.effective ?? first.commitment,
+    edit: policyEdit(first, created_at),
     past: entries.flatMap((entry) => ("facts" in entry ? (entry.facts.past ?? []) : [])),
     result: null,
     erasedParts: [],
@@ -230,8 +231,16 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
   };
   if (first.denied_by !== findDeniedBy(action))
     history.faults.push(`its decision says denied_by ${first.denied_by}, which its status and reason do not`);
+  if (first.effective !== undefined && decision.obligations === undefined)
+    history.faults.push("its decision changes the request without obligations");
   for (const entry of entries.slice(1)) applyEntry(history, entry);
   return history;
+}
+
+/** Returns the change that the obligations of the decision made; null if they made none. */
+function policyEdit(entry: DecisionEntry & { seq: number }, at: number): RecordedEdit | null {
+  const { effective: commitment } = entry;
+  return commitment === undefined ? null : { entry, at, by: null, comment: null, commitment };
 }
 
 function applyEntry(history: ActionHistory, entry: ActionEntry): void {
@@ -307,7 +316,7 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
       if (quorum === null || expires_at === null || approvers === null)
         return void faults.push("it is pending without a quorum, deadline or approvers");
       history.requirement = { approvers, since: at };
-      history.asked = requestForReview(entry, entry.edit !== null || history.edit !== null);
+      history.asked = requestForReview(entry, history.edit !== null && history.edit.by !== null);
       action.reason = entry.decision.reason;
       action.reason_code = "MORE_APPROVALS_NEEDED";
       action.quorum = quorum;
@@ -437,7 +446,7 @@ function applyApproval(history: ActionHistory, entry: ApprovalEntry & { seq: num
   const signed = entry.gesture !== null;
   const { principal, key_id } = by;
   const standing = { groups, independent, self, signed, break_glass };
-  if ([principal, on_behalf_of].includes(history.edit?.by.principal ?? ""))
+  if ([principal, on_behalf_of].includes(history.edit?.by?.principal ?? ""))
     history.faults.push(`entry ${entry.seq} is the approval of who changed the request`);
   history.approvals.push({ principal, key_id, on_behalf_of, plan: entry.plan, ...standing, at });
   if (entry.status !== "approved" || history.requirement === null) return;

@@ -1,10 +1,10 @@
 /**
- * Requests whose parameters an approver changed. The submitted request is the proposed one, and the changed one is the
+ * Requests whose parameters an approver or the policies changed. The submitted request is the proposed one, and the changed one is the
  * effective one: entries after the change commit to the effective request, and only this request may run.
  */
 import type { ActionRequest } from "./actions.ts";
 import { canonicalText } from "./canonical.ts";
-import { isJsonObject, type JsonValue } from "./json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "./json.ts";
 import type { EditableParameter } from "./policy/policy-types.ts";
 import { commitDigest, encodeRequest, parseCompleteRequest } from "./request.ts";
 
@@ -12,13 +12,16 @@ import { commitDigest, encodeRequest, parseCompleteRequest } from "./request.ts"
 interface StoredEdit {
   /** Milliseconds. */
   at: number;
-  /** Principal of the approver. */
+  /** Principal of the approver, or `CHANGED_BY_POLICIES`. */
   by: string;
   comment: string | null;
   request: ActionRequest;
   /** 32 random bytes, hex. */
   salt: string;
 }
+
+/** Author of a change that obligations of rules made. No principal, because those contain a colon. */
+export const CHANGED_BY_POLICIES = "policies";
 
 /** The columns of an action's row that determine what may run. */
 interface RequestColumns {
@@ -86,12 +89,9 @@ export function editRequest(
   for (const [path, value] of Object.entries(changes)) {
     const terms = editable.find((each) => each.path === path);
     if (terms === undefined) return { path, detail: "the rules do not let approvers change it (approval.editable)" };
-    const names = path.split(".").slice(1);
-    const last = names.pop() as string;
-    let parent: JsonValue | undefined = params;
-    for (const name of names) parent = isJsonObject(parent) && Object.hasOwn(parent, name) ? parent[name] : undefined;
-    if (!isJsonObject(parent) || !Object.hasOwn(parent, last)) return { path, detail: "the request does not have it" };
-    const before = parent[last];
+    const found = findParameter(params, path);
+    if (found === null) return { path, detail: "the request does not have it" };
+    const { parent, name, value: before } = found;
     if (typeof before === "object" || typeof value !== typeof before)
       return {
         path,
@@ -99,12 +99,26 @@ export function editRequest(
       };
     const detail = findBoundFault(value, terms);
     if (detail !== null) return { path, detail };
-    parent[last] = value;
+    parent[name] = value;
   }
   const edited = { ...request, params };
   if (encodeRequest(edited).hash === encodeRequest(request).hash)
     return { path: "", detail: "nothing was changed; vote on the request instead" };
   return edited;
+}
+
+/** Returns the member at a path such as `params.amount`; null if the parameters do not have it. */
+export function findParameter(
+  params: JsonObject,
+  path: string,
+): { parent: JsonObject; name: string; value: JsonValue } | null {
+  const names = path.split(".").slice(1);
+  const name = names.pop() as string;
+  let parent: JsonValue | undefined = params;
+  for (const each of names) parent = isJsonObject(parent) && Object.hasOwn(parent, each) ? parent[each] : undefined;
+  return isJsonObject(parent) && Object.hasOwn(parent, name)
+    ? { parent, name, value: parent[name] as JsonValue }
+    : null;
 }
 
 /** Returns why the value is outside the bounds of the rules; null if it is within them. */
@@ -152,7 +166,7 @@ function combineBounds(path: string, all: readonly EditableParameter[]): Editabl
 
 /** Whether the row's effective request and its hash match the commitments in the entries. */
 export function editMatches(
-  recorded: { commitment: string; at: number; by: { principal: string }; comment: string | null } | null,
+  recorded: { commitment: string; at: number; by: { principal: string } | null; comment: string | null } | null,
   row: { effective: string | null; effective_hash: string | null },
 ): boolean {
   try {
@@ -164,7 +178,7 @@ export function editMatches(
     return (
       commitDigest(edit.salt, hash) === commitment &&
       edit.at === at &&
-      edit.by === by.principal &&
+      edit.by === (by?.principal ?? CHANGED_BY_POLICIES) &&
       edit.comment === comment
     );
   } catch {

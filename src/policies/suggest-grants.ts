@@ -1,10 +1,12 @@
 /** Suggests scopes for a grant together with the vote on an action, with the earlier requests that each would have covered. */
 import type { ActionFilter, ActionRow } from "../contract/storage.ts";
 import { findDeniedBy } from "../domain/denied-by.ts";
+import type { ActionRequest } from "../domain/actions.ts";
 import { effectiveRequest } from "../domain/edited-request.ts";
 import { type EarlierRequest, suggestScopes } from "../domain/grant-suggestions.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { Evaluation } from "../domain/policy/decide/evaluation.ts";
+import { omitRedacted } from "../domain/policy/decide/redact.ts";
 import { presentRequest } from "../domain/policy/decide/shown-first.ts";
 import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";
@@ -46,7 +48,7 @@ export async function suggestGrants(
   row: ActionRow,
   readEarlier: (filter: Omit<ActionFilter, "visibility" | "limit">) => Promise<ActionRow[]>,
 ): Promise<GrantSuggestions | null> {
-  const request = effectiveRequest(row);
+  const request = readVisibleRequest(compiled, row);
   if (request === null) return null;
   const { agent_id, tool, operation } = row;
   const rows = await readEarlier({ agent_id, tool, operation, before_seq: row.decision_seq });
@@ -59,13 +61,19 @@ export async function suggestGrants(
   return { considered: earlier.length, suggestions };
 }
 
+/** Returns the request without redacted parameters, which a scope must not mention; null if it was erased. */
+function readVisibleRequest(compiled: CompiledPolicySet, row: ActionRow): ActionRequest | null {
+  const request = effectiveRequest(row);
+  return request && { ...request, params: omitRedacted(compiled, request, request.params) };
+}
+
 interface EarlierAction extends EarlierRequest {
   row: ActionRow;
 }
 
 /** Returns null for a request that was erased or cannot be read. */
 function toEarlierAction(compiled: CompiledPolicySet, row: ActionRow): EarlierAction | null {
-  const request = effectiveRequest(row);
+  const request = readVisibleRequest(compiled, row);
   if (request === null) return null;
   const principal = { key_id: row.submitted_by, name: "", agent_id: row.submitted_agent, owner: row.submitted_owner };
   const evaluation = new Evaluation(compiled, request, { principal }, row.created_at);

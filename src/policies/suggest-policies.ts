@@ -19,6 +19,7 @@ import {
 } from "../domain/policy/compile/compile.ts";
 import { decide, evaluateAllPolicies } from "../domain/policy/decide/decide.ts";
 import { withAssumedActivation } from "../domain/policy/decide/limit-facts.ts";
+import { omitRedacted } from "../domain/policy/decide/redact.ts";
 import type { Facts, PolicyDocument } from "../domain/policy/policy-types.ts";
 import { collectEvidence, findNearest } from "../domain/suggestions/evidence.ts";
 import { groupRequests, matches, mineGroup, type MinedRule } from "../domain/suggestions/mine.ts";
@@ -141,7 +142,8 @@ function replayableOf(
       source,
       tool,
       operation,
-      params,
+      // The conditions of a suggestion show values.
+      params: omitRedacted(compiled, request, params),
       context,
       at,
       verdict,

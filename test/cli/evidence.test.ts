@@ -26,7 +26,7 @@ rules:
     effect: require_approval
     reason: Refunds need a person
     approval: { signature: passkey, preview: "Refund {params.amount} to {params.customer}" }
-  - { name: asked, tool: mail, effect: require_approval }
+  - { name: asked, tool: mail, effect: require_approval, obligations: { set: { params.to: desk@example.com } } }
   - { name: rest, tool: "*", effect: allow }
 `;
 
@@ -143,7 +143,7 @@ test("says who approved, on what grounds, and what they saw", async () => {
     questions: [{ question: "Why so much?", answer: null }],
   });
   const earlier = report.votes.find(({ action }) => action.id === ids.asked);
-  assert.deepEqual([earlier?.isSigned, earlier?.seen?.params], [false, { to: "ben@example.com" }]);
+  assert.deepEqual([earlier?.isSigned, earlier?.seen?.params], [false, { to: "desk@example.com" }]);
   const { vkey } = report;
   assert.deepEqual((await verify(read(folder), vkey)).faults, []);
   assert.match((await verify(read(folder), "other+00000000+AAAA")).faults.join(), /is not a key of this log/);

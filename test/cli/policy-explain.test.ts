@@ -104,6 +104,18 @@ describe("explain", () => {
     assert.deepEqual([typo.code, /there is no limit "dayly"/.test(typo.err)], [2, true]);
   });
 
+  test("lists the obligations of the decision", async (t) => {
+    const folder = folderWith(t, {
+      "p/a.yaml":
+        "policy: a\nrules:\n  - { name: capped, effect: allow, obligations: { set: { params.currency: EUR }, clamp: { params.amount: { max: 500 } } } }\n",
+      "action.json": JSON.stringify(ACTION),
+    });
+    const files = [join(folder, "p"), "--action", join(folder, "action.json")];
+    const run = await assentHere("policy", "explain", ...files, ...NOW);
+    for (const line of ["  obligation  params.amount from any to 500", '  obligation  params.currency is "EUR"'])
+      assert.ok(run.out.split("\n").includes(line), run.out);
+  });
+
   test("removes terminal control characters from the action", async () => {
     const run = await assent(["policy", "explain", POLICIES, "--action", "-", ...NOW], {
       input: JSON.stringify({ ...ACTION, agent_id: "\u001b[2Jx\n::set-env", params: { amount: "\u001b]0;x\u0007" } }),

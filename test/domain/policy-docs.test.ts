@@ -47,6 +47,8 @@ test("the policies of the page parse", () => {
       "attempts",
       "accounts",
       "production",
+      "payouts",
+      "cards",
     ],
   );
 });
@@ -57,7 +59,7 @@ test("the tests of the page pass", () => {
     assert.deepEqual(faults, []);
     return tests.flatMap((one) => runPolicyTest(policies, one));
   });
-  assert.equal(results.length, 17);
+  assert.equal(results.length, 19);
   assert.deepEqual(
     results.filter(({ failure }) => failure !== null),
     [],

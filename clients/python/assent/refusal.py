@@ -43,7 +43,7 @@ def refusal_of(action: Mapping[str, Any], error: Optional[AssentError] = None) -
         changed = ", ".join(f"{name} = {json.dumps(value)}" for name, value in params.items() if value != before.get(name))
         return Refusal(
             "edited",
-            f"approved with other parameters: {as_text(changed)}",
+            f"{status} with other parameters: {as_text(changed)}",
             "They cannot be applied to this call. If the user agrees, make a new call with exactly these parameters; it is "
             "decided anew.",
         )

@@ -46,13 +46,17 @@ export async function openAction(
     };
   const entries = rows.map(({ bytes }) => decodeEntry(bytes) as unknown as ActionEntry);
   const request = parseCompleteRequest(row);
-  const edited = entries.findLast((entry) => entry.type === "redecision" && entry.edit !== null);
-  const newest = edited === undefined ? null : decodeEdit(row.effective);
+  const edited = entries.flatMap((entry) =>
+    entry.type === "redecision" && entry.edit !== null
+      ? entry.commitment
+      : entry.type === "decision"
+        ? (entry.effective ?? [])
+        : [],
+  );
+  const newest = edited.length === 0 ? null : decodeEdit(row.effective);
   // A change after the window replaced the one in the window.
   const edit =
-    newest !== null && commitDigest(newest.salt, encodeRequest(newest.request).hash) === edited?.commitment
-      ? newest
-      : null;
+    newest !== null && commitDigest(newest.salt, encodeRequest(newest.request).hash) === edited.at(-1) ? newest : null;
   const hasResult = entries.some((entry) => entry.type === "execution" && entry.result !== null);
   return {
     ...named,

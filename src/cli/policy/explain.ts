@@ -130,6 +130,10 @@ function text(
     `  decided by  ${safe(by)}`,
     `  reason      ${safe(decision.reason)}`,
     ...(decision.risk_level === null ? [] : [`  risk        ${decision.risk_level}`]),
+    ...(decision.obligations ?? []).map(
+      ({ path, min, max, set }) =>
+        `  obligation  ${path} ${safe(set === undefined ? `from ${min ?? "any"} to ${max ?? "any"}` : `is ${JSON.stringify(set)}`)}`,
+    ),
     ...(approval === null
       ? []
       : [

@@ -24,6 +24,11 @@ export interface DecisionEntry {
   operation: string;
   /** SHA-256(salt ‖ request_hash), both as raw bytes. */
   commitment: string;
+  /**
+   * Commitment to the request as the obligations of the decision changed it, with the same salt. Later entries commit to it.
+   * Absent if they changed nothing.
+   */
+  effective?: string;
   submitted_by: Actor;
   policy_set: string | null;
   facts: RecordedFacts;

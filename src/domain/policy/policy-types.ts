@@ -28,6 +28,7 @@ export type ReasonCode =
   | "MORE_APPROVALS_NEEDED"
   | "EARLIER_REJECTION"
   | "REVIEWER_DENIED"
+  | "OBLIGATION_UNMET"
   | "GRANTED";
 
 /** `count` people of the group. Default 1. Without `group`, people of any group or none. */
@@ -66,6 +67,14 @@ export interface ApprovalTerms {
   show?: string[];
 }
 
+/** What a rule does with parameters, by path, such as `params.amount`. */
+export interface ObligationTerms {
+  /** Parameters whose values people do not see. Applies to all actions that the matchers of the rule match. */
+  redact?: string[];
+  set?: Record<string, string | number | boolean>;
+  clamp?: Record<string, { min?: number; max?: number }>;
+}
+
 /** A rule as written. An absent matcher matches everything. Matchers are globs (`*`, `?`). */
 export interface RuleDocument {
   name: string;
@@ -78,13 +87,14 @@ export interface RuleDocument {
   risk?: Risk;
   reason?: string;
   approval?: ApprovalTerms;
+  obligations?: ObligationTerms;
 }
 
 /**
  * Limits matching actions in a window, for each value of `per`: at most `count` actions, or at most `at_most` as the
  * total of `sum`.
  */
-export interface LimitDocument extends Omit<RuleDocument, "effect"> {
+export interface LimitDocument extends Omit<RuleDocument, "effect" | "obligations"> {
   /** CEL, or `key` for the submitting key. If absent, all actions share one count. */
   per?: string;
   count?: number;
@@ -269,6 +279,8 @@ export interface Facts {
   /** Present when the agent is registered. */
   agent?: { suspended: boolean; allowed_tools: string[] | null };
   require_registered_agents?: boolean;
+  /** Present if the request may no longer change, and a policy that applies to it has obligations. They then deny. */
+  final_request?: true;
   /** Present when active stops cover this agent and tool. */
   stops?: StopFact[];
   /** Present if the key that submitted the action has since been revoked or expired. */
@@ -398,6 +410,15 @@ export interface EditableParameter {
   path: string;
 }
 
+/** What the rules require of one parameter. The request that may run satisfies it. */
+export interface Obligation {
+  max?: number;
+  min?: number;
+  /** Such as `params.amount`. */
+  path: string;
+  set?: string | number | boolean;
+}
+
 /** The largest grants that rules allow. */
 export interface GrantTerms {
   /** Number of uses. */
@@ -416,5 +437,7 @@ export interface Decision {
   rule: string | null;
   /** Set exactly when `effect` is `require_approval`. */
   approval: RequiredApproval | null;
+  /** In order of the paths. Present if the rules have some and the decision is no denial. */
+  obligations?: Obligation[];
   shadow: ShadowOutcome[];
 }

@@ -61,6 +61,9 @@ export const Facts = Type.Object(
       ),
     ),
     key_ended: Type.Optional(Type.Literal(true)),
+    final_request: Type.Optional(
+      Type.Literal(true, { description: "Present if obligations may no longer change the request, and some apply." }),
+    ),
     policy_commit: Type.Optional(Type.String()),
     suggested: Type.Optional(Type.Array(Type.String())),
     limits: Type.Optional(
@@ -184,6 +187,20 @@ export const DecisionMade = Type.Object(
           notify: Type.Array(Type.String()),
         },
         closed,
+      ),
+    ),
+    obligations: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            max: Type.Optional(Type.Number()),
+            min: Type.Optional(Type.Number()),
+            path: text("Such as `params.amount`."),
+            set: Type.Optional(Type.Union([Type.String(), Type.Number(), Type.Boolean()])),
+          },
+          closed,
+        ),
+        { description: "What the rules require of parameters. The request that may run satisfies it. Absent if none." },
       ),
     ),
     shadow: Type.Array(

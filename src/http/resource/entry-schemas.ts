@@ -71,6 +71,9 @@ const UNTIL = orNull(time("Deadline for starting; null if the action cannot star
 export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
   decision: entry<DecisionEntry>("DecisionEntry", "decision", {
     ...ABOUT_ACTION,
+    effective: Type.Optional(
+      digest("Commitment to the request as obligations changed it. Later entries commit to it. Absent if not changed."),
+    ),
     tool: text("The tool."),
     operation: text("Operation of the tool."),
     submitted_by: Actor,

@@ -123,6 +123,8 @@ function readDecision(
   const action = submitted.json as GateAction;
   if (action.status === "pending_approval") return { kind: "wait", action };
   if (action.status !== "allowed" && action.status !== "approved") return refusal(action, codeOf(action));
+  // Gateways pass on the call as they received it.
+  if (action.proposed != null) return refusal(action, "REQUEST_EDITED");
   return { kind: "may", action };
 }
 

@@ -20,6 +20,10 @@ ${rule("scanned", "{ name: scan }")}${rule("triaged", "{ name: triage, may_appro
   "both",
   "{ name: scan }, { name: triage, may_approve: true }",
 )}${rule(
+  "capped",
+  "{ name: triage, may_approve: true }",
+  ", obligations: { clamp: { params.amount: { max: 500 } } }",
+)}${rule(
   "edited",
   "{ name: triage, may_approve: true }",
   "",
@@ -235,6 +239,15 @@ describe("a machine reviewer", () => {
     assert.equal((await post(`/v1/actions/${id}/start`, start, service.agent)).body.code, "MORE_APPROVALS_NEEDED");
     await reviewsAre(3);
     assert.equal((await read(id)).status, "pending_approval");
+  });
+
+  test("sees and approves what obligations changed, and only this starts", async () => {
+    answers["triage"] = always({ answer: "approve" });
+    const { id, status, request_hash } = await reviewed("capped", { amount: 900 });
+    assert.deepEqual([status, seen.at(-1)?.action.params["amount"]], ["approved", 500]);
+    const start = (body: object): Promise<Answer> => service.call("POST", `/v1/actions/${id}/start`, { body });
+    assert.equal((await start({})).body.code, "REQUEST_EDITED");
+    assert.equal((await start({ request_hash })).body.status, "executing");
   });
 
   test("changes nothing once a person has voted", async () => {

@@ -78,11 +78,11 @@ export interface Action {
     /** The agent's answer; null until it answers. */
     answer: string | null;
   })[];
-  /** What the agent submitted, if an approver changed it; else null. `params` and `request_hash` are then of the changed request, which is the only one that may run. */
+  /** What the agent submitted, if an approver or the policies changed it; else null. `params` and `request_hash` are then of the changed request, which is the only one that may run. */
   proposed: {
     params: Record<string, unknown>;
     request_hash: string;
-    /** Principal of the approver. */
+    /** Principal of the approver; `policies` if obligations of rules changed it. */
     edited_by: string;
     /** When it was changed. */
     edited_at: string;
@@ -90,7 +90,7 @@ export interface Action {
   } | null;
   status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed";
   decision: "allow" | "deny" | "require_approval";
-  /** Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval, HALT for deny. Votes do not change it; `status` says whether the action may run now. */
+  /** Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval or a request that obligations changed, HALT for deny. Votes do not change it; `status` says whether the action may run now. */
   outcome: "EXECUTE" | "ABSTAIN" | "HALT";
   reason: string;
   /** Stable; see docs/policies.md. */
@@ -327,6 +327,8 @@ export interface Facts {
     until: string | null;
   })[];
   key_ended?: true;
+  /** Present if obligations may no longer change the request, and some apply. */
+  final_request?: true;
   policy_commit?: string;
   suggested?: string[];
   limits?: {
@@ -427,6 +429,14 @@ export interface Decision {
     }[];
     notify: string[];
   } | null;
+  /** What the rules require of parameters. The request that may run satisfies it. Absent if none. */
+  obligations?: ({
+    max?: number;
+    min?: number;
+    /** Such as `params.amount`. */
+    path: string;
+    set?: string | number | boolean;
+  })[];
   shadow: ({
     policy: string;
     policy_version: number;
@@ -451,6 +461,8 @@ export interface DecisionEntry {
   agent_id: string;
   /** SHA-256(salt ‖ request hash): commits to the request without revealing it. */
   commitment: string;
+  /** Commitment to the request as obligations changed it. Later entries commit to it. Absent if not changed. */
+  effective?: string;
   /** The tool. */
   tool: string;
   /** Operation of the tool. */
@@ -1360,11 +1372,11 @@ export interface LinkedAction {
     /** The agent's answer; null until it answers. */
     answer: string | null;
   })[];
-  /** What the agent submitted, if an approver changed it; else null. `params` and `request_hash` are then of the changed request, which is the only one that may run. */
+  /** What the agent submitted, if an approver or the policies changed it; else null. `params` and `request_hash` are then of the changed request, which is the only one that may run. */
   proposed: {
     params: Record<string, unknown>;
     request_hash: string;
-    /** Principal of the approver. */
+    /** Principal of the approver; `policies` if obligations of rules changed it. */
     edited_by: string;
     /** When it was changed. */
     edited_at: string;
@@ -1920,6 +1932,15 @@ export interface PolicyDefinition {
       preview?: string;
       /** What approvers see first, such as params.amount or context.ticket. */
       show?: string[];
+    };
+    /** What happens to parameters. set and clamp change them: the changed request is decided again, and only it can run. redact hides them from people. */
+    obligations?: {
+      /** Parameters whose values people do not see, such as [params.card.number]: in all actions that tool, operation and agent match, whatever is decided. */
+      redact?: string[];
+      /** Values that replace those of the request, by parameter, such as { params.currency: EUR }. */
+      set?: Record<string, unknown>;
+      /** Bounds to which numbers of the request are moved, by parameter, such as { params.amount: { max: 500 } }. */
+      clamp?: Record<string, unknown>;
     };
   })[];
   /** Every limit is evaluated in addition to the rules; the strictest effect wins. */
@@ -2803,7 +2824,7 @@ export interface Api {
     body: {
       /** Permit of this action. The key that submitted the action needs none. */
       permit?: string | undefined;
-      /** `request_hash` of the record that the caller is about to run. Required if an approver changed the request, so that no caller runs the proposed parameters. */
+      /** `request_hash` of the record that the caller is about to run. Required if an approver or the policies changed the request, so that no caller runs the proposed parameters. */
       request_hash?: string | undefined;
       /** Random text for this start. If the response is lost, repeat the start with the same `attempt`: it gets the same response while the action may still start. */
       attempt?: string | undefined;
@@ -3375,9 +3396,9 @@ export interface Api {
       is_permission: false;
       /** With `record=true`: the new action. */
       action_id: string | null;
-      /** Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval, HALT for deny. Votes do not change it; `status` says whether the action may run now. */
+      /** Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval or a request that obligations changed, HALT for deny. Votes do not change it; `status` says whether the action may run now. */
       outcome: "EXECUTE" | "ABSTAIN" | "HALT";
-      /** Null if the rules allow the action but a limit applies, because only recorded decisions count. */
+      /** Null if the rules allow the action but a limit applies, because only recorded decisions count; or if obligations change the request. */
       decision: "allow" | "deny" | "require_approval" | null;
       reason: string;
       reason_code: string;

@@ -9,7 +9,7 @@ import type { OpenedAction } from "../pack-format.ts";
 
 /** Commitments in the entries of one action. */
 export interface Commitments {
-  /** Commitments to the request, and to the request as an approver changed it. */
+  /** Commitments to the request, and to the request as an approver or the policies changed it. */
   request: string;
   effective: string | null;
   result: string | null;
@@ -26,7 +26,7 @@ export function addCommitments(before: Commitments | null, entry: ActionEntry): 
   if (entry.type === "decision")
     return {
       request: entry.commitment,
-      effective: null,
+      effective: entry.effective ?? null,
       result: null,
       meta: entry.meta,
       past: entry.facts.past === undefined ? [] : [entry.facts.past],

@@ -19,7 +19,15 @@ import { isGlob } from "./glob.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { findSuggestedFaults } from "../check/suggested-faults.ts";
 import { foldPatterns } from "./name-patterns.ts";
-import type { ApprovalTerms, EditableParameter, LimitDocument, PolicyDocument, RuleDocument } from "../policy-types.ts";
+import type {
+  ApprovalTerms,
+  EditableParameter,
+  LimitDocument,
+  Obligation,
+  ObligationTerms,
+  PolicyDocument,
+  RuleDocument,
+} from "../policy-types.ts";
 import { parsePreview } from "../decide/preview.ts";
 import { parseWindow } from "../decide/window.ts";
 
@@ -81,6 +89,8 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
     named,
     history,
     facts,
+    hasObligations: definition.rules.some(({ obligations: { set, clamp } = {} }) => (set ?? clamp) !== undefined),
+    redacts: definition.rules.some(({ obligations }) => obligations?.redact !== undefined),
   };
   return { policy: { ...policy, readsAttributes: findAttributeReads(policy) }, faults };
 }
@@ -194,6 +204,8 @@ function compileRule(
             notify: [...new Set(rule.approval?.notify ?? [])].sort(),
           }
         : null,
+    obligations: compileObligations(rule.obligations ?? {}),
+    redact: rule.obligations?.redact ?? [],
     show: (rule.approval?.show ?? []).map(parseMember),
     preview: typeof preview === "string" ? null : preview,
   };
@@ -211,6 +223,15 @@ function compileEditable(editable: NonNullable<ApprovalTerms["editable"]>): Edit
       path,
     }))
     .sort((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+/** Returns the obligations in order of their paths. */
+function compileObligations({ set = {}, clamp = {} }: ObligationTerms): Obligation[] {
+  const lists = [
+    ...Object.entries(set).map(([path, value]) => ({ path, set: value })),
+    ...Object.entries(clamp).map(([path, bounds]) => ({ ...bounds, path })),
+  ];
+  return lists.sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
 function compileApprovers(

@@ -60,6 +60,8 @@ export function compileHistory(
         agents: null,
         condition: null,
         approval: null,
+        obligations: [],
+        redact: [],
         show: [],
         preview: null,
       },

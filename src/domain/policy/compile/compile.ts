@@ -59,6 +59,8 @@ export function emptyPolicySet(): CompiledPolicySet {
     withHistory: [],
     hasFacts: false,
     readsAttributes: false,
+    hasObligations: false,
+    redacts: false,
   };
 }
 
@@ -113,6 +115,8 @@ export function compilePolicySet(
     withHistory: policies.filter(({ history }) => history !== null),
     hasFacts: policies.some(({ facts }) => facts.length > 0),
     readsAttributes: policies.some((policy) => policy.readsAttributes),
+    hasObligations: policies.some((policy) => policy.hasObligations && !policy.shadow),
+    redacts: policies.some((policy) => policy.redacts && !policy.shadow),
   };
 }
 

@@ -10,6 +10,7 @@ import type {
   EditableParameter,
   Effect,
   GrantTerms,
+  Obligation,
   PolicySetDocument,
   RequiredApproval,
   Risk,
@@ -27,6 +28,10 @@ export interface CompiledRule {
   agents: readonly string[] | null;
   condition: Condition | null;
   approval: CompiledApproval | null;
+  /** `set` and `clamp`, in order of the paths. Empty if the rule has none. */
+  obligations: readonly Obligation[];
+  /** Paths of the parameters that people do not see. */
+  redact: readonly string[];
   /** JSON pointers of the members that approvers see first. */
   show: readonly string[];
   /** Null if the rule has no preview. */
@@ -116,6 +121,10 @@ export interface CompiledPolicy {
   facts: readonly CompiledFact[];
   /** Whether some expression reads attributes of the agent or its principal. */
   readsAttributes: boolean;
+  /** Whether some rule changes parameters. */
+  hasObligations: boolean;
+  /** Whether some rule redacts parameters. */
+  redacts: boolean;
 }
 
 export interface CompiledPolicySet {
@@ -137,6 +146,10 @@ export interface CompiledPolicySet {
   readonly hasFacts: boolean;
   /** Whether some policy reads attributes of the agent or its principal. */
   readonly readsAttributes: boolean;
+  /** Whether some enforced policy changes parameters. */
+  readonly hasObligations: boolean;
+  /** Whether some enforced policy redacts parameters. */
+  readonly redacts: boolean;
 }
 
 export interface CompileFault {

@@ -4,8 +4,7 @@
  */
 import type { ActionRequest } from "../../actions.ts";
 import { combinePlans, countNeeded, strictestOversightMode } from "../../approvers.ts";
-import type { CompiledPolicySet, CompiledLimit, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
-import { rulesForTool } from "../compile/rule-index.ts";
+import type { CompiledPolicySet, CompiledLimit, CompiledPolicy } from "../compile/compile.ts";
 import { combineEditable } from "../../edited-request.ts";
 import { DEFAULT_REJECTION_HOLDS_MS } from "../parse/bounds.ts";
 import { Evaluation } from "./evaluation.ts";
@@ -13,6 +12,8 @@ import { applyGrant } from "./grant.ts";
 import { findUnknownHistories } from "./history-facts.ts";
 import { isExceeded, matchLimit, evaluateLimits, findUsedBefore } from "./limit-facts.ts";
 import { matchesAnyName } from "../compile/name-patterns.ts";
+import { type ResolvedObligations, resolveObligations } from "./resolve-obligations.ts";
+import { evaluateRules, type Finding, MAX_REASON } from "./rule-answers.ts";
 import { combineReviewers } from "../../reviews.ts";
 import { displayPrincipal } from "../../owner.ts";
 import { clipText } from "../../text.ts";
@@ -30,16 +31,6 @@ import type {
 
 const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
 const RISKS: readonly Risk[] = ["low", "medium", "high", "critical"];
-const MAX_REASON = 500;
-
-/** The answer of one policy: its first rule that matches or whose condition fails. `reason_code` tells which. */
-export interface Finding {
-  readonly policy: CompiledPolicy;
-  readonly rule: CompiledRule;
-  readonly effect: Effect;
-  readonly reason: string;
-  readonly reason_code: ReasonCode;
-}
 
 /**
  * Returns the decision of a policy set.
@@ -56,16 +47,18 @@ export function decideEvaluation(evaluation: Evaluation, facts: Facts): Decision
 
 /**
  * Decides, and returns the facts to record: of the active stops, only the one that decided, of the suggested policies in
- * force, only the one that allowed the action, and attributes only if a policy reads some.
+ * force, only the one that allowed the action, attributes only if a policy reads some, and that the request is final only
+ * if a policy has obligations.
  */
 export function decideForEntry(evaluation: Evaluation, facts: Facts): { decision: Decision; facts: Facts } {
   const { decision, stop, suggested } = combineFindings(evaluation, facts);
-  const { stops: _, suggested: __, attributes, ...others } = facts;
+  const { stops: _, suggested: __, attributes, final_request, ...others } = facts;
   return {
     decision,
     facts: {
       ...others,
       ...(attributes === undefined || !evaluation.readsAttributes() ? {} : { attributes }),
+      ...(final_request === undefined || !evaluation.hasObligations() ? {} : { final_request }),
       ...(stop === undefined ? {} : { stops: [stop] }),
       ...(suggested === undefined ? {} : { suggested: [suggested] }),
     },
@@ -92,7 +85,12 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
   const findings: Finding[] = [];
   const shadow: ShadowOutcome[] = [];
   const shadowed = new Map<string, Finding>();
-  for (const finding of collectFindings(evaluation, facts)) {
+  const obliged = resolveObligations(evaluation);
+  const found = collectFindings(obliged.evaluation, facts);
+  const earlier = obliged.answers.filter(({ rule, effect }) =>
+    found.every((finding) => finding.rule !== rule || finding.effect !== effect),
+  );
+  for (const finding of [...found, ...earlier]) {
     const { policy, effect } = finding;
     if (!policy.shadow) findings.push(finding);
     else if (
@@ -110,9 +108,9 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
     const reason = `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`;
     return { decision: denial("NO_MATCHING_RULE", reason, shadow) };
   }
-  const decision = unlessRejected(strictest(answers, shadow, facts), facts, evaluation.now);
+  const decision = unlessRejected(strictest(answers, shadow, facts, obliged), facts, evaluation.now);
   if (suggested !== null && decision.effect === "allow") return { decision, suggested };
-  return { decision: applyGrant(decision, evaluation, facts) };
+  return { decision: applyGrant(decision, obliged.evaluation, facts) };
 }
 
 /**
@@ -154,7 +152,8 @@ function unlessRejected(decision: Decision, { rejection }: Facts, now: number): 
   const { approver, at, comment } = rejection;
   const words = comment === null ? "" : `: ${comment}`;
   const reason = clipText(`rejected by ${displayPrincipal(approver)} at ${at}${words}`, MAX_REASON);
-  return { ...decision, approval: null, effect: "deny", reason, reason_code: "EARLIER_REJECTION" };
+  const { obligations: _, ...others } = decision;
+  return { ...others, approval: null, effect: "deny", reason, reason_code: "EARLIER_REJECTION" };
 }
 
 /**
@@ -249,38 +248,13 @@ function findAgentBar(request: ActionRequest, facts: Facts): { code: ReasonCode;
   };
 }
 
-/**
- * The first match wins. If an earlier condition fails, the answer is deny, because the result of that rule is unknown.
- */
-function evaluateRules(policy: CompiledPolicy, evaluation: Evaluation): Finding | null {
-  for (const rule of rulesForTool(policy, evaluation.names(policy).tool)) {
-    if (!evaluation.matchesRule(policy, rule)) continue;
-    if (rule.condition !== null) {
-      const result = rule.condition.evaluate(evaluation.activation, policy.shadow);
-      if ("error" in result) {
-        const reason = `the condition of rule "${rule.name}" in policy "${policy.name}" could not be evaluated: ${result.message}`;
-        return { policy, rule, effect: "deny", reason: clipText(reason, MAX_REASON), reason_code: result.error };
-      }
-      if (!result.value) continue;
-    }
-    return {
-      policy,
-      rule,
-      effect: rule.effect,
-      reason: rule.reason ?? defaultReason(policy, rule),
-      reason_code: "POLICY_RULE",
-    };
-  }
-  return null;
-}
-
-function defaultReason(policy: CompiledPolicy, rule: CompiledRule): string {
-  const verb = rule.effect === "allow" ? "allowed" : rule.effect === "deny" ? "denied" : "sent for approval";
-  return `${verb} by rule "${rule.name}" of policy "${policy.name}"`;
-}
-
 /** Returns the strictest answer. Policies are sorted by name, so ties do not depend on the order of files. */
-function strictest(findings: readonly Finding[], shadow: ShadowOutcome[], facts: Facts): Decision {
+function strictest(
+  findings: readonly Finding[],
+  shadow: ShadowOutcome[],
+  facts: Facts,
+  { obligations, isChanged }: ResolvedObligations,
+): Decision {
   let winner = findings[0] as Finding;
   for (const finding of findings) {
     if (STRICTNESS[finding.effect] > STRICTNESS[winner.effect]) winner = finding;
@@ -288,8 +262,9 @@ function strictest(findings: readonly Finding[], shadow: ShadowOutcome[], facts:
   const equals = findings.filter((finding) => finding.effect === winner.effect);
   // Members are in canonical order, so that the entry needs no sorting.
   return {
-    approval: winner.effect === "require_approval" ? strictestTerms(equals, findings, facts) : null,
+    approval: winner.effect === "require_approval" ? strictestTerms(equals, findings, facts, isChanged) : null,
     effect: winner.effect,
+    ...(winner.effect === "deny" || obligations.length === 0 ? {} : { obligations: [...obligations] }),
     policy: winner.policy.name,
     policy_version: winner.policy.version,
     reason: winner.reason,
@@ -310,8 +285,14 @@ function highestRisk(findings: readonly Finding[]): Risk | null {
  * Combines the terms of several policies, so that an approval satisfies all of them.
  * @param findings the answers that require approval
  * @param all the answers of all policies
+ * @param isChanged whether obligations changed the request. Approvers then cannot change it once more
  */
-function strictestTerms(findings: readonly Finding[], all: readonly Finding[], facts: Facts): Decision["approval"] {
+function strictestTerms(
+  findings: readonly Finding[],
+  all: readonly Finding[],
+  facts: Facts,
+  isChanged: boolean,
+): Decision["approval"] {
   const holds = facts.rejection_holds_ms ?? DEFAULT_REJECTION_HOLDS_MS;
   const terms = findings.map(({ rule }) => rule.approval).filter((approval) => approval !== null);
   const approvers = combinePlans(terms.map(({ plan }) => plan));
@@ -322,7 +303,7 @@ function strictestTerms(findings: readonly Finding[], all: readonly Finding[], f
     terms.map((each) => each.reviewers),
     approvable,
   );
-  const editable = combineEditable(terms.map((each) => each.editable));
+  const editable = isChanged ? [] : combineEditable(terms.map((each) => each.editable));
   return {
     approvers,
     ...(editable.length === 0 ? {} : { editable }),

@@ -16,7 +16,7 @@ interface Names {
 }
 
 /** The facts that an evaluation reads. */
-export type EvaluatedFacts = ConditionFacts & Pick<Facts, "session">;
+export type EvaluatedFacts = ConditionFacts & Pick<Facts, "session" | "final_request">;
 
 /** Whether a limit applies to an action, and the amount that it counts. */
 export type LimitMatch =
@@ -56,6 +56,24 @@ export class Evaluation {
     this.grantActivation = new Activation(request, facts, now);
     this.written = { tool, operation, agent };
     this.folded = { tool: foldName(tool), operation: foldName(operation), agent: foldName(agent) };
+  }
+
+  /** Returns a new evaluation of a request with the same names, with all its steps. */
+  withRequest(request: ActionRequest): Evaluation {
+    return new Evaluation(this.compiled, request, this.facts, this.now);
+  }
+
+  /** Whether obligations may no longer change the request. */
+  get isFinal(): boolean {
+    return this.facts.final_request === true;
+  }
+
+  /** Whether an enforced policy that applies to the action has obligations. */
+  hasObligations(): boolean {
+    return (
+      this.compiled.hasObligations &&
+      this.applicablePolicies().some(({ hasObligations, shadow }) => hasObligations && !shadow)
+    );
   }
 
   /** Returns the activation for `per` expressions: with folded names, unless the policy distinguishes spellings. */

@@ -5,6 +5,7 @@ import { evaluateConditionParts, type ConditionPart } from "../condition/conditi
 import { decide } from "./decide.ts";
 import { Evaluation } from "./evaluation.ts";
 import { isExceeded, matchLimit, evaluateLimits, MICROS_PER_UNIT, findUsedBefore } from "./limit-facts.ts";
+import { resolveObligations } from "./resolve-obligations.ts";
 import { matchNames, foldPatterns } from "../compile/name-patterns.ts";
 import type { Decision, Effect, Facts, PolicyDocument, ReasonCode, RuleDocument } from "../policy-types.ts";
 
@@ -86,7 +87,7 @@ export function explain(compiled: CompiledPolicySet, request: ActionRequest, fac
   if (stopped || BARRED.includes(decision.reason_code)) return { decision, policies: [] };
   // Use one evaluation for all policies, as decide() does, because they share the remaining steps.
   const evaluation = new Evaluation(compiled, request, facts, now);
-  evaluateLimits(evaluation);
+  evaluateLimits(resolveObligations(evaluation).evaluation);
   const policies = compiled.policies.map((policy) => {
     const definition = compiled.document.policies[policy.order]?.definition as PolicyDocument;
     return {
@@ -128,7 +129,7 @@ function explainPolicy(
     ...common,
     answer,
     rules,
-    limits: policy.limits.map((limit) => explainLimit(policy, limit, facts, evaluation)),
+    limits: policy.limits.map((limit) => explainLimit(policy, limit, facts, resolveObligations(evaluation).evaluation)),
   };
 }
 

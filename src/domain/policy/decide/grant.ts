@@ -10,6 +10,7 @@ import { Activation, compileCondition, compileExpression } from "../condition/co
 import type { Decision, Facts, GrantFact, LimitFact } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { MICROS_PER_UNIT, toAmount, type MatchedLimit } from "./limit-facts.ts";
+import { resolveObligations } from "./resolve-obligations.ts";
 
 const MAX_REASON = 500;
 /** Maximum number of compiled expressions in each cache. */
@@ -106,7 +107,7 @@ export function findGrantUse(grant: GrantFact, evaluation: Evaluation): MatchedL
 }
 
 /**
- * Returns the amount that the request adds to the grant's sum, in millionths; 0 without a sum. Null if the scope is not
+ * Returns the amount that the request, as its obligations change it, adds to the grant's sum, in millionths; 0 without a sum. Null if the scope is not
  * true for the request, or if the scope or the amount cannot be evaluated. All grants of one evaluation share one step
  * budget, so that they cannot delay the decision further.
  */
@@ -114,7 +115,7 @@ export function matchGrant(
   { id, scope, sum }: Pick<GrantFact, "id" | "scope" | "sum">,
   evaluation: Evaluation,
 ): number | null {
-  const { grantMatches, grantActivation } = evaluation;
+  const { grantMatches, grantActivation } = resolveObligations(evaluation).evaluation;
   const known = grantMatches.get(id);
   if (known !== undefined) return known;
   const amount = coversRequest(scope, grantActivation) ? (sum === null ? 0 : amountOf(sum.of, grantActivation)) : null;

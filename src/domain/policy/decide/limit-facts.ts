@@ -9,6 +9,7 @@ import type { CompiledLimit, CompiledPolicy, CompiledPolicySet } from "../compil
 import { MICROS_PER_UNIT } from "../compile/compile.ts";
 import { Evaluation, type LimitMatch } from "./evaluation.ts";
 import { matchNames } from "../compile/name-patterns.ts";
+import { resolveObligations } from "./resolve-obligations.ts";
 import type { Facts, LimitFact } from "../policy-types.ts";
 import { endOfWindow, startOfWindow } from "./window.ts";
 
@@ -36,10 +37,14 @@ export interface MatchedLimit {
   unit: "count" | "sum";
 }
 
-/** Returns the limits that apply to an action. Leaves out limits that cannot be evaluated, because those deny. */
-export function findMatchedLimits(evaluation: Evaluation): MatchedLimit[] {
-  const { compiled, now } = evaluation;
+/**
+ * Returns the limits that apply to an action, as its obligations change it. Leaves out limits that cannot be evaluated,
+ * because those deny.
+ */
+export function findMatchedLimits(submitted: Evaluation): MatchedLimit[] {
+  const { compiled, now } = submitted;
   if (!compiled.hasLimits) return [];
+  const { evaluation } = resolveObligations(submitted);
   const needs: MatchedLimit[] = [];
   for (const policy of evaluation.applicablePolicies()) {
     for (const limit of policy.limits) {

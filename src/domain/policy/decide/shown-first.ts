@@ -1,9 +1,11 @@
 /** Selects what approvers of a pending request see first. Affects only the display, not the decision. */
+import type { JsonObject } from "../../json.ts";
 import { foldName } from "../../names.ts";
 import type { CompiledLimit, CompiledPolicySet, CompiledRule } from "../compile/compile.ts";
 import { matchNames } from "../compile/name-patterns.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
 import { type PreviewedAction, renderPreview } from "./preview.ts";
+import { redactParams } from "./redact.ts";
 
 /** Maximum number of members that are displayed first. More would push the others out of view. */
 const MAX_SHOWN = 16;
@@ -33,7 +35,10 @@ export function presentRequest(set: CompiledPolicySet, action: DecidedAction & P
   const found = findDecidingRule(set, action);
   const preview = found?.deciding.preview ?? null;
   return {
-    preview: preview === null ? null : renderPreview(preview, action),
+    preview:
+      preview === null
+        ? null
+        : renderPreview(preview, { ...action, params: redactParams(set, action, action.params as JsonObject) }),
     shown_first: found === null ? [] : listMembersShownFirst(found),
   };
 }

@@ -47,6 +47,7 @@ const RULE_FIELDS = [
   "agent",
   "when",
   "approval",
+  "obligations",
   "risk",
   "reason",
   "description",

@@ -14,6 +14,7 @@ import { findFactFaults } from "../check/fact-faults.ts";
 import { inferParamsType } from "../check/params-type.ts";
 import { findApproverFaults } from "../check/approver-faults.ts";
 import { findGrantFaults } from "../check/grant-faults.ts";
+import { findObligationFaults } from "../check/obligation-faults.ts";
 import { findReviewerFaults } from "../check/reviewer-faults.ts";
 import { findSuggestedFaults } from "../check/suggested-faults.ts";
 import { findTestFaults } from "../check/test-faults.ts";
@@ -420,6 +421,13 @@ function findSemanticFaults(
         ].map((fault) => ({
           ...fault,
           pointer: `${at}/approval${fault.pointer}`,
+        })),
+      );
+    if (kind === "rule")
+      faults.push(
+        ...findObligationFaults(rule, inferParamsType(rule, schemas)).map((fault) => ({
+          ...fault,
+          pointer: `${at}/obligations${fault.pointer}`,
         })),
       );
     const preview = rule.approval?.preview;

@@ -1,5 +1,5 @@
 /** Schemas of policies and their tests, for validation and editors. */
-import { Type } from "@sinclair/typebox";
+import { type TSchema, Type } from "@sinclair/typebox";
 import { ACTION_STATUSES } from "../../actions.ts";
 import { MEMBER_PATTERN } from "../condition/condition-members.ts";
 import type { JsonObject } from "../../json.ts";
@@ -7,7 +7,7 @@ import { REVIEWER_NAME } from "../../reviews.ts";
 import { FACT_SOURCE_NAME, MAX_FACTS_OF_POLICY, MAX_GRANT_COUNT, MAX_HISTORY } from "./bounds.ts";
 
 /** `params.` and names without dots. */
-const EDITABLE_PATTERN = "^params([.][A-Za-z_][A-Za-z0-9_]{0,63}){1,8}$";
+const PARAMETER_PATTERN = "^params([.][A-Za-z_][A-Za-z0-9_]{0,63}){1,8}$";
 
 const EditableBounds = Type.Object(
   {
@@ -153,8 +153,8 @@ const Terms = Type.Object(
     editable: Type.Optional(
       Type.Union(
         [
-          Type.Array(Type.String({ pattern: EDITABLE_PATTERN, maxLength: 200 }), { minItems: 1, maxItems: 16 }),
-          Type.Record(Type.String({ pattern: EDITABLE_PATTERN, maxLength: 200 }), EditableBounds, {
+          Type.Array(Type.String({ pattern: PARAMETER_PATTERN, maxLength: 200 }), { minItems: 1, maxItems: 16 }),
+          Type.Record(Type.String({ pattern: PARAMETER_PATTERN, maxLength: 200 }), EditableBounds, {
             minProperties: 1,
             maxProperties: 16,
             additionalProperties: false,
@@ -186,6 +186,49 @@ const Terms = Type.Object(
   },
   { additionalProperties: false, description: "Terms of the approval; only with require_approval." },
 );
+const byParameter = <T extends TSchema>(value: T, description: string) =>
+  Type.Record(Type.String({ pattern: PARAMETER_PATTERN, maxLength: 200 }), value, {
+    minProperties: 1,
+    maxProperties: 16,
+    additionalProperties: false,
+    description,
+  });
+const Obligations = Type.Object(
+  {
+    redact: Type.Optional(
+      Type.Array(Type.String({ pattern: PARAMETER_PATTERN, maxLength: 200 }), {
+        minItems: 1,
+        maxItems: 16,
+        description:
+          "Parameters whose values people do not see, such as [params.card.number]: in all actions that tool, operation and agent match, whatever is decided.",
+      }),
+    ),
+    set: Type.Optional(
+      byParameter(
+        Type.Union([Type.String({ maxLength: 1000 }), Type.Number(), Type.Boolean()]),
+        "Values that replace those of the request, by parameter, such as { params.currency: EUR }.",
+      ),
+    ),
+    clamp: Type.Optional(
+      byParameter(
+        Type.Object(
+          {
+            min: Type.Optional(Type.Number({ description: "Smallest number." })),
+            max: Type.Optional(Type.Number({ description: "Largest number." })),
+          },
+          { minProperties: 1, additionalProperties: false },
+        ),
+        "Bounds to which numbers of the request are moved, by parameter, such as { params.amount: { max: 500 } }.",
+      ),
+    ),
+  },
+  {
+    minProperties: 1,
+    additionalProperties: false,
+    description:
+      "What happens to parameters. set and clamp change them: the changed request is decided again, and only it can run. redact hides them from people.",
+  },
+);
 const Risk = Type.Union([Type.Literal("low"), Type.Literal("medium"), Type.Literal("high"), Type.Literal("critical")], {
   description: "Shown to approvers. Does not affect the decision.",
 });
@@ -206,6 +249,7 @@ export const RuleSchema = Type.Object(
       Type.String({ minLength: 1, maxLength: 1000, description: "Shown to the agent and to approvers, and recorded." }),
     ),
     approval: Type.Optional(Terms),
+    obligations: Type.Optional(Obligations),
   },
   { additionalProperties: false, description: "A rule. The first one that matches decides for its policy." },
 );
@@ -625,6 +669,11 @@ const EXPECTED = {
   ),
   risk: Type.Optional(Risk),
   approval: Type.Optional(ExpectedApproval),
+  params: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description: "Parameters that may run, as obligations change them; what is absent is not compared.",
+    }),
+  ),
   shadow: Type.Optional(
     Type.Record(
       Type.String(),

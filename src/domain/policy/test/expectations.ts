@@ -1,5 +1,9 @@
 /** Compares a decision with the expectations of a policy test. */
+import type { ActionRequest } from "../../actions.ts";
 import type { ApproverPlan } from "../../approvers.ts";
+import { canonicalText } from "../../canonical.ts";
+import type { JsonObject, JsonValue } from "../../json.ts";
+import { obligedRequest } from "../../obligations.ts";
 import { parseDuration } from "../../time.ts";
 import type { PolicyTest } from "../parse/parse.ts";
 import type { Decision, Effect, RequiredApproval } from "../policy-types.ts";
@@ -9,9 +13,12 @@ type CaseExpectation = PolicyTest["cases"][number]["expect"];
 type Expectation = Omit<CaseExpectation, "effect"> & { effect?: Effect };
 type ExpectedApproval = NonNullable<Expectation["approval"]>;
 
-/** Returns one phrase for each difference, such as `effect is deny, expected allow`. */
-export function findDifferences(decision: Decision, expect: Expectation): string[] {
-  const { approval, shadow, ...fields } = expect;
+/**
+ * Returns one phrase for each difference, such as `effect is deny, expected allow`.
+ * @param request as it was submitted
+ */
+export function findDifferences(decision: Decision, expect: Expectation, request: ActionRequest): string[] {
+  const { approval, params, shadow, ...fields } = expect;
   const actual: Record<keyof typeof fields, unknown> = {
     effect: decision.effect,
     policy: decision.policy,
@@ -25,8 +32,17 @@ export function findDifferences(decision: Decision, expect: Expectation): string
   return [
     ...differences,
     ...(approval === undefined ? [] : findApprovalDifferences(decision.approval, approval)),
+    ...findParameterDifferences((obligedRequest(request, decision) ?? request).params, params ?? {}),
     ...Object.entries(shadow ?? {}).flatMap(([policy, expected]) => findShadowDifferences(decision, policy, expected)),
   ];
+}
+
+/** Compares the parameters that may run, as obligations change them. */
+function findParameterDifferences(params: JsonObject, expected: Readonly<Record<string, unknown>>): string[] {
+  return Object.entries(expected).flatMap(([name, wanted]) => {
+    const [actual, text] = [params[name] ?? null, canonicalText(wanted as JsonValue)];
+    return canonicalText(actual) === text ? [] : [differs(`params.${name}`, canonicalText(actual), text)];
+  });
 }
 
 function findShadowDifferences(

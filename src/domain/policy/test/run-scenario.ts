@@ -112,7 +112,7 @@ class ScenarioRun {
       const action = this.actions.submit(request, basis, facts);
       if (id !== undefined) this.named.set(id, action);
       const decision = this.actions.decisions.at(-1)?.decision as Decision;
-      const differences = findDifferences(decision, expectation);
+      const differences = findDifferences(decision, expectation, request);
       const wrong =
         differences.length > 0
           ? `${differences.join("; ")} (${decision.reason})`

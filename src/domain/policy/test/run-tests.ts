@@ -78,7 +78,7 @@ function runCase(compiled: CompiledPolicySet, test: PolicyTest, i: number): Test
   if (fault !== null) return failedTest(testCase.name, pointer, fault);
   const facts = withGivenInputs(compiled, request, givenStanding(testCase), now, testCase);
   const decision = decide(compiled, request, facts, now);
-  const differences = findDifferences(decision, testCase.expect);
+  const differences = findDifferences(decision, testCase.expect, request);
   const findings = evaluateAllPolicies(compiled, request, facts, now);
   return {
     name: testCase.name,

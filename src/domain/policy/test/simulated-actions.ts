@@ -17,6 +17,7 @@ import {
 import { withGivenFacts } from "./given-facts.ts";
 import { ownerIdentity, principalOfOwner } from "../../owner.ts";
 import { selectCountedLimits } from "../../limit-uses.ts";
+import { obligedRequest } from "../../obligations.ts";
 import { encodeRequest } from "../../request.ts";
 import { toRfc3339 } from "../../time.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
@@ -67,11 +68,13 @@ interface SimulatedVoter {
   signed: boolean;
 }
 
-type Standing = Pick<Facts, "attributes" | "principal" | "session">;
+type Standing = Pick<Facts, "attributes" | "final_request" | "principal" | "session">;
 
 /** An action of a scenario. */
 export interface SimulatedAction extends Omit<PastActionRow, "at" | "effective" | "erased_at" | "request"> {
+  /** The request that may run. */
   request: ActionRequest;
+  /** Canonical JSON of the submitted request. */
   text: string;
   /** Principal, session and attributes of the submission, and the use of limits before it. */
   basis: Standing & Pick<Facts, "limits">;
@@ -142,7 +145,7 @@ export class SimulatedActions {
       agent_id: request.agent_id,
       tool: request.tool,
       operation: request.operation,
-      request,
+      request: obligedRequest(request, decision) ?? request,
       text,
       given,
       basis: { ...basis, ...(facts.limits === undefined ? {} : { limits: facts.limits }) },
@@ -279,7 +282,7 @@ export class SimulatedActions {
   /** Decides an open action again. Limits keep the use of the submission, because the action is counted already. */
   private redecide({ basis, request, given, id }: SimulatedAction): Decision {
     const { limits: _, ...standing } = basis;
-    const { evaluation, facts } = this.collectFacts(request, standing, given, id, basis);
+    const { evaluation, facts } = this.collectFacts(request, { ...standing, final_request: true }, given, id, basis);
     return this.decide(evaluation, facts);
   }
 
@@ -295,7 +298,13 @@ export class SimulatedActions {
       .filter((item) => item.policy === policy && item.basis === basis && item.subject === subject && item.at >= since)
       .sort((a, b) => b.at - a.at || (a.action.id < b.action.id ? 1 : -1))
       .slice(0, limit)
-      .map(({ action, at }) => ({ ...action, request: action.text, effective: null, erased_at: null, at }));
+      .map(({ action, at }) => ({
+        ...action,
+        request: encodeRequest(action.request).text,
+        effective: null,
+        erased_at: null,
+        at,
+      }));
   }
 
   private findRejection(text: string): RejectionFact | null {

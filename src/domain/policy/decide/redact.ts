@@ -1,0 +1,101 @@
+/**
+ * Replaces the values of parameters that rules redact, for display and delivery. What is decided, hashed and run is not
+ * redacted. A rule redacts by its matchers alone: for every action that they match, whatever was decided on it.
+ */
+import type { ActionRequest } from "../../actions.ts";
+import { decodeEdit, encodeEdit } from "../../edited-request.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../../json.ts";
+import { foldName } from "../../names.ts";
+import type { CompiledPolicySet } from "../compile/compile.ts";
+import { matchNames } from "../compile/name-patterns.ts";
+import { policiesForTool, rulesForTool } from "../compile/rule-index.ts";
+
+/** Replaces a redacted value. */
+export const REDACTED = "[redacted]";
+
+type Named = Pick<ActionRequest, "agent_id" | "tool" | "operation">;
+
+/** The columns of an action's row that contain its request. */
+interface RequestTexts extends Named {
+  request: string;
+  effective: string | null;
+}
+
+/** Returns the paths of the parameters that enforced policies redact in an action, such as `params.card.number`. */
+export function findRedactedPaths(set: CompiledPolicySet, action: Named): string[] {
+  if (!set.redacts) return [];
+  const paths = policiesForTool(set, action.tool).flatMap((policy) => {
+    if (policy.shadow) return [];
+    const [agent, tool, operation] = [action.agent_id, action.tool, action.operation].map((name) =>
+      policy.caseSensitive ? name : foldName(name),
+    ) as [string, string, string];
+    if (!matchNames(policy.tools, tool) || !matchNames(policy.agents, agent)) return [];
+    return [...rulesForTool(policy, tool)]
+      .filter((rule) => matchNames(rule.operations, operation) && matchNames(rule.agents, agent))
+      .flatMap(({ redact }) => redact);
+  });
+  return [...new Set(paths)];
+}
+
+/** Returns the parameters without the redacted members. Suggestions must not mention them. */
+export function omitRedacted(set: CompiledPolicySet, action: Named, params: JsonObject): JsonObject {
+  return change(params, findRedactedPaths(set, action), null);
+}
+
+/** Returns the parameters as people see them. */
+export function redactParams(set: CompiledPolicySet, action: Named, params: JsonObject): JsonObject {
+  return change(params, findRedactedPaths(set, action), REDACTED);
+}
+
+/**
+ * Returns the row with its requests as people see them. Do not compute hashes from it. Texts that cannot be parsed stay as
+ * they are, because a reader cannot display them either.
+ * @example
+ * const { params } = effectiveRequest(redactRow(set, row)) ?? {}; // { card: { number: "[redacted]" } }
+ */
+export function redactRow<T extends RequestTexts>(set: CompiledPolicySet, row: T): T {
+  const paths = findRedactedPaths(set, row);
+  if (paths.length === 0) return row;
+  const redact = (request: ActionRequest): ActionRequest => ({
+    ...request,
+    params: change(request.params, paths, REDACTED),
+  });
+  const request = unlessUnreadable(row.request, (text) =>
+    text === "" ? text : JSON.stringify(redact(JSON.parse(text) as ActionRequest)),
+  );
+  const effective = unlessUnreadable(row.effective, (text) => {
+    const edit = decodeEdit(text);
+    return edit === null ? null : encodeEdit({ ...edit, request: redact(edit.request) });
+  });
+  return { ...row, request, effective };
+}
+
+function unlessUnreadable<T extends string | null>(text: T, convert: (text: T) => T): T {
+  try {
+    return convert(text);
+  } catch {
+    return text;
+  }
+}
+
+/** @param replacement null removes the members */
+function change(params: JsonObject, paths: readonly string[], replacement: string | null): JsonObject {
+  return paths.reduce<JsonValue>(
+    (value, path) => changeMember(value, path.split(".").slice(1), replacement),
+    params,
+  ) as JsonObject;
+}
+
+/** Changes the member in each object of a list, too. */
+function changeMember(value: JsonValue, names: readonly string[], replacement: string | null): JsonValue {
+  if (Array.isArray(value)) return value.map((each) => changeMember(each, names, replacement));
+  const [name, ...rest] = names;
+  if (!isJsonObject(value) || name === undefined || !Object.hasOwn(value, name)) return value;
+  const { [name]: member, ...others } = value;
+  if (rest.length === 0 && replacement === null) return others;
+  const changed = rest.length === 0 ? replacement : changeMember(member as JsonValue, rest, replacement);
+  // Keep the order of members, which approvers see.
+  return Object.fromEntries(
+    Object.entries(value).map(([each, old]) => [each, each === name ? changed : old]),
+  ) as JsonObject;
+}

@@ -1,0 +1,97 @@
+/**
+ * Applies the obligations of the rules that answer a request. Pure, and at most once: the changed request is evaluated
+ * again, and denied if its rules require a further change.
+ */
+import { canonicalText } from "../../canonical.ts";
+import type { JsonValue } from "../../json.ts";
+import { applyObligations, combineObligations } from "../../obligations.ts";
+import { clipText } from "../../text.ts";
+import type { Obligation } from "../policy-types.ts";
+import type { Evaluation } from "./evaluation.ts";
+import { findFactReads } from "./fact-reads.ts";
+import { findHistoryPlaces, findHistoryReads } from "./history-facts.ts";
+import { evaluateRules, type Finding, MAX_REASON } from "./rule-answers.ts";
+
+/** The outcome of the obligations for one request. */
+export interface ResolvedObligations {
+  /** Evaluation of the request that may run. */
+  evaluation: Evaluation;
+  /** The answers that count in addition to those to this request: to the request as submitted, or a denial. */
+  answers: readonly Finding[];
+  /** Empty if the rules have none, or deny. */
+  obligations: readonly Obligation[];
+  isChanged: boolean;
+}
+
+const resolved = new WeakMap<Evaluation, ResolvedObligations>();
+
+/**
+ * Returns the request that may run, and the obligations that it satisfies. Evaluates the rules at most once per evaluation.
+ * Uses its own evaluations, so that the rules do not share the steps of the caller's.
+ */
+export function resolveObligations(evaluation: Evaluation): ResolvedObligations {
+  if (!evaluation.hasObligations()) return { evaluation, answers: [], obligations: [], isChanged: false };
+  const outcome = resolved.get(evaluation) ?? resolve(evaluation);
+  resolved.set(evaluation, outcome);
+  return outcome;
+}
+
+function resolve(evaluation: Evaluation): ResolvedObligations {
+  const unchanged = { evaluation, answers: [], obligations: [], isChanged: false };
+  const first = applyRules(evaluation);
+  if (first === null) return unchanged;
+  const deny = (answer: Finding, why: string): ResolvedObligations => {
+    const { policy, rule } = answer;
+    const reason = clipText(`the obligations of rule "${rule.name}" in policy "${policy.name}": ${why}`, MAX_REASON);
+    return { ...unchanged, answers: [{ policy, rule, effect: "deny", reason, reason_code: "OBLIGATION_UNMET" }] };
+  };
+  if ("why" in first) return deny(first.answer, first.why);
+  const { answers, obligations, request, changed } = first;
+  const [path] = changed;
+  if (path === undefined) return { ...unchanged, obligations };
+  const obliging = findObliging(answers, path);
+  if (evaluation.isFinal) return deny(obliging, `${path} does not satisfy them, and the request may no longer change`);
+  const final = evaluation.withRequest(request);
+  if (readsText(final) !== readsText(evaluation))
+    return deny(obliging, `a fact or the owner of a history depends on ${changed.join(" or ")}`);
+  const second = applyRules(final);
+  if (second !== null && "why" in second) return deny(second.answer, `after the change, ${second.why}`);
+  const [again] = second?.changed ?? [];
+  if (second !== null && again !== undefined)
+    return deny(findObliging(second.answers, again), `they change ${again} again after the change of ${path}`);
+  return { evaluation: final, answers, obligations, isChanged: true };
+}
+
+type Applied =
+  | { answers: Finding[]; obligations: Obligation[]; request: Evaluation["request"]; changed: string[] }
+  | { answer: Finding; why: string };
+
+/** Applies the obligations of all answering rules. Null if there are none, or a rule denies. */
+function applyRules(evaluation: Evaluation): Applied | null {
+  const own = evaluation.withRequest(evaluation.request);
+  const answers = own
+    .applicablePolicies()
+    .flatMap((policy) => (policy.shadow ? [] : (evaluateRules(policy, own) ?? [])));
+  const lists = answers.map(({ rule }) => rule.obligations);
+  if (lists.every((list) => list.length === 0) || answers.some(({ effect }) => effect === "deny")) return null;
+  const obligations = combineObligations(lists);
+  const applied = Array.isArray(obligations) ? applyObligations(evaluation.request, obligations) : obligations;
+  if ("detail" in applied)
+    return { answer: findObliging(answers, applied.path), why: `${applied.path}: ${applied.detail}` };
+  return { answers, obligations: obligations as Obligation[], ...applied };
+}
+
+function findObliging(answers: readonly Finding[], path: string): Finding {
+  return answers.find(({ rule }) => rule.obligations.some((each) => each.path === path)) as Finding;
+}
+
+/**
+ * Returns what a request reads from histories and fact sources, and the histories to which it belongs, as text. A decision
+ * has one set of facts for the submitted and the changed request.
+ */
+function readsText(evaluation: Evaluation): string {
+  const calls = findFactReads(evaluation).map(({ call }) => call);
+  const histories = findHistoryReads(evaluation).map(({ span }) => span);
+  const places = findHistoryPlaces(evaluation, "allow");
+  return canonicalText({ calls, histories, places } as unknown as JsonValue);
+}

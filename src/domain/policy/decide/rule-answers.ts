@@ -1,0 +1,47 @@
+/** Answers of the rules of one policy. */
+import { clipText } from "../../text.ts";
+import type { CompiledPolicy, CompiledRule } from "../compile/compile.ts";
+import { rulesForTool } from "../compile/rule-index.ts";
+import type { Effect, ReasonCode } from "../policy-types.ts";
+import type { Evaluation } from "./evaluation.ts";
+
+export const MAX_REASON = 500;
+
+/** The answer of one policy: its first rule that matches or whose condition fails. `reason_code` tells which. */
+export interface Finding {
+  readonly policy: CompiledPolicy;
+  readonly rule: CompiledRule;
+  readonly effect: Effect;
+  readonly reason: string;
+  readonly reason_code: ReasonCode;
+}
+
+/**
+ * The first match wins. If an earlier condition fails, the answer is deny, because the result of that rule is unknown.
+ */
+export function evaluateRules(policy: CompiledPolicy, evaluation: Evaluation): Finding | null {
+  for (const rule of rulesForTool(policy, evaluation.names(policy).tool)) {
+    if (!evaluation.matchesRule(policy, rule)) continue;
+    if (rule.condition !== null) {
+      const result = rule.condition.evaluate(evaluation.activation, policy.shadow);
+      if ("error" in result) {
+        const reason = `the condition of rule "${rule.name}" in policy "${policy.name}" could not be evaluated: ${result.message}`;
+        return { policy, rule, effect: "deny", reason: clipText(reason, MAX_REASON), reason_code: result.error };
+      }
+      if (!result.value) continue;
+    }
+    return {
+      policy,
+      rule,
+      effect: rule.effect,
+      reason: rule.reason ?? defaultReason(policy, rule),
+      reason_code: "POLICY_RULE",
+    };
+  }
+  return null;
+}
+
+function defaultReason(policy: CompiledPolicy, rule: CompiledRule): string {
+  const verb = rule.effect === "allow" ? "allowed" : rule.effect === "deny" ? "denied" : "sent for approval";
+  return `${verb} by rule "${rule.name}" of policy "${policy.name}"`;
+}

@@ -1,0 +1,120 @@
+/** Redacted parameters: every display and delivery of an action, searched for a secret. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { definePlugin, type Plugin, type ReviewRequest } from "../../../src/plugin.ts";
+import { testNotifier } from "../../support/notifier.ts";
+import { makeKey, startService, type Service } from "../../support/service.ts";
+
+const POLICY = `
+policy: cards
+rules:
+  - { name: never, tool: pay, when: 'params.amount > 900', effect: deny, obligations: { redact: [params.card.number, params.items.secret] } }
+  - name: pay
+    tool: pay
+    effect: require_approval
+    approval:
+      preview: "Charge {params.card.number}"
+      grants: { for: 8h, count: 5 }
+      reviewers: [{ name: scan }]
+      notify: [desk]
+    obligations: { set: { params.currency: EUR } }
+`;
+const SECRET = "4111-1111";
+
+let service: Service;
+let agent: string;
+let approver: string;
+const pigeon = testNotifier();
+const reviewed: ReviewRequest[] = [];
+const reviewer = definePlugin({
+  name: "reviewer",
+  setup: () => ({
+    reviewers: [
+      {
+        name: "scan",
+        version: "1",
+        timeoutMs: 60_000,
+        review: (request: ReviewRequest) => {
+          reviewed.push(request);
+          return Promise.resolve({ answer: "escalate", reason: "a person decides", version: "1" });
+        },
+      },
+    ],
+  }),
+}) as Plugin;
+
+before(async () => {
+  service = await startService({
+    policy: POLICY,
+    plugins: [{ plugin: reviewer, options: {}, origin: "reviewer" }, pigeon.plugin],
+    change: (config) => {
+      config.approvals.trust_key_makers = true;
+      config.channels = { desk: { notifier: "pigeon", people: [{ owner: "bob" }] } };
+    },
+  });
+  agent = (await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" })).key;
+  approver = (await makeKey(service, { name: "bob", owner: "bob", preset: "approver" })).key;
+});
+// Audits the store, too.
+after(() => service.close());
+
+const submit = async (amount: number): Promise<any> => {
+  const params = { amount, currency: "USD", card: { number: SECRET, month: 4 }, items: [{ secret: SECRET }] };
+  const body = { agent_id: "bot", tool: "pay", operation: "charge", params };
+  return (await service.call("POST", "/v1/actions", { key: agent, body })).body;
+};
+
+test("no display or delivery contains a redacted value, and the key that runs the action receives it", async () => {
+  const denied = await submit(901);
+  assert.equal(denied.status, "denied");
+  const earlier = await submit(100);
+  const action = await submit(200);
+  assert.deepEqual([action.params.card.number, action.params.items[0].secret], [SECRET, SECRET], "the submitter");
+  const { message, reviewer } = {
+    message: await pigeon.next(({ kind }) => kind === "approval_requested"),
+    reviewer: reviewed[0],
+  };
+  assert.ok(reviewer !== undefined, "the reviewer answers before people are notified");
+  const range = `since=2020-01-01T00:00:00Z&until=2100-01-01T00:00:00Z`;
+  const displays: [method: string, path: string, key: string, body?: object][] = [
+    ["GET", `/v1/actions/${action.id}`, approver],
+    ["GET", `/v1/actions/${denied.id}`, service.admin],
+    ["GET", "/v1/actions?limit=50", service.admin],
+    ["GET", "/v1/actions?q=charge", service.admin],
+    ["GET", "/v1/approvals", approver],
+    ["GET", "/v1/approvals?sort=newest", approver],
+    ["GET", `/v1/actions/${action.id}/events`, service.admin],
+    ["GET", `/v1/actions/${action.id}/grant-suggestions`, approver],
+    ["GET", `/v1/provenance/${action.decision_hash}/proof`, service.admin],
+    ["GET", "/v1/deliveries", service.admin],
+    ["GET", "/v1/analytics", service.admin],
+    ["POST", "/v1/replay", service.admin, { action_id: action.id }],
+    ["POST", "/v1/policies/suggest", service.admin, {}],
+    ["POST", "/v1/approval-link", "", { token: "link" in message ? (message.link.split("#")[1] ?? "") : "" }],
+    ["GET", `/v1/coverage/executions?${range}`, service.admin],
+  ];
+  const { request_hash } = action;
+  const key = agent;
+  await service.call("POST", `/v1/actions/${earlier.id}/cancel`, { key, body: {} });
+  for (const [method, path, key, body] of displays) {
+    const answer = await service.call(method, path, { key: key || null, ...(body && { body }) });
+    assert.ok(!JSON.stringify(answer.body).includes(SECRET), `${method} ${path}`);
+    assert.equal(answer.status, 200, `${path}: ${JSON.stringify(answer.body)}`);
+  }
+  assert.ok(!JSON.stringify([message, reviewer]).includes(SECRET), "messages and reviewers");
+  const { body: shown } = await service.call("GET", `/v1/actions/${action.id}`, { key: approver });
+  assert.deepEqual(shown.params.card, { number: "[redacted]", month: 4 });
+  assert.deepEqual([shown.proposed.params.card.number, shown.preview], ["[redacted]", 'Charge "[redacted]"']);
+  assert.equal(shown.request_hash, request_hash, "the hash covers the whole request");
+  const words = await service.call("GET", `/v1/actions?q=${SECRET}`, { key: service.admin });
+  assert.deepEqual(words.body.actions, []);
+  const vote = { token: shown.approval_token, approve: true };
+  assert.equal(
+    (await service.call("POST", `/v1/actions/${action.id}/approval`, { key: approver, body: vote })).status,
+    200,
+  );
+  const started = await service.call("POST", `/v1/actions/${action.id}/start`, { key, body: { request_hash } });
+  assert.equal(started.body.params.card.number, SECRET);
+  const executions = await service.call("GET", `/v1/coverage/executions?${range}`, { key: service.admin });
+  assert.equal(executions.body.executions[0].params.card.number, "[redacted]");
+});
