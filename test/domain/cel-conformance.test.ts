@@ -32,7 +32,7 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   "namespace/namespace/self_eval_container_lookup_unchecked": CONTAINER,
 };
 
-const EXTENSIONS = /^(block|network|proto2)_ext$|^optionals$|^macros2$|^bit_|^quote$|^format/;
+const EXTENSIONS = /^(block|network|proto2)_ext$|^macros2$|^quote$|^format/;
 /** A message that is built, of a protocol buffer's type, or handed in. */
 const PROTOBUF =
   /\b[A-Z]\w*\{|TestAllTypes|google\.protobuf\.(?!Timestamp|Duration)|GlobalEnum|NestedEnum|cel\.expr\.conformance/;
@@ -151,6 +151,6 @@ test("conditions evaluate as the specification's conformance data says", () => {
     [],
     "an exception that is none any more",
   );
-  assert.ok(said.length >= 1_000, `${said.length} tests can be said in JSON`);
+  assert.ok(said.length >= 1_450, `${said.length} tests can be said in JSON`);
   assert.ok(failed.length <= said.length * 0.01, `${failed.length} of ${said.length}`);
 });

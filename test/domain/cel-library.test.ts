@@ -108,10 +108,148 @@ test("texts, lists and numbers have the functions of the CEL extensions", () => 
     ["math.least([3, 2])", 2],
     ["math.round(-2.5)", -3],
     ["math.abs(-3)", 3],
+    [
+      "[math.bitAnd(6, 3), math.bitOr(4, 1), math.bitXor(5, 1), math.bitNot(1), math.bitShiftLeft(1, 4)]",
+      [2, 5, 4, -2, 16],
+    ],
+    ["math.bitAnd(params.mode, 2) != 0 && math.sqrt(9) == 3.0", true],
+    ["[1, [2, [3]]].flatten(2)", [1, 2, 3]],
     ["string(base64.decode('aGVsbG8='))", "hello"],
     ["base64.encode(b'hello')", "aGVsbG8="],
   ];
-  for (const [source, value] of cases) assert.deepEqual(valueOf(source, { all: ["a", "b", "c"] }), value, source);
+  for (const [source, value] of cases)
+    assert.deepEqual(valueOf(source, { all: ["a", "b", "c"], mode: 6 }), value, source);
+});
+
+test("an optional value can be absent without an error", () => {
+  const params = { n: 5, nothing: null, order: { total: 7 }, items: ["a"], text: "x" };
+  const cases: [source: string, value: unknown][] = [
+    ["params.?n.orValue(0) + params.?absent.orValue(1)", 6],
+    ["params.?order.total.value() + params.?order.absent.orValue(1)", 8],
+    ["params.?absent.total.orValue(3)", 3],
+    ["params.?order . ?total.hasValue()", true],
+    ["params[?'n'].value() + (has(params.?absent.total) ? 1 : 0)", 5],
+    ["params.items[?0].orValue('') + params.items[?1].orValue('b')", "ab"],
+    ["params.?absent.or(params.?n).orValue(1 / 0)", 5],
+    ["[params.?n, optional.none()].unwrapOpt() + [?params.?n, 1, ?params.?absent]", [5, 5, 1]],
+    ["{?'n': params.?n, ?'x': params.?absent}", { n: 5 }],
+    ["params.?n.optMap(n, n * 2).orValue(0) + params.?absent.optMap(n, n / 0).orValue(1)", 11],
+    ["params.?order.optFlatMap(order, order.?total).value()", 7],
+    ["params.items.first().value() + string([1, 2].last().value())", "a2"],
+    ["optional.ofNonZeroValue('').hasValue() || optional.ofNonZeroValue(params.?absent).hasValue()", false],
+    ["[optional.of(1), optional.of(1)].distinct().size()", 1],
+    ["params.?n == optional.of(5) && params.?absent == optional.none()", true],
+    ["params.text == 'a?[?b]' ? 1 : params.text == '.?' ? 2 : 3 // {?\n", 3],
+    // What is present and has no members is an error, so no wrong type becomes a default.
+    ["params.?text.total.orValue(0)", "CONDITION_ERROR"],
+    ["params.?nothing.total.orValue(0)", "CONDITION_ERROR"],
+    ["params.?absent.value()", "CONDITION_ERROR"],
+    ["params.nope.?n.orValue(0)", "CONDITION_ERROR"],
+    ["params.n.orValue(0)", "CONDITION_ERROR"],
+    ["[?params.n]", "CONDITION_ERROR"],
+    ["params.?order.all(x, true)", "CONDITION_ERROR"],
+  ];
+  for (const [source, value] of cases) assert.deepEqual(valueOf(source, params), value, source);
+
+  const fault = (source: string): string => {
+    const compiled = compileCondition(source);
+    if (!compiled.ok) return `${compiled.offset}: ${compiled.message}`;
+    const found = findTypeFault(source, "condition");
+    return found === null ? "" : `${found.offset}: ${found.message}`;
+  };
+  assert.equal(
+    fault("params.?n"),
+    "6: the expression is an optional; it must be true or false; read the optional with orValue(), such as params.?amount.orValue(0)",
+  );
+  assert.match(fault("params.?n <= 5"), /"<=" cannot compare an optional and an int; read the optional with orValue/);
+  assert.match(fault("principal.?ownr.hasValue()"), /principal has no field "ownr"; did you mean "owner"/);
+  assert.match(fault("principal.?owner.orValue('') > 5"), /cannot compare/);
+  assert.match(fault("[?tool] == []"), /tool is a string; it must be optional/);
+  assert.match(fault("params.?items.exists(?x, true)"), /the condition cannot be read/);
+  assert.match(fault("params.?size() > 1"), /6|7: .*"\?" is not possible here/);
+  assert.match(fault("has(params.?n)"), /"\?" is not possible here/);
+  assert.match(fault("params.?n.optMap('n', true)"), /"optMap" is not used like this; write for example/);
+  assert.equal(fault("params.?n.orValue(0) <= 100 && params[?'a'].hasValue() && 'x' in [?params.?text]"), "");
+
+  const parts = evaluateConditionParts(
+    "params.?n.optMap(n, n > 3).orValue(false) && params[?'x'].hasValue()",
+    on(params),
+  );
+  assert.deepEqual(
+    parts.map(({ expression, element, value }) => [expression, element, value]),
+    [
+      ['params.?n.optMap(n, n > 3).orValue(false) && params[?"x"].hasValue()', null, "false"],
+      ["params.?n.optMap(n, n > 3).orValue(false)", null, "true"],
+      ["params.?n.optMap(n, n > 3)", null, "optional.of(true)"],
+      ["params.?n", "n", "optional.of(5)"],
+      ["n > 3", null, "true"],
+      ["n", null, "5"],
+      ['params[?"x"].hasValue()', null, "false"],
+      ['params[?"x"]', null, "optional.none()"],
+    ],
+  );
+  const compiled = compileExpression("params.?order.total.orValue(0) + params[?'n'].orValue(0)");
+  assert.deepEqual(compiled.ok ? compiled.expression.members : [], ["/params/order/total", "/params/n"]);
+});
+
+test("regex functions find what a pattern and its group match", () => {
+  const cases: [source: string, value: unknown][] = [
+    ["regex.extract('id: 17, id: 18', 'id: ([0-9]+)').value()", "17"],
+    ["regex.extract('id: 17', '[0-9]+').value()", "17"],
+    ["regex.extract('none', '[0-9]+').hasValue()", false],
+    ["regex.extract('id: ', 'id: ([0-9]*)').hasValue()", false],
+    ["regex.extractAll('a@x.io, b@y.io', '([a-z]+)@')", ["a", "b"]],
+    ["regex.extractAll('aXbXc', 'X?')", ["", "X", "X", ""]],
+    ["regex.extractAll('🦊a🦊', '.')", ["🦊", "a", "🦊"]],
+    ["regex.extract('abcabc', 'a.*c').value() + regex.extract('abcabc', 'a.*?c').value()", "abcabcabc"],
+    ["regex.extract('abab', '(?:a|ab)(?:b|abab)?').value()", "ab"],
+    ["regex.extract('x foo_bar-foo', '\\\\bfoo\\\\b').value()", "foo"],
+    ["regex.extractAll('a\\nb', '(?m)^.$')", ["a", "b"]],
+    ["regex.extract('Straße ÄRGER', '(?i)ärger').value()", "ÄRGER"],
+    ["regex.replace('John Doe', '(\\\\w+) (\\\\w+)', '\\\\2 \\\\1')", "Doe John"],
+    ["regex.replace('aaa', 'a', 'b', 2)", "bba"],
+    ["regex.replace('aaa', 'a', 'b', 0) + regex.replace('abc', 'x*', '-')", "aaa-a-b-c-"],
+    ["params.urls.all(u, regex.extract(u, '^https://([^/]+)/').orValue('') in ['a.io', 'b.io'])", true],
+  ];
+  const params = { urls: ["https://a.io/x", "https://b.io/"] };
+  for (const [source, value] of cases) assert.deepEqual(valueOf(source, params), value, source);
+
+  // The search agrees with the one of JavaScript, whose preferences are the same.
+  const texts = ["", "aab", "abba", "aa\nbb", "a_b aB", "xaaay", "bbab"];
+  for (const pattern of [
+    "a+",
+    "a+?b",
+    "(a|ab)(b*)",
+    "(a*)(ab)?",
+    "^a|b$",
+    "\\ba",
+    "\\Bb",
+    "(?:a|b){2}",
+    "[^a]*",
+    "(a)|(b)",
+  ])
+    for (const text of texts) {
+      const native = [...text.matchAll(new RegExp(pattern, "gu"))].map(([whole]) => whole);
+      const source = `regex.replace(params.t, r'${pattern}', r'<\\0>')`;
+      const marked = text.replaceAll(new RegExp(pattern, "gu"), "<$&>");
+      // After a match, RE2 does not count an empty match at its end, and JavaScript does.
+      if (!native.includes("") || native.every((whole) => whole === ""))
+        assert.equal(valueOf(source, { t: text }), marked, `${pattern} in ${JSON.stringify(text)}`);
+    }
+
+  const faults: [source: string, message: RegExp][] = [
+    ["regex.extract(params.a, params.b).hasValue()", /the pattern of "regex.extract" must be a text in the condition/],
+    ["regex.extract(params.a, '(').hasValue()", /the pattern is no RE2 regular expression/],
+    ["regex.extract(params.a, '(a)(b)').hasValue()", /returns one group, and the pattern has 2; write the others as/],
+    ["regex.replace(params.a, '(a)', r'\\2') == ''", /a backslash must be followed by a backslash or by the number/],
+    ["regex.extractAll(params.a, 'a{400}b{400}') == []", /the pattern compiles to/],
+  ];
+  for (const [source, message] of faults) {
+    const compiled = compileCondition(source);
+    assert.match(compiled.ok ? "it compiles" : compiled.message, message, source);
+  }
+  assert.match(findTypeFault("regex.extract(tool, 'a') == 'a'", "condition")?.message ?? "", /never equal/);
+  assert.match(findTypeFault("regex.extract(tool, 'a').orValue('') > 5", "condition")?.message ?? "", /cannot compare/);
 });
 
 test("addresses, networks, URLs, paths and versions are compared by their parts", () => {
@@ -128,6 +266,12 @@ test("addresses, networks, URLs, paths and versions are compared by their parts"
     ["cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16') && !cidr('10.1.0.0/16').containsCIDR('10.0.0.0/8')", true],
     ["cidr('2001:db8::/32').containsIP('2001:db8:ffff::1')", true],
     ["ip('169.254.169.254').isLinkLocalUnicast() && ip('127.8.0.1').isLoopback() && ip('fd00::1').isPrivate()", true],
+    ["cidr('10.1.2.3/8').masked() + ' ' + cidr('10.1.2.3/8').ip()", "10.0.0.0/8 10.1.2.3"],
+    [
+      "['0.0.0.0', '224.0.0.1', '255.255.255.255', '8.8.8.8', '::'].map(x, ip(x).isGlobalUnicast())",
+      [false, false, false, true, false],
+    ],
+    ["ip('::').isUnspecified() && ip('ff02::1').isLinkLocalMulticast()", true],
     ["ip('10.0.0.1').family() + cidr('::/64').prefixLength()", 68],
     ["url('https://Good.example:8443/a/../b?x=1&x=2').getHost()", "good.example:8443"],
     ["url('https://good.example@evil.example/').getHostname()", "evil.example"],
@@ -220,6 +364,10 @@ test("each function stops at the step limit of a decision, for any argument", ()
     "params.few.all(x, base64.encode(bytes(params.t)) != x)",
     "params.few.all(x, params.t.trim().upperAscii() != x)",
     "lists.range(1000000000000).size() > 0",
+    "params.few.all(x, regex.extract(params.t, '(a|b)*c|ba+$').hasValue() || true)",
+    "params.few.all(x, regex.extractAll(params.t, 'a').size() > 0)",
+    "params.few.all(x, regex.extract(params.t, '(?:a?){20}(?:ab){30}x?$').hasValue())",
+    "params.few.all(x, regex.replace(params.t, 'b', params.u) != x)",
     "params.few.all(x, math.greatest(params.n) > 0)",
   ];
   for (const source of hostile) {

@@ -81,6 +81,12 @@ const CONDITIONS: [holds: Given, fails: Given][] = [
   [{ params: { ordered_at: "2026-01-01T00:00:00Z" } }, { params: { ordered_at: "2025-12-01T00:00:00Z" } }],
   [{ context: { ticket: "OPS-7" } }, { context: { ticket: "OPS-7 or so" } }],
   [{ params: { amount: 840 } }, { params: { amount: 841 } }],
+  [{ params: {} }, { params: { priority: "urgent" } }],
+  [{ params: { labels: ["draft"] } }, { params: { order: { total: 101 }, labels: ["draft"] } }],
+  [{ params: { ticket: "OPS-1" } }, { params: {} }],
+  [{ params: { branch: "release/7" } }, { params: { branch: "main" } }],
+  [{ params: { body: "a@example.com, b@example.com" } }, { params: { body: "a@example.com.evil.test" } }],
+  [{ params: { phone: "+49 30 1" } }, { params: { phone: "+1 49" } }],
 ];
 
 interface Given {

@@ -91,7 +91,7 @@ const TABLE: [what: string, text: string, expected: string[]][] = [
   [
     "a bad effect",
     LINES.replace("allow", "alow"),
-    ['4:13 rules.0.effect: expected "allow" or "deny" or "require_approval"'],
+    ['4:13 rules.0.effect: expected "allow" or "deny" or "require_approval"; did you mean "allow"?'],
   ],
   ["a bad mode", `${LINES}mode: off\n`, ['5:7 mode: expected "enforce" or "shadow"']],
   ["a tool that is a number", `${LINES}    tool: 5\n`, ["5:11 rules.0.tool: expected a string or an array"]],

@@ -41,6 +41,7 @@ describe("the static check of conditions", () => {
     ["tool in [1, 2]", /tool \(a string\) and 1 \(an int\) are never equal/],
     ["'a' in tool", /"in" needs a list or a map; tool is a string/],
     ["now.getHours('Europe/Berln') > 3", /no time zone "Europe\/Berln"; did you mean "Europe\/Berlin"\?/],
+    ["now.getHours('+25:00') > 3", /no time zone "\+25:00"; write an IANA name/],
     ["size(5) > 1", /"size" does not accept an int/],
     ["tool.name == 'x'", /tool is a string, which has no fields such as "name"/],
     ["tool[0] == 'a'", /tool is a string, which has no elements/],
@@ -168,6 +169,11 @@ describe("a rule without effect", () => {
       "params.a > 5 && params.b && 5 >= params.a",
       "params.a == 'x' && params.a == 'y'",
       "params.a == 5 && params.a > 5",
+      "params.a != 'x' && 'x' == params.a",
+      "params.a in ['x', 'y'] && params.a == 'z'",
+      "params.a in [1, 2] && params.a in [3]",
+      "params.a && !params.a",
+      "params.a && (tool == 'x' || params.b) && !(tool == 'x' || params.b)",
     ];
     for (const when of contradictions) {
       const [warning = ""] = warn(`  - { name: a, when: ${JSON.stringify(when)}, effect: allow }\n`);
@@ -179,8 +185,22 @@ describe("a rule without effect", () => {
       "params.a > 100 || params.a < 50",
       "params.a == 'x' && params.b == 'y'",
       "params.a > 9007199254740993 && params.a < 9007199254740993",
+      "params.a != 'x' && params.a == 'y'",
+      "params.a in ['x', 'y'] && params.a in ['y', params.b] && params.a == 'y'",
+      "params.a in ['x'] && params.a != 'y' && !params.b",
+      "params.a != 5 && params.a > 5",
     ])
       assert.deepEqual(warn(`  - { name: a, when: ${JSON.stringify(when)}, effect: allow }\n`), [], when);
+  });
+
+  it("is reported if its condition reads no variable and is false", () => {
+    const warnings = ["1 == 2", "params.a && 5 > 6", "false", "2 > 1", "true"].map((when) =>
+      warn(`  - { name: a, when: ${JSON.stringify(when)}, effect: allow }\n`).join(),
+    );
+    assert.match(warnings[0] ?? "", /the condition of "a" is never true: "1 == 2" is false/);
+    assert.match(warnings[1] ?? "", /is never true: "5 > 6" is false/);
+    assert.match(warnings[2] ?? "", /is never true: "false" is false/);
+    assert.deepEqual(warnings.slice(3), ["", ""]);
   });
 });
 
@@ -189,6 +209,7 @@ describe("effects of other policy languages", () => {
     ["permit", "allow"],
     ["ask", "require_approval"],
     ["block", "deny"],
+    ["require-approval", "require_approval"],
   ])
     it(`suggests ${meant} for ${effect}`, () => {
       const { faults } = parsePolicies(`policy: p\nrules:\n  - { name: a, effect: ${effect} }\n`, "p.yaml");

@@ -82,7 +82,7 @@ test("faults of all files are reported together", async (t) => {
   );
   assert.equal(
     place(faults[0] as (typeof faults)[number]),
-    'a.yaml:4:13 rules.0.effect: expected "allow" or "deny" or "require_approval"',
+    'a.yaml:4:13 rules.0.effect: expected "allow" or "deny" or "require_approval"; did you mean "allow"?',
   );
   assert.equal(place(faults[2] as (typeof faults)[number]), "bytes.yaml:null:null the file is not UTF-8");
 });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { completeAt, type TextKind, type Words } from "../../../plugins/console/app/policies/completions.ts";
 import { groupByCause } from "../../../plugins/console/app/policies/dry-run-groups.ts";
-import { listFunctions, listVariables } from "../../../src/domain/policy/check/expression-names.ts";
+import { listFunctions, listNamedValues, listVariables } from "../../../src/domain/policy/check/expression-names.ts";
 import { PolicySchema, PolicyTestSchema } from "../../../src/domain/policy/parse/policy-schema.ts";
 
 const WORDS: Words = {
@@ -17,7 +17,10 @@ const WORDS: Words = {
     reviewers: [],
     fact_sources: [{ name: "crm", inputs: ["id"] }],
   },
-  variables: [{ name: "most", type: "an int" }],
+  variables: [
+    { name: "most", type: "an int" },
+    ...listNamedValues({ history: { per: "session", tool: "inbox", window: "24h", max: 50 } }),
+  ],
   tools: [{ tool: "wiki", operation: null, params: [{ name: "title", type: "a string" }] }],
 };
 
@@ -75,6 +78,11 @@ describe("completion in a policy", () => {
     ["a declared parameter", `${RULE}    when: params.ti|`, "params.title", "principal.owner", "params.ti"],
     ["a member of a variable", `${RULE}    when: principal.o|`, "principal.owner", "most", "principal.o"],
     ["a method", `${RULE}    when: params.title.sta|`, "params.title.startsWith", "most", "params.title.sta"],
+    ["an optional member", `${RULE}    when: params.?ti|`, "params.?title", "params.?startsWith", "params.?ti"],
+    ["the declared history", `${RULE}    when: his|`, "history", "history[].status", "his"],
+    ["a macro of the history", `${RULE}    when: history.an|`, "history.any", "history.startsWi", "history.an"],
+    ["a member of a past action", `${RULE}    when: history.any(h, h.sta|`, "h.status", "history[].status", "h.sta"],
+    ["no past action elsewhere", `${RULE}    when: h.sta|`, "h.startsWith", "h.status", "h.sta"],
     ["a folded condition", `${RULE}    when: >-\n      mo|`, "most", "effect", "mo"],
     ["a condition in braces", "rules:\n  - { name: a, when: mo|", "most", "effect", "mo"],
   ] as const)
@@ -84,6 +92,12 @@ describe("completion in a policy", () => {
       assert.ok(!found.labels.includes(none), none);
       assert.equal(found.typed, typed);
     });
+
+  it("explains the history by its owner and window", () => {
+    const text = `${RULE}    when: his`;
+    const found = completeAt(text, text.length, WORDS)?.suggestions.find(({ label }) => label === "history");
+    assert.equal(found?.detail, "past actions with the same session, 24h, at most 50");
+  });
 
   it("suggests nothing in a comment, and nothing where anything can be written", () => {
     assert.deepEqual([suggested("# pol|"), suggested("description: pol|")], [null, null]);

@@ -61,7 +61,7 @@ export function completeAt(text: string, position: number, words: Words, kind: T
   if (/^\s*#|\s#[^"']*$/.test(line)) return null;
   const isExpression = (EXPRESSION_KEY.test(line) && !FLOW_ENTRY.test(line)) || isInBlockExpression(before);
   // Tests have no expressions.
-  if (kind === "policy" && isExpression) return completeExpression(line, position, words);
+  if (kind === "policy" && isExpression) return completeExpression(text.slice(0, position), words);
   const { path, rest } = locate(before);
   const key = /^[\w-]*$/.exec(rest);
   const schema = kind === "policy" ? words.vocabulary.schema : words.vocabulary.test_schema;
@@ -84,16 +84,24 @@ function isInBlockExpression(before: readonly string[]): boolean {
 
 const indentOf = (line: string): number => line.length - line.trimStart().length;
 
-function completeExpression(line: string, position: number, words: Words): Completion | null {
-  const word = /[A-Za-z_][\w.]*$/.exec(line)?.[0] ?? "";
+/** A name and the members that are read of it, such as `params.?order.amount`. */
+const NAME = /[A-Za-z_]\w*(?:\.\??\w*)*$/;
+/** Names the past action of a macro such as `history.any(h, …)`. */
+const PAST_ACTION = /\bhistory\.(?:any|count|sum|last)\(\s*(\w+)\s*,/g;
+
+function completeExpression(before: string, words: Words): Completion | null {
+  const typed = NAME.exec(before)?.[0] ?? "";
+  const word = typed.replaceAll(".?", ".");
+  const [owner = ""] = word.split(".");
+  const isPastAction = [...before.matchAll(PAST_ACTION)].some(([, name]) => name === owner);
   const { vocabulary, variables, tools } = words;
   const params = [...vocabulary.tools, ...tools].flatMap((tool) =>
     tool.params.map(({ name, type }) => ({ name: `params.${name}`, type: `${type}; ${tool.tool}` })),
   );
   const depth = word.split(".").length;
-  const names = [...vocabulary.variables, ...variables, ...params].filter(
-    ({ name }) => name.split(".").length === depth,
-  );
+  const names = [...vocabulary.variables, ...variables, ...params]
+    .map(({ name, type }) => ({ name: isPastAction ? name.replace(/^history\[\]/, owner) : name, type }))
+    .filter(({ name }) => name.split(".").length === depth);
   const functions = vocabulary.functions
     .filter(({ method }) => !method)
     .filter(({ name }) => name.split(".").length === depth);
@@ -101,12 +109,20 @@ function completeExpression(line: string, position: number, words: Words): Compl
     ...names.map(({ name, type }) => ({ label: name, detail: type })),
     ...functions.map(({ name, arity }) => ({ label: name, apply: `${name}(`, detail: describeArity(arity) })),
   ];
-  const dot = word.lastIndexOf(".");
-  const from = position - word.length;
-  const matching = unique(suggestions).filter(({ label }) => label.startsWith(word.slice(0, dot + 1)));
-  if (dot < 0) return { from, suggestions: matching };
-  // Every value can have methods, so suggest them after the known members.
-  const receiver = word.slice(0, dot + 1);
+  const known = word.slice(0, word.lastIndexOf(".") + 1);
+  const from = before.length - typed.length;
+  const matching = unique(suggestions).filter(({ label }) => label.startsWith(known));
+  if (known === "") return { from, suggestions: matching };
+  // The receiver as it is written, with the marks of optional members.
+  const receiver = /^.*\.\??/.exec(typed)?.[0] ?? "";
+  const asWritten = (name: string): string => `${receiver}${name.slice(known.length)}`;
+  const members = matching.map(({ label, apply, ...rest }) => ({
+    ...rest,
+    label: asWritten(label),
+    ...(apply === undefined ? {} : { apply: asWritten(apply) }),
+  }));
+  // Every value can have methods, so suggest them after the known members. A name after `.?` is a member.
+  if (receiver.endsWith("?")) return { from, suggestions: members };
   const methods = vocabulary.functions
     .filter(({ method }) => method)
     .map(({ name, arity }) => ({
@@ -114,7 +130,7 @@ function completeExpression(line: string, position: number, words: Words): Compl
       apply: `${receiver}${name}(`,
       detail: describeArity(arity),
     }));
-  return { from, suggestions: [...matching, ...methods] };
+  return { from, suggestions: [...members, ...methods] };
 }
 
 const describeArity = (arity: readonly number[]): string =>

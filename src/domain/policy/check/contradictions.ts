@@ -1,18 +1,25 @@
-/** Finds comparisons with constants that exclude each other, such as `params.a > 100 && params.a < 50`. */
+/** Finds conjunctions that are never true, such as `params.a > 100 && params.a < 50`. */
 import { unparse } from "@bufbuild/cel";
-import type { Expr, ParsedExpression } from "../condition/cel-tree.ts";
+import { MAX_STEPS } from "../condition/cel.ts";
+import { Meter, runMetered } from "../condition/cel-meter.ts";
+import { planExpression } from "../condition/cel-plan.ts";
+import { childrenOf, type Expr, type ParsedExpression } from "../condition/cel-tree.ts";
+
+type Constant = number | string | boolean;
 
 interface Comparison {
   /** The compared expression as CEL source. */
   subject: string;
   operator: string;
-  constant: number | string | boolean;
+  /** Several for `in`. */
+  constants: readonly Constant[];
   node: Expr;
 }
 
 /** The operator that has the same meaning after both sides are swapped. */
 const MIRRORED: Readonly<Record<string, string>> = {
   "_==_": "_==_",
+  "_!=_": "_!=_",
   "_<_": "_>_",
   "_<=_": "_>=_",
   "_>_": "_<_",
@@ -20,23 +27,24 @@ const MIRRORED: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the first pair of comparisons in one conjunction that no value satisfies, or null.
+ * Returns the first pair of conditions in one conjunction that no value satisfies, or the first condition without
+ * variables that is false; null if there is none.
  * @example findContradiction(parse('params.a > 9 && params.a < 5')) // { message: '"params.a > 9" excludes …', offset: 16 }
  */
 export function findContradiction(parsed: ParsedExpression): { message: string; offset: number } | null {
+  const source = (node: Expr): string => unparse({ ...parsed, expr: node });
+  const fault = (node: Expr, message: string): { message: string; offset: number } => ({
+    message,
+    offset: parsed.sourceInfo?.positions[node.id.toString()] ?? 0,
+  });
   const bySubject = new Map<string, Comparison[]>();
   for (const operand of conjunctsOf(parsed.expr)) {
-    const comparison = readComparison(operand, parsed);
-    if (comparison === null) continue;
+    if (isFalse(operand)) return fault(operand, `"${source(operand)}" is false`);
+    const comparison = readComparison(operand, source);
     const earlier = bySubject.get(comparison.subject) ?? [];
     const other = earlier.find((candidate) => excludes(candidate, comparison));
-    if (other !== undefined) {
-      const [a, b] = [other, comparison].map(({ node }) => unparse({ ...parsed, expr: node }));
-      return {
-        message: `"${a ?? ""}" excludes "${b ?? ""}"`,
-        offset: parsed.sourceInfo?.positions[comparison.node.id.toString()] ?? 0,
-      };
-    }
+    if (other !== undefined)
+      return fault(comparison.node, `"${source(other.node)}" excludes "${source(comparison.node)}"`);
     bySubject.set(comparison.subject, [...earlier, comparison]);
   }
   return null;
@@ -48,19 +56,44 @@ function conjunctsOf(expr: Expr): Expr[] {
   return [expr];
 }
 
-function readComparison(node: Expr, parsed: ParsedExpression): Comparison | null {
-  const { exprKind: kind } = node;
-  if (kind.case !== "callExpr" || !(kind.value.function in MIRRORED)) return null;
-  const [left, right] = kind.value.args as [Expr, Expr];
-  const source = (expr: Expr): string => unparse({ ...parsed, expr });
-  const constant = constantOf(right);
-  if (constant !== null) return { subject: source(left), operator: kind.value.function, constant, node };
-  const mirrored = constantOf(left);
-  if (mirrored === null) return null;
-  return { subject: source(right), operator: MIRRORED[kind.value.function] as string, constant: mirrored, node };
+/** Whether an expression reads no variable and is false. */
+function isFalse(expr: Expr): boolean {
+  if (!isConstant(expr)) return false;
+  try {
+    return runMetered(new Meter(MAX_STEPS), () => planExpression(expr, [])({})) === false;
+  } catch {
+    return false;
+  }
 }
 
-function constantOf({ exprKind: kind }: Expr): number | string | boolean | null {
+function isConstant(expr: Expr): boolean {
+  const kind = expr.exprKind.case;
+  if (kind === "constExpr") return true;
+  return (kind === "callExpr" || kind === "listExpr") && childrenOf(expr).every(isConstant);
+}
+
+/** Returns the comparison with constants. An expression that is no comparison is compared with true or false. */
+function readComparison(node: Expr, source: (expr: Expr) => string): Comparison {
+  const { exprKind: kind } = node;
+  const isTrue = { subject: source(node), operator: "_==_", constants: [true], node };
+  if (kind.case !== "callExpr") return isTrue;
+  const { function: name, args } = kind.value;
+  const [left, right] = args as [Expr, Expr];
+  if (name === "!_") return { ...isTrue, subject: source(left), constants: [false] };
+  if (name === "@in") {
+    const elements = right.exprKind.case === "listExpr" ? right.exprKind.value.elements.map(constantOf) : [null];
+    const constants = elements.filter((element) => element !== null);
+    return constants.length < elements.length ? isTrue : { subject: source(left), operator: name, constants, node };
+  }
+  if (!(name in MIRRORED)) return isTrue;
+  const constant = constantOf(right);
+  if (constant !== null) return { subject: source(left), operator: name, constants: [constant], node };
+  const mirrored = constantOf(left);
+  if (mirrored === null) return isTrue;
+  return { subject: source(right), operator: MIRRORED[name] as string, constants: [mirrored], node };
+}
+
+function constantOf({ exprKind: kind }: Expr): Constant | null {
   if (kind.case !== "constExpr") return null;
   const { constantKind: constant } = kind.value;
   switch (constant.case) {
@@ -79,9 +112,14 @@ function constantOf({ exprKind: kind }: Expr): number | string | boolean | null 
 
 /** Whether no value satisfies both comparisons. */
 function excludes(a: Comparison, b: Comparison): boolean {
-  if (a.operator === "_==_" && b.operator === "_==_") return a.constant !== b.constant;
-  if (typeof a.constant !== "number" || typeof b.constant !== "number") return false;
-  const [x, y] = [rangeOf(a.operator, a.constant), rangeOf(b.operator, b.constant)];
+  const isListed = ({ operator }: Comparison): boolean => operator === "_==_" || operator === "@in";
+  if (isListed(a) && isListed(b)) return !a.constants.some((constant) => b.constants.includes(constant));
+  const [[first], [second]] = [a.constants, b.constants];
+  if (a.operator === "_!=_" || b.operator === "_!=_")
+    return first === second && (a.operator === "_==_" || b.operator === "_==_");
+  if (a.operator === "@in" || b.operator === "@in" || typeof first !== "number" || typeof second !== "number")
+    return false;
+  const [x, y] = [rangeOf(a.operator, first), rangeOf(b.operator, second)];
   const low = Math.max(x.low, y.low);
   const high = Math.min(x.high, y.high);
   if (low !== high) return low > high;

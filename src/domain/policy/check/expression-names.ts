@@ -1,12 +1,14 @@
 /** Lists the names that expressions can use, for completion in editors. */
 import { FUNCTION_NAMES, listArities } from "../condition/cel.ts";
+import { HISTORY, HISTORY_MACROS } from "../condition/cel-history.ts";
+import { OPTIONAL_MACROS } from "../condition/cel-tree.ts";
 import { compileNamedValues } from "../condition/named-values.ts";
 import { FACTS } from "../condition/source-facts.ts";
 import type { PolicyDocument } from "../policy-types.ts";
 import { isGlob } from "../compile/glob.ts";
 import { inferNamedTypes, type NamingPolicy } from "./named-types.ts";
 import { describeType, type StaticType, typeOfJsonSchema, unionMembers } from "./static-types.ts";
-import { VARIABLE_TYPES } from "./type-check.ts";
+import { HISTORY_TYPE, VARIABLE_TYPES } from "./type-check.ts";
 
 /** A variable, or a member of a variable such as `principal.owner`, with a phrase for its type. */
 export interface NamedType {
@@ -33,7 +35,16 @@ export interface NamedTool {
 const MACROS: readonly NamedFunction[] = [
   { name: "has", method: false, arity: [1] },
   { name: "cel.bind", method: false, arity: [3] },
-  ...["all", "exists", "exists_one", "filter", "map"].map((name) => ({ name, method: true, arity: [2] })),
+  ...["all", "exists", "exists_one", "filter", "map", ...Object.keys(OPTIONAL_MACROS)].map((name) => ({
+    name,
+    method: true,
+    arity: [2],
+  })),
+  ...Object.keys(HISTORY_MACROS).map((macro) => ({
+    name: `${HISTORY}.${macro}`,
+    method: false,
+    arity: [macro === "sum" ? 3 : 2],
+  })),
 ];
 
 /** Maximum number of members of one variable, so that large data does not fill the answer. */
@@ -56,13 +67,24 @@ export function listFunctions(): NamedFunction[] {
 
 /**
  * Lists the named values of a valid policy (`let`, `data` and `facts`) and their members, and the variables whose members
- * it declares (`attributes`).
+ * it declares (`attributes`). If it declares a history, lists it with the members of its actions, such as
+ * `history[].status`.
  */
-export function listNamedValues(document: NamingPolicy): NamedType[] {
+export function listNamedValues(document: NamingPolicy & Pick<PolicyDocument, "history">): NamedType[] {
+  const { history } = document;
   const facts = Object.keys(document.facts ?? {}).map((name) => ({ policy: "", name, basis: "" }));
-  const { named } = compileNamedValues(document, { history: null, facts });
+  const { named } = compileNamedValues(document, {
+    history: history === undefined ? null : { policy: "", basis: "" },
+    facts,
+  });
   const prefix = facts.length === 0 ? [] : [{ name: FACTS, type: "the facts of the policy" }];
-  return [...prefix, ...describeAll(inferNamedTypes(document, named).types)];
+  const types = describeAll(inferNamedTypes(document, named).types).filter(({ name }) => name !== HISTORY);
+  return [...prefix, ...types, ...(history === undefined ? [] : describeHistory(history))];
+}
+
+function describeHistory({ per, window, max }: NonNullable<PolicyDocument["history"]>): NamedType[] {
+  const type = `past actions with the same ${per}, ${window}, at most ${max}`;
+  return [{ name: HISTORY, type }, ...describeMembers(`${HISTORY}[].`, HISTORY_TYPE.element)];
 }
 
 /** Lists the tools that policies declare or name literally, with the parameters that they declare. */

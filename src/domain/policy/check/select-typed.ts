@@ -17,7 +17,9 @@ export function selectTyped(value: JsonValue, type: StaticType): { value: JsonVa
   return null;
 }
 
-function selectMember(value: JsonValue, type: ScalarType | ListType | MapType): { value: JsonValue } | null {
+function selectMember(value: JsonValue, type: ReturnType<typeof unionMembers>[number]): { value: JsonValue } | null {
+  // No JSON value is optional.
+  if (type.kind === "optional") return null;
   if (type.kind === "list") return Array.isArray(value) ? selectElements(value, type) : null;
   if (type.kind === "map") return selectFields(value, type);
   return isScalarOf(value, type) ? { value } : null;

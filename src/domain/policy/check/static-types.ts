@@ -32,13 +32,21 @@ export interface MapType {
   readonly rest: StaticType | null;
 }
 
+/** An optional value, such as `params.?amount`. */
+export interface OptionalType {
+  readonly kind: "optional";
+  readonly element: StaticType;
+}
+
 /** A union. The empty union is the element type of an empty list, and is assignable to every type. */
 interface UnionType {
   readonly kind: "union";
   readonly members: readonly StaticType[];
 }
 
-export type StaticType = ScalarType | ListType | MapType | UnionType;
+type MemberType = ScalarType | ListType | MapType | OptionalType;
+
+export type StaticType = MemberType | UnionType;
 
 export const DYN: ScalarType = { kind: "dyn" };
 export const BOOL: ScalarType = { kind: "bool" };
@@ -55,8 +63,19 @@ export function createUnion(types: readonly StaticType[]): StaticType {
 }
 
 /** Returns the types that a value of `type` can have. */
-export function unionMembers(type: StaticType): readonly (ScalarType | ListType | MapType)[] {
+export function unionMembers(type: StaticType): readonly MemberType[] {
   return type.kind === "union" ? type.members.flatMap(unionMembers) : [type];
+}
+
+/** Returns the type of the values of optionals, and whether some value of the type is optional. */
+export function unwrapOptional(type: StaticType): { type: StaticType; isOptional: boolean } {
+  const members = unionMembers(type);
+  const isOptional = members.some(({ kind }) => kind === "optional");
+  if (!isOptional) return { type, isOptional };
+  return {
+    type: createUnion(members.map((member) => (member.kind === "optional" ? member.element : member))),
+    isOptional,
+  };
 }
 
 const NUMBERS: readonly string[] = ["int", "uint", "double"];
@@ -70,6 +89,7 @@ export function canBeEqual(a: StaticType, b: StaticType): boolean {
       if (x.kind === "dyn" || y.kind === "dyn") return true;
       if (x.kind === "list") return y.kind === "list";
       if (x.kind === "map") return y.kind === "map";
+      if (x.kind === "optional") return y.kind === "optional" && canBeEqual(x.element, y.element);
       if (x.kind !== y.kind) return NUMBERS.includes(x.kind) && NUMBERS.includes(y.kind);
       const [texts, others] = [x.values, (y as ScalarType).values];
       return texts === undefined || others === undefined || texts.some((text) => others.includes(text));
@@ -77,7 +97,10 @@ export function canBeEqual(a: StaticType, b: StaticType): boolean {
   );
 }
 
-const NAMES: Readonly<Record<ScalarName, string>> = {
+const NAMES: Readonly<Record<MemberType["kind"], string>> = {
+  list: "a list",
+  map: "a map",
+  optional: "an optional",
   dyn: "any value",
   int: "an int",
   uint: "a uint",
@@ -93,9 +116,7 @@ const NAMES: Readonly<Record<ScalarName, string>> = {
 
 /** Returns a noun phrase with its article, such as `an int or null`. */
 export function describeType(type: StaticType): string {
-  const names = unionMembers(type).map((member) =>
-    member.kind === "list" ? "a list" : member.kind === "map" ? "a map" : NAMES[member.kind],
-  );
+  const names = unionMembers(type).map(({ kind }) => NAMES[kind]);
   return names.length === 0 ? NAMES.dyn : [...new Set(names)].join(" or ");
 }
 

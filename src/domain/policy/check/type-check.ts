@@ -14,9 +14,14 @@ import { planExpression } from "../condition/cel-plan.ts";
 import { CALENDAR, wallClock } from "../condition/cel-time.ts";
 import {
   childrenOf,
+  isOptionalMacro,
+  OPTIONAL_INDEX,
+  OPTIONAL_MACROS,
+  OPTIONAL_SELECT,
   type CallExpr,
   type ComprehensionExpr,
   type Expr,
+  type ListExpr,
   type ParsedExpression,
 } from "../condition/cel-tree.ts";
 import { ShapeFault, TYPE_NAMES } from "../condition/condition-shape.ts";
@@ -29,6 +34,7 @@ import {
   unionMembers,
   STRING,
   createUnion,
+  unwrapOptional,
   type ListType,
   type MapType,
   type ScalarName,
@@ -137,7 +143,7 @@ export function inferType(
     const { kinds, noun } = ACCEPTED[purpose];
     const members = unionMembers(type);
     if (members.length > 0 && !members.some(({ kind }) => kind === "dyn" || kinds.includes(kind as ScalarName)))
-      checker.fail(parsed.expr, `the expression is ${describeType(type)}; it must be ${noun}`);
+      checker.fail(parsed.expr, `the expression is ${describeType(type)}; it must be ${noun}${conversionHint([type])}`);
     return { type };
   } catch (error) {
     if (error instanceof ShapeFault) return { message: error.message, offset: error.offset };
@@ -172,11 +178,12 @@ class TypeChecker {
       case "callExpr":
         return this.call(node as Expr, kind.value, scope);
       case "listExpr":
-        return { kind: "list", element: createUnion(kind.value.elements.map((element) => this.infer(element, scope))) };
+        return { kind: "list", element: createUnion(this.elements(kind.value, scope)) };
       case "structExpr":
         for (const entry of kind.value.entries) {
           if (entry.keyKind.case === "mapKey") this.infer(entry.keyKind.value, scope);
-          this.infer(entry.value, scope);
+          if (entry.optionalEntry) this.optionalValue(entry.value as Expr, scope);
+          else this.infer(entry.value, scope);
         }
         return ANY_MAP;
       case "comprehensionExpr":
@@ -186,9 +193,32 @@ class TypeChecker {
     }
   }
 
-  /** Returns the type of `operand.field`. */
-  private member(node: Expr, operand: Expr, field: string, scope: Scope): StaticType {
-    const owner = this.infer(operand, scope);
+  private elements({ elements, optionalIndices }: ListExpr, scope: Scope): StaticType[] {
+    return elements.map((element, i) =>
+      optionalIndices.includes(i) ? this.optionalValue(element, scope) : this.infer(element, scope),
+    );
+  }
+
+  /** Returns the type of the value of an expression that must be optional. */
+  private optionalValue(node: Expr, scope: Scope): StaticType {
+    const type = this.infer(node, scope);
+    const members = unionMembers(type);
+    if (members.length > 0 && !members.some(({ kind }) => kind === "optional" || kind === "dyn"))
+      this.fail(node, `${this.text(node)} is ${describeType(type)}; it must be optional, such as params.?amount`);
+    return unwrapOptional(type).type;
+  }
+
+  /**
+   * Returns the type of `operand.field`, which is optional if the operand is.
+   * @param isMarked `operand.?field`, which is optional
+   */
+  private member(node: Expr, operand: Expr, field: string, scope: Scope, isMarked = false): StaticType {
+    const { type: owner, isOptional } = unwrapOptional(this.infer(operand, scope));
+    const type = this.field(node, operand, owner, field);
+    return isOptional || isMarked ? { kind: "optional", element: type } : type;
+  }
+
+  private field(node: Expr, operand: Expr, owner: StaticType, field: string): StaticType {
     const members = unionMembers(owner);
     // `google.protobuf.Timestamp` is the name of a type, and not a member of a value.
     if (members.length === 0 || members.some(({ kind }) => kind === "dyn" || kind === "type")) return DYN;
@@ -219,6 +249,10 @@ class TypeChecker {
         return createUnion(args.slice(1).map((arg) => this.infer(arg, scope)));
       case "_[_]":
         return this.index(node, first, second, scope);
+      case OPTIONAL_INDEX:
+        return this.index(node, first, second, scope, true);
+      case OPTIONAL_SELECT:
+        return this.member(node, first, textConstant(second) ?? "", scope, true);
       case "_==_":
       case "_!=_":
         this.comparable(node, first, second, scope, name === "_==_" ? "are never equal" : "always differ");
@@ -232,13 +266,12 @@ class TypeChecker {
           return { kind: "list", element: createUnion((types as ListType[]).map(({ element }) => element)) };
         return this.overload(node, name, undefined, types);
       }
-      default:
-        return this.overload(
-          node,
-          name,
-          target === undefined ? undefined : this.infer(target, scope),
-          args.map((arg) => this.infer(arg, scope)),
-        );
+      default: {
+        const owner = target === undefined ? undefined : this.infer(target, scope);
+        const types = args.map((arg) => this.infer(arg, scope));
+        const declared = this.overload(node, name, owner, types);
+        return optionalResult(name, owner, types) ?? declared;
+      }
     }
   }
 
@@ -249,12 +282,23 @@ class TypeChecker {
       this.fail(side, `${message}; ${this.text(side)} is ${describeType(type)}`);
   }
 
-  private index(node: Expr, operand: Expr, key: Expr, scope: Scope): StaticType {
-    const owner = this.infer(operand, scope);
+  /** Returns the type of `operand[key]`. @param isMarked `operand[?key]` */
+  private index(node: Expr, operand: Expr, key: Expr, scope: Scope, isMarked = false): StaticType {
+    const { type: owner, isOptional } = unwrapOptional(this.infer(operand, scope));
+    const type = this.element(node, operand, owner, { key, scope });
+    return isOptional || isMarked ? { kind: "optional", element: type } : type;
+  }
+
+  private element(
+    node: Expr,
+    operand: Expr,
+    owner: StaticType,
+    { key, scope }: { key: Expr; scope: Scope },
+  ): StaticType {
     const text = textConstant(key);
     const members = unionMembers(owner);
     if (text !== null && members.length > 0 && members.every(({ kind }) => kind === "map"))
-      return this.member(node, operand, text, scope);
+      return this.field(node, operand, owner, text);
     const keyType = this.infer(key, scope);
     if (members.some(({ kind }) => kind === "dyn") || members.length === 0) return DYN;
     const indexed = members.filter((member) => member.kind === "list" || member.kind === "map");
@@ -283,13 +327,12 @@ class TypeChecker {
     if (members.length === 0 || members.some(({ kind }) => kind === "dyn" || kind === "map")) return;
     const elements = members.filter((member) => member.kind === "list").map(({ element }) => element);
     if (elements.length === 0) this.fail(node, `"in" needs a list or a map; ${this.text(range)} is ${describeType(b)}`);
-    const constants = range.exprKind.case === "listExpr" ? range.exprKind.value.elements : [];
-    for (const [i, element] of constants.entries()) {
-      const type = this.infer(element, scope);
-      if (!canBeEqual(a, type))
-        this.fail(constants[i] as Expr, `${this.sides([value, a], [element, type])} are never equal`);
+    const list = range.exprKind.case === "listExpr" ? range.exprKind.value : null;
+    for (const [i, type] of (list === null ? [] : this.elements(list, scope)).entries()) {
+      const element = list?.elements[i] as Expr;
+      if (!canBeEqual(a, type)) this.fail(element, `${this.sides([value, a], [element, type])} are never equal`);
     }
-    if (constants.length === 0 && !canBeEqual(a, createUnion(elements)))
+    if ((list === null || list.elements.length === 0) && !canBeEqual(a, createUnion(elements)))
       this.fail(node, `${this.text(value)} is ${describeType(a)}, which ${this.text(range)} never contains`);
   }
 
@@ -311,6 +354,12 @@ class TypeChecker {
   }
 
   private comprehension(loop: ComprehensionExpr, scope: Scope): StaticType {
+    if (isOptionalMacro(loop)) {
+      const value = this.optionalValue(loop.accuInit as Expr, scope);
+      const body = this.infer(loop.result, new Map([...scope, [loop.accuVar, value]]));
+      if (loop.iterVar === OPTIONAL_MACROS["optMap"]) return { kind: "optional", element: body };
+      return { kind: "optional", element: unwrapOptional(body).type };
+    }
     const range = this.infer(loop.iterRange, scope);
     const members = unionMembers(range);
     if (members.length > 0 && !members.some(({ kind }) => kind === "dyn" || kind === "list" || kind === "map"))
@@ -390,7 +439,8 @@ const CONSTANT_HINTS: Readonly<Record<string, string>> = {
 
 /** Adds a hint for the types that are confused most often: texts and numbers. */
 function conversionHint(types: readonly StaticType[]): string {
-  const kinds = types.flatMap(unionMembers).map(({ kind }) => kind);
+  const kinds: readonly string[] = types.flatMap(unionMembers).map(({ kind }) => kind);
+  if (kinds.includes("optional")) return "; read the optional with orValue(), such as params.?amount.orValue(0)";
   if (kinds.includes("string") && kinds.some(isNumber)) return "; convert the text with int() or double()";
   if (kinds.includes("int") && kinds.includes("double")) return "; convert the int with double()";
   return "";
@@ -440,10 +490,46 @@ const SCALARS: Readonly<Record<string, ScalarName>> = {
   "google.protobuf.Duration": "duration",
 };
 
-function fromCelType({ kind, name }: CelTypeName): StaticType {
-  if (kind === "list") return { kind: "list", element: DYN };
+function fromCelType(type: CelTypeName & { readonly element?: CelTypeName }): StaticType {
+  const { kind, name, element } = type;
+  if (kind === "list" || name === "optional_type")
+    return { kind: kind === "list" ? "list" : "optional", element: element === undefined ? DYN : fromCelType(element) };
   if (kind === "map") return ANY_MAP as MapType;
   return { kind: SCALARS[name] ?? (name as ScalarName) };
+}
+
+/** Returns the type of a call whose result has the type of an operand; null for other functions. */
+function optionalResult(name: string, owner: StaticType | undefined, args: readonly StaticType[]): StaticType | null {
+  const optional = (element: StaticType): StaticType => ({ kind: "optional", element });
+  const [first = DYN] = args;
+  const elements = (list: StaticType): StaticType =>
+    createUnion(unionMembers(list).map((member) => (member.kind === "list" ? member.element : DYN)));
+  switch (name) {
+    case "optional.of":
+    case "optional.ofNonZeroValue":
+      return optional(first);
+    case "optional.none":
+      return optional(createUnion([]));
+    case "optional.unwrap":
+      return { kind: "list", element: unwrapOptional(elements(first)).type };
+    case "unwrapOpt":
+      return { kind: "list", element: unwrapOptional(elements(owner ?? DYN)).type };
+    case "value":
+      return unwrapOptional(owner ?? DYN).type;
+    case "or":
+    case "orValue": {
+      const value = createUnion([
+        unwrapOptional(owner ?? DYN).type,
+        name === "or" ? unwrapOptional(first).type : first,
+      ]);
+      return name === "or" ? optional(value) : value;
+    }
+    case "first":
+    case "last":
+      return owner === undefined ? null : optional(elements(owner));
+    default:
+      return null;
+  }
 }
 
 /** Whether a value of `type` can be passed where the library declares `declared`. */

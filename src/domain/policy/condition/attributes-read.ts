@@ -1,5 +1,5 @@
 /** Finds out whether an expression reads attributes of the agent or its principal, which are recorded only then. */
-import { childrenOf, type Expr } from "./cel-tree.ts";
+import { childrenOf, readAccess, type Expr } from "./cel-tree.ts";
 
 const VARIABLES: readonly string[] = ["agent_groups", "agent_metadata"];
 
@@ -13,10 +13,12 @@ export function readsAttributes(expr: Expr): boolean {
     const name = kind.value.name.replace(/^\./, "");
     return name === "principal" || VARIABLES.includes(name);
   }
+  const access = readAccess(expr);
   const isRecorded =
-    kind.case === "selectExpr" &&
-    kind.value.operand?.exprKind.case === "identExpr" &&
-    RECORDED.includes(kind.value.field) &&
-    !VARIABLES.includes(kind.value.operand.exprKind.value.name);
+    access !== null &&
+    access.name !== null &&
+    access.owner.exprKind.case === "identExpr" &&
+    RECORDED.includes(access.name) &&
+    !VARIABLES.includes(access.owner.exprKind.value.name);
   return !isRecorded && childrenOf(expr).some(readsAttributes);
 }

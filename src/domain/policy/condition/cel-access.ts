@@ -1,21 +1,44 @@
 /** Reads members and elements of CEL values. A read that fails returns a CelFailure. */
-import { isCelList, isCelMap, isCelUint } from "@bufbuild/cel";
+import { isCelMap, isCelUint } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";
 import { CelFailure } from "./cel-failure.ts";
-import { JsonMap } from "./cel-values.ts";
+import { CelOptional, isList, JsonMap, NONE } from "./cel-values.ts";
 
 /** Returns the value of `owner.name`. */
 export function readMember(owner: unknown, name: string): unknown {
+  if (owner instanceof CelOptional) return readOptionalMember(owner, name);
   const value = owner instanceof JsonMap || isCelMap(owner) ? owner.get(name) : fieldOfTime(owner, name);
   return value === undefined ? new CelFailure(`field not found: ${name}`) : value;
 }
 
+/**
+ * Returns the optional value of `owner.?name`, and of `owner.name` if the owner is optional itself. Fails if the owner
+ * cannot have members.
+ */
+export function readOptionalMember(owner: unknown, name: string): CelOptional | CelFailure {
+  if (owner instanceof CelOptional) return owner.value === undefined ? NONE : readOptionalMember(owner.value, name);
+  if (isCelMap(owner)) return optionalOf(owner.get(name));
+  const value = fieldOfTime(owner, name);
+  return value === undefined ? new CelFailure("unresolved attribute") : new CelOptional(value);
+}
+
+/** Returns the optional value of `owner[?key]`, and of `owner[key]` if the owner is optional itself. */
+export function readOptionalElement(owner: unknown, key: unknown): CelOptional | CelFailure {
+  if (owner instanceof CelOptional) return owner.value === undefined ? NONE : readOptionalElement(owner.value, key);
+  if (typeof key === "string") return readOptionalMember(owner, key);
+  if (!isList(owner) && !isCelMap(owner)) return new CelFailure("unresolved attribute");
+  const index = toIndex(key);
+  return index instanceof CelFailure ? index : optionalOf(elementAt(owner, index));
+}
+
+const optionalOf = (value: unknown): CelOptional => (value === undefined ? NONE : new CelOptional(value));
+
 /** Returns the value of `owner[key]`. */
 export function readElement(owner: unknown, key: unknown): unknown {
+  if (owner instanceof CelOptional) return readOptionalElement(owner, key);
   if (typeof key === "string") return readMember(owner, key);
-  const index = isCelUint(key) ? key.value : key;
-  if (typeof index !== "bigint" && typeof index !== "number" && typeof index !== "boolean")
-    return new CelFailure("unsupported key type");
+  const index = toIndex(key);
+  if (index instanceof CelFailure) return index;
   const value = elementAt(owner, index);
   if (value !== undefined) return value;
   return new CelFailure(
@@ -23,13 +46,21 @@ export function readElement(owner: unknown, key: unknown): unknown {
   );
 }
 
+function toIndex(key: unknown): bigint | number | boolean | CelFailure {
+  const index = isCelUint(key) ? key.value : key;
+  return typeof index === "bigint" || typeof index === "number" || typeof index === "boolean"
+    ? index
+    : new CelFailure("unsupported key type");
+}
+
 function elementAt(owner: unknown, index: bigint | number | boolean): unknown {
   if (isCelMap(owner)) return owner.get(index as never);
-  return isCelList(owner) && Number.isInteger(Number(index)) ? owner.get(Number(index)) : undefined;
+  return isList(owner) && Number.isInteger(Number(index)) ? owner.get(Number(index)) : undefined;
 }
 
 /** Returns the value of `has(owner.name)`. A value without fields has no member. */
 export function hasMember(owner: unknown, name: string): boolean | CelFailure {
+  if (owner instanceof CelOptional) return owner.value !== undefined && hasMember(owner.value, name);
   if (owner instanceof JsonMap || isCelMap(owner)) return owner.has(name);
   if (!isReflectMessage(owner)) return false;
   const field = owner.fields.find((one) => one.name === name);

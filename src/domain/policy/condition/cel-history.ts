@@ -4,7 +4,7 @@
  * newest action that passes the test, or null.
  */
 import { celFunc, CelScalar } from "@bufbuild/cel";
-import { childrenOf, type CallExpr, type Expr, type ParsedExpression } from "./cel-tree.ts";
+import { childrenOf, readAccess, type CallExpr, type Expr, type ParsedExpression } from "./cel-tree.ts";
 
 /** The variable that has the past actions. */
 export const HISTORY = "history";
@@ -112,8 +112,8 @@ export function findHistoryMembers(expressions: readonly Expr[]): HistoryMembers
   const read = { context: new Set<string>(), params: new Set<string>() };
   const all = { context: false, params: false };
   const visit = (expr: Expr): void => {
-    const step = stepOf(expr);
-    const owner = step === null ? null : stepOf(step.owner);
+    const step = readAccess(expr);
+    const owner = step === null ? null : readAccess(step.owner);
     if (step !== null && owner !== null && isContent(owner.name) && step.name !== null) {
       read[owner.name].add(step.name);
       return visit(owner.owner);
@@ -131,14 +131,3 @@ export function findHistoryMembers(expressions: readonly Expr[]): HistoryMembers
 }
 
 const isContent = (name: string | null): name is "context" | "params" => name === "context" || name === "params";
-
-/** Returns the owner and the name of `owner.name` and `owner["name"]`; the name is null for `owner[expression]`. */
-function stepOf({ exprKind: kind }: Expr): { owner: Expr; name: string | null } | null {
-  if (kind.case === "selectExpr") return { owner: kind.value.operand as Expr, name: kind.value.field };
-  if (kind.case !== "callExpr" || kind.value.function !== "_[_]") return null;
-  const [owner, key] = kind.value.args as [Expr, Expr];
-  const constant = key.exprKind.case === "constExpr" ? key.exprKind.value.constantKind : null;
-  // A number is an index of a list.
-  if (constant?.case === "int64Value") return null;
-  return { owner, name: constant?.case === "stringValue" ? constant.value : null };
-}

@@ -1,7 +1,7 @@
 /** The runtime types of CEL values, by which overloads are selected. */
 import { isCelList, isCelMap, isCelType, isCelUint } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";
-import { JsonList, JsonMap } from "./cel-values.ts";
+import { CelOptional, JsonList, JsonMap } from "./cel-values.ts";
 
 /** A declared type of a function. */
 export interface DeclaredType {
@@ -9,7 +9,7 @@ export interface DeclaredType {
   readonly name: string;
 }
 
-/** Names of the types. A kind is an index into this list. Values of other messages have the last kind. */
+/** Names of the types. A kind is an index into this list. Values of other messages have the kind of `message`. */
 const NAMES = [
   "string",
   "int",
@@ -24,6 +24,7 @@ const NAMES = [
   "google.protobuf.Duration",
   "type",
   "message",
+  "optional_type",
 ];
 
 /** Number of kinds. */
@@ -57,6 +58,7 @@ export function kindOf(value: unknown): number {
   if (value instanceof JsonMap) return 5;
   if (value instanceof JsonList) return 6;
   if (value instanceof Uint8Array) return 7;
+  if (value instanceof CelOptional) return 13;
   if (isCelList(value)) return 6;
   if (isCelMap(value)) return 5;
   if (isCelUint(value)) return 8;

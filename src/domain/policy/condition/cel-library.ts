@@ -2,19 +2,10 @@
  * Functions on texts, lists, sets and numbers, under the names of the CEL extensions of cel-go (strings, lists, sets, math,
  * encoders). Positions count code points. Each function charges for the elements and characters that it visits.
  */
-import {
-  celFunc,
-  celList,
-  celMethod,
-  CelScalar,
-  celUint,
-  isCelList,
-  isCelUint,
-  listType,
-  type CelList,
-} from "@bufbuild/cel";
-import { equalValues, listContains } from "./cel-lists.ts";
+import { celFunc, celMethod, CelScalar, celUint, isCelUint, listType, type CelList } from "@bufbuild/cel";
+import { equalValues, listContains, listOf } from "./cel-lists.ts";
 import { charge } from "./cel-meter.ts";
+import { isList } from "./cel-values.ts";
 
 const { BOOL, BYTES, DOUBLE, DYN, INT, STRING, UINT } = CelScalar;
 const LIST = listType(DYN);
@@ -100,7 +91,7 @@ function splitText(text: string, separator: string, most: number): string[] {
 }
 
 function split(this: string, separator: string, most = -1n): unknown {
-  return celList(splitText(this, separator, Number(most)));
+  return listOf(splitText(this, separator, Number(most)));
 }
 
 /** The White_Space characters of Unicode. `String.prototype.trim` removes a different set. */
@@ -134,31 +125,33 @@ function elementsOf(list: CelList): unknown[] {
   return [...list];
 }
 
-const asList = (elements: readonly unknown[]): unknown => celList(elements as never);
-
 function slice(this: CelList, from: bigint, to: bigint): unknown {
   const end = position(to, this.size);
-  return asList(elementsOf(this).slice(position(from, end), end));
+  return listOf(elementsOf(this).slice(position(from, end), end));
 }
 
-function flatten(this: CelList): unknown {
-  return asList(elementsOf(this).flatMap((element) => (isCelList(element) ? elementsOf(element) : [element])));
+/** Replaces each list within the list by its elements, down to `depth` levels. */
+function flatten(this: CelList, depth = 1n): unknown {
+  if (depth < 0n) throw new Error("the depth is negative");
+  const flat = (list: CelList, left: bigint): unknown[] =>
+    elementsOf(list).flatMap((element) => (left > 0n && isList(element) ? flat(element, left - 1n) : [element]));
+  return listOf(flat(this, depth));
 }
 
 function distinct(this: CelList): unknown {
   const found: unknown[] = [];
   for (const element of elementsOf(this)) if (!found.some((other) => equalValues(element, other))) found.push(element);
-  return asList(found);
+  return listOf(found);
 }
 
 /** Sorts numbers, or texts by code points. Throws if the list contains both, or other values. */
 function sort(this: CelList): unknown {
   const elements = elementsOf(this);
   charge(Math.ceil(elements.length * Math.log2(elements.length + 1)));
-  if (elements.every(isNumber)) return asList(elements.sort(compareNumbers));
+  if (elements.every(isNumber)) return listOf(elements.sort(compareNumbers));
   if (!elements.every((element) => typeof element === "string")) throw new Error("these cannot be sorted");
   const keys = new Map(elements.map((text) => [text, pointsOf(text).map((point) => point.codePointAt(0) as number)]));
-  return asList(elements.sort((a, b) => comparePoints(keys.get(a) ?? [], keys.get(b) ?? [])));
+  return listOf(elements.sort((a, b) => comparePoints(keys.get(a) ?? [], keys.get(b) ?? [])));
 }
 
 function comparePoints(a: readonly number[], b: readonly number[]): number {
@@ -168,12 +161,12 @@ function comparePoints(a: readonly number[], b: readonly number[]): number {
 }
 
 function reverseList(this: CelList): unknown {
-  return asList(elementsOf(this).reverse());
+  return listOf(elementsOf(this).reverse());
 }
 
 function range(count: bigint): unknown {
   charge(1 + Math.max(0, Number(count)));
-  return asList(Array.from({ length: Math.max(0, Number(count)) }, (_, i) => BigInt(i)));
+  return listOf(Array.from({ length: Math.max(0, Number(count)) }, (_, i) => BigInt(i)));
 }
 
 /** Whether `list` contains each element of `part`. */
@@ -196,7 +189,7 @@ function compareNumbers(left: CelNumber, right: CelNumber): number {
 /** Returns the largest number for `sign` 1, the smallest for -1. One argument can be a list. */
 function extreme(sign: 1 | -1, args: readonly unknown[]): CelNumber {
   const [first] = args;
-  const numbers = args.length === 1 && isCelList(first) ? elementsOf(first) : args;
+  const numbers = args.length === 1 && isList(first) ? elementsOf(first) : args;
   if (numbers.length === 0 || !numbers.every(isNumber)) throw new Error("these are no numbers");
   return numbers.reduce((best, value) => (compareNumbers(value, best) * sign > 0 ? value : best));
 }
@@ -207,6 +200,37 @@ function absolute(value: bigint): bigint {
   const positive = value < 0n ? -value : value;
   if (positive > MAX_INT) throw new Error("the number is too large");
   return positive;
+}
+
+/** Numbers of bits that a shift by more clears. */
+const BITS = 64n;
+
+/** Shifts within 64 bits. A shift to the right fills with zeros, also for a negative number. Throws for a negative offset. */
+function shift(value: bigint, by: bigint, wrap: (bits: bigint) => bigint): bigint {
+  if (by <= -BITS || by >= BITS) return 0n;
+  const bits = BigInt.asUintN(64, value);
+  return wrap(by < 0n ? bits >> -by : bits << by);
+}
+
+const toInt64 = (bits: bigint): bigint => BigInt.asIntN(64, bits);
+const toUint64 = (bits: bigint): bigint => BigInt.asUintN(64, bits);
+
+/** Declares a function on the bits of two ints, or of two uints. */
+const bitwise = (name: string, apply: (a: bigint, b: bigint) => bigint): unknown[] => [
+  celFunc(name, [INT, INT], INT, apply),
+  celFunc(name, [UINT, UINT], UINT, (a, b) => celUint(apply(a.value, b.value))),
+];
+
+/** Declares a shift of an int or a uint. @param direction 1 for the left, -1 for the right */
+function bitShift(name: string, direction: 1n | -1n): unknown[] {
+  const by = (offset: bigint): bigint => {
+    if (offset < 0n) throw new Error("the offset is negative");
+    return offset * direction;
+  };
+  return [
+    celFunc(name, [INT, INT], INT, (value, offset) => shift(value, by(offset), toInt64)),
+    celFunc(name, [UINT, INT], UINT, (value, offset) => celUint(shift(value.value, by(offset), toUint64))),
+  ];
 }
 
 /** Rounds halves away from zero. */
@@ -249,6 +273,7 @@ export const CEL_LIBRARY_FUNCTIONS: readonly unknown[] = [
   celMethod("join", LIST, [STRING], STRING, join as never),
   celMethod("slice", LIST, [INT, INT], LIST, slice as never),
   celMethod("flatten", LIST, [], LIST, flatten as never),
+  celMethod("flatten", LIST, [INT], LIST, flatten as never),
   celMethod("distinct", LIST, [], LIST, distinct as never),
   celMethod("sort", LIST, [], LIST, sort as never),
   celMethod("reverse", LIST, [], LIST, reverseList as never),
@@ -279,6 +304,16 @@ export const CEL_LIBRARY_FUNCTIONS: readonly unknown[] = [
   celFunc("math.isNaN", [DOUBLE], BOOL, Number.isNaN),
   celFunc("math.isInf", [DOUBLE], BOOL, (value) => Math.abs(value) === Infinity),
   celFunc("math.isFinite", [DOUBLE], BOOL, Number.isFinite),
+  celFunc("math.sqrt", [DOUBLE], DOUBLE, Math.sqrt),
+  celFunc("math.sqrt", [INT], DOUBLE, (value) => Math.sqrt(Number(value))),
+  celFunc("math.sqrt", [UINT], DOUBLE, ({ value }) => Math.sqrt(Number(value))),
+  ...bitwise("math.bitAnd", (a, b) => a & b),
+  ...bitwise("math.bitOr", (a, b) => a | b),
+  ...bitwise("math.bitXor", (a, b) => a ^ b),
+  celFunc("math.bitNot", [INT], INT, (value) => ~value),
+  celFunc("math.bitNot", [UINT], UINT, ({ value }) => celUint(toUint64(~value))),
+  ...bitShift("math.bitShiftLeft", 1n),
+  ...bitShift("math.bitShiftRight", -1n),
   celFunc("base64.encode", [BYTES], STRING, encodeBase64),
   celFunc("base64.decode", [STRING], BYTES, decodeBase64),
 ];

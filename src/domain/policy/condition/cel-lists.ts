@@ -1,7 +1,8 @@
 /** List concatenation with a shared backing array, and metered equality of lists and maps. */
-import { isCelList, isCelMap, isCelType, isCelUint, type CelList } from "@bufbuild/cel";
+import { isCelMap, isCelType, isCelUint, type CelList } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";
 import { charge, valueLength } from "./cel-meter.ts";
+import { CelOptional, isList } from "./cel-values.ts";
 
 /**
  * Backing array of each concatenated list. Lists that extend each other share one array; each list ends at its own
@@ -58,7 +59,8 @@ class ArrayPrefix {
 export function equalValues(a: unknown, b: unknown): boolean {
   charge(1);
   if (a === b) return true;
-  if (isCelList(a)) return isCelList(b) && equalLists(a, b);
+  if (a instanceof CelOptional) return b instanceof CelOptional && equalOptionals(a, b);
+  if (isList(a)) return isList(b) && equalLists(a, b);
   if (isCelMap(a)) return isCelMap(b) && equalMaps(a, b);
   const [x, y] = [isCelUint(a) ? a.value : a, isCelUint(b) ? b.value : b];
   if (isNumber(x) && isNumber(y)) {
@@ -94,6 +96,10 @@ function equalTimes(a: unknown, b: unknown): boolean {
 interface Moment {
   seconds: bigint;
   nanos: number;
+}
+
+function equalOptionals(a: CelOptional, b: CelOptional): boolean {
+  return a.value === undefined || b.value === undefined ? a.value === b.value : equalValues(a.value, b.value);
 }
 
 function equalLists(a: CelList, b: CelList): boolean {

@@ -87,6 +87,11 @@ function contains(network: Network, { address, prefix }: Network): boolean {
 const single = (address: Address): Network => ({ address, prefix: address.bits });
 const LOOPBACK = ["127.0.0.0/8", "::1/128"];
 const LINK_LOCAL = ["169.254.0.0/16", "fe80::/10"];
+const UNSPECIFIED = ["0.0.0.0/32", "::/128"];
+const MULTICAST = ["224.0.0.0/4", "ff00::/8"];
+const LINK_LOCAL_MULTICAST = ["224.0.0.0/24", "ff02::/16"];
+const BROADCAST = ["255.255.255.255/32"];
+const NOT_GLOBAL = [...UNSPECIFIED, ...LOOPBACK, ...LINK_LOCAL, ...MULTICAST, ...BROADCAST];
 const PRIVATE = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"];
 
 const isWithin = (networks: readonly string[]) =>
@@ -94,6 +99,14 @@ const isWithin = (networks: readonly string[]) =>
     const address = single(parseAddress(this));
     return networks.some((network) => contains(parseNetwork(network), address));
   };
+
+/** Whether an address is in none of the networks. */
+const isOutside = (networks: readonly string[]) => {
+  const isInside = isWithin(networks);
+  return function (this: string): boolean {
+    return !isInside.call(this);
+  };
+};
 
 const succeeds =
   (parse: (text: string) => unknown) =>
@@ -197,6 +210,9 @@ export const NETWORK: readonly unknown[] = [
   celMethod("isLoopback", STRING, [], BOOL, isWithin(LOOPBACK)),
   celMethod("isLinkLocalUnicast", STRING, [], BOOL, isWithin(LINK_LOCAL)),
   celMethod("isPrivate", STRING, [], BOOL, isWithin(PRIVATE)),
+  celMethod("isUnspecified", STRING, [], BOOL, isWithin(UNSPECIFIED)),
+  celMethod("isLinkLocalMulticast", STRING, [], BOOL, isWithin(LINK_LOCAL_MULTICAST)),
+  celMethod("isGlobalUnicast", STRING, [], BOOL, isOutside(NOT_GLOBAL)),
   celFunc("isCIDR", [STRING], BOOL, succeeds(parseNetwork)),
   celFunc("cidr", [STRING], STRING, (text) => {
     const { address, prefix } = parseNetwork(text);
@@ -205,6 +221,12 @@ export const NETWORK: readonly unknown[] = [
   compare("containsIP", BOOL, (network, address) => contains(parseNetwork(network), single(parseAddress(address)))),
   compare("containsCIDR", BOOL, (network, other) => contains(parseNetwork(network), parseNetwork(other))),
   method("prefixLength", INT, (text) => BigInt(parseNetwork(text).prefix)),
+  method("masked", STRING, (text) => {
+    const { address, prefix } = parseNetwork(text);
+    const ignored = BigInt(address.bits - prefix);
+    return `${formatAddress({ ...address, value: (address.value >> ignored) << ignored })}/${prefix}`;
+  }),
+  method("ip", STRING, (text) => formatAddress(parseNetwork(text).address)),
   celFunc("isURL", [STRING], BOOL, succeeds(parseUrl)),
   celFunc("url", [STRING], STRING, (text) => parseUrl(text).href),
   method("getScheme", STRING, (text) => parseUrl(text).protocol.slice(0, -1)),

@@ -1,13 +1,21 @@
 /**
- * Parses CEL source. Functions with a qualified name, such as `sets.contains`, become calls without a target, `cel.bind`
- * a comprehension without elements, and `history.any` one over the past actions. `facts.account` becomes one name, so that
- * each fact is a variable.
+ * Parses CEL source. Functions with a qualified name, such as `sets.contains`, become calls without a target; `cel.bind`,
+ * `optMap` and `optFlatMap` comprehensions without elements; and `history.any` one over the past actions. `facts.account`
+ * becomes one name, so that each fact is a variable. The parser does not know `owner.?name`: see cel-optional-syntax.ts.
  */
 import { parse } from "@bufbuild/cel";
 import { FUNCTION_NAMES } from "./cel.ts";
 import { expandHistoryMacro } from "./cel-history.ts";
 import { qualifyFact } from "./source-facts.ts";
-import { childrenOf, UNUSED_VARIABLE, type CallExpr, type Expr, type ParsedExpression } from "./cel-tree.ts";
+import { applyOptionalMarks, findOptionalMarks, findUnusedMark } from "./cel-optional-syntax.ts";
+import {
+  childrenOf,
+  OPTIONAL_MACROS,
+  UNUSED_VARIABLE,
+  type CallExpr,
+  type Expr,
+  type ParsedExpression,
+} from "./cel-tree.ts";
 
 export type { Expr, ParsedExpression } from "./cel-tree.ts";
 
@@ -33,8 +41,15 @@ let recentCharacters = 0;
 export function parseExpression(source: string): ParsedExpression {
   const recent = recentTrees.get(source);
   if (recent !== undefined) return recent;
-  const parsed = parse(source);
-  qualifyCalls(parsed.expr, parsed);
+  const marks = findOptionalMarks(source);
+  const parsed = parse(marks.source);
+  expandTree(parsed.expr, (expr) => {
+    applyOptionalMarks(expr, parsed, marks);
+    qualifyFact(expr);
+    if (expr.exprKind.case === "callExpr") expandCall(expr, expr.exprKind.value, parsed);
+  });
+  const unused = findUnusedMark(marks);
+  if (unused !== undefined) throw Object.assign(new Error('"?" is not possible here'), atOffset(unused));
   recentCharacters += source.length;
   if (recentCharacters > MAX_RECENT_CHARACTERS) {
     recentTrees.clear();
@@ -44,29 +59,42 @@ export function parseExpression(source: string): ParsedExpression {
   return parsed;
 }
 
-function qualifyCalls(expr: Expr, parsed: ParsedExpression): void {
-  qualifyFact(expr);
-  const { exprKind: kind } = expr;
-  if (kind.case === "callExpr") {
-    const call = kind.value;
-    const target = call.target?.exprKind;
-    const name = target?.case === "identExpr" ? `${target.value.name}.${call.function}` : "";
-    if (QUALIFIED.has(name)) {
-      call.function = name;
-      delete call.target;
-    } else if (name === BINDING) expandBinding(expr, call, parsed);
-    else expandHistoryMacro(expr, call, parsed);
-  }
-  for (const child of childrenOf(expr)) qualifyCalls(child, parsed);
+/** The place of a fault, in the form of the parser's errors. */
+const atOffset = (offset: number) => ({ location: { start: { offset } } });
+
+/** Changes each node, before its children. */
+function expandTree(expr: Expr, change: (expr: Expr) => void): void {
+  change(expr);
+  for (const child of childrenOf(expr)) expandTree(child, change);
+}
+
+function expandCall(expr: Expr, call: CallExpr, parsed: ParsedExpression): void {
+  const target = call.target?.exprKind;
+  const name = target?.case === "identExpr" ? `${target.value.name}.${call.function}` : "";
+  if (QUALIFIED.has(name)) {
+    call.function = name;
+    delete call.target;
+  } else if (name === BINDING) expandBinding(expr, call.args, UNUSED_VARIABLE, parsed);
+  else if (call.target !== undefined && Object.hasOwn(OPTIONAL_MACROS, call.function))
+    expandBinding(expr, optionalOperands(call), OPTIONAL_MACROS[call.function] as string, parsed);
+  else expandHistoryMacro(expr, call, parsed);
+}
+
+/** Returns the operands of `target.optMap(name, body)` in the order of `cel.bind`. */
+function optionalOperands({ target, args }: CallExpr): Expr[] {
+  const [name, ...rest] = args;
+  return [name, target, ...rest].filter((operand) => operand !== undefined);
 }
 
 /**
  * Turns `cel.bind(name, value, body)` into a comprehension that accumulates nothing: its accumulator is the name.
  * Leaves a call without a name unchanged, which then fails because no function has this name.
+ * @param operands name, value and body
+ * @param element name of the element variable, which tells `cel.bind` from the macros of optionals
  */
-function expandBinding(expr: Expr, call: CallExpr, { sourceInfo }: ParsedExpression): void {
-  const [name, value, body] = call.args;
-  if (name?.exprKind.case !== "identExpr" || value === undefined || body === undefined || call.args.length > 3) return;
+function expandBinding(expr: Expr, operands: readonly Expr[], element: string, { sourceInfo }: ParsedExpression): void {
+  const [name, value, body] = operands;
+  if (name?.exprKind.case !== "identExpr" || value === undefined || body === undefined || operands.length > 3) return;
   const part = (exprKind: Expr["exprKind"]): Expr => ({ $typeName: "cel.expr.Expr", id: expr.id, exprKind });
   // The printer looks up each id among the macros, so give the call a new id.
   if (sourceInfo !== undefined) sourceInfo.macroCalls[expr.id.toString()] = { ...expr, id: 0n };
@@ -75,7 +103,7 @@ function expandBinding(expr: Expr, call: CallExpr, { sourceInfo }: ParsedExpress
     case: "comprehensionExpr",
     value: {
       $typeName: "cel.expr.Expr.Comprehension",
-      iterVar: UNUSED_VARIABLE,
+      iterVar: element,
       iterVar2: "",
       iterRange: part({
         case: "listExpr",

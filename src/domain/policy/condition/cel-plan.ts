@@ -4,22 +4,28 @@
  *
  * Errors are values (CelFailure). A plan throws only when the steps of its meter run out.
  */
-import { celMap, celUint, isCelList, isCelMap, type CelInput } from "@bufbuild/cel";
+import { celMap, celUint, isCelMap, type CelInput } from "@bufbuild/cel";
 import { findOverloads, findType } from "./cel.ts";
-import { hasMember, readElement, readMember, toMapKey } from "./cel-access.ts";
+import { hasMember, readElement, readMember, readOptionalElement, readOptionalMember, toMapKey } from "./cel-access.ts";
 import { CelFailure } from "./cel-failure.ts";
 import { ANY_KIND, kindOf, KINDS, nameOfKind } from "./cel-kinds.ts";
 import { equalValues, listOf } from "./cel-lists.ts";
 import { charge, type Overload } from "./cel-meter.ts";
 import {
   countNodes,
+  isOptionalMacro,
+  OPTIONAL_INDEX,
+  OPTIONAL_MACROS,
+  OPTIONAL_SELECT,
   type CallExpr,
   type ComprehensionExpr,
   type Constant,
   type Expr,
+  type ListExpr,
   type SelectExpr,
   type StructExpr,
 } from "./cel-tree.ts";
+import { CelOptional, isList, NONE } from "./cel-values.ts";
 
 /** The value of each variable. */
 export type Bindings = Record<string, CelInput>;
@@ -68,7 +74,7 @@ class Planner {
       case "callExpr":
         return this.planCall(kind.value, scope);
       case "listExpr":
-        return this.planList(kind.value.elements, scope);
+        return this.planList(kind.value, scope);
       case "structExpr":
         return this.planMap(kind.value, scope);
       case "comprehensionExpr":
@@ -106,7 +112,15 @@ class Planner {
     const operands = (target === undefined ? args : [target, ...args]).map((operand) => this.plan(operand, scope));
     switch (name) {
       case "_[_]":
-        return planIndex(operands as [Step, Step]);
+        return planIndex(operands as [Step, Step], readElement);
+      case OPTIONAL_INDEX:
+        return planIndex(operands as [Step, Step], readOptionalElement);
+      case OPTIONAL_SELECT:
+        return planIndex(operands as [Step, Step], (owner, name) => readOptionalMember(owner, name as string));
+      case "or":
+      case "orValue":
+        if (target !== undefined && args.length === 1) return planOr(name, operands as [Step, Step]);
+        return planFunction(name, target !== undefined, operands);
       case "_?_:_":
         return planConditional(operands as [Step, Step, Step]);
       case "_&&_":
@@ -128,14 +142,17 @@ class Planner {
     }
   }
 
-  private planList(elements: readonly Expr[], scope: Scope): Step {
+  private planList({ elements, optionalIndices }: ListExpr, scope: Scope): Step {
     const steps = elements.map((element) => this.plan(element, scope));
+    const optional = new Set(optionalIndices);
     const build: Step = (frame) => {
       const items: unknown[] = [];
-      for (const step of steps) {
+      for (const [i, step] of steps.entries()) {
         const item = step(frame);
         if (item instanceof CelFailure) return item;
-        items.push(item);
+        if (!optional.has(i)) items.push(item);
+        else if (item instanceof CelOptional) items.push(...item);
+        else return new CelFailure("an element that is marked with ? is not optional");
       }
       return listOf(items);
     };
@@ -151,9 +168,10 @@ class Planner {
 
   private planMap({ entries, messageName }: StructExpr, scope: Scope): Step {
     if (messageName !== "") return constant(new CelFailure("messages cannot be built"));
-    const steps = entries.map(({ keyKind, value }) => ({
+    const steps = entries.map(({ keyKind, value, optionalEntry }) => ({
       key: this.plan(keyKind.case === "mapKey" ? keyKind.value : undefined, scope),
       value: this.plan(value, scope),
+      isOptional: optionalEntry,
     }));
     return (frame) => {
       const map = new Map<unknown, unknown>();
@@ -161,8 +179,13 @@ class Planner {
         const computed = step.key(frame);
         const key = computed instanceof CelFailure ? computed : toMapKey(computed);
         if (key instanceof CelFailure) return key;
-        const value = step.value(frame);
+        let value = step.value(frame);
         if (value instanceof CelFailure) return value;
+        if (step.isOptional) {
+          if (!(value instanceof CelOptional)) return new CelFailure("an entry that is marked with ? is not optional");
+          if (value.value === undefined) continue;
+          value = value.value;
+        }
         if (map.has(key)) return new CelFailure("map key conflict");
         map.set(key, value);
       }
@@ -172,6 +195,7 @@ class Planner {
 
   /** Charges for all elements before it visits the first one. */
   private planComprehension(loop: ComprehensionExpr, scope: Scope): Step {
+    if (isOptionalMacro(loop)) return this.planOptionalMacro(loop, scope);
     const accumulator = scope.length;
     const element = accumulator + 1;
     const inner = [...scope, loop.accuVar, loop.iterVar];
@@ -185,12 +209,12 @@ class Planner {
       if (initial instanceof CelFailure) return initial;
       const iterated = range(frame);
       if (iterated instanceof CelFailure) return iterated;
-      const isList = isCelList(iterated);
-      if (!isList && !isCelMap(iterated))
+      const isElements = isList(iterated);
+      if (!isElements && !isCelMap(iterated))
         return new CelFailure(`type mismatch: iterable vs ${nameOfKind(kindOf(iterated))}`);
       charge(iterated.size * cost);
       locals[accumulator] = initial;
-      for (const item of isList ? iterated : iterated.keys()) {
+      for (const item of isElements ? iterated : iterated.keys()) {
         locals[element] = item;
         const goesOn = proceed(frame);
         if (goesOn instanceof CelFailure) return goesOn;
@@ -198,6 +222,23 @@ class Planner {
         locals[accumulator] = step(frame);
       }
       return result(frame);
+    };
+  }
+
+  /** Plans `optMap` and `optFlatMap`. */
+  private planOptionalMacro({ accuVar, accuInit, iterVar, result }: ComprehensionExpr, scope: Scope): Step {
+    const slot = scope.length;
+    const [target, body] = [this.plan(accuInit, scope), this.plan(result, [...scope, accuVar])];
+    return (frame) => {
+      const optional = target(frame);
+      if (optional instanceof CelFailure) return optional;
+      if (!(optional instanceof CelOptional)) return noMatchingOverload("optMap", true, [optional]);
+      if (optional.value === undefined) return NONE;
+      frame.locals[slot] = optional.value;
+      const value = body(frame);
+      if (value instanceof CelFailure) return value;
+      if (iterVar === OPTIONAL_MACROS["optMap"]) return new CelOptional(value);
+      return value instanceof CelOptional ? value : noMatchingOverload("optFlatMap", true, [value]);
     };
   }
 }
@@ -222,12 +263,26 @@ function valueOfConstant(kind: Constant): unknown {
   return kind.case === "uint64Value" ? celUint(kind.value) : kind.case === "nullValue" ? null : kind.value;
 }
 
-function planIndex([owner, key]: [Step, Step]): Step {
+function planIndex([owner, key]: [Step, Step], read: (owner: unknown, key: unknown) => unknown): Step {
   return (frame) => {
     const value = owner(frame);
     if (value instanceof CelFailure) return value;
     const index = key(frame);
-    return index instanceof CelFailure ? index : readElement(value, index);
+    return index instanceof CelFailure ? index : read(value, index);
+  };
+}
+
+/** Plans `or` and `orValue`, which evaluate their argument only if the optional has no value. */
+function planOr(name: "or" | "orValue", [first, second]: [Step, Step]): Step {
+  return (frame) => {
+    const optional = first(frame);
+    if (optional instanceof CelFailure) return optional;
+    if (optional instanceof CelOptional && optional.value !== undefined)
+      return name === "or" ? optional : optional.value;
+    const other = second(frame);
+    if (other instanceof CelFailure) return other;
+    const isValid = optional instanceof CelOptional && (name === "orValue" || other instanceof CelOptional);
+    return isValid ? other : noMatchingOverload(name, true, [optional, other]);
   };
 }
 

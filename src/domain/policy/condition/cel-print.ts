@@ -1,7 +1,8 @@
 /** Prints CEL values as short text for people. */
-import { isCelList, isCelMap, isCelType, isCelUint } from "@bufbuild/cel";
+import { isCelMap, isCelType, isCelUint } from "@bufbuild/cel";
 import { clipText } from "../../text.ts";
 import { toRfc3339 } from "../../time.ts";
+import { CelOptional, isList } from "./cel-values.ts";
 
 const MAX_TEXT = 200;
 const MAX_ITEMS = 20;
@@ -19,8 +20,10 @@ function print(value: unknown, depth: number): string {
   if (typeof value !== "object" || value === null) return String(value);
   if (value instanceof Uint8Array) return `${value.length} bytes`;
   if (isCelUint(value)) return `${value.value}u`;
+  if (value instanceof CelOptional)
+    return value.value === undefined ? "optional.none()" : `optional.of(${print(value.value, depth)})`;
   if (isCelType(value)) return value.name;
-  if (isCelList(value))
+  if (isList(value))
     return printItems(
       [...value].map((item) => () => print(item, depth + 1)),
       "[",
@@ -57,6 +60,6 @@ function printItems(items: (() => string)[], open: string, close: string, depth:
 
 /** Returns the items over which a comprehension iterates: the items of a list, or the keys of a map. */
 export function listIterationItems(range: unknown): unknown[] {
-  if (isCelList(range)) return [...range];
+  if (isList(range)) return [...range];
   return isCelMap(range) ? [...range.keys()] : [];
 }

@@ -59,7 +59,7 @@ export const TIME_ARITHMETIC = [
 /** Returns the local wall-clock time in the fields of a UTC date. Throws RangeError for an unknown zone. */
 export function wallClock(ms: number, zone: string | undefined): Date {
   if (zone === undefined || zone === "UTC") return new Date(ms);
-  const fixed = /^([+-]?)(\d\d):(\d\d)$/.exec(zone);
+  const fixed = /^([+-]?)([01]\d|2[0-3]):([0-5]\d)$/.exec(zone);
   if (fixed === null) return new Date(ms + utcOffset(zone, ms));
   const offset = (Number(fixed[2]) * 60 + Number(fixed[3])) * 60_000;
   return new Date(fixed[1] === "-" ? ms - offset : ms + offset);

@@ -9,6 +9,7 @@ type Kind<Case extends Expr["exprKind"]["case"]> =
 
 export type CallExpr = Kind<"callExpr">;
 export type SelectExpr = Kind<"selectExpr">;
+export type ListExpr = Kind<"listExpr">;
 export type StructExpr = Kind<"structExpr">;
 export type ComprehensionExpr = Kind<"comprehensionExpr">;
 export type Constant = Kind<"constExpr">["constantKind"];
@@ -18,6 +19,30 @@ export const UNUSED_VARIABLE = "#unused";
 
 /** Whether a comprehension is a `cel.bind`, which evaluates its body once. */
 export const isBinding = ({ iterVar }: ComprehensionExpr): boolean => iterVar === UNUSED_VARIABLE;
+
+/** Operators of `owner.?name` and `owner[?key]`, as the specification names them. */
+export const OPTIONAL_SELECT = "_?._";
+export const OPTIONAL_INDEX = "_[?_]";
+
+/** Names of the unused element variables of `optional.optMap(name, body)` and `optFlatMap`, by macro. */
+export const OPTIONAL_MACROS: Readonly<Record<string, string>> = { optMap: "#optMap", optFlatMap: "#optFlatMap" };
+
+/** Whether a comprehension is a macro of optionals, which evaluates its body once if there is a value. */
+export const isOptionalMacro = ({ iterVar }: ComprehensionExpr): boolean =>
+  Object.values(OPTIONAL_MACROS).includes(iterVar);
+
+/**
+ * Returns the owner and the name of `owner.name`, `owner["name"]` and their optional forms. The name is null for
+ * `owner[expression]`. Returns null for other expressions, and for `owner[1]`, because a number is an index of a list.
+ */
+export function readAccess({ exprKind: kind }: Expr): { owner: Expr; name: string | null } | null {
+  if (kind.case === "selectExpr") return { owner: kind.value.operand as Expr, name: kind.value.field };
+  if (kind.case !== "callExpr" || !["_[_]", OPTIONAL_INDEX, OPTIONAL_SELECT].includes(kind.value.function)) return null;
+  const [owner, key] = kind.value.args as [Expr, Expr];
+  const constant = key.exprKind.case === "constExpr" ? key.exprKind.value.constantKind : null;
+  if (constant?.case === "int64Value") return null;
+  return { owner, name: constant?.case === "stringValue" ? constant.value : null };
+}
 
 /** Returns every direct child of a node. */
 export function childrenOf({ exprKind: kind }: Expr): Expr[] {

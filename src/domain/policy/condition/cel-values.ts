@@ -2,7 +2,7 @@
  * Wraps JSON for CEL and converts members lazily. Only own keys exist, so no key reaches a prototype. A key with the
  * value null exists, unlike in the library's own map.
  */
-import type { CelInput } from "@bufbuild/cel";
+import { isCelList, type CelInput, type CelList } from "@bufbuild/cel";
 import type { JsonObject, JsonValue } from "../../json.ts";
 
 /** Symbols by which the library recognizes foreign maps and lists. */
@@ -92,3 +92,32 @@ export class JsonList {
     return this.values();
   }
 }
+
+/**
+ * An optional value. The library passes on only values that it recognizes, so it sees a list with one element or none.
+ * `isList` tells optionals from lists.
+ */
+export class CelOptional {
+  readonly [LIST] = {};
+  /** Undefined if there is no value. */
+  readonly value: unknown;
+
+  constructor(value: unknown) {
+    this.value = value;
+  }
+  get size(): number {
+    return this.value === undefined ? 0 : 1;
+  }
+  get(index: number): unknown {
+    return index === 0 ? this.value : undefined;
+  }
+  *[Symbol.iterator](): Generator<unknown> {
+    if (this.value !== undefined) yield this.value;
+  }
+}
+
+/** The optional without a value. */
+export const NONE = new CelOptional(undefined);
+
+/** Whether a value is a list, and not an optional. */
+export const isList = (value: unknown): value is CelList => isCelList(value) && !(value instanceof CelOptional);

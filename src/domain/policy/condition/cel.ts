@@ -10,6 +10,7 @@ import {
   celFunc,
   celMethod,
   CelScalar,
+  celType,
   listType,
   mapType,
   objectType,
@@ -20,10 +21,13 @@ import { CONVERSIONS, REMOVED_CONVERSIONS } from "./cel-conversions.ts";
 import { HISTORY_FUNCTIONS } from "./cel-history.ts";
 import { CEL_LIBRARY_FUNCTIONS } from "./cel-library.ts";
 import { NETWORK } from "./cel-network.ts";
+import { OPTIONAL, OPTIONAL_FUNCTIONS } from "./cel-optional.ts";
 import { concatLists, listContains, equalValues } from "./cel-lists.ts";
 import { charge, valueLength, meterFunction, type CelFunction, type Cost, type Overload } from "./cel-meter.ts";
 import { matches } from "./cel-patterns.ts";
+import { PATTERN_FUNCTIONS } from "./cel-pattern-functions.ts";
 import { CALENDAR, TIME_ARITHMETIC, TIMESTAMP, wallClock } from "./cel-time.ts";
+import { CelOptional } from "./cel-values.ts";
 
 /** Maximum steps of all conditions of one decision. docs/policies.md gives the measured worst case. */
 export const MAX_STEPS = 100_000;
@@ -151,9 +155,14 @@ const overrides = [
   celFunc("_<=_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) <= 0),
   celFunc("_>_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) > 0),
   celFunc("_>=_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) >= 0),
+  celFunc("type", [DYN], CelScalar.TYPE, (value: unknown) =>
+    value instanceof CelOptional ? OPTIONAL : celType(value as never),
+  ),
   ...CEL_LIBRARY_FUNCTIONS,
   ...HISTORY_FUNCTIONS,
   ...NETWORK,
+  ...OPTIONAL_FUNCTIONS,
+  ...PATTERN_FUNCTIONS,
 ] as unknown as CelFunction[];
 
 /** All functions, methods and operators. */
@@ -191,6 +200,7 @@ const TYPES: Readonly<Record<string, CelInput>> = {
   list: LIST,
   map: MAP,
   null_type: CelScalar.NULL,
+  optional_type: OPTIONAL,
   type: CelScalar.TYPE,
 };
 

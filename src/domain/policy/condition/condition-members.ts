@@ -1,5 +1,5 @@
 /** Finds the members of a request that an expression reads. Approvers see them first. */
-import { childrenOf, type Expr } from "./cel-tree.ts";
+import { childrenOf, readAccess, type Expr } from "./cel-tree.ts";
 
 /** Returns JSON pointers into `{params, context}`, each once, in the order of the expression. */
 export function findMembersRead(expression: Expr): string[] {
@@ -18,25 +18,15 @@ export function findMembersRead(expression: Expr): string[] {
 }
 
 /** Returns the path of an expression such as `params.a["b"].c`; null for other expressions. */
-function pathOf({ exprKind }: Expr): string[] | null {
-  if (exprKind.case === "identExpr") {
-    const name = exprKind.value.name.replace(/^\./, "");
+function pathOf(expr: Expr): string[] | null {
+  const { exprKind: kind } = expr;
+  if (kind.case === "identExpr") {
+    const name = kind.value.name.replace(/^\./, "");
     return name === "params" || name === "context" ? [name] : null;
   }
-  const [inner, name] =
-    exprKind.case === "selectExpr"
-      ? [exprKind.value.operand, exprKind.value.field]
-      : exprKind.case === "callExpr" && exprKind.value.function === "_[_]"
-        ? [exprKind.value.args[0], textOf(exprKind.value.args[1])]
-        : [undefined, null];
-  const path = inner === undefined || name === null ? null : pathOf(inner);
-  return path === null || name === null ? null : [...path, name];
-}
-
-function textOf(expr: Expr | undefined): string | null {
-  const kind = expr?.exprKind;
-  if (kind?.case !== "constExpr" || kind.value.constantKind.case !== "stringValue") return null;
-  return kind.value.constantKind.value;
+  const access = readAccess(expr);
+  const path = access === null || access.name === null ? null : pathOf(access.owner);
+  return path === null ? null : [...path, access?.name as string];
 }
 
 const pointerOf = (path: readonly string[]): string =>

@@ -6,7 +6,8 @@ import { Meter, runMetered } from "./cel-meter.ts";
 import { parseExpression } from "./cel-parse.ts";
 import { planExpression, type Bindings } from "./cel-plan.ts";
 import { listIterationItems, printCelValue } from "./cel-print.ts";
-import { isBinding, type Expr } from "./cel-tree.ts";
+import { isBinding, isOptionalMacro, type Expr } from "./cel-tree.ts";
+import { CelOptional } from "./cel-values.ts";
 import { explainError, NO_NAMED_VALUES, type Activation, type NamedValues } from "./condition.ts";
 import { checkShape, TYPE_NAMES, VARIABLES } from "./condition-shape.ts";
 
@@ -87,9 +88,11 @@ export function evaluateConditionParts(
     } else if (kind.case === "comprehensionExpr") {
       const { iterRange, iterVar, accuVar, accuInit, result: bound } = kind.value;
       if (iterRange === undefined) return;
-      if (isBinding(kind.value)) {
-        const value = add(accuInit as Expr, depth + 1, scope, accuVar);
-        // Skip the body if the bound value failed to evaluate, because everything that uses it would fail, too.
+      if (isBinding(kind.value) || isOptionalMacro(kind.value)) {
+        const bare = add(accuInit as Expr, depth + 1, scope, accuVar);
+        const value = isOptionalMacro(kind.value) && bare instanceof CelOptional ? bare.value : bare;
+        // Skip the body if the bound value failed to evaluate, because everything that uses it would fail, too. An
+        // optional without a value skips it.
         if (value !== undefined) visit(bound as Expr, depth + 1, addVariable(scope, accuVar, value as CelInput), null);
         return;
       }

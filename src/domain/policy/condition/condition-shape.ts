@@ -2,11 +2,13 @@
 import { suggest } from "../../suggest.ts";
 import { listArities, FUNCTION_NAMES } from "./cel.ts";
 import { HISTORY, HISTORY_MACROS } from "./cel-history.ts";
+import { parseReplacement, PATTERN_FUNCTION_NAMES } from "./cel-pattern-functions.ts";
 import { compilePattern, MAX_PATTERN_INSTRUCTIONS } from "./cel-patterns.ts";
 import { FACTS, isFactVariable } from "./source-facts.ts";
 import {
   countNodes,
   isBinding,
+  isOptionalMacro,
   type CallExpr,
   type ComprehensionExpr,
   type Expr,
@@ -39,6 +41,7 @@ export const TYPE_NAMES = [
   "list",
   "map",
   "null_type",
+  "optional_type",
   "type",
   "google",
 ];
@@ -50,6 +53,8 @@ const MACROS: Readonly<Record<string, string>> = {
   exists_one: "params.items.exists_one(item, item.price > 100)",
   filter: "params.items.filter(item, item.price > 100)",
   map: "params.items.map(item, item.price)",
+  optMap: "params.?amount.optMap(amount, amount * 2)",
+  optFlatMap: "params.?order.optFlatMap(order, order.?amount)",
 };
 const NON_BOOLEAN_RESULTS: Readonly<Record<string, string>> = {
   "_+_": "a sum",
@@ -239,7 +244,7 @@ class ShapeCheck {
 
   private visitComprehension(node: Expr, loop: ComprehensionExpr, outer: Place): void {
     const bound = { ...outer, scope: [...outer.scope, loop.iterVar, loop.accuVar] };
-    if (isBinding(loop)) {
+    if (isBinding(loop) || isOptionalMacro(loop)) {
       this.visit(loop.accuInit, outer);
       this.visit(loop.result, bound);
       return;
@@ -292,35 +297,61 @@ class ShapeCheck {
         node,
         `"${name}" takes ${takes.join(" or ")} ${takes.length === 1 && takes[0] === 1 ? "argument" : "arguments"}, not ${args.length}`,
       );
-    if (name === "matches") this.checkPattern(args[0] as Expr);
+    if (name === "matches") this.checkPattern(args[0] as Expr, name);
+    if (PATTERN_FUNCTION_NAMES.includes(name)) this.checkGroups(name, args);
+  }
+
+  /** Checks the pattern and the groups that a function of `regex` uses. */
+  private checkGroups(name: string, [, pattern, replacement]: readonly Expr[]): void {
+    const groups = this.checkPattern(pattern as Expr, name);
+    if (replacement === undefined) {
+      if (groups > 1)
+        this.fail(
+          pattern as Expr,
+          `"${name}" returns one group, and the pattern has ${groups}; write the others as (?:…)`,
+        );
+      return;
+    }
+    const text = textOf(replacement);
+    if (text === null) return;
+    try {
+      parseReplacement(text, groups);
+    } catch (error) {
+      this.fail(replacement, `the replacement is invalid: ${(error as Error).message}`);
+    }
   }
 
   /**
    * Requires a literal pattern, because a pattern from the request could take seconds to compile and cannot be checked
-   * here.
+   * here. Returns the number of its groups.
    */
-  private checkPattern(arg: Expr): void {
-    const source =
-      arg.exprKind.case === "constExpr" && arg.exprKind.value.constantKind.case === "stringValue"
-        ? arg.exprKind.value.constantKind.value
-        : null;
+  private checkPattern(arg: Expr, name: string): number {
+    const source = textOf(arg);
     if (source === null)
-      return this.fail(arg, 'the pattern of "matches" must be a text in the condition itself, such as "^[a-z]+$"');
-    let size: number;
+      return this.fail(arg, `the pattern of "${name}" must be a text in the condition itself, such as "^[a-z]+$"`);
+    let pattern: ReturnType<typeof compilePattern>;
     try {
-      size = compilePattern(source).size;
+      pattern = compilePattern(source);
     } catch (error) {
       return this.fail(
         arg,
         `the pattern is no RE2 regular expression: ${error instanceof Error ? error.message.replace(/^error parsing regexp: /, "") : "it cannot be read"}`,
       );
     }
+    const { size, regex } = pattern;
     if (size > MAX_PATTERN_INSTRUCTIONS)
       this.fail(
         arg,
         `the pattern compiles to ${size} instructions, at most ${MAX_PATTERN_INSTRUCTIONS} are allowed; use smaller repetitions`,
       );
+    return regex.groupCount();
   }
+}
+
+/** Returns the text of a literal, or null. */
+function textOf({ exprKind }: Expr): string | null {
+  const constant = exprKind.case === "constExpr" ? exprKind.value.constantKind : null;
+  return constant?.case === "stringValue" ? constant.value : null;
 }
 
 function findNonBooleanKind({ exprKind }: Expr): string | null {

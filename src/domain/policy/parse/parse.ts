@@ -363,10 +363,12 @@ const EFFECT_SYNONYMS: Readonly<Record<string, string>> = {
   reject: "deny",
 };
 
+const EFFECTS: readonly string[] = ["allow", "deny", "require_approval"];
+
 function effectHint({ path, value }: { path: string; value: unknown }): string {
-  const meant =
-    path.endsWith("/effect") && typeof value === "string" ? EFFECT_SYNONYMS[value.toLowerCase()] : undefined;
-  return meant === undefined ? "" : `; did you mean "${meant}"?`;
+  if (!path.endsWith("/effect") || typeof value !== "string") return "";
+  const meant = EFFECT_SYNONYMS[value.toLowerCase()] ?? suggest(value, EFFECTS);
+  return meant === null ? "" : `; did you mean "${meant}"?`;
 }
 
 /** Finds faults that the schema cannot express. */
