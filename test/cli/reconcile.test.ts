@@ -1,6 +1,6 @@
 /** `assent reconcile` with logs in the published formats, and the coverage statements that it records. */
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { gzipSync } from "node:zlib";
@@ -12,7 +12,7 @@ import type { CoverageMessage } from "../../src/contract/notifier.ts";
 import { serve, type Listening } from "../../src/serve/index.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { assentHere, type Run } from "../support/cli.ts";
-import { codeBlocks, documentedCommands } from "../support/documented.ts";
+import { codeBlocks, documentedCommands, writeDocumentedPlugin } from "../support/documented.ts";
 import { testNotifier } from "../support/notifier.ts";
 import { makeKey, startService, type Service } from "../support/service.ts";
 
@@ -411,4 +411,38 @@ test("the configurations and the command of docs/reconcile.md work as printed", 
   writeFileSync(config, database ?? assert.fail());
   const shop = await reconcile("shop", { "shop.csv": "" }, "--dry-run", "--config", config);
   assert.equal(shop.code, EXIT.ok, shop.err);
+});
+
+test("the plugin of docs/reconcile.md works as printed", async () => {
+  const plugin = writeDocumentedPlugin("reconcile.md", service.folder);
+  const config = join(service.folder, "billing.yaml");
+  writeFileSync(
+    config,
+    (codeBlocks("reconcile.md", "yaml")[2] ?? assert.fail()).replace("./effects-billing.ts", plugin),
+  );
+  const id = await act("billing", "refund", { amount: 40 });
+  const record = (over: object): string =>
+    JSON.stringify({ id: "b1", time: time(), type: "refund.created", user: "shop", amount: 40, ...over });
+  const lines = [
+    record({ reference: `Assent ${id}` }),
+    record({ id: "b2", reference: id }),
+    record({ id: "b3", amount: 9 }),
+  ];
+  endWindow();
+  const run = await reconcile("billing", { "billing.jsonl": lines.join("\n") }, "--json", "--config", config);
+  assert.equal(run.code, EXIT.unverified, run.err);
+  const { format, effects, unmatched } = JSON.parse(run.out);
+  assert.deepEqual([format, effects], ["billing-log", { total: 3, matched: 1, unmatched: 2, unknown: 0 }]);
+  assert.deepEqual(
+    unmatched.map(({ reason }: { reason: string }) => reason),
+    ["already_matched", "no_action"],
+  );
+  const broken = { "times.jsonl": `${lines[0]}\n${record({ time: "yesterday" })}` };
+  assert.match((await reconcile("billing", broken, "--config", config)).err, /times\.jsonl:2: .*is no time: yesterday/);
+  // A plugin that does not check times itself.
+  const script = readFileSync(plugin, "utf8").replace(/parseRfc3339\((?=member)/, "Date.parse(");
+  writeFileSync(plugin.replace(".mjs", "-unchecked.mjs"), script);
+  writeFileSync(config, readFileSync(config, "utf8").replace(".mjs", "-unchecked.mjs"));
+  const unchecked = await reconcile("billing", broken, "--config", config);
+  assert.match(unchecked.err, /times\.jsonl:2: the event "b1" has no valid time: NaN/);
 });

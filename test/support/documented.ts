@@ -1,7 +1,8 @@
 /** Code blocks and commands of the documentation, for tests that run them. */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync, writeFileSync } from "node:fs";
+import { extname, join } from "node:path";
+import { transformSync } from "esbuild";
 import { ROOT } from "./process.ts";
 
 /** Returns the code blocks of a page in a language. */
@@ -30,4 +31,18 @@ export function documentedCommands(
       .slice(1)
       .map((word) => replace[word] ?? word),
   );
+}
+
+/**
+ * Writes the first plugin of a page into a folder, as JavaScript that imports the plugin entry of these tests. Returns its
+ * path, which a configuration can name.
+ */
+export function writeDocumentedPlugin(page: string, folder: string): string {
+  const [source] = codeBlocks(page, "ts");
+  assert.ok(source !== undefined, `${page} has no plugin`);
+  const entry = new URL(`../../src/plugin${extname(import.meta.url)}`, import.meta.url).href;
+  const { code } = transformSync(source.replace('"assent/plugin"', JSON.stringify(entry)), { loader: "ts" });
+  const path = join(folder, `${page}.mjs`);
+  writeFileSync(path, code);
+  return path;
 }

@@ -40,6 +40,7 @@ export async function readLogFile(
     for await (const record of source.read(decode(content))) {
       line = record.line;
       records++;
+      assertTime(record);
       onRecord(record);
     }
   } catch (error) {
@@ -50,6 +51,12 @@ export async function readLogFile(
     file.destroy();
   }
   return { name: basename(path), sha256: hash.digest("hex"), bytes, records };
+}
+
+/** Throws RangeError for a time that is none. It would be outside every window, so the effect would not be reported. */
+function assertTime({ event }: SourceRecord): void {
+  if (event !== null && !Number.isSafeInteger(event.at))
+    throw new RangeError(`the event ${JSON.stringify(event.id)} has no valid time: ${event.at}`);
 }
 
 async function* decode(content: AsyncIterable<unknown>): AsyncIterable<string> {

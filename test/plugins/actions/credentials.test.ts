@@ -1,8 +1,16 @@
 /** Credentials that are issued when an action starts, and end with it. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { type CredentialAction, definePlugin, type IssuedCredential } from "../../../src/plugin.ts";
+import { pathToFileURL } from "node:url";
+import {
+  type Contributions,
+  type CredentialAction,
+  definePlugin,
+  type IssuedCredential,
+  type Plugin,
+} from "../../../src/plugin.ts";
 import { sha256Hex, utf8 } from "../../../src/domain/hash.ts";
+import { writeDocumentedPlugin } from "../../support/documented.ts";
 import { startService, type Answer, type Service } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
@@ -288,4 +296,24 @@ describe("a credential ends", () => {
     assert.ok(!provider.valid.has(password));
     assert.equal((await credentialEvents(slow.id)).length, 1, "it is still open");
   });
+});
+
+test("the plugin of docs/credentials.md works as printed, and confirms no revocation that the provider refused", async (t) => {
+  const module = (await import(pathToFileURL(writeDocumentedPlugin("credentials.md", service.folder)).href)) as {
+    default: Plugin;
+  };
+  const { credentialIssuers: [issuer] = [] } = ((await module.default.setup?.({} as never, {} as never)) ??
+    {}) as Contributions;
+  assert.ok(issuer?.revoke !== undefined);
+  let status = 200;
+  const answer = { token: "t", expires: "2026-01-01T00:00:00Z" };
+  t.mock.method(globalThis, "fetch", () => Promise.resolve(Response.json(answer, { status })));
+  const { signal } = new AbortController();
+  const issued = { secret: { token: "t" }, expires_at: Date.parse(answer.expires), revocation: "t" };
+  assert.deepEqual(await issuer.issue({} as CredentialAction, signal), issued);
+  status = 404;
+  await issuer.revoke("t", signal);
+  status = 500;
+  await assert.rejects(issuer.revoke("t", signal), /answered with 500/);
+  await assert.rejects(issuer.issue({} as CredentialAction, signal), /answered with 500/);
 });
