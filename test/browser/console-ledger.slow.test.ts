@@ -249,6 +249,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("heading", { name: "Verified", exact: true }).waitFor();
     await page.getByText(digest).waitFor();
     await page.getByText("Article 14(4)(e)").waitFor();
+    await page.getByText("compared with public summaries only").first().waitFor();
     const entries = join(folder, "entries.jsonl");
     const bytes = readFileSync(entries);
     const at = bytes.length >> 1;

@@ -167,8 +167,13 @@ test("has policies with their digests, people, controls and erased actions", asy
   );
   const controls = JSON.parse(String(files.get("controls.json")));
   assert.deepEqual(
-    [...new Set(controls.map(({ standard }: { standard: string }) => standard.split(" ")[0]))],
-    ["SOC", "ISO/IEC", "OWASP", "EU"],
+    [...new Set(controls.map(({ standard, compared_with: basis }: Record<string, string>) => `${standard}: ${basis}`))],
+    [
+      "SOC 2 (2017 Trust Services Criteria): summaries",
+      "ISO/IEC 42001:2023: summaries",
+      "OWASP AISVS 1.0: text",
+      "EU AI Act (Regulation 2024/1689): summaries",
+    ],
   );
   const known = new Set<string>([...ENTRY_TYPES, COVERAGE_ENTRY]);
   for (const { control, url, entries, files: named } of controls) {

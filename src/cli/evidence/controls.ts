@@ -1,33 +1,40 @@
 /**
  * Which records of a pack show which requirement. Subjects are in our words; `url` leads to the text of the standard.
- * On 2026-11-26 AISVS was compared with its text, the other standards only with public summaries.
+ * The comparison is of 2026-11-26.
  */
 import type { Control } from "./pack-format.ts";
 
 type Mapping = Omit<Control, "count">;
 
-interface Standard {
+interface Standard extends Pick<Control, "compared_with"> {
   name: string;
   url(control: string): string;
 }
 
 const SOC2: Standard = {
   name: "SOC 2 (2017 Trust Services Criteria)",
+  compared_with: "summaries",
   url: () =>
     "https://www.aicpa-cima.com/resources/download/2017-trust-services-criteria-with-revised-points-of-focus-2022",
 };
-const ISO: Standard = { name: "ISO/IEC 42001:2023", url: () => "https://www.iso.org/standard/42001" };
+const ISO: Standard = {
+  name: "ISO/IEC 42001:2023",
+  compared_with: "summaries",
+  url: () => "https://www.iso.org/standard/42001",
+};
 const AISVS_CHAPTERS: Readonly<Record<string, string>> = {
   "9": "0x10-C09-Orchestration-and-Agentic-Action.md",
   "12": "0x10-C12-Monitoring-and-Logging.md",
 };
 const AISVS: Standard = {
   name: "OWASP AISVS 1.0",
+  compared_with: "text",
   url: (control) =>
     `https://github.com/OWASP/AISVS/blob/main/1.0/en/${AISVS_CHAPTERS[control.split(".", 1)[0] ?? ""] ?? ""}`,
 };
 const ACT: Standard = {
   name: "EU AI Act (Regulation 2024/1689)",
+  compared_with: "summaries",
   url: (control) => `https://eur-lex.europa.eu/eli/reg/2024/1689/oj#art_${/\d+/.exec(control)?.[0] ?? ""}`,
 };
 
@@ -35,13 +42,13 @@ const DECISIONS = ["decision", "redecision", "approval", "review"];
 const ACCESS = ["user", "api_key", "agent", "delegation"];
 
 function map(
-  { name, url }: Standard,
+  { name, compared_with, url }: Standard,
   control: string,
   subject: string,
   entries: string[],
   files: string[] = [],
 ): Mapping {
-  return { standard: name, control, url: url(control), subject, entries, files };
+  return { standard: name, compared_with, control, url: url(control), subject, entries, files };
 }
 
 export const CONTROLS: readonly Mapping[] = [

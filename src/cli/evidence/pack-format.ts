@@ -66,6 +66,8 @@ export interface PolicySetLine {
 /** A requirement of a standard, and the records that show it. */
 export interface Control {
   standard: string;
+  /** What the mapping was made from: the text of the standard, or only public summaries of it. */
+  compared_with: "text" | "summaries";
   control: string;
   /** Address of the text of the standard. */
   url: string;

@@ -156,8 +156,8 @@ function renderControls({ controls, byType }: PackReport): HTMLElement {
     element("p", "Which records show which requirement. Whether the requirement is met is for the auditor to judge."),
     table(
       ["Standard", "Control", "Records", "Entries of the window"],
-      controls.map(({ standard, control, url, subject, entries, files }) => [
-        [standard],
+      controls.map(({ standard, compared_with, control, url, subject, entries, files }) => [
+        [standard, ...(compared_with === "text" ? [] : [quiet("compared with public summaries only")])],
         [link(control, url), element("div", subject)],
         [[...entries, ...files].join(", ")],
         [renderSeqs(entries.map((type) => [type, byType.get(type) ?? { count: 0, seqs: [] }] as const))],
