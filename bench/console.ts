@@ -55,7 +55,8 @@ async function prepare(): Promise<{ data: string; policies: string }> {
   writeFileSync(join(data, "assent.yaml"), "approvals: { max_pending_per_key: 1000000, throttle: { times: 0 } }\n");
   const from = performance.now();
   let shown = 0;
-  await fillStore({ data, policies, adminKey: ADMIN }, { allowed: ACTIONS - PENDING, pending: PENDING }, (done) => {
+  const body = (n: number) => refundBody(n, n < ACTIONS - PENDING ? 1 + (n % 100) : 101 + (n % 900));
+  await fillStore({ data, policies, adminKey: ADMIN }, { from: 0, to: ACTIONS, body }, (done) => {
     if (done < shown) return;
     process.stderr.write(`filled ${done} of ${ACTIONS}\n`);
     shown += 100_000;

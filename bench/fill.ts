@@ -5,14 +5,25 @@
 import { decideSubmission, sealSubmission } from "../plugins/actions/submit.ts";
 import { createLogger, createRuntime, loadConfig } from "../src/index.ts";
 
-const PER_JOB = 250;
+/** Actions in one transaction. Deciding them must take less than 2.5 s, after which Postgres ends a silent transaction. */
+const PER_JOB = 500;
 const AGENTS = 100;
 
-interface Filled {
-  /** Actions that are allowed. */
-  allowed: number;
-  /** Actions that wait for approval. */
-  pending: number;
+interface Requests {
+  /** Number of the first request. */
+  from: number;
+  /** Number after the last request. */
+  to: number;
+  /** Returns the body of a request. */
+  body(n: number): Parameters<typeof sealSubmission>[1];
+}
+
+interface Place {
+  data: string;
+  policies: string;
+  adminKey: string;
+  /** Null or absent for the SQLite store in `data`. */
+  database?: string | null;
 }
 
 /** A policy under which the filled requests are decided: amounts above 100 require approval. */
@@ -43,13 +54,19 @@ export function refundBody(n: number, amount: number) {
   };
 }
 
-/** Fills the store of a folder. @param progress called with the number of actions so far */
+/** Submits the requests to the store of a folder or a database. @param progress called with the number after the last recorded one */
 export async function fillStore(
-  { data, policies, adminKey }: { data: string; policies: string; adminKey: string },
-  { allowed, pending }: Filled,
-  progress: (done: number) => void,
+  { data, policies, adminKey, database = null }: Place,
+  { from, to, body }: Requests,
+  progress: (done: number) => void = () => {},
 ): Promise<void> {
-  const env = { ASSENT_DATA: data, ASSENT_POLICIES: policies, ASSENT_AGENTS: "any", ASSENT_ADMIN_KEY: adminKey };
+  const env = {
+    ASSENT_DATA: data,
+    ASSENT_POLICIES: policies,
+    ASSENT_AGENTS: "any",
+    ASSENT_ADMIN_KEY: adminKey,
+    ...(database === null ? {} : { DATABASE_URL: database }),
+  };
   const { config } = loadConfig({ cwd: data, env });
   const runtime = await createRuntime(config, { log: createLogger("error", () => {}) });
   await runtime.start();
@@ -57,22 +74,15 @@ export async function fillStore(
     const { host } = runtime;
     const credential = await host.keys.authenticate(adminKey);
     if (credential === null) throw new Error("the admin key is not valid");
-    for (let done = 0; done < allowed + pending; progress(done)) {
-      const count = Math.min(PER_JOB, allowed + pending - done);
-      const submissions = Array.from({ length: count }, (_, i) => {
-        const n = done + i;
-        const amount = n < allowed ? 1 + (n % 100) : 101 + (n % 900);
-        return sealSubmission(host, refundBody(n, amount), {
-          meta: {},
-          idempotencyKey: null,
-          join: false,
-          session: null,
-        });
-      });
+    for (let done = from; done < to; progress(done)) {
+      const end = Math.min(to, done + PER_JOB);
+      const submissions = Array.from({ length: end - done }, (_, i) =>
+        sealSubmission(host, body(done + i), { meta: {}, idempotencyKey: null, join: false, session: null }),
+      );
       await host.ledger.transact(async (tx) => {
         for (const submission of submissions) await decideSubmission(host, tx, credential, submission);
       });
-      done += count;
+      done = end;
     }
   } finally {
     await runtime.stop();

@@ -1,7 +1,7 @@
 /**
- * A store that grows through POST /v1/actions to each of BENCH_SIZES: at each size the time of a start, of lists, of an audit
- * and of a backup, and the bytes per action; at the end the time to erase parameters. With `DATABASE_URL=start` on a Postgres
- * that it starts itself. Goals at 10,000,000 actions: a start under 5 s, a list under 50 ms.
+ * A store that is filled to each of BENCH_SIZES actions: at each size the time of a start, of lists, of an audit and of a
+ * backup, and the bytes per action; at the end the time to erase parameters. With `DATABASE_URL=start` on a Postgres that it
+ * starts itself. Goals at 10,000,000 actions: a start under 5 s, a list under 50 ms.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
@@ -10,7 +10,10 @@ import { join } from "node:path";
 import postgres from "postgres";
 import { startPostgres } from "../test/support/postgres.ts";
 import { ASSENT } from "../test/support/process.ts";
-import { ALLOWED, end, measure, POLICIES, start, type Server, type Work } from "./load.ts";
+import { fillStore } from "./fill.ts";
+import { end, POLICIES, start, type Server } from "./load.ts";
+import { cpuOf } from "./meter.ts";
+import sample from "./sample.json" with { type: "json" };
 
 const SIZES = (process.env["BENCH_SIZES"] ?? "100000,1000000,10000000").split(",").map(Number);
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
@@ -26,12 +29,7 @@ const LISTS: Readonly<Record<string, (size: number) => string>> = {
 const REPEATS = 20;
 /** Every tenth action is denied, and so can be erased at once: an allowed one may still start. */
 const DENIED_AGENT = "retired-agent";
-const DENIED = JSON.stringify({ ...(JSON.parse(ALLOWED.body ?? "") as object), agent_id: DENIED_AGENT, tool: "none" });
-let submitted = 0;
-const MIXED: Work = {
-  path: ALLOWED.path,
-  next: () => ({ body: submitted++ % 10 === 0 ? DENIED : (ALLOWED.body ?? "") }),
-};
+const DENIED = { ...sample, agent_id: DENIED_AGENT, tool: "none" };
 
 const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
 const isPostgres = process.env["DATABASE_URL"] === "start";
@@ -109,32 +107,36 @@ async function timeOfBackup(stored: number): Promise<string> {
   return rate;
 }
 
-let service = await start("service", folder, env);
+let service: Server | null = null;
 let actions = 0;
 try {
   for (const size of SIZES) {
     print(isPostgres ? "Postgres" : "SQLite", `${size} actions`);
-    const { rps } = await measure([service], 64, 0, { work: MIXED, amount: size - actions });
+    const filling = performance.now();
+    await fillStore(
+      { data: folder, policies: POLICIES, adminKey: ADMIN, database },
+      { from: actions, to: size, body: (n) => (n % 10 === 0 ? DENIED : sample) },
+    );
+    print("filling", `${((size - actions) / seconds(filling)).toFixed(0)} actions a second`);
     actions = size;
-    print("submissions", `${rps.toFixed(0)} a second`);
-    await end(service);
     const from = performance.now();
     service = await start("service", folder, env);
     await get(service, "/readyz");
-    print("start until ready", `${seconds(from).toFixed(2)} s`);
+    print("start until ready", `${seconds(from).toFixed(2)} s (CPU ${(cpuOf(service.child.pid) / 1e6).toFixed(2)} s)`);
     for (const [name, path] of Object.entries(LISTS))
       print(`list, ${name}`, `${await timeOfList(service, path(size))} ms`);
     const stored = await bytes();
     print("bytes an action", (stored / size).toFixed(0));
     print(database === null ? "backup" : "backup (pg_dump)", await timeOfBackup(stored));
     await end(service);
+    service = null;
     const audited = command(["audit"]);
     print("audit", `${(size / audited).toFixed(0)} actions a second (${audited.toFixed(0)} s)`);
-    service = await start("service", folder, env);
   }
+  service = await start("service", folder, env);
   print("erasure", await erase(service));
 } finally {
-  await end(service);
+  if (service !== null) await end(service);
   await server?.stop();
   rmSync(folder, { recursive: true, force: true });
 }
