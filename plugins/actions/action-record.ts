@@ -41,7 +41,7 @@ import { tracedAction } from "./traced-action.ts";
 import { describeVoting } from "./vote-standing.ts";
 
 /** What an approver is shown in addition to the request, as digests: the questions to the agent, and the preview. */
-export interface ShownDigests {
+interface ShownDigests {
   questions: string | null;
   preview: string | null;
 }

@@ -27,7 +27,7 @@ import { assertNotErased } from "./visible-action.ts";
 
 const PLAN_ROUTE = "POST /v1/plans";
 
-export interface PlanResult {
+interface PlanResult {
   /** In the order of the plan. */
   rows: ActionRow[];
   /** `replayed`: the idempotency key already created this plan. */

@@ -151,7 +151,7 @@ interface Span {
  * Covers each segment with whole buckets, coarsest grain first, and returns the uncovered remainders. Joins adjacent
  * buckets of the same grain.
  */
-export function coverWithBuckets(
+function coverWithBuckets(
   boundaries: readonly number[],
   grains: readonly number[],
 ): { buckets: (Span & { grain: number })[]; rest: Span[] } {

@@ -32,7 +32,7 @@ interface PolicyCheck extends Check {
 /** Response of `GET /readyz`. Not a typed response in the OpenAPI document, because 503 has the same body. */
 export type Ready = { ready: boolean; policies: PolicyCheck } & Record<string, Check | boolean>;
 
-export interface Readiness {
+interface Readiness {
   ready: Ready | null;
   error: Error | null;
   /** Time of the answer. */

@@ -72,13 +72,6 @@ export function TimeLeft({ at, short = false }: { at: string; short?: boolean })
   );
 }
 
-/** Renders the time until a deadline, like `TimeLeft`, for pages that pass the current time. */
-export function Left({ at, time }: { at: string | null; time: number }) {
-  if (at === null) return null;
-  const ms = Date.parse(at) - time;
-  return <span class={`left ${ms < 60_000 ? "soon" : ""}`}>{ms <= 0 ? "time is up" : `${duration(ms)} left`}</span>;
-}
-
 export function Hash({ value }: { value: string }) {
   return <code class="hash">{value}</code>;
 }

@@ -15,7 +15,7 @@ interface Names {
 }
 
 /** The facts that an evaluation reads. */
-export type EvaluatedFacts = ConditionFacts & Pick<Facts, "session">;
+type EvaluatedFacts = ConditionFacts & Pick<Facts, "session">;
 
 /** Whether a limit applies to an action, and the amount that it counts. */
 export type LimitMatch =
