@@ -174,7 +174,10 @@ interface RecordOptions {
 }
 
 /** Returns the active policies for a pending action, else undefined. */
-export async function policySetFor(host: CoreHost, { status }: ActionRow): Promise<CompiledPolicySet | undefined> {
+export async function readPendingPolicySet(
+  host: CoreHost,
+  { status }: ActionRow,
+): Promise<CompiledPolicySet | undefined> {
   return status === "pending_approval" ? (await host.policies.current()).compiled : undefined;
 }
 
@@ -351,7 +354,7 @@ export async function readRecord(
   const rejection = await readRejection(host.storage, current.row, current.votes, host.clock());
   const history = options.token && current.row.quorum !== null ? await readHistory(host.storage, current.row) : null;
   // The same policies render the preview of the record. Reading them waits for the database if other processes write to it.
-  const set = options.set ?? (await policySetFor(host, current.row));
+  const set = options.set ?? (await readPendingPolicySet(host, current.row));
   // Nobody votes on a request that cannot be read.
   const mayVote = options.token && readContent(current.row) !== null;
   const voting = mayVote ? await readVoting(host, current.row, current.votes, history, credential, set) : null;

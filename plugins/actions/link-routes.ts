@@ -9,7 +9,7 @@ import {
   digestShown,
   digestShownQuestions,
   renderGrantLimits,
-  policySetFor,
+  readPendingPolicySet,
   renderOriginalRequest,
   renderQuestions,
   renderVotes,
@@ -25,7 +25,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
   const { row, votes } = await readVotes(host, linked);
   const { params, context } = effectiveRequest(row) ?? { params: {}, context: {} };
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule } = row;
-  const set = await policySetFor(host, row);
+  const set = await readPendingPolicySet(host, row);
   const { status } = withCurrentStatus(row, host.clock());
   const history = status === "pending_approval" ? await readHistory(host.storage, row) : null;
   return {

@@ -12,7 +12,7 @@ export interface OutboxOptions {
   /** Names of the configured machine reviewers. */
   reviewers: readonly string[];
   /** Called within a batch. */
-  people(): Pick<Keys, "identitiesOf" | "isEndedOwner">;
+  people(): Pick<Keys, "samePersonPrincipals" | "isEndedOwner">;
   /** Names of the channels that are notified of stops. */
   stops: readonly string[];
   /** Names of the channels that are notified of emergency approvals. */
@@ -72,9 +72,9 @@ export const recipientKey = (notifier: string, to: string, person: string | null
 
 /** Whether both names can be one person, under any name that a user had. */
 export function isSamePerson({ people }: OutboxOptions, a: string, b: string): boolean {
-  const other = people().identitiesOf(principalOfOwner(b));
+  const other = people().samePersonPrincipals(principalOfOwner(b));
   return people()
-    .identitiesOf(principalOfOwner(a))
+    .samePersonPrincipals(principalOfOwner(a))
     .some((principal) => other.includes(principal));
 }
 

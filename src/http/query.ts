@@ -3,7 +3,7 @@ import { Kind, type TObject, type TSchema } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { Refusal, type FieldError } from "../contract/errors.ts";
 import { explainFault, lastPointerSegment } from "../domain/validation.ts";
-import { suggest } from "../domain/suggest.ts";
+import { findSimilarName } from "../domain/similar-name.ts";
 
 export type ParameterReader<T> = (given: Iterable<readonly [string, string]>) => T;
 
@@ -25,7 +25,7 @@ export function createParameterReader(
     for (const [name, text] of given) {
       if (!names.includes(name)) {
         if (schema?.additionalProperties === true) continue;
-        const meant = suggest(name, names);
+        const meant = findSimilarName(name, names);
         errors.push({
           parameter: name,
           detail: `this parameter does not exist${meant === null ? "" : `; did you mean "${meant}"?`}`,

@@ -48,20 +48,20 @@ export function createFactReader(options: {
   const reading = new Map<string, Promise<FactAnswer>>();
   let memory = 0;
 
-  function forget(key: string): void {
+  function evict(key: string): void {
     memory -= kept.get(key)?.size ?? 0;
     kept.delete(key);
   }
 
   /** Keeps an answer for `usableMs` from `readAt`, and at least for a moment from now. */
-  function keep(key: string, answer: FactAnswer, size: number, usableMs = 0, readAt = performance.now()): FactAnswer {
-    forget(key);
+  function store(key: string, answer: FactAnswer, size: number, usableMs = 0, readAt = performance.now()): FactAnswer {
+    evict(key);
     const leastMs = performance.now() - readAt + MIN_AGE_MS;
     kept.set(key, { answer, readAt, usableMs: Math.max(leastMs, usableMs), size });
     memory += size;
     for (const oldest of kept.keys()) {
       if (memory <= MAX_MEMORY) break;
-      forget(oldest);
+      evict(oldest);
     }
     return answer;
   }
@@ -86,15 +86,15 @@ export function createFactReader(options: {
       if (text.length <= MAX_ANSWER) {
         // A copy, because the source could change its value later.
         const answer = { value: JSON.parse(text) as JsonValue, fault: null, at };
-        return keep(key, answer, key.length + text.length + OVERHEAD, state.maxAgeMs, readAt);
+        return store(key, answer, key.length + text.length + OVERHEAD, state.maxAgeMs, readAt);
       }
       counts.failures += 1;
       options.log.warn("the answer of a fact source is too large", { source: source.name, characters: text.length });
-      return keep(key, fault("too_large"), key.length + OVERHEAD);
+      return store(key, fault("too_large"), key.length + OVERHEAD);
     } catch (error) {
       counts.failures += 1;
       options.log.warn("a fact source did not answer", { source: source.name, error: messageOf(error) });
-      return keep(key, fault("no_answer"), key.length + OVERHEAD);
+      return store(key, fault("no_answer"), key.length + OVERHEAD);
     }
   }
 
@@ -110,7 +110,7 @@ export function createFactReader(options: {
     const key = keyOf(call.source, call.inputs);
     const state = states.get(call.source);
     if (state === undefined || state.inputs !== listNames(Object.keys(call.inputs)))
-      return Promise.resolve(keep(key, fault("no_source"), key.length + OVERHEAD));
+      return Promise.resolve(store(key, fault("no_source"), key.length + OVERHEAD));
     let running = reading.get(key);
     if (running === undefined) {
       running = readFrom(state, key, call).finally(() => reading.delete(key));

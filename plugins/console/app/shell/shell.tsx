@@ -1,10 +1,10 @@
 /** The frame of every page: sign-in, menu, stops, and the page that the address names. */
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, at, call } from "../core/api.ts";
+import { ApiError, encodeSegment, call } from "../core/api.ts";
 import { renewDevice, unsubscribeDevice } from "../core/device.ts";
-import { forgetMe, loadMe, me, type Me } from "../core/me.ts";
-import { askOtherTabs, COOKIE, key, shareSession, signOut, whenSessionChanges } from "../core/session.ts";
+import { clearMe, loadMe, me, type Me } from "../core/me.ts";
+import { requestKeyFromTabs, COOKIE, key, shareSession, signOut, watchSession } from "../core/session.ts";
 import { listPolicyDrafts } from "../policies/policy-drafts.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Banner, Loading, Page, Problem, Text } from "../ui/elements.tsx";
@@ -22,12 +22,12 @@ export function Shell() {
   const [why, setWhy] = useState("");
   useEffect(() => {
     shareSession();
-    const stop = whenSessionChanges((credential, reason) => {
-      if (credential === null) forgetMe();
+    const stop = watchSession((credential, reason) => {
+      if (credential === null) clearMe();
       setWhy(reason);
       setSignedIn(credential !== null);
     });
-    if (isSignedIn === null) void askOtherTabs().then((credential) => setSignedIn(credential !== null));
+    if (isSignedIn === null) void requestKeyFromTabs().then((credential) => setSignedIn(credential !== null));
     return stop;
   }, []);
   return (
@@ -178,7 +178,7 @@ function Menu({ user, pages, current, isOpen, onToggle, onStop, onSignOut }: Men
             {key() === COOKIE ? (
               <>
                 User:{" "}
-                <a href={`#/people/${at(user.key.id)}`}>
+                <a href={`#/people/${encodeSegment(user.key.id)}`}>
                   <Key id={user.key.id} />
                 </a>
               </>

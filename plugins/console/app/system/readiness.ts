@@ -1,6 +1,6 @@
 /** Polls whether the service can decide. */
 import { useEffect, useState } from "preact/hooks";
-import { now, suspect } from "../core/api.ts";
+import { now, checkReachability } from "../core/api.ts";
 import { TEXTS } from "./strings.ts";
 
 /** Poll interval, which is also the timeout. Milliseconds. */
@@ -51,7 +51,7 @@ export function useReadiness(): Readiness {
         setState({ ready: (await response.json()) as Ready, error: null, at: new Date(now()).toISOString() });
       } catch {
         if (over.signal.aborted) return;
-        void suspect();
+        void checkReachability();
         setState((old) => ({ ...old, error: new Error(TEXTS.unreachable) }));
       }
     };

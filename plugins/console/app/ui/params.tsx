@@ -5,7 +5,7 @@ import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { formatCount, MAX_LINES, moreLines, outline, type Outline } from "../../../../src/browser.ts";
 import { Data, Text } from "./elements.tsx";
-import { plain } from "./format.ts";
+import { renderPlain } from "./format.ts";
 
 /** Number of lines that one click unfolds. */
 const STEP = 50;
@@ -28,7 +28,7 @@ function Fold({ more, pointer, of, unfold, isFull }: FoldProps & { more: number 
     <button
       type="button"
       class="fold"
-      aria-label={plain(`${moreLines(more)} of ${of}`)}
+      aria-label={renderPlain(`${moreLines(more)} of ${of}`)}
       onClick={() => unfold(pointer, Math.min(more, STEP))}
     >
       {moreLines(more)}
@@ -137,7 +137,7 @@ export function findHeadlineMember({ params, shown_first: first }: Described): {
   const node = outline(params, { root: "/params", lines: 1, ...(first === undefined ? {} : { first }) });
   const member = node.kind === "members" ? node.members[0] : undefined;
   if (member === undefined || !("text" in member.value)) return null;
-  return { name: plain(member.name), value: plain(member.value.text.slice(0, 80)) };
+  return { name: renderPlain(member.name), value: renderPlain(member.value.text.slice(0, 80)) };
 }
 
 /** Returns the headline member as text for labels, such as "amount 120"; "" if there is none. */
