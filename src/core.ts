@@ -104,7 +104,7 @@ export {
 export { type TokenCheckResult, type TokenClaims, checkToken, decodeToken, makeToken } from "./domain/tokens.ts";
 export { type GroupLimits, intersectLimits } from "./domain/groups.ts";
 export { type Visibility, canSee, uniteVisibility } from "./domain/visibility.ts";
-export { identitiesOf, peopleBehind, principalsBehindVote } from "./http/resource/vote-principals.ts";
+export { expandPrincipals, peopleBehind, principalsBehindVote } from "./http/resource/vote-principals.ts";
 export { confirmWithScope } from "./http/resource/confirm-scope.ts";
 
 export {
@@ -294,7 +294,7 @@ export {
   listActiveHolds,
   namesAction,
   openSubject,
-  termsOf,
+  recordedHoldTerms,
 } from "./domain/legal-holds.ts";
 
 // Users
@@ -426,7 +426,7 @@ export {
 } from "./domain/hash.ts";
 export { decodeUtf8, type JsonObject, type JsonValue, isJsonObject } from "./domain/json.ts";
 export { FOLDED_LINES as FOLD } from "./domain/outline.ts";
-export { suggest } from "./domain/suggest.ts";
+export { findSimilarName } from "./domain/similar-name.ts";
 export { toSingleLine } from "./domain/text.ts";
 export { parseDuration, parseRfc3339 } from "./domain/time.ts";
 export { utcOffset } from "./domain/time-zone.ts";

@@ -42,7 +42,7 @@ import { tracedAction } from "./traced-action.ts";
 import { describeVoting } from "./vote-standing.ts";
 
 /** What an approver is shown in addition to the request, as digests: the questions to the agent, and the preview. */
-export interface ShownDigests {
+interface ShownDigests {
   questions: string | null;
   preview: string | null;
 }
@@ -175,7 +175,10 @@ interface RecordOptions {
 }
 
 /** Returns the active policies for a pending action, else undefined. */
-export async function policySetFor(host: CoreHost, { status }: ActionRow): Promise<CompiledPolicySet | undefined> {
+export async function readPendingPolicySet(
+  host: CoreHost,
+  { status }: ActionRow,
+): Promise<CompiledPolicySet | undefined> {
   return status === "pending_approval" ? (await host.policies.current()).compiled : undefined;
 }
 
@@ -366,7 +369,7 @@ export async function readRecord(
   const rejection = await readRejection(host.storage, current.row, current.votes, host.clock());
   const history = options.token && current.row.quorum !== null ? await readHistory(host.storage, current.row) : null;
   // The same policies render the preview of the record. Reading them waits for the database if other processes write to it.
-  const set = options.set ?? (await policySetFor(host, current.row));
+  const set = options.set ?? (await readPendingPolicySet(host, current.row));
   // Nobody votes on a request that cannot be read.
   const displayed = displayTo(credential, host, current.row);
   const mayVote = options.token && readContent(current.row, displayed) !== null;

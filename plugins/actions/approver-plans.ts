@@ -8,7 +8,7 @@ import {
   type CountedVote,
   evaluatePlanProgress,
   type Gesture,
-  identitiesOf,
+  expandPrincipals,
   type LedgerTransaction,
   listKeyMakers,
   strictestOversightMode,
@@ -36,10 +36,10 @@ export function principalsOf(
   vote: Pick<Actor, "principal" | "key_id">,
   delegator: string | null,
 ): string[] {
-  const own = principalsBehindVote(host, vote);
+  const voterPrincipals = principalsBehindVote(host, vote);
   const id = delegator === null ? null : userOfPrincipal(delegator);
-  if (delegator === null || id === null) return own;
-  return [...own, ...principalsBehindVote(host, { principal: delegator, key_id: id })];
+  if (delegator === null || id === null) return voterPrincipals;
+  return [...voterPrincipals, ...principalsBehindVote(host, { principal: delegator, key_id: id })];
 }
 
 /** An approver: the principal of the vote, the key or user, and the groups. */
@@ -95,7 +95,7 @@ function isIndependent(host: CoreHost, row: SubmittedAction, groups: readonly st
   const makers = host.config.approvals.trust_key_makers
     ? []
     : listKeyMakers(row.submitted_by, (id) => host.keys.recordedKey(id));
-  const principals = identitiesOf(host, [principalOfOwner(owner), ...principalsOfKeys(makers)]);
+  const principals = expandPrincipals(host, [principalOfOwner(owner), ...principalsOfKeys(makers)]);
   const people = [...users.values()].filter(({ id }) => principals.includes(principalOfUser(id)));
   const requester = new Set([
     ...principals.flatMap((principal) => host.groups.of(principal)),
@@ -145,13 +145,13 @@ export function findIneligibility(
   const groups = [...new Set(open.flatMap((each) => each.groups))];
   const names = groups.filter((group) => group !== null).map((group) => `"${group}"`);
   const excluded = !vote.independent && open.some(({ plan }) => plan.exclude_requester_groups);
-  const who = names.length === 0 ? "other people" : `members of ${names.join(", ")}`;
+  const people = names.length === 0 ? "other people" : `members of ${names.join(", ")}`;
   const why = excluded
     ? "the rule excludes members of the requester's groups, and you are one, or the submitting key has no owner"
     : names.length === 0
       ? "your vote would not count"
       : "you are in none of the groups whose approval is missing, or your group does not cover this agent and tool";
-  const detail = `${why}; ${who} can approve this action now`;
+  const detail = `${why}; ${people} can approve this action now`;
   return { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", detail), groups };
 }
 

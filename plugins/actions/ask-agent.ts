@@ -28,15 +28,15 @@ import { assertNotErased, isOverdue, rereadAction, visibleAction } from "./visib
  */
 export function askQuestion(host: CoreHost, credential: Credential, id: string, text: string): Promise<ActionRow> {
   return host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, "approvals:decide");
-    const row = await pendingAction(host, tx, id, who);
-    const self = selfApprovalRelation(host, row, who);
+    const caller = await confirmWithScope(tx, credential, "approvals:decide");
+    const row = await pendingAction(host, tx, id, caller);
+    const self = selfApprovalRelation(host, row, caller);
     // The person behind the agent can ask questions. The agent's own keys cannot, because they could use up the maximum
     // number of questions.
     if (self === "same_key" || self === "same_agent") assertNotSelf(self);
     const questions = decodeQuestions(row.questions);
     const isOpen = (one: StoredQuestion): boolean =>
-      one.answer === null && one.asked_by === who.principal && one.question.text === text;
+      one.answer === null && one.asked_by === caller.principal && one.question.text === text;
     if (questions.some(isOpen)) return row;
     if (questions.length >= MAX_QUESTIONS)
       throw new Refusal(
@@ -49,9 +49,9 @@ export function askQuestion(host: CoreHost, credential: Credential, id: string, 
         `the other ${MAX_QUESTIONS - MAX_QUESTIONS_BEFORE_OWNER} questions are reserved for approvers who are not behind the agent`,
       );
     const question = { salt: newSalt(), text };
-    const asked = { asked_by: who.principal, asked_at: tx.now, question, answered_at: null, answer: null };
+    const asked = { asked_by: caller.principal, asked_at: tx.now, question, answered_at: null, answer: null };
     const entry = { phase: "ask", number: questions.length + 1, text: commitText(question) } as const;
-    return record(tx, who, row, entry, [...questions, asked]);
+    return record(tx, caller, row, entry, [...questions, asked]);
   });
 }
 
@@ -66,9 +66,9 @@ export function answerQuestion(
   { number, answer: text }: { number?: number | undefined; answer: string },
 ): Promise<ActionRow> {
   return host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, "actions:submit");
-    const row = await pendingAction(host, tx, id, who);
-    if (!isAgentOfAction(row, who))
+    const caller = await confirmWithScope(tx, credential, "actions:submit");
+    const row = await pendingAction(host, tx, id, caller);
+    if (!isAgentOfAction(row, caller))
       throw new Refusal(
         "NOT_THE_SUBMITTER",
         "only the key that submitted the action, or a key bound to its agent, can answer",
@@ -87,13 +87,18 @@ export function answerQuestion(
     const answer = { salt: newSalt(), text };
     const answered = { ...question, answered_at: tx.now, answer };
     const entry = { phase: "answer", number: open, text: commitText(answer) } as const;
-    return record(tx, who, row, entry, questions.with(open - 1, answered));
+    return record(tx, caller, row, entry, questions.with(open - 1, answered));
   });
 }
 
 /** Reads a pending action and verifies it against the ledger. Throws ACTION_NOT_PENDING or APPROVAL_EXPIRED. */
-async function pendingAction(host: CoreHost, tx: LedgerTransaction, id: string, who: Credential): Promise<ActionRow> {
-  const row = await visibleAction(tx, id, who);
+async function pendingAction(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  id: string,
+  caller: Credential,
+): Promise<ActionRow> {
+  const row = await visibleAction(tx, id, caller);
   assertNotErased(row);
   await verifyAgainstLedger(host, tx, row, await tx.approvals(id));
   assertPending(row);
@@ -103,12 +108,12 @@ async function pendingAction(host: CoreHost, tx: LedgerTransaction, id: string, 
 
 async function record(
   tx: LedgerTransaction,
-  who: Credential,
+  caller: Credential,
   row: ActionRow,
   entry: { phase: "ask" | "answer"; number: number; text: string },
   questions: readonly StoredQuestion[],
 ): Promise<ActionRow> {
-  const by = toActor(who.key, who.principal);
+  const by = toActor(caller.key, caller.principal);
   tx.record({ type: "question", v: 1, ...actionEntryFields(row, tx.now), ...entry, by }, row.submitted_by);
   const guard = { status: row.status, expires_after: tx.now };
   const change = { status: row.status, questions: encodeQuestions(questions), updated_at: row.updated_at };

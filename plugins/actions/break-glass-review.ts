@@ -26,8 +26,8 @@ export function reviewBreakGlass(
       errors: [{ pointer: "/comment", detail: "must not be empty" }],
     });
   return host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, "approvals:decide");
-    const use = visibleUse(tx.breakGlass.all.get(id), id, who);
+    const caller = await confirmWithScope(tx, credential, "approvals:decide");
+    const use = visibleUse(tx.breakGlass.all.get(id), id, caller);
     if (use.review !== null)
       throw new Refusal(
         "BREAK_GLASS_REVIEWED",
@@ -35,12 +35,14 @@ export function reviewBreakGlass(
       );
     const row = await tx.action(use.action_id);
     if (row === null) throw notFound(id);
-    const self = selfApprovalRelation(host, row, who);
+    const self = selfApprovalRelation(host, row, caller);
     if (self !== null) throw notEligible(`${SELF_RELATION_REASONS[self]}; someone else must review it`);
-    if (host.keys.isUnknownOwner(who.key.owner))
+    if (host.keys.isUnknownOwner(caller.key.owner))
       throw notEligible("your key has no owner who is a user, so you might be the person who broke the glass; sign in");
     const approver = peopleBehind(host, use.by);
-    if (peopleBehind(host, { principal: who.principal, key_id: who.key.id }).some((each) => approver.includes(each)))
+    if (
+      peopleBehind(host, { principal: caller.principal, key_id: caller.key.id }).some((each) => approver.includes(each))
+    )
       throw notEligible("you broke the glass, or your key counts as that person; someone else must review it");
     const { agent_id, tool, operation, action_id: related_action } = use;
     tx.record({
@@ -52,7 +54,7 @@ export function reviewBreakGlass(
       use: { id, tool, operation },
       related_action,
       comment,
-      by: toActor(who.key, who.principal),
+      by: toActor(caller.key, caller.principal),
     });
     tx.bumpEpoch();
     return tx.breakGlass.all.get(id) as BreakGlassUse;
@@ -61,11 +63,11 @@ export function reviewBreakGlass(
 
 /** Returns the use if the credential may see its action. Throws BREAK_GLASS_NOT_FOUND. */
 function visibleUse(use: BreakGlassUse | undefined, id: string, credential: Credential): BreakGlassUse {
-  if (use === undefined || !maySeeUse(use, credential)) throw notFound(id);
+  if (use === undefined || !canSeeUse(use, credential)) throw notFound(id);
   return use;
 }
 
-export function maySeeUse({ agent_id, tool }: BreakGlassUse, { visibility }: Credential): boolean {
+export function canSeeUse({ agent_id, tool }: BreakGlassUse, { visibility }: Credential): boolean {
   return canSee(visibility, { agent_id, tool, submitted_by: null });
 }
 

@@ -10,7 +10,7 @@ import {
   toRfc3339,
   Type,
 } from "../../src/plugin.ts";
-import { maySeeUse, reviewBreakGlass } from "./break-glass-review.ts";
+import { canSeeUse, reviewBreakGlass } from "./break-glass-review.ts";
 
 const Status = Type.Union([Type.Literal("open"), Type.Literal("reviewed")]);
 const Query = Type.Object({ status: Type.Optional(Status), ...PAGE_QUERY }, closed);
@@ -62,7 +62,7 @@ export function breakGlassRoutes(host: CoreHost, tag: string): Route[] {
       async handle({ query, credential }) {
         const { all, open } = await host.breakGlass.list();
         const listed = [...(query.status === "open" ? open : all).values()]
-          .filter((use) => maySeeUse(use, credential) && (query.status !== "reviewed" || use.review !== null))
+          .filter((use) => canSeeUse(use, credential) && (query.status !== "reviewed" || use.review !== null))
           .map((use) => ({ ...use, created_at: use.used_at }))
           .reverse();
         const { rows, next_cursor } = slicePage("break-glass", listed, query);

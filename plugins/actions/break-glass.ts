@@ -24,20 +24,20 @@ export function assertBreakGlassForm({ approve, reason = "", grant, break_glass 
  * on the same machine and can read the key files of its user. Links cannot be used, because everyone who gets the message has the link, and its recipient is a name in the
  * configuration without a role.
  */
-export function assertMayBreakGlass(who: Credential | null, row: ActionRow, { self, session }: Voter): void {
+export function assertMayBreakGlass(caller: Credential | null, row: ActionRow, { self, session }: Voter): void {
   if (self !== null)
     throw new Refusal(
       "SELF_APPROVAL",
       `${SELF_RELATION_REASONS[self]}; nobody breaks the glass for their own agent, so someone else must`,
     );
-  if (who === null || session === null)
+  if (caller === null || session === null)
     throw new Refusal("BREAK_GLASS_NOT_ALLOWED", "only a signed-in user can break the glass; a key or a link cannot");
   if (session.terminal)
     throw new Refusal(
       "BREAK_GLASS_NOT_ALLOWED",
       "the session of a terminal cannot break the glass; do it in the console",
     );
-  if (!who.hasScope("approvals:break_glass"))
+  if (!caller.hasScope("approvals:break_glass"))
     throw new Refusal("INSUFFICIENT_SCOPE", "you lack the scope approvals:break_glass, which the role break_glass has");
   if (!canSee(session.visibility, row))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", "you see this action only through a delegation, which breaks no glass");

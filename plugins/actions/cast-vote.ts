@@ -78,16 +78,16 @@ export async function voteOn(
       (row) => "link" in by || canSee(by.credential.visibility, row),
     );
   const row = await transactAndReport(host, async (tx) => {
-    const who = "link" in by ? null : await confirmWithScope(tx, by.credential, "approvals:decide");
-    const row = await ("link" in by ? findLinkedAction(tx, by.link) : visibleAction(tx, by.id, who as Credential));
-    const ballot = "link" in by ? by : { who: who as Credential, proof: by.proof };
+    const caller = "link" in by ? null : await confirmWithScope(tx, by.credential, "approvals:decide");
+    const row = await ("link" in by ? findLinkedAction(tx, by.link) : visibleAction(tx, by.id, caller as Credential));
+    const ballot = "link" in by ? by : { caller: caller as Credential, proof: by.proof };
     const prepared = await prepareVote(host, tx, row, ballot, vote);
     if ("ends" in prepared) return endInstead(tx, prepared);
-    if (vote.grant !== undefined && who !== null) {
+    if (vote.grant !== undefined && caller !== null) {
       const [terms, reason] = [readGrantTerms(vote.grant), vote.reason ?? null];
       const { grants: largest, facts, voter } = prepared;
       const passkey = voter.gesture?.credential_id ?? null;
-      recordGrantWithVote(tx, who, row, { id: ids.grant, terms, largest, facts, reason, passkey });
+      recordGrantWithVote(tx, caller, row, { id: ids.grant, terms, largest, facts, reason, passkey });
       grant = tx.grants.all.get(ids.grant) ?? null;
     }
     votesSoFar = [...prepared.votes, await recordVote(tx, prepared, ids)];
@@ -134,7 +134,7 @@ export interface EndedAction {
 }
 
 /** The holder of a link token, or a confirmed credential with the proof of its vote. */
-type ConfirmedBallot = { link: string; shown: string } | { who: Credential; proof: VoteProof };
+type ConfirmedBallot = { link: string; shown: string } | { caller: Credential; proof: VoteProof };
 
 /** Checks everything about a vote and writes nothing. Throws if the vote is refused. */
 export async function prepareVote(
@@ -153,11 +153,11 @@ export async function prepareVote(
       : verifyVoter(
           host,
           row,
-          by.who,
+          by.caller,
           { vote, proof: by.proof },
           { history: verified, set: tx.activePolicies.compiled },
         );
-  if (vote.break_glass === true) assertMayBreakGlass("link" in by ? null : by.who, row, voter);
+  if (vote.break_glass === true) assertMayBreakGlass("link" in by ? null : by.caller, row, voter);
   assertApprovesPlan(row, vote);
   assertMayConfirm(voter, verified.requirement?.approvers ?? []);
   const isFirstOnList = vote.list !== undefined && verified.approvals.some(({ plan }) => plan !== vote.list);
@@ -408,32 +408,32 @@ export function cancelAction(
   reason: string | null,
 ): Promise<ActionRow> {
   return transactAndReport(host, async (tx) => {
-    const who = await tx.confirm(credential);
-    return cancelVisibleAction(host, tx, who, await visibleAction(tx, id, who), reason);
+    const caller = await tx.confirm(credential);
+    return cancelVisibleAction(host, tx, caller, await visibleAction(tx, id, caller), reason);
   });
 }
 
 /**
  * Cancels an action in the caller's transaction, or marks it as expired if it is overdue.
- * @param who the caller, confirmed under the lock
+ * @param caller the caller, confirmed under the lock
  */
 export async function cancelVisibleAction(
   host: CoreHost,
   tx: LedgerTransaction,
-  who: Credential,
+  caller: Credential,
   row: ActionRow,
   reason: string | null,
 ): Promise<ActionRow> {
   const { id } = row;
-  if (!isSubmitter(host, row, who) && !who.hasScope("admin")) {
+  if (!isSubmitter(host, row, caller) && !caller.hasScope("admin")) {
     throw new Refusal("NOT_THE_SUBMITTER", `only the key that submitted the action, or an admin, can cancel it`);
   }
   if (isOverdue(row, tx.now)) return expirePending(tx, row);
   // A startable action may already have run, and cancelling it frees its limits, so only an admin may cancel it.
   const startable = isStartable(row, tx.now);
-  if (!(startable && who.hasScope("admin"))) assertPending(row);
+  if (!(startable && caller.hasScope("admin"))) assertPending(row);
   const approvals = (await tx.approvals(id)).filter((vote) => vote.approve).length;
-  const by = toActor(who.key, who.principal);
+  const by = toActor(caller.key, caller.principal);
   tx.record(cancellationEntry(row, tx.now, { by, comment: reason, approvals }), row.submitted_by);
   const guard = startable
     ? { status: row.status, approved_after: tx.now }

@@ -59,16 +59,16 @@ interface Edit {
  */
 export async function editAction(host: CoreHost, credential: Credential, id: string, edit: Edit): Promise<ActionRow> {
   const { row, denied } = await host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, "approvals:decide");
-    const row = await visibleAction(tx, id, who);
+    const caller = await confirmWithScope(tx, credential, "approvals:decide");
+    const row = await visibleAction(tx, id, caller);
     assertNotErased(row);
     const history = await verifyAgainstLedger(host, tx, row, await tx.approvals(id));
-    const voter = verifyTokenVoter(host, row, who, edit.token, { history, set: tx.activePolicies.compiled });
+    const voter = verifyTokenVoter(host, row, caller, edit.token, { history, set: tx.activePolicies.compiled });
     assertPending(row);
     if (isOverdue(row, tx.now)) throw approvalExpiredError(row);
     assertMayEdit(host, tx, row, history, voter);
     const before = await reevaluateAction(host, tx, row, history.basis);
-    const cause = { occasion: "edit", by: toActor(who.key, who.principal) } as const;
+    const cause = { occasion: "edit", by: toActor(caller.key, caller.principal) } as const;
     if (before.decision.effect === "deny") return { row: await recordDenial(tx, row, before, cause), denied: true };
     return { row: await changeRequest(host, tx, row, history, before, { ...edit, cause }), denied: false };
   });

@@ -41,13 +41,13 @@ export async function createGrant(
   const id = host.newId();
   await assertNotOwnAgent(host, credential, body);
   return host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, "grants:write");
-    const earlier = await findCreatedResource(tx, who, call);
+    const caller = await confirmWithScope(tx, credential, "grants:write");
+    const earlier = await findCreatedResource(tx, caller, call);
     if (earlier !== null) return { grant: tx.grants.all.get(earlier) as Grant, replayed: true };
     const largest = findLargestGrantTerms(tx.activePolicies.compiled, body);
     const [terms, comment] = [readGrantTerms(body, ""), body.reason ?? null];
-    recordGrant(tx, who, { id, target: body, terms, largest, comment, grantedWith: null, passkey: null });
-    await recordCreatedResource(tx, who, call, id);
+    recordGrant(tx, caller, { id, target: body, terms, largest, comment, grantedWith: null, passkey: null });
+    await recordCreatedResource(tx, caller, call, id);
     return { grant: tx.grants.all.get(id) as Grant, replayed: false };
   });
 }
@@ -70,7 +70,7 @@ export function readGrantTerms(
  */
 export function recordGrantWithVote(
   tx: LedgerTransaction,
-  who: Credential,
+  caller: Credential,
   row: ActionRow,
   {
     id,
@@ -90,7 +90,7 @@ export function recordGrantWithVote(
 ): void {
   const request = effectiveRequest(row);
   if (request === null) throw new Error(`the request of ${row.id} is missing`);
-  recordGrant(tx, who, { id, target: row, terms, largest, comment: reason, grantedWith: row.id, passkey }, () => {
+  recordGrant(tx, caller, { id, target: row, terms, largest, comment: reason, grantedWith: row.id, passkey }, () => {
     const { scope, sum } = terms;
     const evaluation = new Evaluation(tx.activePolicies.compiled, request, facts, tx.now);
     if (matchGrant({ id, scope, sum }, evaluation) === null)
@@ -110,13 +110,13 @@ interface NewGrant {
 
 function recordGrant(
   tx: LedgerTransaction,
-  who: Credential,
+  caller: Credential,
   { id, target, terms, largest, comment, grantedWith, passkey }: NewGrant,
   assertCovers: () => void = () => undefined,
 ): void {
   const { agent_id, tool, operation } = target;
   const { count, scope, sum, ends_on_failure, for_ms } = terms;
-  assertMayGrant(who, target);
+  assertMayGrant(caller, target);
   assertWithin(terms, largest);
   assertExpressions(tx, target, terms, grantedWith === null ? "" : "/grant");
   assertCovers();
@@ -135,22 +135,22 @@ function recordGrant(
     cause: null,
     related_action: grantedWith,
     comment,
-    by: toActor(who.key, who.principal),
+    by: toActor(caller.key, caller.principal),
   });
   tx.bumpEpoch();
 }
 
 /** Throws unless the credential may vote and grant, for this agent and tool. */
-function assertMayGrant(who: Credential, { agent_id, tool }: GrantTarget): void {
+function assertMayGrant(caller: Credential, { agent_id, tool }: GrantTarget): void {
   for (const scope of ["approvals:decide", "grants:write"] as const)
-    if (!who.hasScope(scope))
-      throw new Refusal("INSUFFICIENT_SCOPE", `the key "${who.key.name}" lacks the scope ${scope}`);
-  if (who.key.agent_id !== null)
+    if (!caller.hasScope(scope))
+      throw new Refusal("INSUFFICIENT_SCOPE", `the key "${caller.key.name}" lacks the scope ${scope}`);
+  if (caller.key.agent_id !== null)
     throw new Refusal(
       "AGENT_MISMATCH",
-      `the key "${who.key.name}" is bound to the agent "${who.key.agent_id}"; grant with a key that is bound to none`,
+      `the key "${caller.key.name}" is bound to the agent "${caller.key.agent_id}"; grant with a key that is bound to none`,
     );
-  if (!canSee(who.session?.visibility ?? who.visibility, { agent_id, tool, submitted_by: null }))
+  if (!canSee(caller.session?.visibility ?? caller.visibility, { agent_id, tool, submitted_by: null }))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", "your groups do not cover this agent and tool");
 }
 
@@ -185,14 +185,14 @@ function invalidTerms(pointer: string, detail: string): Refusal {
  * Throws SELF_APPROVAL if a live key of the agent is the caller's own. This only reports the error early, because each
  * use is checked against the key that submits it.
  */
-async function assertNotOwnAgent(host: CoreHost, who: Credential, target: GrantTarget): Promise<void> {
+async function assertNotOwnAgent(host: CoreHost, caller: Credential, target: GrantTarget): Promise<void> {
   const { agent_id, tool, operation } = target;
   const now = host.clock();
   for (const key of await host.storage.keys()) {
     if (key.agent_id === null || key.revoked_at !== null || (key.expires_at ?? Infinity) <= now) continue;
     const submitter = { submitted_by: key.id, submitted_agent: key.agent_id, submitted_owner: key.owner };
     const isAgents = foldName(key.agent_id) === foldName(agent_id);
-    const self = isAgents ? selfApprovalRelation(host, { agent_id, tool, operation, ...submitter }, who) : null;
+    const self = isAgents ? selfApprovalRelation(host, { agent_id, tool, operation, ...submitter }, caller) : null;
     if (self !== null)
       throw new Refusal(
         "SELF_APPROVAL",

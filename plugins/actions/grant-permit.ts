@@ -63,8 +63,8 @@ export interface Permit {
 export async function grantPermit(host: CoreHost, credential: Credential, id: string): Promise<PermitOutcome> {
   await prefetchRedecision(host, [id], (row) => canSee(credential.visibility, row));
   const granted = await host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, "actions:execute");
-    const row = await visibleAction(tx, id, who);
+    const caller = await confirmWithScope(tx, credential, "actions:execute");
+    const row = await visibleAction(tx, id, caller);
     assertNotErased(row);
     const votes = row.quorum === null ? [] : await tx.approvals(id);
     const history = await verifyAgainstLedger(host, tx, row, votes);
@@ -85,7 +85,7 @@ export async function grantPermit(host: CoreHost, credential: Credential, id: st
       );
     const approvals = await approvalsAtStart(host, tx, row, history);
     const redecision = await reevaluateAction(host, tx, row, history.basis);
-    const cause = { occasion: "permit", by: toActor(who.key, who.principal) } as const;
+    const cause = { occasion: "permit", by: toActor(caller.key, caller.principal) } as const;
     const now = { decision: redecision.decision, policySet: redecision.policySet };
     const outcome = resolveOutcome(redecision, history, countedVotes(host, approvals), tx.now);
     if (outcome === "denied") return { row: await recordDenial(tx, row, redecision, cause), grant: null, before, now };

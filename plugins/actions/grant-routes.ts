@@ -148,10 +148,10 @@ function changeRoutes(host: CoreHost, tag: string): Route[] {
       async handle({ params, body, credential }) {
         const comment = body.reason ?? null;
         const grant = await host.ledger.transact(async (tx) => {
-          const who = await confirmWithScope(tx, credential, "grants:write");
-          const before = visibleGrant(tx.grants.all, params.id, who);
+          const caller = await confirmWithScope(tx, credential, "grants:write");
+          const before = visibleGrant(tx.grants.all, params.id, caller);
           if (findGrantEnd(before, tx.stops, tx.now) !== null) throw endedError(before.id);
-          return end(tx, before, { cause: "revoked", related_action: null, comment, by: actorOf(who) });
+          return end(tx, before, { cause: "revoked", related_action: null, comment, by: actorOf(caller) });
         });
         return { status: 200, json: await renderGrant(host, grant) };
       },
@@ -171,16 +171,16 @@ function changeRoutes(host: CoreHost, tag: string): Route[] {
       errors: ["GRANT_NOT_FOUND", "GRANT_ENDED", "ACTION_NOT_FOUND", "RECORD_ALTERED"],
       async handle({ params, body: { action_id, reason }, credential }) {
         const grant = await host.ledger.transact(async (tx) => {
-          const who = await confirmWithScope(tx, credential, "approvals:decide");
-          const before = visibleGrant(tx.grants.all, params.id, who);
-          const row = await visibleAction(tx, action_id, who);
+          const caller = await confirmWithScope(tx, credential, "approvals:decide");
+          const before = visibleGrant(tx.grants.all, params.id, caller);
+          const row = await visibleAction(tx, action_id, caller);
           await verifyAgainstLedger(host, tx, row);
           if (row.grant_id !== before.id)
             throw new Refusal("VALIDATION_FAILED", `the grant ${before.id} did not cover the action ${action_id}`, {
               errors: [{ pointer: "/action_id", detail: "an action that the grant covered" }],
             });
           if (before.ended !== null) throw endedError(before.id);
-          return end(tx, before, { cause: "flag", related_action: action_id, comment: reason, by: actorOf(who) });
+          return end(tx, before, { cause: "flag", related_action: action_id, comment: reason, by: actorOf(caller) });
         });
         return { status: 200, json: await renderGrant(host, grant) };
       },

@@ -16,7 +16,7 @@ import {
   openSubject,
   principalsBehindVote,
   recordCreatedResource,
-  termsOf,
+  recordedHoldTerms,
   toActor,
   type UrgentJob,
 } from "../../src/core.ts";
@@ -101,7 +101,7 @@ export function releaseHold(host: CoreHost, credential: Credential, id: string, 
       );
     const isReleased = approvals >= needed;
     const change = isReleased ? "released" : "release_asked";
-    record(tx, { change, hold: termsOf(before), comment, approvals, needed, by });
+    record(tx, { change, hold: recordedHoldTerms(before), comment, approvals, needed, by });
     if (isReleased) {
       await forgetSubject(host, tx, id);
       await restartRetention(host.documents.within(tx));

@@ -78,7 +78,7 @@ const credentialKey = (actionId: string, digest: string): string =>
  * INSUFFICIENT_SCOPE if the caller may not receive credentials.
  * @param row verified against the ledger
  */
-export function findCredentialRequest(host: CoreHost, row: ActionRow, who: Credential): CredentialRequest | null {
+export function findCredentialRequest(host: CoreHost, row: ActionRow, caller: Credential): CredentialRequest | null {
   const [issuer, other] = host.credentialIssuers.filter(
     ({ tools, operations }) => matchesAnyName(tools, row.tool) && matchesAnyName(operations, row.operation),
   );
@@ -88,10 +88,10 @@ export function findCredentialRequest(host: CoreHost, row: ActionRow, who: Crede
       "CREDENTIAL_NOT_ISSUED",
       `the credential issuers "${issuer.name}" and "${other.name}" both cover ${row.tool} ${row.operation}; the operator has to make their patterns disjoint`,
     );
-  if (!who.hasScope("credentials:receive"))
+  if (!caller.hasScope("credentials:receive"))
     throw new Refusal(
       "INSUFFICIENT_SCOPE",
-      `starting this action issues a credential, and the key "${who.key.name}" lacks the scope credentials:receive; start it with the key of the tool and a \`permit\``,
+      `starting this action issues a credential, and the key "${caller.key.name}" lacks the scope credentials:receive; start it with the key of the tool and a \`permit\``,
     );
   const request = effectiveRequest(row);
   if (request === null) throw new Refusal("ACTION_ERASED", `the request of the action ${row.id} was erased`);
@@ -181,7 +181,7 @@ export async function recordCredential(
   host: CoreHost,
   tx: LedgerTransaction,
   row: ActionRow,
-  who: Credential,
+  caller: Credential,
   { issuer, credential, digest, request_hash }: PreparedCredential,
 ): Promise<void> {
   if (request_hash !== effectiveHash(row))
@@ -214,7 +214,7 @@ export async function recordCredential(
       action_id: row.id,
       agent_id: row.agent_id,
       data: { issuer: issuer.name, digest, expires_at: toRfc3339(expires_at) },
-      by: toActor(who.key, who.principal),
+      by: toActor(caller.key, caller.principal),
     },
     row.submitted_by,
   );

@@ -16,7 +16,7 @@ import {
   digestShown,
   digestShownQuestions,
   renderGrantLimits,
-  policySetFor,
+  readPendingPolicySet,
   renderOriginalRequest,
   renderQuestions,
   renderVotes,
@@ -33,7 +33,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
   const displayed = redactRow(host.policies.latest().compiled, row);
   const { params, context } = effectiveRequest(displayed) ?? { params: {}, context: {} };
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule } = row;
-  const set = await policySetFor(host, row);
+  const set = await readPendingPolicySet(host, row);
   const { status } = withCurrentStatus(row, host.clock());
   const history = status === "pending_approval" ? await readHistory(host.storage, row) : null;
   return {

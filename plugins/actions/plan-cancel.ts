@@ -17,17 +17,19 @@ export function cancelPlan(
   reason: string | null,
 ): Promise<ActionRow[]> {
   return host.ledger.transact(async (tx) => {
-    const who = await tx.confirm(credential);
-    const rows = await readVisiblePlanRows(tx, id, who);
+    const caller = await tx.confirm(credential);
+    const rows = await readVisiblePlanRows(tx, id, caller);
     const isOpen = (row: ActionRow): boolean =>
-      row.status === "pending_approval" ? !isOverdue(row, tx.now) : who.hasScope("admin") && isStartable(row, tx.now);
+      row.status === "pending_approval"
+        ? !isOverdue(row, tx.now)
+        : caller.hasScope("admin") && isStartable(row, tx.now);
     const open = rows.filter(isOpen);
     if (open.length === 0)
       throw new Refusal(
         "ACTION_NOT_PENDING",
         `no action of the plan ${id} is pending; an admin can also cancel those that may start`,
       );
-    for (const row of open) await cancelVisibleAction(host, tx, who, row, reason);
-    return readVisiblePlanRows(tx, id, who);
+    for (const row of open) await cancelVisibleAction(host, tx, caller, row, reason);
+    return readVisiblePlanRows(tx, id, caller);
   });
 }

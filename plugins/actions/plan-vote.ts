@@ -21,7 +21,7 @@ import { type EndedAction, endInstead, type PreparedVote, prepareVote, recordVot
 import { planObstacleError, readVisiblePlanRows, verifyPlan, type VerifiedPlan } from "./plan-state.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { noLongerAllowedError } from "./redecision.ts";
-import { naming, namingLater } from "./submit-plan.ts";
+import { withActionPosition, withActionPositionAsync } from "./submit-plan.ts";
 import { assertToken, type Vote } from "./voter.ts";
 
 /** What an approver answers to a plan. */
@@ -127,19 +127,19 @@ export async function voteOnPlan(
 ): Promise<void> {
   if (answer.approve) await prefetchPlan(host, credential, id);
   const denied = await host.ledger.transact(async (tx): Promise<{ i: number; row: ActionRow } | null> => {
-    const who = await confirmWithScope(tx, credential, "approvals:decide");
-    const plan = await verifyPlan(host, tx, await readVisiblePlanRows(tx, id, who), tx.now);
+    const caller = await confirmWithScope(tx, credential, "approvals:decide");
+    const plan = await verifyPlan(host, tx, await readVisiblePlanRows(tx, id, caller), tx.now);
     if ("token" in proof)
       assertToken(
         checkToken(
           "plan",
           proof.token,
-          planTokenClaims(plan, who.principal, tx.activePolicies.compiled),
+          planTokenClaims(plan, caller.principal, tx.activePolicies.compiled),
           approvalMac(host),
         ),
       );
     if (answer.approve) assertNotFailed(plan);
-    const prepared = await prepareVotes(host, tx, who, planVotes(plan, answer), proof);
+    const prepared = await prepareVotes(host, tx, caller, planVotes(plan, answer), proof);
     const ended = prepared.filter((each) => "ends" in each.ballot);
     if (ended.length === 0) {
       for (const { ballot } of prepared) await recordVote(tx, ballot as PreparedVote, NO_IDS);
@@ -153,7 +153,7 @@ export async function voteOnPlan(
   });
   // Thrown only after the commit, because a refusal inside the job would roll the denial back.
   if (denied !== null)
-    naming(denied.i, () => {
+    withActionPosition(denied.i, () => {
       throw noLongerAllowedError(denied.row);
     });
 }
@@ -177,7 +177,7 @@ type Prepared = PlannedVote & { ballot: PreparedVote | EndedAction };
 async function prepareVotes(
   host: CoreHost,
   tx: LedgerTransaction,
-  who: Credential,
+  caller: Credential,
   votes: readonly PlannedVote[],
   proof: PlanProof,
 ): Promise<Prepared[]> {
@@ -185,9 +185,9 @@ async function prepareVotes(
   let refusal: unknown = null;
   for (const planned of votes) {
     const { i, row, vote } = planned;
-    const own = "token" in proof ? ({ plan: "verified" } as const) : { gesture: proof.gestureFor(row.id) };
+    const voteProof = "token" in proof ? ({ plan: "verified" } as const) : { gesture: proof.gestureFor(row.id) };
     try {
-      const ballot = await namingLater(i, prepareVote(host, tx, row, { who, proof: own }, vote));
+      const ballot = await withActionPositionAsync(i, prepareVote(host, tx, row, { caller, proof: voteProof }, vote));
       prepared.push({ ...planned, ballot });
     } catch (error) {
       if (!vote.approve || !(error instanceof Refusal) || !LEFT_TO_OTHERS.includes(error.code)) throw error;

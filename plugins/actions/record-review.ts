@@ -24,7 +24,7 @@ import { isOverdue } from "./visible-action.ts";
 import { type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
 
 /** An outcome to record. */
-export interface FinishedReview {
+interface FinishedReview {
   actionId: string;
   reviewer: string;
   /** Sequence number of the entry that made the action pending. */

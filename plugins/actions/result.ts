@@ -39,12 +39,12 @@ export interface ReportedResult {
 export async function recordResult(
   host: CoreHost,
   tx: LedgerTransaction,
-  who: Credential,
+  caller: Credential,
   { id, attempt, result }: ResultCall,
 ): Promise<ReportedResult> {
   const row = await tx.action(id);
-  const isStarter = row !== null && row.started_by === who.key.id;
-  if (row === null || !(canSee(who.visibility, row) || isStarter)) throw actionNotFound(id);
+  const isStarter = row !== null && row.started_by === caller.key.id;
+  if (row === null || !(canSee(caller.visibility, row) || isStarter)) throw actionNotFound(id);
   assertNotErased(row);
   const { start, result: reported, first, newest } = await verifyAgainstLedger(host, tx, row);
   const matchesStart = isStarter && attempt !== null && start?.attempt === attempt;
@@ -69,7 +69,7 @@ export async function recordResult(
       v: 1,
       ...actionEntryFields(row, tx.now),
       phase: "result",
-      by: toActor(who.key, who.principal),
+      by: toActor(caller.key, caller.principal),
       permit: null,
       attempt: null,
       success: result.success,
@@ -79,8 +79,8 @@ export async function recordResult(
     },
     row.submitted_by,
   );
-  await countSuggestedResult(tx, row, { first, newest }, result.success, toActor(who.key, who.principal));
-  if (!result.success) endGrantOnFailure(tx, row, toActor(who.key, who.principal));
+  await countSuggestedResult(tx, row, { first, newest }, result.success, toActor(caller.key, caller.principal));
+  if (!result.success) endGrantOnFailure(tx, row, toActor(caller.key, caller.principal));
   const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
   tx.expectChange(tx.updateAction(id, { status: row.status }, change));
   return { row: { ...row, ...change }, isRetry: false };

@@ -25,7 +25,7 @@ const AFTER_FAILURE = 30_000;
 /** Limit uses removed per transaction. */
 const PRUNE_LIMIT = 500;
 
-/** Kinds of data with an own retention period. `request` means the whole content of an action. */
+/** Kinds of data with a retention period of their own. `request` means the whole content of an action. */
 type Kind = "request" | ErasablePart;
 /** The request comes first, because its erasure includes the other kinds. */
 const KINDS: readonly Kind[] = ["request", ...ERASABLE_PARTS];
@@ -50,65 +50,102 @@ interface Retention {
  */
 export async function restartRetention(documents: ReturnType<CoreHost["documents"]["within"]>): Promise<void> {
   for (const kind of KINDS) {
-    const place = await documents.get(positionKey(kind));
+    const stored = await documents.get(positionKey(kind));
     // Write even without an earlier position, so that a sweep that is running cannot store its own.
-    await documents.put(positionKey(kind), { passed: 0 }, place?.version ?? null);
+    await documents.put(positionKey(kind), { passed: 0 }, stored?.version ?? null);
   }
 }
 
 export function createRetention(host: CoreHost): Retention {
-  const { request_days, result_days, meta_days, questions_days } = host.config.retention;
-  const days = { request: request_days, result: result_days, meta: meta_days, questions: questions_days };
-  const isConfigured = Object.values(days).some((limit) => limit !== null);
-  let stopped = false;
-  let lease: LeaderLease | null = null;
+  return new RetentionSweeps(host);
+}
 
-  async function sweep(): Promise<number> {
-    if (!isConfigured || !(await mine())) return 0;
+class RetentionSweeps implements Retention {
+  private readonly host: CoreHost;
+  private readonly days: Readonly<Record<Kind, number | null>>;
+  private readonly rounds: ReturnType<typeof createRepeatingTask>;
+  private lease: LeaderLease | null = null;
+  private stopped = false;
+
+  constructor(host: CoreHost) {
+    const { request_days, result_days, meta_days, questions_days } = host.config.retention;
+    this.host = host;
+    this.days = { request: request_days, result: result_days, meta: meta_days, questions: questions_days };
+    this.rounds = createRepeatingTask({
+      task: () => this.sweep(),
+      everyMs: INTERVAL,
+      afterFailureMs: AFTER_FAILURE,
+      onFailure: (error) =>
+        host.log.warn("could not erase data after its retention period; retrying", { error: String(error) }),
+    });
+  }
+
+  start(): void {
+    if (this.isConfigured()) this.rounds.start();
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true;
+    await this.rounds.stop();
+    await this.lease?.release().catch(() => undefined);
+  }
+
+  async sweep(): Promise<number> {
+    if (!this.isConfigured() || !(await this.isLeader())) return 0;
     let erased = 0;
     for (const kind of KINDS) {
-      const limit = days[kind];
-      if (limit !== null && !stopped) erased += await sweepKind(kind, limit);
+      const limit = this.days[kind];
+      if (limit !== null && !this.stopped) erased += await this.sweepKind(kind, limit);
     }
-    while (!stopped && (await pruneUses()) === PRUNE_LIMIT) await setImmediate();
+    while (!this.stopped && (await this.pruneUses()) === PRUNE_LIMIT) await setImmediate();
     return erased;
   }
 
-  async function sweepKind(kind: Kind, limit: number): Promise<number> {
+  private isConfigured(): boolean {
+    return Object.values(this.days).some((limit) => limit !== null);
+  }
+
+  private async isLeader(): Promise<boolean> {
+    this.lease ??= this.host.leaderLease("retention");
+    return this.lease.isLeader();
+  }
+
+  private async sweepKind(kind: Kind, limit: number): Promise<number> {
+    const { host } = this;
     const due = host.clock() - limit * DAY;
-    const place = await host.documents.get(positionKey(kind));
-    const passed = (place?.value as { passed: number } | undefined)?.passed ?? 0;
+    const stored = await host.documents.get(positionKey(kind));
+    const passed = (stored?.value as { passed: number } | undefined)?.passed ?? 0;
     const { size } = await host.ledger.head();
     const done: ErasureResult = { erased: 0, altered: 0, held: 0, holds: [] };
-    let at = passed;
+    let position = passed;
     /** Sequence number at or before the first action that is not due, open or altered. The next sweep starts there. */
     let firstRemaining = Infinity;
-    while (at < size && !stopped && (await mine())) {
-      const before = Math.min(size, at + PAGE);
+    while (position < size && !this.stopped && (await this.isLeader())) {
+      const before = Math.min(size, position + PAGE);
       // Read the rows instead of the entries, so that damaged entries do not block the actions after them.
       const newest = await host.storage.actions({ visibility: { all: true }, before_seq: before, limit: PAGE });
-      const rows = newest.filter(({ decision_seq }) => decision_seq >= at);
-      const kept = rows.filter(({ request }) => request !== "");
-      const over = kept.filter((row) => row.created_at < due && row[kind] !== null);
-      for (const group of groupBySize(over)) {
+      const rows = newest.filter(({ decision_seq }) => decision_seq >= position);
+      const unerased = rows.filter(({ request }) => request !== "");
+      const overdue = unerased.filter((row) => row.created_at < due && row[kind] !== null);
+      for (const group of groupBySize(overdue)) {
         const result = await eraseGroup(host, kind, limit, group);
         addErasures(done, result);
         // Someone may restore the altered row.
-        if (result.altered > 0) firstRemaining = Math.min(firstRemaining, at);
+        if (result.altered > 0) firstRemaining = Math.min(firstRemaining, position);
       }
-      for (const { decision_seq, id, created_at } of kept) {
-        const waits = created_at >= due || (await isOpen(id));
+      for (const { decision_seq, id, created_at } of unerased) {
+        const waits = created_at >= due || (await this.isOpen(id));
         if (waits) firstRemaining = Math.min(firstRemaining, decision_seq);
       }
       if (rows.some(({ created_at }) => created_at >= due)) break;
-      at = before;
+      position = before;
       await setImmediate();
     }
-    const reached = Math.min(at, firstRemaining);
+    const reached = Math.min(position, firstRemaining);
     // A hold whose identifier cannot be read covers every action. Its restoration starts no new scan, so do not move
     // on.
     if (reached > passed && !(await hasUnreadableHold(host)))
-      await storePosition(kind, reached, place?.version ?? null);
+      await this.storePosition(kind, reached, stored?.version ?? null);
     logErasures(host, kind, limit, done);
     return done.erased;
   }
@@ -117,48 +154,22 @@ export function createRetention(host: CoreHost): Retention {
    * Altered and held actions count as closed, so that they do not block the actions after them in this sweep. The release
    * of a hold starts the scan again.
    */
-  async function isOpen(id: string): Promise<boolean> {
-    const row = await host.storage.action(id);
-    return row !== null && row.erased_at === null && findErasureBlocker(row, host.clock()) !== null;
+  private async isOpen(id: string): Promise<boolean> {
+    const row = await this.host.storage.action(id);
+    return row !== null && row.erased_at === null && findErasureBlocker(row, this.host.clock()) !== null;
   }
 
-  async function storePosition(kind: Kind, passed: number, version: number | null): Promise<void> {
-    await host.ledger.transact(
-      async (tx) => void (await host.documents.within(tx).put(positionKey(kind), { passed }, version)),
-    );
+  private async storePosition(kind: Kind, passed: number, version: number | null): Promise<void> {
+    const { ledger, documents } = this.host;
+    await ledger.transact(async (tx) => void (await documents.within(tx).put(positionKey(kind), { passed }, version)));
   }
 
-  async function pruneUses(): Promise<number> {
-    return host.ledger.transact(async (tx) => {
+  private async pruneUses(): Promise<number> {
+    return this.host.ledger.transact(async (tx) => {
       const until = tx.now - USE_RETENTION_MS;
       return Math.max(await tx.pruneLimitUses(until, PRUNE_LIMIT), await tx.prunePastActions(until, PRUNE_LIMIT));
     });
   }
-
-  async function mine(): Promise<boolean> {
-    lease ??= host.leaderLease("retention");
-    return lease.isLeader();
-  }
-
-  const rounds = createRepeatingTask({
-    task: sweep,
-    everyMs: INTERVAL,
-    afterFailureMs: AFTER_FAILURE,
-    onFailure: (error) =>
-      host.log.warn("could not erase data after its retention period; retrying", { error: String(error) }),
-  });
-
-  return {
-    sweep,
-    start() {
-      if (isConfigured) rounds.start();
-    },
-    async stop() {
-      stopped = true;
-      await rounds.stop();
-      await lease?.release().catch(() => undefined);
-    },
-  };
 }
 
 function eraseGroup(host: CoreHost, kind: Kind, limit: number, rows: readonly ActionRow[]): Promise<ErasureResult> {

@@ -2,7 +2,7 @@
 import {
   type CoreHost,
   findSelfRelation,
-  identitiesOf,
+  expandPrincipals,
   listKeyMakers,
   principalOfOwner,
   principalOfUser,
@@ -62,8 +62,8 @@ function isOwner(
   { id, owner }: Pick<RecordedKey, "id" | "owner">,
 ): boolean {
   if (submitted_owner === null) return false;
-  const submitter = identitiesOf(host, [principalOfOwner(submitted_owner)]);
-  const approver = identitiesOf(host, [principalOfUser(id), ...(owner === null ? [] : [principalOfOwner(owner)])]);
+  const submitter = expandPrincipals(host, [principalOfOwner(submitted_owner)]);
+  const approver = expandPrincipals(host, [principalOfUser(id), ...(owner === null ? [] : [principalOfOwner(owner)])]);
   return approver.some((principal) => submitter.includes(principal));
 }
 

@@ -69,20 +69,20 @@ export interface StartResult {
 export async function decideStart(
   host: CoreHost,
   tx: LedgerTransaction,
-  who: Credential,
+  caller: Credential,
   { id, permit, attempt, requestHash, credential }: StartCall,
 ): Promise<StartResult> {
   const call = { permit: hashText(permit), attempt };
   const row = await tx.action(id);
-  if (row === null || !isReachable(host, row, who, permit, tx.now)) throw actionNotFound(id);
+  if (row === null || !isReachable(host, row, caller, permit, tx.now)) throw actionNotFound(id);
   const fault = permit === null ? null : findPermitFault(host, row, permit, tx.now);
   assertNotErased(row);
   const votes = row.quorum === null ? [] : await tx.approvals(id);
   const history = await verifyAgainstLedger(host, tx, row, votes);
   const { newest, grounds, start } = history;
-  const refusedEarlier = attempt !== null && wasRefusedEarlier(row, newest, who, tx.now);
+  const refusedEarlier = attempt !== null && wasRefusedEarlier(row, newest, caller, tx.now);
   if (row.approved_until === null && !refusedEarlier) assertStartable(row, tx.now);
-  if (permit === null && row.submitted_by !== who.key.id)
+  if (permit === null && row.submitted_by !== caller.key.id)
     throw new Refusal(
       "PERMIT_REQUIRED",
       "another key submitted the action; send a `permit` of the action, or get one from POST /v1/actions/{id}/permit",
@@ -93,7 +93,7 @@ export async function decideStart(
       "the permit was not issued for this action by this log; get one from POST /v1/actions/{id}/permit",
     );
   if (refusedEarlier) return { row, isRetry: false };
-  const repeated = row.status === "executing" && isSameStart(start, who, call);
+  const repeated = row.status === "executing" && isSameStart(start, caller, call);
   if (repeated) assertBeforeStartDeadline(row.approved_until ?? 0, tx.now);
   else assertStartable(row, tx.now);
   if (fault === "expired")
@@ -104,23 +104,23 @@ export async function decideStart(
       "the action returned to pending after this permit was issued; get another from POST /v1/actions/{id}/permit",
     );
   assertRunsEffective(row, requestHash);
-  const by = toActor(who.key, who.principal);
+  const by = toActor(caller.key, caller.principal);
   const approvals = await approvalsAtStart(host, tx, row, history);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
   const outcome = resolveOutcome(redecision, history, countedVotes(host, approvals), tx.now);
   const cause = { occasion: "start", by } as const;
   if (repeated) {
     if (outcome !== "confirmed") throw startRevokedError(outcome, redecision);
-    const needs = findCredentialRequest(host, row, who);
+    const needs = findCredentialRequest(host, row, caller);
     if (needs === null) return { row, isRetry: repeated };
     if (credential === null) return { row, isRetry: repeated, needs };
-    await recordCredential(host, tx, row, who, credential);
+    await recordCredential(host, tx, row, caller, credential);
     return { row, isRetry: repeated };
   }
   if (outcome === "denied") return { row: await recordDenial(tx, row, redecision, cause), isRetry: repeated };
   if (outcome === "pending_approval")
     return { row: await requireMoreApprovals(tx, row, redecision, cause, history.requirement), isRetry: repeated };
-  const needs = findCredentialRequest(host, row, who);
+  const needs = findCredentialRequest(host, row, caller);
   if (needs !== null && credential === null) return { row, isRetry: repeated, needs };
   tx.record(
     {
@@ -137,8 +137,8 @@ export async function decideStart(
     },
     row.submitted_by,
   );
-  if (credential !== null) await recordCredential(host, tx, row, who, credential);
-  const change = { status: "executing", started_at: tx.now, started_by: who.key.id, updated_at: tx.now } as const;
+  if (credential !== null) await recordCredential(host, tx, row, caller, credential);
+  const change = { status: "executing", started_at: tx.now, started_by: caller.key.id, updated_at: tx.now } as const;
   tx.expectChange(tx.updateAction(id, { status: row.status, approved_after: tx.now }, change));
   await tx.movePastAction(id, tx.now);
   return { row: { ...row, ...change }, isRetry: repeated };

@@ -27,7 +27,7 @@ import { assertNotErased } from "./visible-action.ts";
 
 const PLAN_ROUTE = "POST /v1/plans";
 
-export interface PlanResult {
+interface PlanResult {
   /** In the order of the plan. */
   rows: ActionRow[];
   /** `replayed`: the idempotency key already created this plan. */
@@ -74,7 +74,7 @@ function sealPlan(
   const { actions, ordered = false, stop_on_failure = false } = body;
   const agent_id = actions[0]?.agent_id ?? "";
   const submissions = actions.map((action, i) =>
-    naming(i, () => {
+    withActionPosition(i, () => {
       if (action.agent_id !== agent_id)
         throw new Refusal("VALIDATION_FAILED", "all actions of a plan must be of one agent", {
           errors: [{ pointer: "/agent_id", detail: `must be ${agent_id}, as in the first action` }],
@@ -113,7 +113,7 @@ async function recordPlan(
   tx.record({ type: "plan", v: 1, at: toRfc3339(tx.now), agent_id, plan: listed, by }, credential.key.id);
   const rows: ActionRow[] = [];
   for (const [i, submission] of submissions.entries())
-    rows.push((await namingLater(i, decideSubmission(host, tx, credential, submission))).row);
+    rows.push((await withActionPositionAsync(i, decideSubmission(host, tx, credential, submission))).row);
   await recordCreatedResource(tx, credential, call, id);
   return { rows, origin: "created" };
 }
@@ -140,24 +140,24 @@ async function readEarlier(
 }
 
 /** Runs `work`, and adds the position of the action to the refusals that it throws. @param i index of the action */
-export function naming<T>(i: number, work: () => T): T {
+export function withActionPosition<T>(i: number, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw withPosition(i, error);
+    throw addActionPosition(i, error);
   }
 }
 
-/** As `naming`, for a promise. */
-export async function namingLater<T>(i: number, work: Promise<T>): Promise<T> {
+/** As `withActionPosition`, for a promise. */
+export async function withActionPositionAsync<T>(i: number, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    throw withPosition(i, error);
+    throw addActionPosition(i, error);
   }
 }
 
-function withPosition(i: number, error: unknown): unknown {
+function addActionPosition(i: number, error: unknown): unknown {
   if (!(error instanceof Refusal)) return error;
   const errors = error.errors.map(({ pointer, ...fault }) =>
     pointer === undefined ? fault : { ...fault, pointer: `/actions/${i}${pointer}` },

@@ -113,16 +113,16 @@ export function suggestedRuleRoutes(host: CoreHost, tag: string): Route[] {
       errors: ["SUGGESTED_RULE_NOT_FOUND", "SUGGESTED_RULE_REVERTED", "ACTION_NOT_FOUND", "RECORD_ALTERED"],
       async handle({ params: { policy }, body: { action_id, reason }, credential }) {
         const rule = await host.ledger.transact(async (tx) => {
-          const who = await confirmWithScope(tx, credential, "approvals:decide");
-          const before = findRule(tx.suggestedRules, policy, who);
-          const row = await visibleAction(tx, action_id, who);
+          const caller = await confirmWithScope(tx, credential, "approvals:decide");
+          const before = findRule(tx.suggestedRules, policy, caller);
+          const row = await visibleAction(tx, action_id, caller);
           if (!suggestedPoliciesOf(await verifyAgainstLedger(host, tx, row)).includes(policy))
             throw new Refusal("VALIDATION_FAILED", `the rule of "${policy}" did not allow the action ${action_id}`, {
               errors: [{ pointer: "/action_id", detail: "an action that the rule allowed" }],
             });
           if (before.reverted !== null)
             throw new Refusal("SUGGESTED_RULE_REVERTED", `the rule of "${policy}" is already reverted`);
-          return recordChange(tx, before, who, {
+          return recordChange(tx, before, caller, {
             change: "reverted",
             cause: "flag",
             related_action: action_id,
@@ -147,17 +147,17 @@ export function suggestedRuleRoutes(host: CoreHost, tag: string): Route[] {
       errors: ["SUGGESTED_RULE_NOT_FOUND", "SUGGESTED_RULE_NOT_REVERTED", "AGENT_MISMATCH"],
       async handle({ params: { policy }, body: { reason }, credential }) {
         const rule = await host.ledger.transact(async (tx) => {
-          const who = await confirmWithScope(tx, credential, "policies:activate");
-          if (who.key.agent_id !== null)
+          const caller = await confirmWithScope(tx, credential, "policies:activate");
+          if (caller.key.agent_id !== null)
             throw new Refusal(
               "AGENT_MISMATCH",
-              `the key "${who.key.name}" is bound to the agent "${who.key.agent_id}"; a person restores a rule, with a key that is bound to none`,
+              `the key "${caller.key.name}" is bound to the agent "${caller.key.agent_id}"; a person restores a rule, with a key that is bound to none`,
             );
-          const before = findRule(tx.suggestedRules, policy, who);
+          const before = findRule(tx.suggestedRules, policy, caller);
           if (before.reverted === null)
             throw new Refusal("SUGGESTED_RULE_NOT_REVERTED", `the rule of "${policy}" is not reverted`);
           await tx.putMeta(resultsMeta(policy), "");
-          return recordChange(tx, before, who, { change: "restored", comment: reason });
+          return recordChange(tx, before, caller, { change: "restored", comment: reason });
         });
         return { status: 200, json: await render(host, rule) };
       },

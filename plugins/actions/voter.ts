@@ -69,38 +69,38 @@ export type VoteProof = { token: string } | { gesture: Gesture } | { plan: "veri
 export function verifyVoter(
   host: CoreHost,
   row: ActionRow,
-  who: Credential,
+  caller: Credential,
   { vote, proof }: { vote: Vote; proof: VoteProof },
   { history, set }: { history: VerifiedHistory; set: CompiledPolicySet },
 ): Voter {
-  const self = selfApprovalRelation(host, row, who);
+  const self = selfApprovalRelation(host, row, caller);
   const gesture = "gesture" in proof ? proof.gesture : null;
   // Check this first, so that the person behind the agent gets this refusal instead of one about the token.
   assertMayConfirm({ self, gesture }, history.requirement?.approvers ?? []);
   // Both proofs cover the current preview.
   const preview = commitPreview(row, set);
-  if ("token" in proof) assertApprovalToken(host, row, who, proof.token, { history, set });
-  else if ("gesture" in proof) assertSigned(host, row, who, vote, proof.gesture, { history, set });
-  const { groups, session = null } = who;
-  return { actor: toActor(who.key, who.principal), self, groups, gesture, preview, session };
+  if ("token" in proof) assertApprovalToken(host, row, caller, proof.token, { history, set });
+  else if ("gesture" in proof) assertSigned(host, row, caller, vote, proof.gesture, { history, set });
+  const { groups, session = null } = caller;
+  return { actor: toActor(caller.key, caller.principal), self, groups, gesture, preview, session };
 }
 
 /** Checks the token of an approver who changes the request. Throws the fault of the token. */
 export function verifyTokenVoter(
   host: CoreHost,
   row: ActionRow,
-  who: Credential,
+  caller: Credential,
   token: string,
   shown: ShownAction,
 ): Voter {
-  const self = selfApprovalRelation(host, row, who);
+  const self = selfApprovalRelation(host, row, caller);
   assertNotSelf(self);
-  assertApprovalToken(host, row, who, token, shown);
+  assertApprovalToken(host, row, caller, token, shown);
   return {
-    actor: toActor(who.key, who.principal),
+    actor: toActor(caller.key, caller.principal),
     self,
-    groups: who.groups,
-    session: who.session ?? null,
+    groups: caller.groups,
+    session: caller.session ?? null,
     gesture: null,
     preview: commitPreview(row, shown.set),
   };
@@ -109,12 +109,12 @@ export function verifyTokenVoter(
 function assertApprovalToken(
   host: CoreHost,
   row: ActionRow,
-  who: Credential,
+  caller: Credential,
   token: string,
   { history, set }: ShownAction,
 ): void {
   const shown = { questions: questionsDigest(history.questions), preview: commitPreview(row, set) };
-  const claims = tokenClaims(row, who.principal, shown);
+  const claims = tokenClaims(row, caller.principal, shown);
   assertToken(checkToken("approval", token, claims, approvalMac(host)));
 }
 
@@ -157,18 +157,18 @@ export function voteStatement(
 function assertSigned(
   host: CoreHost,
   row: ActionRow,
-  who: Credential,
+  caller: Credential,
   vote: Vote,
   { nonce, votes, credential_id, preview }: Gesture,
   shown: ShownAction,
 ): void {
-  const statement = voteStatement(host, row, who, vote, nonce, shown);
+  const statement = voteStatement(host, row, caller, vote, nonce, shown);
   if (!votes.includes(voteDigest(statement)) || statement.preview !== preview)
     throw new Refusal(
       "VOTE_SIGNATURE_INVALID",
       "the action has changed since you signed; read it again and sign again",
     );
-  if (who.session?.user.passkeys.every(({ id }) => id !== credential_id) ?? true)
+  if (caller.session?.user.passkeys.every(({ id }) => id !== credential_id) ?? true)
     throw new Refusal("VOTE_SIGNATURE_INVALID", "the passkey was removed since you signed");
 }
 

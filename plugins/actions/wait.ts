@@ -15,11 +15,11 @@ export interface Waiters {
    * Resolves with the action when it is no longer pending, `ms` milliseconds have passed, the client disconnects or the
    * service stops. For the action's agent, it also resolves when an approver asks a question.
    */
-  waitWhilePending(row: ActionRow, ms: number, who: WaitingRequest): Promise<ActionRow | null>;
+  waitWhilePending(row: ActionRow, ms: number, caller: WaitingRequest): Promise<ActionRow | null>;
   /** Whether another request with this credential may wait. */
-  hasCapacity(who: Credential): boolean;
+  hasCapacity(caller: Credential): boolean;
   /** Throws TOO_MANY_WAITS. */
-  assertCapacity(who: Credential): void;
+  assertCapacity(caller: Credential): void;
   /** Returns the wait in milliseconds that the service grants for the requested seconds. */
   grantedMs(seconds: number): number;
   stop(): void;
@@ -82,11 +82,11 @@ export function createWaiters(host: CoreHost, maxPerKey: number, asks: WaitTrack
   return {
     grantedMs: (seconds) => Math.min(seconds, host.config.server.max_wait_seconds) * 1000,
     hasCapacity: hasRoom,
-    assertCapacity(who) {
-      if (hasRoom(who)) return;
+    assertCapacity(caller) {
+      if (hasRoom(caller)) return;
       throw new Refusal(
         "TOO_MANY_WAITS",
-        `${maxPerKey} requests with the key "${who.key.name}" already wait, which is the limit; send the request without \`wait\``,
+        `${maxPerKey} requests with the key "${caller.key.name}" already wait, which is the limit; send the request without \`wait\``,
         { headers: { "Retry-After": "5" } },
       );
     },

@@ -32,11 +32,11 @@ export function registerAgent(
   const metadata = serializeMetadata(wanted.metadata);
   assertAllowedToolsSize(wanted.allowed_tools);
   return host.ledger.transact(async (tx) => {
-    const who = await confirmWriter(tx, credential);
-    const earlier = await findCreatedResource(tx, who, call);
-    const taken = await tx.agent(earlier ?? wanted.id);
-    if (earlier !== null && taken !== null) return { row: taken, replayed: true };
-    if (taken !== null)
+    const caller = await confirmWriter(tx, credential);
+    const earlier = await findCreatedResource(tx, caller, call);
+    const existing = await tx.agent(earlier ?? wanted.id);
+    if (earlier !== null && existing !== null) return { row: existing, replayed: true };
+    if (existing !== null)
       throw new Refusal(
         "AGENT_ID_TAKEN",
         `the agent "${wanted.id}" is registered; change it with PATCH /v1/agents/${encodeURIComponent(wanted.id)}`,
@@ -58,13 +58,13 @@ export function registerAgent(
       suspended_reason: null,
       version: 1,
       registered_seq: 0,
-      created_by: who.key.id,
+      created_by: caller.key.id,
       created_at: tx.now,
       updated_at: tx.now,
     };
-    const { seq } = record(tx, "registered", row, who);
+    const { seq } = record(tx, "registered", row, caller);
     await tx.insertAgent({ ...row, registered_seq: seq });
-    await recordCreatedResource(tx, who, call, row.id);
+    await recordCreatedResource(tx, caller, call, row.id);
     return { row, replayed: false };
   });
 }
@@ -92,26 +92,26 @@ async function change(
   { params, headers, credential }: ChangeRequest,
   kind: AgentEntry["change"],
   plan: Plan,
-): Promise<{ row: AgentRow; who: Credential }> {
-  const who = await confirmWriter(tx, credential);
+): Promise<{ row: AgentRow; caller: Credential }> {
+  const caller = await confirmWriter(tx, credential);
   const before = await tx.agent(params.id);
   if (before === null) throw agentNotFound(params.id);
   assertIfMatch(headers, agentEtag(before));
   const planned = plan(before, tx.now);
-  if (planned === null) return { row: before, who };
+  if (planned === null) return { row: before, caller };
   const after: AgentRow = { ...before, ...planned, version: before.version + 1, updated_at: tx.now };
   await tx.updateAgent(params.id, before.version, { ...planned, updated_at: tx.now });
-  record(tx, kind, after, who);
-  return { row: after, who };
+  record(tx, kind, after, caller);
+  return { row: after, caller };
 }
 
 /** Suspends the agent and cancels its open actions, in as many jobs as needed. A repeated request continues after a crash. */
 export async function suspendAgent(host: CoreHost, request: ChangeRequest, reason: string | null): Promise<AgentRow> {
   const first = await host.ledger.transact(async (tx) => {
-    const { row, who } = await change(tx, request, "suspended", (before, now) =>
+    const { row, caller } = await change(tx, request, "suspended", (before, now) =>
       before.suspended_at !== null ? null : { suspended_at: now, suspended_reason: reason },
     );
-    const why = cancellationCause(row, who);
+    const why = cancellationCause(row, caller);
     return { row, why, more: await host.containment.cancelOpen(tx, { agent_id: row.id }, why) };
   });
   const { row, why } = first;
@@ -124,11 +124,12 @@ export async function suspendAgent(host: CoreHost, request: ChangeRequest, reaso
 export async function resumeAgent(host: CoreHost, request: ChangeRequest): Promise<AgentRow> {
   for (;;) {
     const row = await host.ledger.transact(async (tx): Promise<AgentRow | null> => {
-      const who = await confirmWriter(tx, request.credential);
+      const caller = await confirmWriter(tx, request.credential);
       const before = await tx.agent(request.params.id);
       if (before !== null && before.suspended_at !== null) {
         assertIfMatch(request.headers, agentEtag(before));
-        if (await host.containment.cancelOpen(tx, { agent_id: before.id }, cancellationCause(before, who))) return null;
+        if (await host.containment.cancelOpen(tx, { agent_id: before.id }, cancellationCause(before, caller)))
+          return null;
       }
       const resumed = await change(tx, request, "resumed", (row) =>
         row.suspended_at === null ? null : { suspended_at: null, suspended_reason: null },
@@ -139,9 +140,9 @@ export async function resumeAgent(host: CoreHost, request: ChangeRequest): Promi
   }
 }
 
-function cancellationCause({ id, suspended_reason }: AgentRow, who: Credential) {
+function cancellationCause({ id, suspended_reason }: AgentRow, caller: Credential) {
   const comment = `the agent "${id}" was suspended${suspended_reason === null ? "" : `: ${suspended_reason}`}`;
-  return { by: toActor(who.key, who.principal), comment };
+  return { by: toActor(caller.key, caller.principal), comment };
 }
 
 /**
@@ -149,16 +150,21 @@ function cancellationCause({ id, suspended_reason }: AgentRow, who: Credential) 
  * suspension.
  */
 async function confirmWriter(tx: LedgerTransaction, credential: Credential): Promise<Credential> {
-  const who = await confirmWithScope(tx, credential, "agents:write");
-  if (who.key.agent_id !== null)
+  const caller = await confirmWithScope(tx, credential, "agents:write");
+  if (caller.key.agent_id !== null)
     throw new Refusal(
       "AGENT_MISMATCH",
-      `the key "${who.key.name}" is bound to the agent "${who.key.agent_id}"; agents are changed with a key that is bound to none`,
+      `the key "${caller.key.name}" is bound to the agent "${caller.key.agent_id}"; agents are changed with a key that is bound to none`,
     );
-  return who;
+  return caller;
 }
 
-function record(tx: LedgerTransaction, change: AgentEntry["change"], row: AgentRow, who: Credential): { seq: number } {
+function record(
+  tx: LedgerTransaction,
+  change: AgentEntry["change"],
+  row: AgentRow,
+  caller: Credential,
+): { seq: number } {
   const { id, name, description, allowed_tools, suspended_reason, version } = row;
   const agent: JsonObject = {
     id,
@@ -176,7 +182,7 @@ function record(tx: LedgerTransaction, change: AgentEntry["change"], row: AgentR
     at: toRfc3339(tx.now),
     change,
     agent,
-    by: toActor(who.key, who.principal),
+    by: toActor(caller.key, caller.principal),
   });
   tx.bumpEpoch();
   return appended;

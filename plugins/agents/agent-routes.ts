@@ -50,13 +50,16 @@ function listRoute(host: CoreHost, tag: string): Route {
     async handle({ query, credential: { visibility }, reserveResponseBytes }) {
       // A bound key must not see other agents.
       if ("agent_id" in visibility) {
-        const own = await host.storage.agent(visibility.agent_id);
+        const boundAgent = await host.storage.agent(visibility.agent_id);
         const fits =
-          own !== null &&
+          boundAgent !== null &&
           query.cursor === undefined &&
           (query.offset ?? 0) === 0 &&
-          (query.status === undefined || (query.status === "suspended") === (own.suspended_at !== null));
-        return { status: 200, json: { agents: own !== null && fits ? [renderAgent(own)] : [], next_cursor: null } };
+          (query.status === undefined || (query.status === "suspended") === (boundAgent.suspended_at !== null));
+        return {
+          status: 200,
+          json: { agents: boundAgent !== null && fits ? [renderAgent(boundAgent)] : [], next_cursor: null },
+        };
       }
       const { items, next_cursor } = await readPage<AgentRow>(
         "agents",

@@ -166,17 +166,17 @@ async function create(
   });
   const call = readIdempotentCall(headers, "POST /v1/api-keys", wanted);
   const { row, replayed } = await host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, "keys:manage");
-    const earlier = await findCreatedResource(tx, who, call);
+    const caller = await confirmWithScope(tx, credential, "keys:manage");
+    const earlier = await findCreatedResource(tx, caller, call);
     const earlierKey = earlier === null ? null : await tx.key(earlier);
     if (earlierKey !== null) return { row: earlierKey, replayed: true };
-    const lacking = scopes.filter((scope) => !who.hasScope(scope));
+    const lacking = scopes.filter((scope) => !caller.hasScope(scope));
     if (lacking.length > 0)
       throw new Refusal("SCOPE_ESCALATION", `this key does not have ${lacking.join(", ")}, so it cannot grant it`);
-    if (!canManage(who, { agent_id: wanted.agent_id ?? null })) {
+    if (!canManage(caller, { agent_id: wanted.agent_id ?? null })) {
       throw new Refusal(
         "SCOPE_ESCALATION",
-        `this key is bound to the agent "${who.key.agent_id}"; keys that it makes must be bound to it too`,
+        `this key is bound to the agent "${caller.key.agent_id}"; keys that it makes must be bound to it too`,
       );
     }
     const namesake = (await tx.keys()).find((key) => key.name === wanted.name && isLive(key, tx.now));
@@ -187,9 +187,9 @@ async function create(
       );
     const newKey = { ...minted.row, owner: owner === null ? null : findOwner(tx, owner), created_at: tx.now };
     await tx.insertKey(newKey);
-    tx.record(buildKeyEntry("created", newKey, tx.now, toActor(who.key, who.principal)));
+    tx.record(buildKeyEntry("created", newKey, tx.now, toActor(caller.key, caller.principal)));
     tx.bumpEpoch();
-    await recordCreatedResource(tx, who, call, newKey.id);
+    await recordCreatedResource(tx, caller, call, newKey.id);
     return { row: newKey, replayed: false };
   });
   return {
@@ -208,8 +208,8 @@ function requestedOwner(
   scopes: readonly Scope[],
   { session, key }: Pick<Credential, "session" | "key">,
 ): string | null {
-  const own = session === undefined ? key.owner : principalOfUser(session.user.id);
-  const requested = owner === undefined ? own : owner;
+  const creatorOwner = session === undefined ? key.owner : principalOfUser(session.user.id);
+  const requested = owner === undefined ? creatorOwner : owner;
   if (requested === null && hasScope(scopes, "approvals:decide"))
     throw ownerFault(
       `a key that may approve (${scopes.includes("admin") ? "admin" : "approvals:decide"}) needs an owner, because votes are counted by person`,
@@ -255,11 +255,11 @@ async function revoke(host: CoreHost, id: string, credential: Credential): Promi
     why,
     more: moreLeft,
   } = await host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, "keys:manage");
+    const caller = await confirmWithScope(tx, credential, "keys:manage");
     const key = await tx.key(id);
-    if (key === null || key.revoked_at !== null || !canManage(who, key))
+    if (key === null || key.revoked_at !== null || !canManage(caller, key))
       throw new Refusal("KEY_NOT_FOUND", `there is no live key ${id} that this key may see`);
-    const unreachable = key.scopes.filter((scope) => !who.hasScope(scope as Scope));
+    const unreachable = key.scopes.filter((scope) => !caller.hasScope(scope as Scope));
     if (unreachable.length > 0)
       throw new Refusal(
         "SCOPE_ESCALATION",
@@ -276,7 +276,7 @@ async function revoke(host: CoreHost, id: string, credential: Credential): Promi
         );
     }
     await tx.revokeKey(id, tx.now);
-    const by = toActor(who.key, who.principal);
+    const by = toActor(caller.key, caller.principal);
     tx.record(buildKeyEntry("revoked", key, tx.now, by));
     tx.bumpEpoch();
     const why = { by, comment: `the key "${key.name}", which submitted it, was revoked` };

@@ -54,7 +54,7 @@ const Names = Type.Object(
 );
 
 /** A user in a session is represented like a key, by the user's id. */
-function asKey(user: User | undefined): Pick<KeyRow, "id" | "name" | "owner" | "agent_id"> | null {
+function renderAsKey(user: User | undefined): Pick<KeyRow, "id" | "name" | "owner" | "agent_id"> | null {
   return user === undefined ? null : { id: user.id, name: user.name, owner: user.name, agent_id: null };
 }
 
@@ -94,7 +94,9 @@ export function meRoutes(host: CoreHost): Route[] {
           agent_id !== null && !credential.hasScope("actions:read") && !credential.hasScope("provenance:read");
         const ids = [...new Set(query.ids.split(","))];
         const users = await host.users.list();
-        const rows = await Promise.all(ids.map(async (id) => (await host.storage.key(id)) ?? asKey(users.get(id))));
+        const rows = await Promise.all(
+          ids.map(async (id) => (await host.storage.key(id)) ?? renderAsKey(users.get(id))),
+        );
         const keys = rows.flatMap((key) =>
           key === null || (narrow && key.agent_id !== agent_id)
             ? []

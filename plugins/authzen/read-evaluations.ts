@@ -35,9 +35,9 @@ interface Evaluation {
 export function readEvaluation(body: JsonObject): Evaluation {
   const subject = entity(body, "subject");
   const resource = entity(body, "resource");
-  const action = member(body, "action");
+  const action = readObject(body, "action");
   const name = text(action, "action", "name");
-  const context = body["context"] === undefined ? {} : member(body, "context");
+  const context = body["context"] === undefined ? {} : readObject(body, "context");
   const approval = context["approval"];
   return {
     request: {
@@ -54,7 +54,7 @@ export function readEvaluation(body: JsonObject): Evaluation {
 
 /** Reads a batch (section 7.1). Returns null if the body is a single evaluation. Throws UnreadableRequest. */
 export function readEvaluations(body: JsonObject): { items: JsonObject[]; semantic: Semantic } | null {
-  const options = body["options"] === undefined ? {} : member(body, "options");
+  const options = body["options"] === undefined ? {} : readObject(body, "options");
   const semantic = options["evaluations_semantic"] ?? "execute_all";
   if (!SEMANTICS.includes(semantic as Semantic))
     throw new UnreadableRequest(`options.evaluations_semantic must be one of ${SEMANTICS.join(", ")}`);
@@ -70,7 +70,7 @@ export function readEvaluations(body: JsonObject): { items: JsonObject[]; semant
     Object.entries({ subject, action, resource, context }).filter(([, value]) => value !== undefined),
   ) as JsonObject;
   for (const name of ["subject", "action", "resource", "context"])
-    if (defaults[name] !== undefined) member(defaults, name);
+    if (defaults[name] !== undefined) readObject(defaults, name);
   return {
     semantic: semantic as Semantic,
     items: given.map((item) => {
@@ -85,18 +85,18 @@ export function requestsSameAccess(
   request: GateRequest,
   earlier: Pick<GateRequest, "tool" | "operation" | "params"> & { context: JsonObject },
 ): boolean {
-  const same = (a: JsonValue, b: JsonValue): boolean => canonicalText(a) === canonicalText(b);
+  const isEqual = (a: JsonValue, b: JsonValue): boolean => canonicalText(a) === canonicalText(b);
   const context = request.context ?? {};
   return (
     request.tool === earlier.tool &&
     request.operation === earlier.operation &&
-    same(request.params, earlier.params) &&
+    isEqual(request.params, earlier.params) &&
     // The requester may add context for the approver, but all decided members must be unchanged.
-    Object.entries(earlier.context).every(([key, value]) => context[key] !== undefined && same(context[key], value))
+    Object.entries(earlier.context).every(([key, value]) => context[key] !== undefined && isEqual(context[key], value))
   );
 }
 
-export function member(body: JsonObject, name: string): JsonObject {
+export function readObject(body: JsonObject, name: string): JsonObject {
   const value = body[name];
   if (value === undefined) throw new UnreadableRequest(`"${name}" is missing`);
   if (!isJsonObject(value)) throw new UnreadableRequest(`"${name}" must be an object`);
@@ -104,7 +104,7 @@ export function member(body: JsonObject, name: string): JsonObject {
 }
 
 function entity(body: JsonObject, name: string): JsonObject {
-  const given = member(body, name);
+  const given = readObject(body, name);
   return { type: text(given, name, "type"), id: text(given, name, "id"), ...propertiesOf(given, name) };
 }
 

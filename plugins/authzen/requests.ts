@@ -1,7 +1,7 @@
 /** Access requests and their tasks (Access Request and Approval Profile, draft 1). Both are represented by the pending action. */
 import { type GateAction, readFault } from "../../src/core.ts";
 import type { FacadeCall, Reply } from "../../src/plugin.ts";
-import { requestsSameAccess, member, readBody, readEvaluation } from "./read-evaluations.ts";
+import { requestsSameAccess, readObject, readBody, readEvaluation } from "./read-evaluations.ts";
 
 const ERROR = "urn:openid:authzen:access-request:error:";
 
@@ -24,7 +24,7 @@ export async function requestAccess(call: FacadeCall, requests: string): Promise
   if (body["items"] !== undefined)
     return problem(400, "not_requestable", "items are not supported: send one request for each");
   const { request } = readEvaluation(body);
-  const id = member(body, "denial")["evaluation_id"];
+  const id = readObject(body, "denial")["evaluation_id"];
   const action = typeof id === "string" ? await actionOf(call, id) : null;
   if (action === null || !requestsSameAccess(request, action))
     return problem(

@@ -59,7 +59,7 @@ export async function recordStatement(
       { errors: [{ pointer: "/actions/total", detail: String(total) }] },
     );
   const { seq } = await host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, scope);
+    const caller = await confirmWithScope(tx, credential, scope);
     const documents = host.documents.within(tx);
     const newest = await documents.get(`${NEWEST}${statement.source}`);
     const entry = tx.record({
@@ -69,7 +69,7 @@ export async function recordStatement(
       action_id: null,
       agent_id: null,
       data: statement,
-      by: toActor(who.key, who.principal),
+      by: toActor(caller.key, caller.principal),
     });
     await documents.put(listKey(entry.seq), { seq: entry.seq }, null);
     await documents.put(`${NEWEST}${statement.source}`, { seq: entry.seq }, newest?.version ?? null);

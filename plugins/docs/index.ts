@@ -26,15 +26,15 @@ const VENDOR = new URL(
 
 /** Files that the pages load, by name. */
 const ASSETS: Readonly<Record<string, AssetFile>> = {
-  "swagger-ui.css": { path: vendored("swagger-ui.css"), headers: FRAMED_ASSET_HEADERS },
-  "swagger-ui-bundle.js": { path: vendored("swagger-ui-bundle.js"), headers: FRAMED_ASSET_HEADERS },
-  "redoc.standalone.js": { path: vendored("redoc.standalone.js"), headers: FRAMED_ASSET_HEADERS },
-  "frame.js": { path: own("frame.js"), headers: FRAMED_ASSET_HEADERS },
-  "start-swagger.js": { path: own("start-swagger.js"), headers: FRAMED_ASSET_HEADERS },
-  "start-redoc.js": { path: own("start-redoc.js"), headers: FRAMED_ASSET_HEADERS },
-  "docs.css": { path: own("docs.css"), headers: FRAMED_ASSET_HEADERS },
-  "favicon.svg": { path: own("favicon.svg"), headers: FRAMED_ASSET_HEADERS },
-  "relay.js": { path: own("relay.js") },
+  "swagger-ui.css": { path: vendoredPath("swagger-ui.css"), headers: FRAMED_ASSET_HEADERS },
+  "swagger-ui-bundle.js": { path: vendoredPath("swagger-ui-bundle.js"), headers: FRAMED_ASSET_HEADERS },
+  "redoc.standalone.js": { path: vendoredPath("redoc.standalone.js"), headers: FRAMED_ASSET_HEADERS },
+  "frame.js": { path: assetPath("frame.js"), headers: FRAMED_ASSET_HEADERS },
+  "start-swagger.js": { path: assetPath("start-swagger.js"), headers: FRAMED_ASSET_HEADERS },
+  "start-redoc.js": { path: assetPath("start-redoc.js"), headers: FRAMED_ASSET_HEADERS },
+  "docs.css": { path: assetPath("docs.css"), headers: FRAMED_ASSET_HEADERS },
+  "favicon.svg": { path: assetPath("favicon.svg"), headers: FRAMED_ASSET_HEADERS },
+  "relay.js": { path: assetPath("relay.js") },
 };
 
 const TAGS = {
@@ -107,10 +107,10 @@ export default definePlugin({
   },
 });
 
-function own(name: string): () => string {
+function assetPath(name: string): () => string {
   return () => fileURLToPath(new URL(`./assets/${name}`, import.meta.url));
 }
 
-function vendored(name: string): () => string {
+function vendoredPath(name: string): () => string {
   return () => fileURLToPath(new URL(name, VENDOR));
 }

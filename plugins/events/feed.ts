@@ -21,24 +21,24 @@ export interface Feed {
 }
 
 export function createFeed(host: CoreHost): Feed {
-  let kept: EntryRow[] = [];
+  let recent: EntryRow[] = [];
   const waiting = new Set<() => void>();
-  const end = (): number => (kept.at(-1)?.seq ?? -1) + 1;
+  const end = (): number => (recent.at(-1)?.seq ?? -1) + 1;
 
   let readers = 0;
   let unsubscribe = (): void => {};
 
-  function take(entries: readonly EntryRow[]): void {
+  function append(entries: readonly EntryRow[]): void {
     const first = entries[0];
     if (first === undefined) return;
-    kept = first.seq === end() ? [...kept, ...entries].slice(-KEPT) : [...entries].slice(-KEPT);
+    recent = first.seq === end() ? [...recent, ...entries].slice(-KEPT) : [...entries].slice(-KEPT);
     for (const wake of waiting) wake();
   }
 
   return {
     async page(seq) {
-      const first = kept[0]?.seq;
-      if (first !== undefined && seq >= first) return kept.slice(seq - first, seq - first + ENTRIES_PER_PAGE);
+      const first = recent[0]?.seq;
+      if (first !== undefined && seq >= first) return recent.slice(seq - first, seq - first + ENTRIES_PER_PAGE);
       return assertContiguous(await host.storage.entries(seq, seq + ENTRIES_PER_PAGE), seq);
     },
     wait(seq, ms, signal) {
@@ -59,12 +59,12 @@ export function createFeed(host: CoreHost): Feed {
       });
     },
     join() {
-      if (readers++ === 0) unsubscribe = host.ledger.subscribe(take);
+      if (readers++ === 0) unsubscribe = host.ledger.subscribe(append);
       return () => {
         if (--readers > 0) return;
         unsubscribe();
         // No subscriber is left, so later entries would not be added. Clear the cache to avoid gaps.
-        kept = [];
+        recent = [];
       };
     },
   };

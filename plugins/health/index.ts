@@ -237,15 +237,15 @@ async function progressOf(host: CoreHost): Promise<Pick<Checks, "migrations" | "
 async function replicasOf(host: CoreHost): Promise<Checks["replicas"]> {
   try {
     const { count, duties } = await host.processes.list();
-    const here = duties.filter((duty) => duty.here).map(({ name }) => name);
+    const localDuties = duties.filter((duty) => duty.here).map(({ name }) => name);
     return {
       ok: true,
       detail:
         count === 1 && duties.length === 0
           ? "ok"
-          : here.length === 0
+          : localDuties.length === 0
             ? "others do the shared jobs"
-            : `this one does ${here.join(", ")}`,
+            : `this one does ${localDuties.join(", ")}`,
       processes: count,
     };
   } catch (error) {

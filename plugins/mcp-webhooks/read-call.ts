@@ -33,8 +33,12 @@ function callOf(params: JsonValue | undefined): ToolCall {
   const { name, arguments: args = {} } = membersOf(params, ["name", "arguments"]);
   if (typeof name !== "string" || !isJsonObject(args))
     throw new UnreadableRequest("the call has a name, which is a text, and arguments, which are an object");
-  const apart = ["name", "arguments", "_meta", "task"];
-  return { name, args, more: Object.fromEntries(Object.entries(params).filter(([key]) => !apart.includes(key))) };
+  const standardMembers = ["name", "arguments", "_meta", "task"];
+  return {
+    name,
+    args,
+    more: Object.fromEntries(Object.entries(params).filter(([key]) => !standardMembers.includes(key))),
+  };
 }
 
 /**

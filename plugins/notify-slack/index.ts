@@ -30,7 +30,7 @@ const REFUSED = ["invalid_blocks", "invalid_blocks_format", "msg_too_long", "msg
 /** Hosts to which plain HTTP is allowed, because the connection does not leave the machine. */
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 
-export interface SlackOptions {
+interface SlackOptions {
   token: string;
   /** Lets people vote in Slack. */
   signing_secret?: string;

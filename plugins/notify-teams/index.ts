@@ -12,7 +12,7 @@ import {
   Type,
   retryAfterMs,
 } from "../../src/plugin.ts";
-import { suggest } from "../../src/core.ts";
+import { findSimilarName } from "../../src/core.ts";
 import { renderCard } from "./card.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -51,7 +51,7 @@ export function createNotifier(destinations: Record<string, Static<typeof Destin
       if (person !== null)
         return `several people read a channel of Teams, and the link of ${person} would vote for whoever opens it; name "${to}" under places`;
       if (targets.has(to)) return null;
-      const meant = suggest(to, [...targets.keys()]);
+      const meant = findSimilarName(to, [...targets.keys()]);
       return `notify-teams has no destination "${to}"; ${meant === null ? `there are ${[...targets.keys()].join(", ")}` : `did you mean "${meant}"?`}`;
     },
     async deliver(message: Message, signal: AbortSignal) {

@@ -1,6 +1,6 @@
 /** A notifier that sends webhooks, signed as in Standard Webhooks 1.0.0. By default only to public addresses. */
 import type { Static } from "@sinclair/typebox";
-import { suggest } from "../../src/core.ts";
+import { findSimilarName } from "../../src/core.ts";
 import {
   type Answer,
   definePlugin,
@@ -44,7 +44,7 @@ export default definePlugin({
 function assertTypes(name: string, events: readonly string[], types: readonly string[]): void {
   const wrong = events.find((type) => type !== "*" && !types.includes(type));
   if (wrong === undefined) return;
-  const meant = suggest(wrong, types);
+  const meant = findSimilarName(wrong, types);
   throw new Error(
     `destination "${name}": no entry of the ledger has the type "${wrong}"; ${meant === null ? `there are ${types.join(", ")}, or "*" for all` : `did you mean "${meant}"?`}`,
   );
@@ -60,7 +60,7 @@ export function createNotifier(destinations: Record<string, Static<typeof Destin
     feeds: Object.entries(destinations).flatMap(([name, { events, agents }]) => feedOf(name, events, agents)),
     check(to) {
       if (targets.has(to)) return null;
-      const meant = suggest(to, [...targets.keys()]);
+      const meant = findSimilarName(to, [...targets.keys()]);
       return `notify-webhook has no destination "${to}"; ${meant === null ? `there are ${[...targets.keys()].join(", ")}` : `did you mean "${meant}"?`}`;
     },
     async deliver(message: Message, signal: AbortSignal) {

@@ -23,7 +23,7 @@ const BATCH = 100;
 const INTERVAL = 5000;
 const AFTER_FAILURE = 2000;
 
-export interface EventExport {
+interface EventExport {
   readonly name: string;
   /** Returns the number of entries that the sink has not confirmed. */
   lag(): Promise<number>;

@@ -22,10 +22,10 @@ export async function openProvider(options: {
   service_name: string;
 }): Promise<{ provider: TracerProvider; shutdown(): Promise<void> }> {
   const [base, exporter, resources] = await loadSdk();
-  const own = resources.resourceFromAttributes({ "service.name": options.service_name });
+  const configured = resources.resourceFromAttributes({ "service.name": options.service_name });
   const provider = new base.BasicTracerProvider({
     // OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME override the configuration.
-    resource: own.merge(resources.detectResources({ detectors: [resources.envDetector] })),
+    resource: configured.merge(resources.detectResources({ detectors: [resources.envDetector] })),
     spanProcessors: [
       new base.BatchSpanProcessor(
         new exporter.OTLPTraceExporter(options.endpoint === undefined ? {} : { url: options.endpoint }),

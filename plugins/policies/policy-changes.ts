@@ -34,16 +34,16 @@ export function policyEtag(row: PolicyRow): string {
 
 /** Checks the key under the lock. Activation changes what is allowed, so it needs a scope of its own. */
 async function confirmWriter(tx: LedgerTransaction, credential: Credential, activates: boolean): Promise<Credential> {
-  const who = await confirmWithScope(tx, credential, "policies:write");
-  if (activates) assertCanActivate(who);
-  return who;
+  const caller = await confirmWithScope(tx, credential, "policies:write");
+  if (activates) assertCanActivate(caller);
+  return caller;
 }
 
-function assertCanActivate(who: Credential): void {
-  if (!who.hasScope("policies:activate"))
+function assertCanActivate(caller: Credential): void {
+  if (!caller.hasScope("policies:activate"))
     throw new Refusal(
       "INSUFFICIENT_SCOPE",
-      `this changes the active set, which needs the scope policies:activate; the key "${who.key.name}" lacks it`,
+      `this changes the active set, which needs the scope policies:activate; the key "${caller.key.name}" lacks it`,
     );
 }
 
@@ -100,8 +100,8 @@ export function createPolicy(
   call: IdempotentCall | null,
 ): Promise<{ row: PolicyRow; replayed: boolean }> {
   return host.ledger.transact(async (tx) => {
-    const who = await confirmWriter(tx, credential, activate);
-    const earlier = await findCreatedResource(tx, who, call);
+    const caller = await confirmWriter(tx, credential, activate);
+    const earlier = await findCreatedResource(tx, caller, call);
     if (earlier !== null) {
       const row = await tx.policy(earlier);
       if (row === null || row.deleted_at !== null)
@@ -117,8 +117,8 @@ export function createPolicy(
         "POLICY_NAME_TAKEN",
         `there is a policy "${plan.name}"; PUT /v1/policies/${plan.name} makes a new version of it`,
       );
-    await saveAll(host, tx, [plan], who, activate, { change: "create", policy: plan.name });
-    await recordCreatedResource(tx, who, call, plan.id);
+    await saveAll(host, tx, [plan], caller, activate, { change: "create", policy: plan.name });
+    await recordCreatedResource(tx, caller, call, plan.id);
     return { row: await readSaved(tx, plan), replayed: false };
   });
 }
@@ -131,7 +131,7 @@ export function updatePolicy(
   { credential, activate }: Save,
 ): Promise<PolicyRow> {
   return host.ledger.transact(async (tx) => {
-    const who = await confirmWriter(tx, credential, activate);
+    const caller = await confirmWriter(tx, credential, activate);
     const row = await findPolicy(tx, idOrName);
     assertIfMatch(headers, policyEtag(row));
     assertNotManaged(row, host.policies.sources);
@@ -143,7 +143,7 @@ export function updatePolicy(
       );
     }
     const plan = await planSave(tx, read, host);
-    await saveAll(host, tx, [plan], who, activate, { change: "update", policy: row.name });
+    await saveAll(host, tx, [plan], caller, activate, { change: "update", policy: row.name });
     return readSaved(tx, plan);
   });
 }
@@ -162,10 +162,10 @@ export function importPolicies(
   { credential, activate }: Save,
 ): Promise<{ plans: PlannedSave[]; policySet: string | null }> {
   return host.ledger.transact(async (tx) => {
-    const who = await confirmWriter(tx, credential, activate);
+    const caller = await confirmWriter(tx, credential, activate);
     const plans: PlannedSave[] = [];
     for (const policy of read) plans.push(await planSave(tx, policy, host));
-    const policySet = await saveAll(host, tx, plans, who, activate, { change: "import" });
+    const policySet = await saveAll(host, tx, plans, caller, activate, { change: "import" });
     return { plans, policySet };
   });
 }
@@ -174,7 +174,7 @@ async function saveAll(
   host: CoreHost,
   tx: LedgerTransaction,
   plans: readonly PlannedSave[],
-  who: Credential,
+  caller: Credential,
   activate: boolean,
   source: Record<string, string>,
 ): Promise<string | null> {
@@ -185,14 +185,14 @@ async function saveAll(
   const set = await host.policies.plan(tx, edits);
   const changes: PolicyChange[] = [];
   for (const plan of plans) {
-    const outcome = await save(tx, plan, who);
+    const outcome = await save(tx, plan, caller);
     const activated = activate && plan.row?.active_version !== plan.version;
     if (activated)
       await tx.updatePolicy(plan.id, { managed_by: null, active_version: plan.version, updated_at: tx.now });
     if (outcome !== "nothing" || activated)
       changes.push(toPolicyChange(await readSaved(tx, plan), outcome === "version" ? plan.read.digest : null));
   }
-  await host.policies.commit(tx, set, { kind: "api", ...source }, who, changes);
+  await host.policies.commit(tx, set, { kind: "api", ...source }, caller, changes);
   return set.digest;
 }
 
@@ -205,7 +205,7 @@ export function activatePolicy(
   credential: Credential,
 ): Promise<PolicyRow> {
   return host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, "policies:activate");
+    const caller = await confirmWithScope(tx, credential, "policies:activate");
     const row = await findPolicy(tx, idOrName);
     assertIfMatch(headers, policyEtag(row));
     assertNotManaged(row, host.policies.sources);
@@ -217,7 +217,7 @@ export function activatePolicy(
     const change = { managed_by: null, active_version: wanted.version, updated_at: tx.now };
     const after = { ...row, ...change };
     await tx.updatePolicy(row.id, change);
-    await host.policies.commit(tx, set, { kind: "api", change: "activate", policy: row.name }, who, [
+    await host.policies.commit(tx, set, { kind: "api", change: "activate", policy: row.name }, caller, [
       toPolicyChange(after, null),
     ]);
     return after;
@@ -231,11 +231,11 @@ export function deactivatePolicy(
   credential: Credential,
 ): Promise<PolicyRow> {
   return host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, "policies:activate");
+    const caller = await confirmWithScope(tx, credential, "policies:activate");
     const row = await findPolicy(tx, idOrName);
     assertIfMatch(headers, policyEtag(row));
     assertNotManaged(row, host.policies.sources);
-    return row.active_version === null ? row : deactivate(host, tx, row, { deleted_at: row.deleted_at }, who);
+    return row.active_version === null ? row : deactivate(host, tx, row, { deleted_at: row.deleted_at }, caller);
   });
 }
 
@@ -246,12 +246,12 @@ export function deletePolicy(
   credential: Credential,
 ): Promise<PolicyRow> {
   return host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, "policies:write");
+    const caller = await confirmWithScope(tx, credential, "policies:write");
     const row = await findPolicy(tx, idOrName);
     assertIfMatch(headers, policyEtag(row));
     assertNotManaged(row, host.policies.sources);
-    if (row.active_version !== null) assertCanActivate(who);
-    return deactivate(host, tx, row, { deleted_at: tx.now }, who);
+    if (row.active_version !== null) assertCanActivate(caller);
+    return deactivate(host, tx, row, { deleted_at: tx.now }, caller);
   });
 }
 
@@ -260,13 +260,13 @@ async function deactivate(
   tx: LedgerTransaction,
   row: PolicyRow,
   { deleted_at }: Pick<PolicyRow, "deleted_at">,
-  who: Credential,
+  caller: Credential,
 ): Promise<PolicyRow> {
   const set = await host.policies.plan(tx, new Map(row.active_version === null ? [] : [[row.name, null]]));
   const change = { active_version: null, deleted_at, updated_at: tx.now };
   await tx.updatePolicy(row.id, change);
   const after = { ...row, ...change };
   const source = { kind: "api", change: deleted_at === null ? "deactivate" : "delete", policy: row.name };
-  await host.policies.commit(tx, set, source, who, [toPolicyChange(after, null)]);
+  await host.policies.commit(tx, set, source, caller, [toPolicyChange(after, null)]);
   return after;
 }

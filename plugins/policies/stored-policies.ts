@@ -72,7 +72,7 @@ export async function planSave(
 export async function save(
   tx: LedgerTransaction,
   plan: PlannedSave,
-  who: Credential,
+  caller: Credential,
 ): Promise<"version" | "row" | "nothing"> {
   const { id, name, version, row, read } = plan;
   const isNew = row === null || version !== row.latest_version;
@@ -97,7 +97,7 @@ export async function save(
     definition: read.text,
     yaml: read.yaml,
     digest: read.digest,
-    created_by: who.key.id,
+    created_by: caller.key.id,
     created_at: tx.now,
   });
   return "version";

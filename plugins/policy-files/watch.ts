@@ -62,7 +62,7 @@ export function watchFolder(
     ignorePermissionErrors: true,
     ignored: (name) => /(^|[/\\])\.(?!\.data)[^/\\]+$/.test(name) && name !== path,
   } as Parameters<typeof watchPath>[1]);
-  events.on("all", () => look(SETTLE));
+  events.on("all", () => scheduleComparison(SETTLE));
   events.on("error", (error) =>
     options.log.debug("a policy folder cannot be watched by events; it is looked at instead", {
       path,
@@ -70,14 +70,14 @@ export function watchFolder(
     }),
   );
 
-  function look(afterMs: number): void {
+  function scheduleComparison(afterMs: number): void {
     if (stopped) return;
     if (timer !== null) clearTimeout(timer);
     timer = setTimeout(() => {
       timer = null;
       looking = compare().finally(() => {
         looking = null;
-        if (timer === null) look(options.pollMs);
+        if (timer === null) scheduleComparison(options.pollMs);
       });
     }, afterMs);
     timer.unref?.();
@@ -87,18 +87,18 @@ export function watchFolder(
     let seen = await folderSignature(path, options.recursive);
     while (seen !== options.loaded() && seen !== lastReported && !stopped) {
       await new Promise((resolve) => setTimeout(resolve, SETTLE));
-      const again = await folderSignature(path, options.recursive);
-      if (again === seen) {
+      const settled = await folderSignature(path, options.recursive);
+      if (settled === seen) {
         lastReported = seen;
         changed();
         return;
       }
-      seen = again;
+      seen = settled;
     }
   }
 
   // Check once at startup, to detect changes since the folder was loaded.
-  look(0);
+  scheduleComparison(0);
   return {
     async stop() {
       stopped = true;

@@ -100,8 +100,8 @@ export class CommitReport {
       this.host.policies.byDigest(previous),
       this.host.policies.byDigest(policy_set),
     ]);
-    const own = rows.filter(({ managed_by }) => managed_by === this.source.name).map(({ name }) => name);
-    return { own: new Set(own), before: before?.compiled ?? null, after: after?.compiled ?? null };
+    const ownNames = rows.filter(({ managed_by }) => managed_by === this.source.name).map(({ name }) => name);
+    return { own: new Set(ownNames), before: before?.compiled ?? null, after: after?.compiled ?? null };
   }
 
   /**

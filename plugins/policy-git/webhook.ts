@@ -30,7 +30,7 @@ export function createWebhookRoute(secret: string, look: () => void): Route {
       const token = headers.get("x-gitlab-token");
       const signature = headers.get("x-hub-signature-256");
       const expected = `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
-      if (!(signature !== null ? same(signature, expected) : token !== null && same(token, secret))) {
+      if (!(signature !== null ? equalSecrets(signature, expected) : token !== null && equalSecrets(token, secret))) {
         throw new Refusal(
           "SIGNATURE_INVALID",
           "the webhook is not signed with this service's secret: send X-Hub-Signature-256 or X-Gitlab-Token",
@@ -43,7 +43,7 @@ export function createWebhookRoute(secret: string, look: () => void): Route {
 }
 
 /** Compares in constant time. */
-function same(a: string, b: string): boolean {
+function equalSecrets(a: string, b: string): boolean {
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(a), digest(b));
 }

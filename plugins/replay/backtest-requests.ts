@@ -138,14 +138,14 @@ function lines(
     start(controller) {
       let lastReport = performance.now();
       let open = true;
-      const say = (line: object): void => {
+      const sendLine = (line: object): void => {
         if (open) controller.enqueue(encoder.encode(`${JSON.stringify(line)}\n`));
       };
       run((counts) => {
         if (performance.now() - lastReport < PROGRESS_EVERY_MS) return;
         lastReport = performance.now();
         try {
-          say({ type: "progress", ...counts });
+          sendLine({ type: "progress", ...counts });
         } catch {
           // The client has disconnected. The request's signal ends the backtest.
           open = false;
@@ -153,7 +153,7 @@ function lines(
       })
         .then(
           (report) => {
-            say({ type: "result", ...answerOf(report) });
+            sendLine({ type: "result", ...answerOf(report) });
             controller.close();
           },
           (error: unknown) => controller.error(error),

@@ -123,13 +123,13 @@ async function replay(host: CoreHost, body: ReplayBody, credential: Credential, 
       "ACTION_ERASED",
       `the request of the action ${action.id} was erased at ${toRfc3339(action.erased_at ?? 0)}: its decision cannot be replayed, but its entry can still be verified`,
     );
-  const again = (entry: EntryRow): Promise<Reevaluation> =>
+  const reevaluate = (entry: EntryRow): Promise<Reevaluation> =>
     unlessAltered(action, () => reevaluateEntry(host, action, request, entry));
-  const first = await again(row);
+  const first = await reevaluate(row);
   const others: Reevaluation[] = [];
   if (body.action_id !== undefined)
     for (const entry of await host.storage.entriesOfAction(action.id))
-      if (isReplayable(entry) && entry.seq !== row.seq) others.push(await again(entry));
+      if (isReplayable(entry) && entry.seq !== row.seq) others.push(await reevaluate(entry));
 
   const { entry, facts, clock } = first;
   const now = await candidate(host, body, signal);
@@ -148,14 +148,14 @@ async function replay(host: CoreHost, body: ReplayBody, credential: Credential, 
     occasion: other.entry.type === "redecision" ? other.entry.occasion : null,
     ...renderReevaluation(other, seesAll, compiled),
   }));
-  const own = renderReevaluation(first, seesAll, compiled);
+  const firstReport = renderReevaluation(first, seesAll, compiled);
   return {
     status: 200,
     json: {
       kind: "decision",
       action_id: action.id,
-      ...own,
-      equal: own.equal && redecisions.every(({ equal }) => equal),
+      ...firstReport,
+      equal: firstReport.equal && redecisions.every(({ equal }) => equal),
       redecisions,
       now:
         now === null

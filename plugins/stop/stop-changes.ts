@@ -37,8 +37,8 @@ export function placeStop(
   const until = body.until === undefined ? null : parseRfc3339(body.until);
   const id = host.newId();
   return host.ledger.transactFirst(async (tx) => {
-    const who = await confirmWriter(tx, credential);
-    const earlier = await findCreatedResource(tx, who, call);
+    const caller = await confirmWriter(tx, credential);
+    const earlier = await findCreatedResource(tx, caller, call);
     if (earlier !== null) return { stop: findStop(tx.stops, earlier), replayed: true };
     if (until !== null && until <= tx.now)
       throw new Refusal(
@@ -65,10 +65,10 @@ export function placeStop(
       comment: null,
       approvals: 0,
       needed: 0,
-      by: toActor(who.key, who.principal),
+      by: toActor(caller.key, caller.principal),
     });
-    revertSuggestedRules(tx, { id, agent, tool, policy, reason }, toActor(who.key, who.principal));
-    await recordCreatedResource(tx, who, call, id);
+    revertSuggestedRules(tx, { id, agent, tool, policy, reason }, toActor(caller.key, caller.principal));
+    await recordCreatedResource(tx, caller, call, id);
     return { stop: findStop(tx.stops, id), replayed: false };
   });
 }
@@ -89,10 +89,10 @@ function revertSuggestedRules(
 /** Lifts the stop once enough people have requested it, including this caller. Until then it stays active. */
 export function liftStop(host: CoreHost, credential: Credential, id: string, comment: string | null): Promise<Stop> {
   return host.ledger.transactFirst(async (tx) => {
-    const who = await confirmWriter(tx, credential);
+    const caller = await confirmWriter(tx, credential);
     const before = findStop(tx.stops, id);
     if (!isStopActive(before, tx.now)) throw new Refusal("STOP_OVER", `the stop ${id} was already lifted or has ended`);
-    const by = toActor(who.key, who.principal);
+    const by = toActor(caller.key, caller.principal);
     const people = before.lifts.map((lift) => principalsBehindVote(host, lift.by));
     const lifter = principalsBehindVote(host, by);
     const approvals = countPeople([...people, lifter]);
@@ -100,7 +100,7 @@ export function liftStop(host: CoreHost, credential: Credential, id: string, com
     if (!isNewPerson(people, lifter) && approvals < needed)
       throw new Refusal(
         "ALREADY_VOTED",
-        `${who.principal}, or a person who shares its vote through a key, has already requested to lift the stop; ${needed} people are needed`,
+        `${caller.principal}, or a person who shares its vote through a key, has already requested to lift the stop; ${needed} people are needed`,
       );
     const { agent, tool, policy, reason, until } = before;
     record(tx, {
@@ -132,11 +132,11 @@ function record(tx: Tx, entry: Omit<StopEntry, "type" | "v" | "at">): void {
 
 /** Checks the key under the lock. A key that is bound to an agent must not place or lift stops. */
 async function confirmWriter(tx: Tx, credential: Credential): Promise<Credential> {
-  const who = await confirmWithScope(tx, credential, "stop:write");
-  if (who.key.agent_id !== null)
+  const caller = await confirmWithScope(tx, credential, "stop:write");
+  if (caller.key.agent_id !== null)
     throw new Refusal(
       "AGENT_MISMATCH",
-      `the key "${who.key.name}" is bound to the agent "${who.key.agent_id}"; stops are placed and lifted with a key that is bound to none`,
+      `the key "${caller.key.name}" is bound to the agent "${caller.key.agent_id}"; stops are placed and lifted with a key that is bound to none`,
     );
-  return who;
+  return caller;
 }

@@ -71,7 +71,7 @@ async function encrypted(socket: Socket, host: string, tls: Address["tls"], ms: 
 }
 
 function connected<T extends Socket | TLSSocket>(socket: T, event: string, ms: number): Promise<T> {
-  keepQuiet(socket);
+  ignoreLateErrors(socket);
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => fail(late(ms)), ms);
     const fail = (error: Error): void => {
@@ -99,7 +99,7 @@ function late(ms: number): Error {
  * Ignores late errors. Postgres.js removes all listeners from a closed socket, and an unhandled error would end the
  * process.
  */
-function keepQuiet(socket: Socket): void {
+function ignoreLateErrors(socket: Socket): void {
   const ignore = (): void => {};
   socket.on("error", ignore);
   const remove = socket.removeAllListeners.bind(socket);

@@ -46,7 +46,7 @@ export function createPool(max: number, open: () => Promise<Session>): Pool {
   }
 
   /** Returns the session with the fewest users. Opens a new one if all are busy and the maximum is not reached. */
-  async function take(weight: number): Promise<Session> {
+  async function acquire(weight: number): Promise<Session> {
     for (;;) {
       if (ended) throw new StorageError("unavailable", "the store is being closed");
       const best = sessions.reduce<Session | null>(
@@ -68,7 +68,7 @@ export function createPool(max: number, open: () => Promise<Session>): Pool {
   }
 
   async function using<T>(weight: number, work: (session: Session) => Promise<T>): Promise<T> {
-    const session = await take(weight);
+    const session = await acquire(weight);
     try {
       return await work(session);
     } finally {

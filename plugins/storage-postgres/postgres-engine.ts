@@ -87,9 +87,13 @@ export class PostgresEngine implements SqlEngine {
     this.processes = createProcessTable(reads, () =>
       connectFirstUsable(parseAddresses(options), async (address) => {
         const ms = PROCESS_PATIENCE;
-        const own = { ...options, name: "assent process", connectTimeoutMs: Math.min(options.connectTimeoutMs, ms) };
+        const sessionOptions = {
+          ...options,
+          name: "assent process",
+          connectTimeoutMs: Math.min(options.connectTimeoutMs, ms),
+        };
         const patience = { statementTimeoutMs: ms, lockTimeoutMs: ms, answerTimeoutMs: ms + 1_000 };
-        const candidate = await openSession({ ...own, ...patience }, address);
+        const candidate = await openSession({ ...sessionOptions, ...patience }, address);
         return this.checked(candidate, this.isReadOnly, () => Promise.resolve());
       }),
     );
@@ -161,25 +165,25 @@ export class PostgresEngine implements SqlEngine {
 
   async begin(purpose: SqlPurpose, reads: readonly SqlRead[] = []): Promise<SqlTransaction> {
     this.opened();
-    const own = await this.sessionFor(purpose);
+    const session = await this.sessionFor(purpose);
     const name = randomUUID();
     const settings = [`set_config('assent.transaction', '${name}', true)`, DURABLE];
     if (purpose === "copy") settings.push("set_config('assent.copying', 'on', true)");
-    const start = own.script(`begin isolation level read committed read write; select ${settings.join(", ")}`);
+    const start = session.script(`begin isolation level read committed read write; select ${settings.join(", ")}`);
     const locks = purpose === "migrate" || purpose === "aside" ? [] : [{ sql: LOCK_HEAD, values: [] }];
     try {
       // Send the statements together, in this order, to need one round trip. Each statement sees what was committed
       // before it began, so the reads see everything that earlier holders of the lock committed.
-      const queries = [...locks, ...reads].map((one) => own.query(one.sql, one.values));
+      const queries = [...locks, ...reads].map((one) => session.query(one.sql, one.values));
       const [head, ...rows] = await answersOf(start, queries);
       return transactionOf(
-        own,
+        session,
         name,
         (size) => this.announcer?.moved(size),
         head === undefined ? {} : { head, reads: rows },
       );
     } catch (error) {
-      await rollback(own);
+      await rollback(session);
       throw error;
     }
   }
@@ -306,7 +310,7 @@ function transactionOf(
       // written one, because the update of the head was not awaited. A failure rejects the whole message.
       const proof = [
         `select 1 / (coalesce(current_setting('assent.transaction', true), '') = '${name}')::integer`,
-        ...(moved === null ? [] : [`select 1 / (${holds(moved)})::integer`]),
+        ...(moved === null ? [] : [`select 1 / (${isStoredHead(moved)})::integer`]),
       ].join("; ");
       const before = session.warned.count;
       const results = await session.script(`${proof}; ${PATIENT}; commit`);
@@ -326,7 +330,7 @@ function transactionOf(
 }
 
 /** Returns a condition that is true if the stored head is this one. */
-function holds({ size, epoch, root }: MovedHead): string {
+function isStoredHead({ size, epoch, root }: MovedHead): string {
   const bytes = `decode('${Buffer.from(root).toString("hex")}', 'hex')`;
   return `exists (select 1 from ledger_head where id = 1 and size = ${size} and epoch = ${epoch} and root = ${bytes})`;
 }
@@ -365,7 +369,7 @@ async function listen(options: EngineOptions, changed: (size?: number) => void):
     changed();
     return listener;
   }
-  async function keep(first: Session): Promise<void> {
+  async function keepListening(first: Session): Promise<void> {
     session = first;
     while (!stopped) {
       await Promise.race([session?.gone, stop]);
@@ -375,7 +379,7 @@ async function listen(options: EngineOptions, changed: (size?: number) => void):
     }
     await session?.end();
   }
-  const keeping = keep(
+  const keeping = keepListening(
     await connect().catch((error: unknown) => {
       throw toStorageError(error, "listen to Postgres");
     }),

@@ -92,9 +92,9 @@ export function createProcessTable(reads: Reads, open: () => Promise<Session>): 
       }),
     remove: (instance) => run("remove this process's row", async (own) => void (await own.query(REMOVE, [instance]))),
     async end() {
-      const own = session === null ? null : await session.catch(() => null);
+      const openSession = session === null ? null : await session.catch(() => null);
       session = null;
-      await own?.end();
+      await openSession?.end();
     },
   };
 }

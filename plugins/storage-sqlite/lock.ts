@@ -39,8 +39,8 @@ export function lockStore(library: SqliteLibrary, storePath: string): StoreLock 
       connection.exec("rollback");
     }
   } catch (error) {
-    const taken = error instanceof StorageError && error.kind === "locked";
-    const thrown = taken ? heldByOther(connection, storePath) : error;
+    const isLocked = error instanceof StorageError && error.kind === "locked";
+    const thrown = isLocked ? heldByOther(connection, storePath) : error;
     connection.close();
     throw thrown;
   }

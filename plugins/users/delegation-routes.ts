@@ -15,7 +15,7 @@ import {
   createDelegation,
   delegableGroups,
   listDelegates,
-  maySee,
+  canSeeDelegation,
   revokeDelegation,
   visibleDelegation,
 } from "./delegations.ts";
@@ -121,7 +121,7 @@ function readRoutes(host: CoreHost): Route[] {
         const listed = [...all.values()]
           .filter(
             (each) =>
-              maySee(each, credential) &&
+              canSeeDelegation(each, credential) &&
               (query.status === undefined || query.status === delegationStatus(each, users, now)) &&
               (query.user_id === undefined || query.user_id === each.from || query.user_id === each.to),
           )

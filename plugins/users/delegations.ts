@@ -45,18 +45,18 @@ export function createDelegation(
 ): Promise<Delegation> {
   const id = host.newId();
   return host.ledger.transact(async (tx) => {
-    const who = await tx.confirm(credential);
-    if (who.session?.user.id !== from) throw sessionRequired();
-    if (!who.hasScope("approvals:decide"))
+    const caller = await tx.confirm(credential);
+    if (caller.session?.user.id !== from) throw sessionRequired();
+    if (!caller.hasScope("approvals:decide"))
       throw new Refusal("INSUFFICIENT_SCOPE", "you cannot approve, so there is nothing to delegate");
     const { to, groups = null, agents = null, tools = null, comment = null } = terms;
     assertMayReceive(liveUser(tx.users, to), from);
-    const known = delegableGroups(host, who);
+    const known = delegableGroups(host, caller);
     const unknown = groups?.find((group) => !known.includes(group));
     if (unknown !== undefined) throw invalid(`"${unknown}" is neither one of your groups nor a rota`);
     for (const end of ["from", "to"] as const) assertRoom(tx, end, end === "from" ? from : to);
     const delegation = { id, from, to, groups, agents, tools, ...readPeriod(terms, tx.now) };
-    recordDelegation(tx, toActor(who.key, who.principal), "created", null, comment, delegation);
+    recordDelegation(tx, toActor(caller.key, caller.principal), "created", null, comment, delegation);
     return tx.delegations.get(id) as Delegation;
   });
 }
@@ -69,29 +69,29 @@ export function revokeDelegation(
   comment: string | null,
 ): Promise<Delegation> {
   return host.ledger.transact(async (tx) => {
-    const who = await tx.confirm(credential);
-    const delegation = visibleDelegation(tx.delegations.get(id), id, who);
-    const user = who.session?.user.id;
-    if (user !== delegation.from && user !== delegation.to && !who.hasScope("users:manage"))
+    const caller = await tx.confirm(credential);
+    const delegation = visibleDelegation(tx.delegations.get(id), id, caller);
+    const user = caller.session?.user.id;
+    if (user !== delegation.from && user !== delegation.to && !caller.hasScope("users:manage"))
       throw new Refusal("INSUFFICIENT_SCOPE", "only its two users, or a caller with users:manage, can revoke it");
     if (delegationStatus(delegation, tx.users, tx.now) === "ended")
       throw new Refusal(ERRORS.DELEGATION_ENDED, `the delegation ${id} has ended`);
-    recordDelegationEnd(tx, toActor(who.key, who.principal), delegation, "revoked", comment);
+    recordDelegationEnd(tx, toActor(caller.key, caller.principal), delegation, "revoked", comment);
     return tx.delegations.get(id) as Delegation;
   });
 }
 
 /** Returns the delegation if the caller may see it: as one of its two users, or as a reader of users. */
-export function visibleDelegation(delegation: Delegation | undefined, id: string, who: Credential): Delegation {
-  if (delegation === undefined || !maySee(delegation, who))
+export function visibleDelegation(delegation: Delegation | undefined, id: string, caller: Credential): Delegation {
+  if (delegation === undefined || !canSeeDelegation(delegation, caller))
     throw new Refusal(ERRORS.DELEGATION_NOT_FOUND, `there is no delegation ${id} that you may see`);
   return delegation;
 }
 
 /** Whether the caller is one of the two users of the delegation, or can read users. */
-export function maySee({ from, to }: Delegation, who: Credential): boolean {
-  const user = who.session?.user.id;
-  return user === from || user === to || who.hasScope("users:read") || who.hasScope("users:manage");
+export function canSeeDelegation({ from, to }: Delegation, caller: Credential): boolean {
+  const user = caller.session?.user.id;
+  return user === from || user === to || caller.hasScope("users:read") || caller.hasScope("users:manage");
 }
 
 /** Returns the users to whom `from` can delegate. Newest users first. */

@@ -86,9 +86,9 @@ function ownSessionRoutes(host: CoreHost, sessions: Sessions): Route[] {
       responses: { 204: { description: "The session has ended." } },
       errors: ["MISSING_CREDENTIAL", ...CEREMONY_ERRORS],
       async handle({ request }) {
-        const { session, site: here } = await identify(sessions, request);
+        const { session, site: site } = await identify(sessions, request);
         await host.ledger.transact((tx) => sessions.end(tx, session, null, "the user signed out"));
-        return { status: 204, headers: { "Set-Cookie": endedSessionCookie(here) } };
+        return { status: 204, headers: { "Set-Cookie": endedSessionCookie(site) } };
       },
     }),
   ];
@@ -152,9 +152,9 @@ function enrolmentRoutes(host: CoreHost, sessions: Sessions): Route[] {
       },
       errors: [...CEREMONY_ERRORS, ERRORS.LINK_INVALID],
       async handle({ request, body: { token } }) {
-        const here = requireSamePage(host, request);
+        const site = requireSamePage(host, request);
         const { user } = findEnrolment(await host.users.list(), token, host.clock());
-        const options = await registrationOptions(host, here, user, enrolmentPurpose(token));
+        const options = await registrationOptions(host, site, user, enrolmentPurpose(token));
         return { status: 200, json: { user: user.name, options } };
       },
     }),
@@ -231,8 +231,8 @@ function terminalRoutes(host: CoreHost, sessions: Sessions): Route[] {
       responses: { 201: { description: "Signed in; the session is in the cookie.", schema: schema.SignedIn } },
       errors: [...CEREMONY_ERRORS, ERRORS.TERMINAL_UNCONFIRMED],
       async handle({ request, body: { verifier } }) {
-        const here = requireSamePage(host, request);
-        const done = await signInTerminal(host, sessions, here, verifier, readBrowserName(request));
+        const site = requireSamePage(host, request);
+        const done = await signInTerminal(host, sessions, site, verifier, readBrowserName(request));
         return {
           status: 201,
           json: { user: schema.renderUser(done.user), session_id: done.session_id },

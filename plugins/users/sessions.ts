@@ -78,7 +78,7 @@ interface StoredVersion {
 }
 
 /** Login at a provider with which a session was started. */
-export type ProviderLogin = {
+type ProviderLogin = {
   /** `id` of the provider in the configuration. */
   id: string;
   sub: string;

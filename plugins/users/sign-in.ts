@@ -116,9 +116,9 @@ export async function addOwnPasskey(
 ): Promise<User> {
   const added = await verifyRegistration(host, site, answer, additionPurpose(credential));
   return host.ledger.transact(async (tx) => {
-    const who = await tx.confirm(credential);
-    const user = liveUser(tx.users, sessionOf(who).user.id);
-    return addPasskey(host, tx, added, user, toActor(who.key, who.principal));
+    const caller = await tx.confirm(credential);
+    const user = liveUser(tx.users, sessionOf(caller).user.id);
+    return addPasskey(host, tx, added, user, toActor(caller.key, caller.principal));
   });
 }
 

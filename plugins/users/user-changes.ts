@@ -74,10 +74,10 @@ export function createUser(
   const id = host.newId();
   const token = newToken();
   return host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, "users:manage");
-    assertMayGive(who, roles);
+    const caller = await confirmWithScope(tx, credential, "users:manage");
+    assertMayGive(caller, roles);
     const user = newUser(id, tx.now, { name, roles, groups, link: createEnrolmentLinkRecord(token, tx.now) });
-    return { user: recordUser(tx, "created", user, toActor(who.key, who.principal)), token };
+    return { user: recordUser(tx, "created", user, toActor(caller.key, caller.principal)), token };
   });
 }
 
@@ -89,14 +89,14 @@ export function changeUser(
   change: { name?: string; roles?: Role[]; groups?: string[] },
 ): Promise<User> {
   return host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, "users:manage");
+    const caller = await confirmWithScope(tx, credential, "users:manage");
     const before = liveUser(tx.users, id);
     assertNotManaged(before);
-    assertMayGive(who, [...before.roles, ...(change.roles ?? [])]);
+    assertMayGive(caller, [...before.roles, ...(change.roles ?? [])]);
     const user = { ...before, ...change };
     if (JSON.stringify(user) === JSON.stringify(before)) return before;
     if (isAdmin(before) && !isAdmin(user)) await assertNotLastAdmin(host, tx, before);
-    return recordUser(tx, "updated", user, toActor(who.key, who.principal));
+    return recordUser(tx, "updated", user, toActor(caller.key, caller.principal));
   });
 }
 
@@ -104,13 +104,13 @@ export function changeUser(
 export function createLink(host: CoreHost, credential: Credential, id: string): Promise<{ user: User; token: string }> {
   const token = newToken();
   return host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, "users:manage");
+    const caller = await confirmWithScope(tx, credential, "users:manage");
     const before = liveUser(tx.users, id);
     assertNotManaged(before);
     // Anyone with the link can sign in as the user.
-    assertMayGive(who, before.roles);
+    assertMayGive(caller, before.roles);
     const user = { ...before, link: createEnrolmentLinkRecord(token, tx.now) };
-    return { user: recordUser(tx, "link_created", user, toActor(who.key, who.principal)), token };
+    return { user: recordUser(tx, "link_created", user, toActor(caller.key, caller.principal)), token };
   });
 }
 
@@ -123,11 +123,11 @@ export async function endUser(
   reason: string | null,
 ): Promise<{ user: User; revoked_keys: string[] }> {
   const done = await host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, "users:manage");
+    const caller = await confirmWithScope(tx, credential, "users:manage");
     const before = liveUser(tx.users, id);
-    assertMayGive(who, before.roles);
+    assertMayGive(caller, before.roles);
     if (isAdmin(before)) await assertNotLastAdmin(host, tx, before);
-    const by = toActor(who.key, who.principal);
+    const by = toActor(caller.key, caller.principal);
     return { by, ...(await endUserIn(host, sessions, tx, before, by, reason)) };
   });
   await cancelOpen(host, [id, ...done.revoked_keys], done.by, done.user);
@@ -184,11 +184,11 @@ export async function cancelOpen(host: CoreHost, keys: readonly string[], by: Ac
 /** Lets an ended user sign in again. Their sessions and keys stay ended. */
 export function resumeUser(host: CoreHost, credential: Credential, id: string): Promise<User> {
   return host.ledger.transact(async (tx) => {
-    const who = await confirmWithScope(tx, credential, "users:manage");
+    const caller = await confirmWithScope(tx, credential, "users:manage");
     const before = knownUser(tx.users, id);
     if (before.ended_at === null) throw new Refusal(ERRORS.NOT_ENDED, `the user ${id} was not ended`);
-    assertMayGive(who, before.roles);
-    return recordUser(tx, "resumed", { ...before, ended_at: null }, toActor(who.key, who.principal));
+    assertMayGive(caller, before.roles);
+    return recordUser(tx, "resumed", { ...before, ended_at: null }, toActor(caller.key, caller.principal));
   });
 }
 
@@ -196,9 +196,9 @@ export function resumeUser(host: CoreHost, credential: Credential, id: string): 
 export function createRecoveryCodes(host: CoreHost, credential: Credential): Promise<string[]> {
   const codes = newRecoveryCodes();
   return host.ledger.transact(async (tx) => {
-    const who = await tx.confirm(credential);
-    const user = { ...sessionOf(who).user, recovery_codes: codes.map(hashRecoveryCode) };
-    recordUser(tx, "recovery_codes_created", user, toActor(who.key, who.principal));
+    const caller = await tx.confirm(credential);
+    const user = { ...sessionOf(caller).user, recovery_codes: codes.map(hashRecoveryCode) };
+    recordUser(tx, "recovery_codes_created", user, toActor(caller.key, caller.principal));
     return codes;
   });
 }
@@ -206,14 +206,14 @@ export function createRecoveryCodes(host: CoreHost, credential: Credential): Pro
 /** Removes a passkey of the credential's own user. */
 export function removePasskey(host: CoreHost, credential: Credential, passkeyId: string): Promise<User> {
   return host.ledger.transact(async (tx) => {
-    const who = await tx.confirm(credential);
-    const { user: before } = sessionOf(who);
+    const caller = await tx.confirm(credential);
+    const { user: before } = sessionOf(caller);
     const passkeys = before.passkeys.filter(({ id }) => id !== passkeyId);
     if (passkeys.length === before.passkeys.length)
       throw new Refusal(ERRORS.PASSKEY_NOT_FOUND, "you have no such passkey");
     if (passkeys.length === 0 && before.identities.length === 0)
       throw new Refusal(ERRORS.LAST_PASSKEY, "this is your last passkey; add another one first");
-    return recordUser(tx, "passkey_removed", { ...before, passkeys }, toActor(who.key, who.principal));
+    return recordUser(tx, "passkey_removed", { ...before, passkeys }, toActor(caller.key, caller.principal));
   });
 }
 
@@ -292,8 +292,8 @@ export function assertNotManaged({ managed_by }: User): void {
 }
 
 /** Throws SCOPE_ESCALATION if a role contains a scope that the caller lacks. */
-function assertMayGive(who: Credential, roles: readonly string[]): void {
-  const lacking = scopesOfRoles(roles).filter((scope) => !who.hasScope(scope));
+function assertMayGive(caller: Credential, roles: readonly string[]): void {
+  const lacking = scopesOfRoles(roles).filter((scope) => !caller.hasScope(scope));
   if (lacking.length > 0)
     throw new Refusal(
       "SCOPE_ESCALATION",
@@ -330,7 +330,7 @@ async function assertNotLastAdmin(host: CoreHost, tx: LedgerTransaction, user: U
  * @param rows all keys; those that the same batch created are not in the directory yet
  */
 function keysOf(host: CoreHost, { id, name }: User, rows: readonly KeyRow[]): (key: KeyRow) => boolean {
-  const names = new Set([principalOfOwner(name), ...host.keys.identitiesOf(principalOfUser(id))]);
+  const names = new Set([principalOfOwner(name), ...host.keys.samePersonPrincipals(principalOfUser(id))]);
   const stored = new Map(rows.map((row) => [row.id, { ...row, revoked: row.revoked_at !== null }]));
   const keyOf = (keyId: string): RecordedKey | null => host.keys.recordedKey(keyId) ?? stored.get(keyId) ?? null;
   return (key) =>

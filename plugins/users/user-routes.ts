@@ -230,9 +230,9 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
       errors: [ERRORS.NOT_FOUND],
       async handle({ params, credential }) {
         await host.ledger.transact(async (tx) => {
-          const who = await confirmOwnOrManaged(tx, credential, params.id);
+          const caller = await confirmOwnOrManaged(tx, credential, params.id);
           knownUser(tx.users, params.id);
-          await sessions.endAll(tx, params.id, toActor(who.key, who.principal), null);
+          await sessions.endAll(tx, params.id, toActor(caller.key, caller.principal), null);
         });
         return { status: 204 };
       },
@@ -249,12 +249,12 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
       errors: [ERRORS.SESSION_NOT_FOUND],
       async handle({ params, credential }) {
         await host.ledger.transact(async (tx) => {
-          const who = await confirmOwnOrManaged(tx, credential, params.id);
+          const caller = await confirmOwnOrManaged(tx, credential, params.id);
           const open = await sessions.list(params.id, host.documents.within(tx));
           const session = open.find(({ id }) => id === params.session_id);
           if (session === undefined)
             throw new Refusal(ERRORS.SESSION_NOT_FOUND, `there is no session ${params.session_id} of this user`);
-          await sessions.end(tx, session, toActor(who.key, who.principal), null);
+          await sessions.end(tx, session, toActor(caller.key, caller.principal), null);
         });
         return { status: 204 };
       },
@@ -347,9 +347,9 @@ async function confirmOwnOrManaged(
   credential: Credential,
   id: string,
 ): Promise<Credential> {
-  const who = await tx.confirm(credential);
-  assertOwnOrManaged(who, id);
-  return who;
+  const caller = await tx.confirm(credential);
+  assertOwnOrManaged(caller, id);
+  return caller;
 }
 
 function invited(user: User, token: string, origin: string): object {

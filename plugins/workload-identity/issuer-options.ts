@@ -111,8 +111,9 @@ export function assertIssuers(issuers: readonly IssuerOptions[]): void {
   for (const issuer of issuers) {
     const about = `the issuer "${issuer.id}"`;
     assertDistinct(issuer.workloads, "id", `workloads of ${about} have the id`);
-    const taken = RESERVED.find((name) => Object.hasOwn(issuer.claims, name));
-    if (taken !== undefined) throw new Error(`${about} names the claim "${taken}", which is always recorded`);
+    const reservedClaim = RESERVED.find((name) => Object.hasOwn(issuer.claims, name));
+    if (reservedClaim !== undefined)
+      throw new Error(`${about} names the claim "${reservedClaim}", which is always recorded`);
     if (issuer.platform === "spiffe" && !/^spiffe:\/\/[a-z0-9._-]+$/.test(issuer.issuer))
       throw new Error(`${about} must be a trust domain such as spiffe://example.org; got ${issuer.issuer}`);
     for (const workload of issuer.workloads) assertWorkload(issuer, workload);

@@ -116,17 +116,17 @@ async function auditAction(
 ): Promise<{ entries: number; votes: number }> {
   const rows = await audit.store.entriesOfAction(row.id);
   // Entries of plugins about an action do not change the action.
-  const own = rows.filter(({ type }) => !type.includes(":"));
-  const [first] = own;
-  const history = first === undefined ? null : buildActionHistory(own.map(entryOf), toHex(first.leaf_hash));
+  const actionRows = rows.filter(({ type }) => !type.includes(":"));
+  const [first] = actionRows;
+  const history = first === undefined ? null : buildActionHistory(actionRows.map(entryOf), toHex(first.leaf_hash));
   if (history === null) {
     fault("its first entry is not a decision");
     return { entries: 0, votes: 0 };
   }
   history.faults.forEach(fault);
-  checkSignedDecisions(own, fault);
-  checkDelegatedVotes(audit, own.map(entryOf), fault);
-  checkVotedGrants(audit, own.map(entryOf), history.action, fault);
+  checkSignedDecisions(actionRows, fault);
+  checkDelegatedVotes(audit, actionRows.map(entryOf), fault);
+  checkVotedGrants(audit, actionRows.map(entryOf), history.action, fault);
   reportDifferences(history.action, row, fault);
   for (const { seq, submitted_by } of rows)
     if (submitted_by !== history.action.submitted_by) fault(`entry ${seq} is stored with a different submitter`);
@@ -139,7 +139,7 @@ async function auditAction(
     for (const part of history.erasedParts)
       if (row[part] !== null) fault(`its ${part} was erased, but is still in the store`);
     checkResult(row, history, fault);
-    checkCommitments(row, own.map(entryOf), history, fault);
+    checkCommitments(row, actionRows.map(entryOf), history, fault);
     await checkHistories(row, fault);
   }
   await checkVotes(audit.store, row, history, fault);
@@ -326,8 +326,8 @@ async function checkUses(
     if (use.until + USE_RETENTION_MS <= totals.latest) continue;
     const place = { ...limitUseKey(use, at), action_id: action.id.slice(0, -1) };
     const rows = await copying.read("limit_uses", place, IDS_PER_PREFIX);
-    const there = rows.some((row) => row["action_id"] === action.id && row["subject"] === use.subject);
-    if (!there) fault(`its use of the limit "${use.limit}" of "${use.policy}" is not in the store`);
+    const isStored = rows.some((row) => row["action_id"] === action.id && row["subject"] === use.subject);
+    if (!isStored) fault(`its use of the limit "${use.limit}" of "${use.policy}" is not in the store`);
   }
 }
 
@@ -378,8 +378,8 @@ async function checkSuggested(
   const [policy] = facts.suggested ?? [];
   const set = policy === undefined ? null : await compiled(policy_set);
   if (set === null) return;
-  const again = decide(set, request, restoreFacts(facts, row.past), parseEntryTime(at));
-  if (canonicalText(again as unknown as JsonValue) !== canonicalText(decision as unknown as JsonValue))
+  const redecided = decide(set, request, restoreFacts(facts, row.past), parseEntryTime(at));
+  if (canonicalText(redecided as unknown as JsonValue) !== canonicalText(decision as unknown as JsonValue))
     fault(`the suggested rule of ${policy} did not allow it: evaluating it again gives a different decision`);
 }
 

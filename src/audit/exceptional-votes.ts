@@ -81,7 +81,9 @@ export function createExceptionalVotesAudit(users: () => Users): ExceptionalVote
     const approver = uses.all.get(use.id)?.by;
     if (approver === undefined) return;
     const people = ({ principal, key_id }: typeof by): string[] =>
-      [principal, ...principalsOfKeys(listKeyMakers(key_id, keyOf))].flatMap((each) => names.identitiesOf(each));
+      [principal, ...principalsOfKeys(listKeyMakers(key_id, keyOf))].flatMap((each) =>
+        names.samePersonPrincipals(each),
+      );
     if (people(by).some((principal) => people(approver).includes(principal)))
       throw new RangeError(`the emergency approval ${use.id} is reviewed by the person who gave it`);
   }

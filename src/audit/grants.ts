@@ -168,8 +168,8 @@ class FoldedGrants implements GrantsAudit {
     const use = this.uses.get(entry.action_id);
     if (facts.grant === undefined || use === undefined) return;
     const evaluation = new Evaluation(set, request, facts, parseEntryTime(entry.at));
-    const again = canonicalText(decideEvaluation(evaluation, facts) as unknown as JsonValue);
-    if (again !== canonicalText(entry.decision as unknown as JsonValue))
+    const redecided = canonicalText(decideEvaluation(evaluation, facts) as unknown as JsonValue);
+    if (redecided !== canonicalText(entry.decision as unknown as JsonValue))
       fault(`the grant ${use.grant} did not cover it: evaluating it again gives a different decision`);
     const usage = findGrantUsage(facts);
     const amount = findGrantUse(facts.grant, evaluation)?.amount;

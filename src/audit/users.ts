@@ -28,11 +28,11 @@ export function createUsersAudit(origin: string): UsersAudit {
   function foldUser(entry: UserEntry): void {
     const { id, identities, passkeys } = entry.user;
     users.set(id, applyUserEntry(users.get(id) ?? null, entry));
-    const held = [
+    const claims = [
       ...identities.map(({ issuer, subject }) => `the identity ${subject} of ${issuer}`),
       ...passkeys.map((passkey) => `the passkey ${passkey.id}`),
     ];
-    for (const what of held) {
+    for (const what of claims) {
       const holder = holders.get(what) ?? id;
       if (holder !== id) throw new RangeError(`${what} belongs to the user ${holder}`);
       holders.set(what, id);

@@ -1,7 +1,7 @@
 /** The interface of commands, their exit codes, and helpers for options and output. */
 import { CONTROL_CHARACTERS, replaceControls } from "../domain/text.ts";
 import { parseArgs, type ParseArgsConfig } from "node:util";
-import { suggest } from "../domain/suggest.ts";
+import { findSimilarName } from "../domain/similar-name.ts";
 
 /** Exit codes. They are stable, because scripts rely on them. docs/cli.md lists them. */
 export const EXIT = { ok: 0, failure: 1, usage: 2, denied: 3, pending: 4, unreachable: 5, unverified: 6 } as const;
@@ -49,7 +49,7 @@ export function parse<T extends Options>(args: string[], options: T): Parsed<T> 
     const message = error instanceof Error ? (error.message.split(". ")[0] as string) : String(error);
     const flag = /'--([^' ]+)/.exec(message)?.[1];
     const flags = Object.keys(options);
-    const meant = flag === undefined || flags.includes(flag) ? null : suggest(flag, flags);
+    const meant = flag === undefined || flags.includes(flag) ? null : findSimilarName(flag, flags);
     throw new CommandError(
       `${message.charAt(0).toLowerCase()}${message.slice(1)}${meant === null ? "" : `; did you mean --${meant}?`}`,
       EXIT.usage,

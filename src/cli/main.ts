@@ -1,7 +1,7 @@
 /** The command line: finds the command, prints help, and turns errors into exit codes. */
 import type { CoreCommand } from "../contract/command.ts";
 import { limitYoungGeneration } from "../serve/young-space.ts";
-import { suggest } from "../domain/suggest.ts";
+import { findSimilarName } from "../domain/similar-name.ts";
 import { programCommand } from "./invocation.ts";
 import { CommandError, EXIT, type Command, type Output } from "./command.ts";
 
@@ -110,7 +110,7 @@ async function find(name: string): Promise<Command> {
   const { commands, failure } = await loadPluginCommands();
   const command = commands.get(name);
   if (command !== undefined) return command;
-  const meant = suggest(name, [...Object.keys(COMMANDS), ...commands.keys()]);
+  const meant = findSimilarName(name, [...Object.keys(COMMANDS), ...commands.keys()]);
   throw new CommandError(
     `there is no command "${name}"${meant === null ? `; "${programCommand()} help" lists them` : `; did you mean "${meant}"?`}${failure === null ? "" : ` (plugins could not be loaded: ${failure})`}`,
     EXIT.usage,

@@ -51,12 +51,12 @@ export async function admit(
   { meta, approvalTimeout = DEFAULT_APPROVAL_TIMEOUT, appliesEdits = false, signal }: AdmitOptions = {},
 ): Promise<Admission> {
   const end = performance.now() + approvalTimeout * 1000;
-  const left = () => Math.max(0, (end - performance.now()) / 1000);
+  const remainingSeconds = () => Math.max(0, (end - performance.now()) / 1000);
   const wait = Math.min(LONGEST_WAIT, Math.floor(approvalTimeout));
   let action = await assent.submit(request, { join: true, meta, signal, ...(wait > 0 ? { wait } : {}) });
   for (;;) {
-    if (action.status === "pending_approval" && openQuestion(action) === null && left() > 0)
-      action = await assent.wait(action.id, { timeout: left(), signal });
+    if (action.status === "pending_approval" && openQuestion(action) === null && remainingSeconds() > 0)
+      action = await assent.wait(action.id, { timeout: remainingSeconds(), signal });
     if (action.status === "pending_approval")
       return { state: "pending", action, outcome: null, message: pendingMessage(action) };
     if (action.status !== "allowed" && action.status !== "approved") return refusedAdmission(action);
@@ -80,7 +80,7 @@ async function start(
   signal?.throwIfAborted();
   const sent = { wall: Date.now(), steady: performance.now() };
   const attempt = newAttempt();
-  const notRun = (why: string): Promise<unknown> =>
+  const reportNotRun = (why: string): Promise<unknown> =>
     assent.result(id, { success: false, error: `not run: ${why}`, attempt }).catch(() => {});
   let action: ActionRecord;
   try {
@@ -89,17 +89,17 @@ async function start(
     // The start may have succeeded although its answer was lost. The attempt id prevents this from ending another
     // call's run.
     if (!(error instanceof RequestRefused)) {
-      void notRun("the start was not confirmed");
+      void reportNotRun("the start was not confirmed");
       throw error;
     }
     const now = await assent.action(id, { signal });
-    if (now.status === "executing") await notRun(error.message);
+    if (now.status === "executing") await reportNotRun(error.message);
     return now.status === "pending_approval" ? now : refusedAdmission(now, error);
   }
   const late = Math.max(Date.now() - sent.wall, performance.now() - sent.steady) > LIVE * 1000;
   if (!late && signal?.aborted !== true) return { state: "started", action, outcome: null, message: "may run" };
   const why = late ? "the answer to the start came too late" : "the caller left before it could run";
-  await notRun(why);
+  await reportNotRun(why);
   signal?.throwIfAborted();
   throw timeoutError(`${why}; nothing was run`);
 }

@@ -40,14 +40,14 @@ export async function submitPlan(
     (proposed ?? { params }).params,
     context,
   ]);
-  const wanted = asked.map(({ agent_id, tool, operation, params = {}, context = {} }) => [
+  const requested = asked.map(({ agent_id, tool, operation, params = {}, context = {} }) => [
     agent_id,
     tool,
     operation,
     params,
     context,
   ]);
-  if (equalJson(wanted, answered)) return plan;
+  if (equalJson(requested, answered)) return plan;
   throw unreadableAnswer(200, `${plan.id} is not the plan that was asked for`);
 }
 

@@ -54,7 +54,7 @@ export interface Keys {
    * Returns the principal, and those of each user who has or had it: `user:<id>` and every name, past or present. Two
    * principals can be the same person if their lists have a common member. Current as `recordedKey` is.
    */
-  identitiesOf(principal: string): readonly string[];
+  samePersonPrincipals(principal: string): readonly string[];
   /**
    * Returns the credential of an agent whose token was verified. Null if the key or the user has ended. It has at most the
    * scopes of the preset `agent`, and ends with the token.

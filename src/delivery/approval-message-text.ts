@@ -77,14 +77,14 @@ export function describeOutcome(message: ClosedMessage | ThrottleMessage): strin
     return `The request expired${action.expires_at === null ? "" : ` at ${formatTime(action.expires_at)}`}. Nobody denied it, and it will not run.`;
   if (outcome === "cancelled") return "The request was cancelled. It will not run.";
   const votes = action.votes.filter(({ approve }) => approve === (outcome === "approved"));
-  const who = votes.map(
+  const voters = votes.map(
     ({ approver, on_behalf_of, break_glass, at, reason }) =>
       `${formatPrincipal(approver)}${on_behalf_of === null ? "" : ` for ${formatPrincipal(on_behalf_of)}`}${break_glass ? ", alone in an emergency," : ""} at ${formatTime(at)}${reason === null || reason === "" ? "" : ` (“${renderText(reason, MAX_FACT)}”)`}`,
   );
   const review = votes.some(({ break_glass }) => break_glass)
     ? " Another person must review it (/v1/break-glass)."
     : "";
-  return `${capital(outcome)}${who.length === 0 ? "" : ` by ${who.join(", ")}`}.${review}`;
+  return `${capital(outcome)}${voters.length === 0 ? "" : ` by ${voters.join(", ")}`}.${review}`;
 }
 
 function describeThrottling({ throttle: { requests, usual, until } }: ThrottleMessage): string {

@@ -6,7 +6,7 @@ import { principalOfMember } from "../domain/groups.ts";
 import { isValidOwner, ownerIdentity } from "../domain/owner.ts";
 import type { QuietHours } from "../domain/quiet-hours.ts";
 import type { Rota } from "../domain/rota.ts";
-import { suggest } from "../domain/suggest.ts";
+import { findSimilarName } from "../domain/similar-name.ts";
 import { utcOffset } from "../domain/time-zone.ts";
 import { parseDuration } from "../domain/time.ts";
 
@@ -59,7 +59,7 @@ export function readChannels(
         throw new ChannelError(name, `"${to}" has no notifier; set "notifier" for the channel or for this recipient`);
       const match = byName.get(notifier);
       if (match === undefined) {
-        const meant = suggest(notifier, [...byName.keys()]);
+        const meant = findSimilarName(notifier, [...byName.keys()]);
         throw new ChannelError(
           name,
           `there is no notifier "${notifier}"${meant === null ? (byName.size === 0 ? "; configure a notifier plugin, such as notify-email" : `; there are ${[...byName.keys()].join(", ")}`) : `; did you mean "${meant}"?`}`,

@@ -44,7 +44,7 @@ export function applyLegalHoldEntry(holds: LegalHolds, entry: LegalHoldEntry & {
   }
   if (before === undefined || before.released_at !== null)
     throw new RangeError(`there is no legal hold ${id} to release`);
-  if (canonicalText({ ...entry.hold }) !== canonicalText(termsOf(before)))
+  if (canonicalText({ ...entry.hold }) !== canonicalText(recordedHoldTerms(before)))
     throw new RangeError(`the legal hold ${id} was placed with other terms`);
   const isReleased = entry.change === "released";
   if (isReleased !== entry.approvals >= entry.needed)
@@ -56,7 +56,7 @@ export function applyLegalHoldEntry(holds: LegalHolds, entry: LegalHoldEntry & {
 }
 
 /** Returns the hold as its entries name it. */
-export function termsOf({ id, action, agent, subject, reason }: LegalHoldTerms): LegalHoldTerms & JsonObject {
+export function recordedHoldTerms({ id, action, agent, subject, reason }: LegalHoldTerms): LegalHoldTerms & JsonObject {
   return { id, action, agent, subject, reason };
 }
 

@@ -108,10 +108,12 @@ export function findRulesStopped(
 
 /** Returns the terms of a set's enforced suggested policies, by name. */
 export function listSuggestedTerms({ policies }: Pick<PolicySetDocument, "policies">): Map<string, SuggestedRuleTerms> {
-  return new Map(policies.flatMap(({ definition }) => termsOf(definition) ?? []).map((terms) => [terms.policy, terms]));
+  return new Map(
+    policies.flatMap(({ definition }) => suggestedTermsOf(definition) ?? []).map((terms) => [terms.policy, terms]),
+  );
 }
 
-function termsOf({ policy, mode, suggested, rules }: PolicyDocument): SuggestedRuleTerms[] | null {
+function suggestedTermsOf({ policy, mode, suggested, rules }: PolicyDocument): SuggestedRuleTerms[] | null {
   const [rule] = rules;
   if (suggested === undefined || mode === "shadow" || rule === undefined) return null;
   const { in_place_of, max_failed = DEFAULT_MAX_FAILED } = suggested;

@@ -26,9 +26,9 @@ export class UserNames {
   /**
    * Returns the principal, and the principals of all users who have or had it: `user:<id>` and every past or present
    * name.
-   * @example identitiesOf("owner:ada") // ["owner:ada", "user:0193…", "owner:ada lovelace"]
+   * @example samePersonPrincipals("owner:ada") // ["owner:ada", "user:0193…", "owner:ada lovelace"]
    */
-  identitiesOf(principal: string): readonly string[] {
+  samePersonPrincipals(principal: string): readonly string[] {
     const owner = principal.startsWith(OWNER_PREFIX) ? principal.slice(OWNER_PREFIX.length) : principal;
     const users = this.idsNamed(owner);
     if (users.length === 0) return [principal];

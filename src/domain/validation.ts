@@ -2,7 +2,7 @@
 import { FormatRegistry, Kind, type TObject, type TSchema } from "@sinclair/typebox";
 import { ValueErrorType, type ValueError } from "@sinclair/typebox/errors";
 import { findNameFault } from "./names.ts";
-import { suggest } from "./suggest.ts";
+import { findSimilarName } from "./similar-name.ts";
 import { parseRfc3339 } from "./time.ts";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -44,7 +44,7 @@ export function explainFault(error: ValueError, siblings: readonly string[]): st
   switch (error.type) {
     case ValueErrorType.ObjectAdditionalProperties: {
       const name = lastPointerSegment(error.path);
-      const meant = suggest(name, siblings);
+      const meant = findSimilarName(name, siblings);
       return `"${name}" is not known here${meant === null ? "" : `; did you mean "${meant}"?`}`;
     }
     case ValueErrorType.ObjectRequiredProperty:

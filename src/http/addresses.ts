@@ -29,21 +29,21 @@ interface ServedContributions {
 
 export function listAddresses({ routes, pages, facades }: ServedContributions, limits: BodyLimits): Address[] {
   const addresses = new Map<string, Address>();
-  const at = (path: string): Address => {
+  const addressAt = (path: string): Address => {
     const address = addresses.get(path) ?? { path, methods: new Map(), page: null, facade: null };
     addresses.set(path, address);
     return address;
   };
   for (const route of routes) {
-    at(route.path).methods.set(route.method, {
+    addressAt(route.path).methods.set(route.method, {
       route,
       body: createBodyReader(route, limits),
       query: createParameterReader(route.query, "query"),
       params: createParameterReader(route.params, "path"),
     });
   }
-  for (const page of pages) at(page.path).page = page;
-  for (const facade of facades) at(facade.path).facade = facade;
+  for (const page of pages) addressAt(page.path).page = page;
+  for (const facade of facades) addressAt(facade.path).facade = facade;
   return [...addresses.values()];
 }
 

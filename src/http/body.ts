@@ -1,6 +1,6 @@
 /** Reads and checks a request's body: type, size, bytes, JSON, schema, in this order. */
 import type { TSchema } from "@sinclair/typebox";
-import { TypeCompiler, type TypeCheck } from "@sinclair/typebox/compiler";
+import type { TypeCheck } from "@sinclair/typebox/compiler";
 import { Refusal, type FieldError } from "../contract/errors.ts";
 import type { Route } from "../contract/resource.ts";
 import { decodeUtf8, JsonFault, parseJson } from "../domain/json.ts";
@@ -8,6 +8,7 @@ import { explainFault, siblingNames, findInnermostFault } from "../domain/valida
 import { createCollector } from "./collector.ts";
 import type { RequestByteShare } from "./in-flight.ts";
 import { BodyTooLarge, type RequestInfo } from "./request-info.ts";
+import { createSchemaCheck } from "./schema-check.ts";
 
 const MAX_ERRORS = 20;
 /**
@@ -46,8 +47,7 @@ export function createBodyReader(route: Route, limits: BodyLimits): BodyReader {
       },
     };
   }
-  const check = schema === undefined ? null : TypeCompiler.Compile(schema);
-  const optional = check?.Check({}) === true;
+  const check = schema === undefined ? null : createSchemaCheck(schema);
   return {
     async read(request, info, share) {
       const type = mediaType(request.headers.get("content-type"));
@@ -63,13 +63,13 @@ export function createBodyReader(route: Route, limits: BodyLimits): BodyReader {
       }
       const bytes = await readBytes(request, max, info, share);
       // Many clients send a Content-Type even without a body.
-      if (bytes.length === 0 && optional && !asText) return { body: {}, contentType: type };
+      if (bytes.length === 0 && !asText && check?.().Check({}) === true) return { body: {}, contentType: type };
       if (type === null) throw unsupported(route, null);
       const text = decodeUtf8(bytes);
       if (text === null) throw new Refusal("INVALID_UTF8", "the body is not valid UTF-8");
       if (asText) return { body: text, contentType: type };
       const value = parse(text, limits.values);
-      if (check !== null && schema !== undefined && !check.Check(value)) throw invalid(check, schema, value);
+      if (check !== null && schema !== undefined && !check().Check(value)) throw invalid(check(), schema, value);
       return { body: value, contentType: type };
     },
   };

@@ -1,9 +1,9 @@
 /** Parses and validates query and path parameters. */
 import { Kind, type TObject, type TSchema } from "@sinclair/typebox";
-import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { Refusal, type FieldError } from "../contract/errors.ts";
 import { explainFault, lastPointerSegment } from "../domain/validation.ts";
-import { suggest } from "../domain/suggest.ts";
+import { findSimilarName } from "../domain/similar-name.ts";
+import { createSchemaCheck } from "./schema-check.ts";
 
 export type ParameterReader<T> = (given: Iterable<readonly [string, string]>) => T;
 
@@ -18,14 +18,14 @@ export function createParameterReader(
   const names = Object.keys(schema?.properties ?? {});
   // Without a schema, path parameters remain text. The router only returns parameters that the path names.
   if (schema === undefined && kind === "path") return (given) => Object.fromEntries(given);
-  const check = schema === undefined ? null : TypeCompiler.Compile(schema);
+  const check = schema === undefined ? null : createSchemaCheck(schema);
   return (given) => {
     const values: Record<string, unknown> = {};
     const errors: FieldError[] = [];
     for (const [name, text] of given) {
       if (!names.includes(name)) {
         if (schema?.additionalProperties === true) continue;
-        const meant = suggest(name, names);
+        const meant = findSimilarName(name, names);
         errors.push({
           parameter: name,
           detail: `this parameter does not exist${meant === null ? "" : `; did you mean "${meant}"?`}`,
@@ -36,9 +36,9 @@ export function createParameterReader(
         values[name] = convert((schema as TObject).properties[name] as TSchema, text);
       }
     }
-    if (check !== null && errors.length === 0 && !check.Check(values)) {
+    if (check !== null && errors.length === 0 && !check().Check(values)) {
       const seen = new Set<string>();
-      for (const fault of check.Errors(values)) {
+      for (const fault of check().Errors(values)) {
         if (seen.has(fault.path)) continue;
         seen.add(fault.path);
         errors.push({ parameter: lastPointerSegment(fault.path), detail: explainFault(fault, names) });

@@ -153,9 +153,9 @@ export class Directory {
     return this.userNames.idsNamed(owner).flatMap((id) => this.userMap.get(id) ?? []);
   }
 
-  /** See `Keys.identitiesOf`. */
-  identitiesOf(principal: string): readonly string[] {
-    return this.userNames.identitiesOf(principal);
+  /** See `Keys.samePersonPrincipals`. */
+  samePersonPrincipals(principal: string): readonly string[] {
+    return this.userNames.samePersonPrincipals(principal);
   }
 
   /** Returns the recorded keys that sign permits, in order. */

@@ -39,11 +39,11 @@ export async function ensureAdminKey(
   if ((await storage.keyByHash(hash)) !== null) return;
   await ledger.transact(async (tx) => {
     if ((await tx.keyByHash(hash)) !== null) return;
-    const taken = (await tx.keys()).some((key) => key.name === "admin" && key.revoked_at === null);
+    const isNameTaken = (await tx.keys()).some((key) => key.name === "admin" && key.revoked_at === null);
     await createKey(
       tx,
       createKeyRow(newId(), adminKey, {
-        name: taken ? `admin-${newId().slice(-12)}` : "admin",
+        name: isNameTaken ? `admin-${newId().slice(-12)}` : "admin",
         scopes: PRESETS.admin,
         now: clock(),
       }),

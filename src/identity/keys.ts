@@ -100,11 +100,11 @@ export class KeyService implements Keys {
     let current = credential;
     if (credential.epoch !== epoch) {
       const row = await tx.key(credential.key.id);
-      if (row === null) throw gone(credential.key);
+      if (row === null) throw endedKeyRefusal(credential.key);
       current = toCredential(row, epoch, this.options.groups, this.inheritedRights(row));
       if (credential.workload !== undefined) current = workloadOfKey(current, credential.workload);
     }
-    if (!this.isLive(current.key, now)) throw gone(current.key);
+    if (!this.isLive(current.key, now)) throw endedKeyRefusal(current.key);
     let altered = this.options.directory.altered(current.key);
     // The store may have another row by now, so also verify the row that authenticated the request.
     if (altered.length === 0 && current !== credential) altered = this.options.directory.altered(credential.key);
@@ -138,8 +138,8 @@ export class KeyService implements Keys {
     return named.length > 0 && named.every((user) => user === undefined || user.ended_at !== null);
   }
 
-  identitiesOf(principal: string): readonly string[] {
-    return this.options.directory.identitiesOf(principal);
+  samePersonPrincipals(principal: string): readonly string[] {
+    return this.options.directory.samePersonPrincipals(principal);
   }
 
   rightsOf(tx: RightsReader, id: string): Promise<Rights | null> {
@@ -304,7 +304,7 @@ export function toCredential(
 ): Credential {
   const principal = principalOfKey(key);
   const rights = [key.scopes, ...makers.map(({ scopes }) => scopes)];
-  const may = (scope: Scope): boolean => rights.every((scopes) => hasScope(scopes, scope));
+  const hasGrantedScope = (scope: Scope): boolean => rights.every((scopes) => hasScope(scopes, scope));
   const memberOf = groups.of(principal).filter((group) => makers.every((maker) => maker.groups.includes(group)));
   const limit = makers
     .map(({ visibility }) => visibility)
@@ -314,8 +314,8 @@ export function toCredential(
     epoch,
     principal,
     groups: memberOf,
-    visibility: visibilityOf(key, may, limit),
-    hasScope: may,
+    visibility: visibilityOf(key, hasGrantedScope, limit),
+    hasScope: hasGrantedScope,
   };
 }
 
@@ -332,7 +332,7 @@ function visibilityOf({ id, agent_id }: KeyRow, may: (scope: Scope) => boolean, 
   return { within: ofGroups.within.map((limits) => ({ ...limits, agent_id })) };
 }
 
-function gone(key: KeyRow): Refusal {
+function endedKeyRefusal(key: KeyRow): Refusal {
   return new Refusal(
     "INVALID_CREDENTIAL",
     `the key "${key.name}" was revoked or has expired; use a live one`,

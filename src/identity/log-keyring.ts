@@ -66,12 +66,12 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
   }
 
   /** Ignore a file that cannot be read, because the key may be in another file. */
-  function look(id: Uint8Array): void {
-    const own = ledger.key === null;
+  function findKey(id: Uint8Array): void {
+    const isManaged = ledger.key === null;
     const places = ledger.key === null ? [files.now, files.next, keptFile(id)] : [ledger.key, ledger.next_key];
     for (const place of places) {
       try {
-        if (place !== null && !(own && readSecret(place, log) === null)) add(place);
+        if (place !== null && !(isManaged && readSecret(place, log) === null)) add(place);
       } catch (error) {
         if (!(error instanceof VaultError)) throw error;
         log.warn("a key of the log cannot be read", { error: error.message });
@@ -82,7 +82,7 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
   function keyOf(name: string, publicKey: Uint8Array): KeyObject | null {
     const hex = toHex(publicKey);
     if (!keys.has(hex) && (missed.get(hex) ?? -Infinity) + MISSED_FOR < performance.now()) {
-      look(computeKeyId(name, 1, publicKey));
+      findKey(computeKeyId(name, 1, publicKey));
       missed.set(hex, performance.now());
     }
     return keys.get(hex) ?? null;

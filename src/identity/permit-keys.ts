@@ -129,31 +129,31 @@ class PermitKeys implements PermitKeyService {
 
   /** Throws VaultError if the process's key is not one of the store's, or if its permits are no longer accepted. */
   assertOwn(): void {
-    const mine = this.ownKey();
-    if (mine !== undefined && (mine.until ?? Infinity) > this.options.clock()) {
-      if (mine.until !== null)
+    const ownKey = this.ownKey();
+    if (ownKey !== undefined && (ownKey.until ?? Infinity) > this.options.clock()) {
+      if (ownKey.until !== null)
         this.options.log.warn(
           "the configured permit key was rotated; this process signs no permit that ends after this time",
-          { until: toRfc3339(mine.until) },
+          { until: toRfc3339(ownKey.until) },
         );
       return;
     }
     const why =
-      mine === undefined ? "is not the one of this store" : "was rotated and its permits are no longer accepted";
+      ownKey === undefined ? "is not the one of this store" : "was rotated and its permits are no longer accepted";
     throw new VaultError(
       `the key that signs permits ${why}: give every process that shares the store the same, with permits.key or ASSENT_PERMIT_KEY, or as ${FILE} in the data folder. Where it is lost, \`assent keys rotate-permit\` makes another the store's`,
     );
   }
 
   assertSigns(expiresAt: number): void {
-    const mine = this.ownKey();
-    if (mine !== undefined && mine.until === null) return;
+    const ownKey = this.ownKey();
+    if (ownKey !== undefined && ownKey.until === null) return;
     if (!this.hasWarned)
       this.options.log.warn("the permit key of this process was rotated; start it again with the new one", {
-        signs_until: mine === undefined ? null : toRfc3339(mine.until as number),
+        signs_until: ownKey === undefined ? null : toRfc3339(ownKey.until as number),
       });
     this.hasWarned = true;
-    if (mine === undefined || (mine.until as number) < expiresAt)
+    if (ownKey === undefined || (ownKey.until as number) < expiresAt)
       throw new Refusal(
         "PERMIT_KEY_RETIRED",
         "the permit key that this process uses was rotated and signs no more permits; the operator must restart the process with the new key",

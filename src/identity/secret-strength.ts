@@ -16,13 +16,13 @@ const LEAST_DISTINCT = 8;
 export function describeWeakness(secret: string): string | null {
   const unit = secret.slice(0, `${secret}${secret}`.indexOf(secret, 1));
   if (unit.length < LEAST_CHARACTERS || new Set(unit).size < LEAST_DISTINCT) return "repeats itself";
-  if (inSequences(unit) > unit.length / 2) return "runs through the alphabet or the digits";
-  if (inWords(unit) > unit.length * 0.6) return "is made of words";
+  if (countSequenceCharacters(unit) > unit.length / 2) return "runs through the alphabet or the digits";
+  if (countWordCharacters(unit) > unit.length * 0.6) return "is made of words";
   return null;
 }
 
 /** Counts the characters that continue a sequence such as `abc` or `321`. */
-function inSequences(text: string): number {
+function countSequenceCharacters(text: string): number {
   let count = 0;
   for (let i = 1; i < text.length; i++) if (Math.abs(text.charCodeAt(i) - text.charCodeAt(i - 1)) <= 1) count++;
   return count;
@@ -31,7 +31,7 @@ function inSequences(text: string): number {
 /**
  * Counts the characters that look like English words. Random text in mixed case rarely has four letters of one case in a row.
  */
-function inWords(text: string): number {
+function countWordCharacters(text: string): number {
   const words = text.match(/[A-Z]?[a-z]{3,}|[A-Z]{4,}/g) ?? [];
   return words.filter((word) => readsLikeEnglish(word.toLowerCase())).reduce((sum, word) => sum + word.length, 0);
 }

@@ -48,11 +48,17 @@ export function createUsers(options: {
   }
 
   function createCredential(user: User, session: VerifiedSession, state: DirectoryState, epoch: number): Credential {
-    const own = rightsOfUser(user, options.groups);
+    const ownRights = rightsOfUser(user, options.groups);
     const delegators = delegatorsOf(user, state, options.groups);
-    const known: Session = { id: session.id, user, terminal: session.terminal, visibility: own.visibility, delegators };
+    const known: Session = {
+      id: session.id,
+      user,
+      terminal: session.terminal,
+      visibility: ownRights.visibility,
+      delegators,
+    };
     verified.set(known, session);
-    return { ...own, visibility: visibilityWith(own.visibility, delegators), epoch, session: known };
+    return { ...ownRights, visibility: visibilityWith(ownRights.visibility, delegators), epoch, session: known };
   }
 
   async function credential(session: VerifiedSession): Promise<Credential | null> {
@@ -107,8 +113,8 @@ export function createUsers(options: {
  * groups with the name of a rota, because only the rota determines who is on call.
  */
 export function groupsOfUser(groups: Pick<Groups, "of" | "rotas">, user: User): readonly string[] {
-  const own = user.groups.filter((group) => !groups.rotas.has(group));
-  return [...new Set([...own, ...groups.of(principalOfUser(user.id))])].sort();
+  const entryGroups = user.groups.filter((group) => !groups.rotas.has(group));
+  return [...new Set([...entryGroups, ...groups.of(principalOfUser(user.id))])].sort();
 }
 
 /** Users and delegations at one moment. */

@@ -9,11 +9,11 @@ export function createSharedRead<T>(read: () => Promise<T>): () => Promise<T> {
   let next: Promise<T> | null = null;
 
   function begin(): Promise<T> {
-    const mine = read().finally(() => {
-      if (running === mine) running = null;
+    const started = read().finally(() => {
+      if (running === started) running = null;
     });
-    running = mine;
-    return mine;
+    running = started;
+    return started;
   }
 
   return () => {

@@ -273,10 +273,10 @@ function outcomeOf({ effect, policy, rule }: DecisionOutcome): DecisionOutcome {
 /** Whether another rule decided, or the approval has other terms. */
 function differs(a: Decision, b: Decision): boolean {
   if (a.policy !== b.policy || a.rule !== b.rule) return true;
-  return (a.approval !== null || b.approval !== null) && termsOf(a.approval) !== termsOf(b.approval);
+  return (a.approval !== null || b.approval !== null) && approvalTerms(a.approval) !== approvalTerms(b.approval);
 }
 
-function termsOf(approval: Decision["approval"]): string {
+function approvalTerms(approval: Decision["approval"]): string {
   const { quorum, expires_in_ms, notify } = approval ?? {};
   return JSON.stringify([quorum, expires_in_ms, approvalValidityMs(approval), rejectionHoldMs(approval), notify]);
 }

@@ -69,7 +69,7 @@ export function createHosts(options: HostOptions): Hosts {
       assertOpen("documents");
       return part("storage");
     });
-  const ownOf = (plugin: string, documents: Documents): Pick<Host, "actions" | "transact"> => ({
+  const pluginMembers = (plugin: string, documents: Documents): Pick<Host, "actions" | "transact"> => ({
     actions(credential: Credential): VisibleActions {
       assertOpen("actions");
       return createVisibleActions(part("storage"), credential, waitForReadSlot);
@@ -84,12 +84,12 @@ export function createHosts(options: HostOptions): Hosts {
     hostOf(plugin) {
       const documents = documentsOf(plugin);
       const { get, list } = documents;
-      return Object.freeze({ ...common, ...ownOf(plugin, documents), documents: Object.freeze({ get, list }) });
+      return Object.freeze({ ...common, ...pluginMembers(plugin, documents), documents: Object.freeze({ get, list }) });
     },
     coreHostOf(plugin) {
       const documents = documentsOf(plugin);
-      const own = { ...common, ...ownOf(plugin, documents), documents };
-      return Object.freeze(Object.defineProperties(own, Object.getOwnPropertyDescriptors(privileged)) as CoreHost);
+      const members = { ...common, ...pluginMembers(plugin, documents), documents };
+      return Object.freeze(Object.defineProperties(members, Object.getOwnPropertyDescriptors(privileged)) as CoreHost);
     },
   };
 }

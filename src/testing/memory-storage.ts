@@ -19,21 +19,21 @@ export const memoryDisk = (): MemoryDisk => ({ kept: new Map(), locked: false })
  */
 export function memoryStorage(disk: MemoryDisk = memoryDisk()): Storage & { faults: Faults } {
   const { kept } = disk;
-  let own = false;
+  let isLockHolder = false;
   return withFaults(
     createLoggedStorage({
       name: "memory",
       async open({ readOnly }) {
         if (readOnly && kept.size === 0) throw new StorageError("unavailable", "there is no store yet");
         if (!readOnly && disk.locked) throw new StorageError("locked", "another storage has this memory open");
-        if (!readOnly) disk.locked = own = true;
+        if (!readOnly) disk.locked = isLockHolder = true;
         return [...kept.values()];
       },
       async append(changes) {
         for (const change of changes) kept.set(JSON.stringify([change.table, change.key]), change);
       },
       async close() {
-        if (own) disk.locked = own = false;
+        if (isLockHolder) disk.locked = isLockHolder = false;
       },
     }),
   );

@@ -53,9 +53,9 @@ export function storageSuite({ test, create }: StorageSuiteOptions): void {
         await fn({
           storage,
           reopen: async () => {
-            const again = await reopen();
-            await again.open();
-            return again;
+            const reopened = await reopen();
+            await reopened.open();
+            return reopened;
           },
           another: async () => {
             const other = await another();

@@ -57,7 +57,7 @@ async function written(
     notifiers,
     reviewers: [],
     people: () => ({
-      identitiesOf: (principal) => names.identitiesOf(principal),
+      samePersonPrincipals: (principal) => names.samePersonPrincipals(principal),
       isEndedOwner: (owner) => owner === "Gone",
     }),
     stops,

@@ -148,7 +148,7 @@ h: a plain text
       return ` ${pick(scalars)}${random(4) === 0 ? `   # t${random(1000)}` : ""}\n`;
     };
     let kept = 0;
-    for (let round = 0; round < 300; round++) {
+    for (let round = 0; round < 100; round++) {
       const source =
         Array.from({ length: 1 + random(3) }, (_, i) => `${comment("")}key${i}:${value("", 0)}`).join("") + comment("");
       const before = readYaml(source);
@@ -165,7 +165,7 @@ h: a plain text
       assert.equal(formatted(text), text, source);
       assert.ok(!/[ \t]$/m.test(text), JSON.stringify(text));
     }
-    assert.ok(kept > 150, `only ${kept} were laid out`);
+    assert.ok(kept > 50, `only ${kept} were laid out`);
   });
 
   it("is applied to the default set and the packs", () => {

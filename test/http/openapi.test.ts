@@ -125,7 +125,9 @@ const OF_EVERY_KEY = ["GET /v1/me", "GET /v1/api-keys", "GET /v1/api-keys/{id}"]
 describe("the document", () => {
   it("a public linter finds no fault", async () => {
     process.env["REDOCLY_TELEMETRY"] = "off";
-    const config = await createConfig({ extends: ["recommended"] });
+    // The test below validates the examples in a fraction of the time.
+    const rules = { "no-invalid-media-type-examples": "off" } as const;
+    const config = await createConfig({ extends: ["recommended"], rules });
     const problems = await lintFromString({ source: JSON.stringify(document), config, absoluteRef: "/openapi.json" });
     assert.deepEqual(
       problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer ?? ""}`),

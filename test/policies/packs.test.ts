@@ -9,7 +9,7 @@ import { measureCoverage } from "../../src/domain/policy/test/coverage.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
 import { matchGlob } from "../../src/domain/policy/compile/glob.ts";
 import type { Decision, PolicyDocument } from "../../src/domain/policy/policy-types.ts";
-import { checkPolicyFolder, type CheckedFolder } from "../../src/policies/folder.ts";
+import { checkPolicyFolder, type CheckedFolder, loadPolicyFolder } from "../../src/policies/folder.ts";
 import { compile, FACTS, NOW } from "../support/policy.ts";
 import { ROOT } from "../support/process.ts";
 import { EVASIONS } from "./evasions/index.ts";
@@ -42,15 +42,23 @@ const shown = (action: Asked): string => JSON.stringify(action).slice(0, 300);
 let folder: CheckedFolder;
 const documents = (): PolicyDocument[] => folder.documents.map(({ document }) => document);
 const pack = (name: string): PolicyDocument => documents().find(({ policy }) => policy === name) as PolicyDocument;
-/** The test cases of a pack, with the pack's decision. */
-function casesOf(name: string): { action: Asked; decision: Decision }[] {
-  const compiled = compile(pack(name));
-  const cases = folder.tests.filter(({ file }) => file === `${name}_test.yaml`).flatMap(({ test: one }) => one.cases);
-  return cases.map(({ action }) => ({ action, decision: ask(compiled, action) }));
-}
+/** The compiled packs, and the test cases of each with its decision. */
+const compiledPacks = new Map<string, CompiledPolicySet>();
+const packCases = new Map<string, { action: Asked; decision: Decision }[]>();
+const compiledPack = (name: string): CompiledPolicySet => compiledPacks.get(name) as CompiledPolicySet;
+const casesOf = (name: string): { action: Asked; decision: Decision }[] => packCases.get(name) ?? [];
 
 before(async () => {
   folder = await checkPolicyFolder(FOLDER);
+  for (const name of PACKS) {
+    const compiled = compile(pack(name));
+    const cases = folder.tests.filter(({ file }) => file === `${name}_test.yaml`).flatMap(({ test: one }) => one.cases);
+    compiledPacks.set(name, compiled);
+    packCases.set(
+      name,
+      cases.map(({ action }) => ({ action, decision: ask(compiled, action) })),
+    );
+  }
 });
 
 /** Two packs for one tool, of which a folder can have only one, as the page says. */
@@ -99,7 +107,7 @@ describe("the packs", () => {
   test("apply to their own tools, and to no other", () => {
     const tools = documents().map(({ policy, applies_to }) => ({ policy, globs: applies_to?.tools ?? ["*"] }));
     for (const { policy, globs } of tools) {
-      const compiled = compile(pack(policy));
+      const compiled = compiledPack(policy);
       for (const { action } of casesOf(policy)) {
         for (const tool of ["unknown", `un-${action.tool}`, `\u0455${action.tool}`, ` ${action.tool}`]) {
           assert.equal(ask(compiled, { ...action, tool }).reason_code, "NO_MATCHING_RULE", `${policy}: ${tool}`);
@@ -141,7 +149,7 @@ describe("the packs", () => {
 
   for (const name of PACKS) {
     test(`${name}: no condition fails, whatever the parameters are`, () => {
-      const compiled = compile(pack(name));
+      const compiled = compiledPack(name);
       for (const { action } of casesOf(name)) {
         const held = (params: Record<string, unknown>): void => {
           const { reason_code, reason } = ask(compiled, { ...action, params });
@@ -157,7 +165,7 @@ describe("the packs", () => {
     });
 
     test(`${name}: actions are allowed only under their exact names, and acting ones accept no additional parameter`, () => {
-      const compiled = compile(pack(name));
+      const compiled = compiledPack(name);
       const allowed = casesOf(name).filter(({ decision }) => decision.effect === "allow");
       assert.ok(allowed.length > 0);
       for (const { action } of allowed) {
@@ -183,7 +191,7 @@ describe("the packs", () => {
     });
 
     test(`${name}: known evasions are not allowed`, () => {
-      const compiled = compile(pack(name));
+      const compiled = compiledPack(name);
       const evasions = EVASIONS[name] ?? [];
       assert.ok(evasions.length >= 10, `${name} has ${evasions.length} evasions`);
       const wrong = evasions.flatMap(([outcome, tool, operation, params]) => {
@@ -204,7 +212,7 @@ describe("the packs", () => {
       const samples = [...section.matchAll(/^```json (allow|require_approval|deny)\n([^]*?)^```$/gm)];
       assert.ok(samples.length >= 2, `${name} has samples`);
       for (const [, effect, text] of samples)
-        assert.equal(ask(compile(pack(name)), JSON.parse(text as string) as Asked).effect, effect, text);
+        assert.equal(ask(compiledPack(name), JSON.parse(text as string) as Asked).effect, effect, text);
       for (const tool of pack(name).applies_to?.tools ?? [])
         assert.ok(section.includes(`\`${tool}\``), `${name} names its tool ${tool}`);
       for (const word of [
@@ -226,14 +234,21 @@ describe("packs copied over the default set", () => {
     for (const root of roots) rmSync(root, { recursive: true, force: true });
   });
 
-  function copied(...names: string[]): Promise<CheckedFolder> {
+  /** Policies of the default set. */
+  let standard: string[];
+  before(async () => {
+    standard = (await loadPolicyFolder(DEFAULTS)).documents.map(({ document }) => document.policy);
+  });
+
+  /** Returns the default set, with the files of the packs in place of those of the same name. */
+  function copied(...names: string[]): string {
     const root = temporaryFolder("assent-packs-");
     roots.push(root);
     for (const file of readdirSync(DEFAULTS))
       if (file.endsWith(".yaml")) cpSync(join(DEFAULTS, file), join(root, file));
     for (const name of names)
       for (const file of [`${name}.yaml`, `${name}_test.yaml`]) cpSync(join(FOLDER, file), join(root, file));
-    return checkPolicyFolder(root);
+    return root;
   }
   const table = [...page.matchAll(/^\| `([a-z-]+)` \| ([^|]*) \| ([^|]*) \|$/gm)] as unknown as [
     string,
@@ -245,11 +260,11 @@ describe("packs copied over the default set", () => {
 
   for (const name of PACKS) {
     test(`${name}: loads, replaces the policies that the page says, and is restricted as the page says`, async () => {
-      const { documents: loaded, faults } = await copied(name);
+      // Runs no tests: those of all packs run above, and with the default set below.
+      const { documents: loaded, faults } = await loadPolicyFolder(copied(name));
       assert.deepEqual(faults, []);
       const row = rows.get(name);
       assert.ok(row !== undefined, `the table of docs/packs.md has no row for ${name}`);
-      const standard = (await checkPolicyFolder(DEFAULTS)).documents.map(({ document }) => document.policy);
       assert.equal(row.replaces, standard.includes(name) ? `\`${name}\`` : "nothing");
       assert.deepEqual(
         loaded.map(({ document }) => document.policy),
@@ -266,7 +281,7 @@ describe("packs copied over the default set", () => {
   }
 
   test("all of them load together", async () => {
-    const { documents: loaded, faults } = await copied(...PACKS);
+    const { documents: loaded, faults } = await checkPolicyFolder(copied(...PACKS));
     assert.deepEqual(faults, []);
     assert.deepEqual(
       loaded.map(({ document }) => document.policy),

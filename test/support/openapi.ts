@@ -23,7 +23,7 @@ export interface Judge {
 }
 
 export function judgeOf(document: Document): Judge {
-  const ajv = new Ajv2020({ strict: false, allErrors: false });
+  const ajv = new Ajv2020({ strict: false, allErrors: false, inlineRefs: false, code: { optimize: false } });
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
   // Ours; what it takes is in src/domain/names.ts.
   ajv.addFormat("name", true);

@@ -4,7 +4,7 @@
  */
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, at, now, request } from "./core/api.ts";
+import { ApiError, encodeSegment, now, request } from "./core/api.ts";
 import type { LinkAnswer } from "./core/api-types.ts";
 import { loadMe } from "./core/me.ts";
 import { COOKIE, key, userSignInAddress } from "./core/session.ts";
@@ -14,7 +14,7 @@ import { readDraft } from "./inbox/drafts.ts";
 import { Chip, Votes } from "./inbox/pane.tsx";
 import { castVote } from "./inbox/vote.ts";
 import { Badge, Banner, Notice, Problem, Text, TimeLeft } from "./ui/elements.tsx";
-import { who } from "./ui/format.ts";
+import { formatPrincipal } from "./ui/format.ts";
 import { useNow } from "./ui/hooks.ts";
 import { Asked, Bound, Origin, Risk } from "./ui/request.tsx";
 
@@ -131,7 +131,7 @@ function Approve() {
           <span class="quiet">
             You vote as{" "}
             <strong>
-              <Text value={signer?.name ?? who(approver)} />
+              <Text value={signer?.name ?? formatPrincipal(approver)} />
             </strong>
             {signer === null ? null : ", signed in"}
           </span>
@@ -151,7 +151,7 @@ function Approve() {
         </article>
         <p class="quiet">
           Your vote counts for exactly this request and is recorded under your name.{" "}
-          <a href={`/#/approvals/${at(action.id)}`}>Open it in the console</a>.
+          <a href={`/#/approvals/${encodeSegment(action.id)}`}>Open it in the console</a>.
         </p>
       </main>
     </>
@@ -241,7 +241,7 @@ function Messages({ seen: { action, refusal }, voter, lost, done, isLate }: Mess
   const isPending = action.status === "pending_approval";
   const reason = readDraft(action.id);
   const [kind, text] = ENDED[action.status] ?? ["busy", `It is ${action.status}.`];
-  const own = action.approvals.find((vote) => vote.approver === voter);
+  const ownVote = action.approvals.find((vote) => vote.approver === voter);
   return (
     <div role="status">
       {lost === null ? null : (
@@ -263,8 +263,8 @@ function Messages({ seen: { action, refusal }, voter, lost, done, isLate }: Mess
       {done === "" ? null : <Notice kind="good">{done}</Notice>}
       {isPending && isLate ? <Notice kind="busy">{ENDED["expired"]?.[1]}</Notice> : null}
       {isPending ? null : <Notice kind={kind}>{text}</Notice>}
-      {isPending && own !== undefined && done === "" ? (
-        <Notice kind="busy">You have {own.approve ? "approved" : "denied"} it already; it needs more votes.</Notice>
+      {isPending && ownVote !== undefined && done === "" ? (
+        <Notice kind="busy">You have {ownVote.approve ? "approved" : "denied"} it already; it needs more votes.</Notice>
       ) : null}
       {refusal === null ? null : (
         <Notice kind="bad">
@@ -330,7 +330,7 @@ function NoLink() {
 
 const isActionId = /^[0-9a-f-]{36}$/.test(token);
 const place = document.getElementById("console");
-if (isActionId) location.replace(`/#/approvals/${at(token)}`);
+if (isActionId) location.replace(`/#/approvals/${encodeSegment(token)}`);
 else if (place !== null) {
   place.replaceChildren();
   render(token === "" ? <NoLink /> : <Approve />, place);

@@ -161,10 +161,11 @@ function describeLimits(visibility: Visibility): ReviewRow["limits"] {
 
 /** Returns the patterns, which must all match. Without duplicates. */
 function listPatterns({ agents, tools, agent_id, also }: GroupLimits): Patterns[] {
-  const own = { agents: agents === null ? null : [...agents], tools: tools === null ? null : [...tools] };
-  const bound = agent_id === undefined ? [] : [{ agents: [agent_id], tools: agents === null ? own.tools : null }];
+  const ownPatterns = { agents: agents === null ? null : [...agents], tools: tools === null ? null : [...tools] };
+  const bound =
+    agent_id === undefined ? [] : [{ agents: [agent_id], tools: agents === null ? ownPatterns.tools : null }];
   const rest = also === undefined ? [] : listPatterns(also);
-  const all = [...bound, ...(bound.length > 0 && agents === null ? [] : [own]), ...rest];
+  const all = [...bound, ...(bound.length > 0 && agents === null ? [] : [ownPatterns]), ...rest];
   const texts = all.map((patterns) => JSON.stringify(patterns));
   return all.filter(
     (patterns, i) => texts.indexOf(texts[i] as string) === i && (patterns.agents !== null || patterns.tools !== null),

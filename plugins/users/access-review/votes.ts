@@ -54,12 +54,12 @@ function addEntry({ votes, users }: Activity, entry: JsonObject): void {
   }
   const verdict = entry["verdict"];
   if (entry["type"] !== "approval" || by == null || (verdict !== "approve" && verdict !== "deny")) return;
-  const own = votes.get(by.principal) ?? { approvals: 0, rejections: 0, break_glass: 0, waits: [] };
-  if (verdict === "approve") own.approvals++;
-  else own.rejections++;
-  if (entry["break_glass"] === true) own.break_glass++;
-  own.waits.push(Math.max(at - submittedAt(entry["action_id"] as string), 0));
-  votes.set(by.principal, own);
+  const counts = votes.get(by.principal) ?? { approvals: 0, rejections: 0, break_glass: 0, waits: [] };
+  if (verdict === "approve") counts.approvals++;
+  else counts.rejections++;
+  if (entry["break_glass"] === true) counts.break_glass++;
+  counts.waits.push(Math.max(at - submittedAt(entry["action_id"] as string), 0));
+  votes.set(by.principal, counts);
 }
 
 /** Returns the time in an action's id, which is a UUIDv7. Milliseconds. */

@@ -43,7 +43,7 @@ export async function encryptPushMessage(
   const key = await derive(secret, salt, utf8("Content-Encoding: aes128gcm\0"), 16);
   const nonce = await derive(secret, salt, utf8("Content-Encoding: nonce\0"), 12);
   const cipher = await subtle.importKey("raw", key, "AES-GCM", false, ["encrypt"]);
-  const record = own(concatBytes(text, DELIMITER));
+  const record = copyBytes(concatBytes(text, DELIMITER));
   const sealed = new Uint8Array(await subtle.encrypt({ name: "AES-GCM", iv: nonce }, cipher, record));
   const sizes = new DataView(new ArrayBuffer(5));
   sizes.setUint32(0, RECORD_BYTES);
@@ -53,7 +53,7 @@ export async function encryptPushMessage(
 
 /** Imports a subscription's public key. Rejects unless it is an uncompressed point on the curve. */
 export function importReceiverKey(p256dh: Uint8Array): Promise<CryptoKey> {
-  return subtle.importKey("raw", own(p256dh), CURVE, false, []);
+  return subtle.importKey("raw", copyBytes(p256dh), CURVE, false, []);
 }
 
 async function derive(
@@ -62,12 +62,12 @@ async function derive(
   info: Uint8Array,
   length: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const key = await subtle.importKey("raw", own(secret), "HKDF", false, ["deriveBits"]);
-  const parameters = { name: "HKDF", hash: "SHA-256", salt: own(salt), info: own(info) };
+  const key = await subtle.importKey("raw", copyBytes(secret), "HKDF", false, ["deriveBits"]);
+  const parameters = { name: "HKDF", hash: "SHA-256", salt: copyBytes(salt), info: copyBytes(info) };
   return new Uint8Array(await subtle.deriveBits(parameters, key, length * 8));
 }
 
 /** Copies the bytes, because the types of WebCrypto accept no shared memory. */
-function own(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+function copyBytes(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return new Uint8Array(bytes);
 }

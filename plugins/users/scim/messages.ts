@@ -84,7 +84,7 @@ function assertDistinctNames(object: JsonObject): JsonObject {
 }
 
 /** Returns a member by name, ignoring case as SCIM does for attribute names. */
-export function member(object: JsonObject, name: string): JsonValue | undefined {
+export function attributeOf(object: JsonObject, name: string): JsonValue | undefined {
   const found = Object.keys(object).find((each) => each.toLowerCase() === name.toLowerCase());
   return found === undefined ? undefined : object[found];
 }
@@ -109,7 +109,9 @@ export function readActive(value: JsonValue): boolean {
 /** Reads ids from `[{ "value": "…" }]`. Throws USERS_SCIM_INVALID. */
 export function readMemberIds(value: JsonValue | undefined): string[] {
   const list = value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];
-  return list.map((each) => readText(isJsonObject(each) ? member(each, "value") : undefined, "members.value", 100));
+  return list.map((each) =>
+    readText(isJsonObject(each) ? attributeOf(each, "value") : undefined, "members.value", 100),
+  );
 }
 
 export interface Filter {
@@ -155,16 +157,16 @@ const MAX_OPERATIONS = 1000;
 
 /** Reads the operations of a PATCH, in order. Throws USERS_SCIM_INVALID and USERS_SCIM_PATH_INVALID. */
 export function readPatch(body: JsonObject): PatchOperation[] {
-  const operations = member(body, "Operations");
+  const operations = attributeOf(body, "Operations");
   if (!Array.isArray(operations) || operations.length === 0 || operations.length > MAX_OPERATIONS)
     throw new Refusal(ERRORS.SCIM_INVALID, `Operations must be a list of 1 to ${MAX_OPERATIONS} operations`);
   return operations.flatMap((each) => {
     const operation = isJsonObject(each) ? assertDistinctNames(each) : {};
-    const name = member(operation, "op");
+    const name = attributeOf(operation, "op");
     const op = typeof name === "string" ? name.toLowerCase() : "";
     if (op !== "add" && op !== "replace" && op !== "remove")
       throw new Refusal(ERRORS.SCIM_INVALID, "op must be add, replace or remove");
-    const [path, value] = [member(operation, "path"), member(operation, "value")];
+    const [path, value] = [attributeOf(operation, "path"), attributeOf(operation, "value")];
     if (typeof path === "string" && path.trim() !== "") return [{ op, path: plainPath(path), value }];
     if (!isJsonObject(value) || op === "remove")
       throw new Refusal(

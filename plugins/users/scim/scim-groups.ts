@@ -17,7 +17,7 @@ import {
 import { type Credential, Refusal } from "../../../src/plugin.ts";
 import { ERRORS } from "../user-errors.ts";
 import { SCOPES } from "../user-scopes.ts";
-import { member, type PatchOperation, readMemberIds, readText } from "./messages.ts";
+import { attributeOf, type PatchOperation, readMemberIds, readText } from "./messages.ts";
 import { isManagedBy, type ScimUsers } from "./scim-users.ts";
 
 export interface Group {
@@ -69,9 +69,9 @@ export class ScimGroups {
 
   /** Creates a group with members. Throws USERS_SCIM_CONFLICT if there is one with this name. */
   create(credential: Credential, body: JsonObject): Promise<Group> {
-    const name = readText(member(body, "displayName"), "displayName", MAX_NAME);
+    const name = readText(attributeOf(body, "displayName"), "displayName", MAX_NAME);
     const external_id = externalIdIn(body);
-    const members = readMemberIds(member(body, "members"));
+    const members = readMemberIds(attributeOf(body, "members"));
     const group: Group = { id: this.idOf(name), name, external_id };
     return this.run(credential, async (tx) => {
       const documents = this.host.documents.within(tx);
@@ -86,8 +86,8 @@ export class ScimGroups {
   replace(credential: Credential, id: string, body: JsonObject): Promise<Group> {
     return this.run(credential, async (tx) => {
       const group = await this.find(id, tx);
-      assertSameName(group, member(body, "displayName"));
-      return { group, members: readMemberIds(member(body, "members")) };
+      assertSameName(group, attributeOf(body, "displayName"));
+      return { group, members: readMemberIds(attributeOf(body, "members")) };
     });
   }
 
@@ -118,8 +118,8 @@ export class ScimGroups {
     work: (tx: LedgerTransaction) => Promise<{ group: Group; members: readonly string[] }>,
   ): Promise<Group> {
     return this.host.ledger.transact(async (tx) => {
-      const who = await confirmWithScope(tx, credential, SCOPES.provision);
-      const by = toActor(who.key, who.principal);
+      const caller = await confirmWithScope(tx, credential, SCOPES.provision);
+      const by = toActor(caller.key, caller.principal);
       const { group, members } = await work(tx);
       const wanted = new Set(members);
       const before = this.membersOf(group, tx.users);
@@ -168,12 +168,12 @@ function applyOperation(group: Group, members: Set<string>, { op, path, value }:
 
 /** Rejects a new name, because the configuration maps groups by name. */
 function assertSameName(group: Group, name: unknown): void {
-  const given = isJsonObject(name) ? member(name, "displayName") : name;
+  const given = isJsonObject(name) ? attributeOf(name, "displayName") : name;
   if (given !== undefined && given !== group.name)
     throw new Refusal(ERRORS.SCIM_IMMUTABLE, "a group cannot be renamed; create another one and delete this one");
 }
 
 function externalIdIn(body: JsonObject): string | null {
-  const value = member(body, "externalId");
+  const value = attributeOf(body, "externalId");
   return value === undefined || value === null ? null : readText(value, "externalId", MAX_NAME);
 }

@@ -19,7 +19,7 @@ import { ERRORS } from "../user-errors.ts";
 import type { ProviderOptions } from "../user-options.ts";
 import { SCOPES } from "../user-scopes.ts";
 import type { Sessions } from "../sessions.ts";
-import { member, type PatchOperation, readActive, readText } from "./messages.ts";
+import { attributeOf, type PatchOperation, readActive, readText } from "./messages.ts";
 import { ScimRecords, type UserRecord } from "./records.ts";
 
 /** The attributes of a SCIM user that the plugin reads. Absent attributes do not change. */
@@ -169,8 +169,8 @@ export class ScimUsers {
     work: (tx: LedgerTransaction, by: Actor) => Promise<ScimUser>,
   ): Promise<ScimUser> {
     const { by, done } = await this.host.ledger.transact(async (tx) => {
-      const who = await confirmWithScope(tx, credential, SCOPES.provision);
-      const by = toActor(who.key, who.principal);
+      const caller = await confirmWithScope(tx, credential, SCOPES.provision);
+      const by = toActor(caller.key, caller.principal);
       return { by, done: await work(tx, by) };
     });
     const { user, revoked_keys = [] } = done;
@@ -206,7 +206,7 @@ function readAttribute({ op, path, value }: PatchOperation, body: JsonObject): U
   if (path === "name" || path === "name.formatted") {
     const formatted = path === "name" && isJsonObject(value) ? fullName(value) : value;
     // `displayName` takes precedence over the name.
-    return member(body, "displayName") == null ? nameFrom(formatted) : {};
+    return attributeOf(body, "displayName") == null ? nameFrom(formatted) : {};
   }
   if (!KNOWN.test(path)) return {};
   if (op === "remove" && path === "displayname") return {};
@@ -224,7 +224,9 @@ function nameFrom(value: unknown): UserChange {
 }
 
 function fullName(name: JsonObject): string {
-  const formatted = member(name, "formatted");
+  const formatted = attributeOf(name, "formatted");
   if (typeof formatted === "string") return formatted;
-  return [member(name, "givenName"), member(name, "familyName")].filter((part) => typeof part === "string").join(" ");
+  return [attributeOf(name, "givenName"), attributeOf(name, "familyName")]
+    .filter((part) => typeof part === "string")
+    .join(" ");
 }

@@ -1,5 +1,5 @@
 /** `assent policy`: one file for each verb. Only `backtest` and `suggest` can need a running service. */
-import { suggest as suggestName } from "../../domain/suggest.ts";
+import { findSimilarName as suggestName } from "../../domain/similar-name.ts";
 import { usage, type Command, type Verb } from "../command.ts";
 import { backtest } from "./backtest.ts";
 import { check } from "./check.ts";

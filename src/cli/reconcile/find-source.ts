@@ -1,7 +1,7 @@
 /** Finds an effect source in the plugins of the configuration. */
 import type { Config } from "../../config/index.ts";
 import type { EffectSource } from "../../contract/effects.ts";
-import { suggest } from "../../domain/suggest.ts";
+import { findSimilarName } from "../../domain/similar-name.ts";
 import { loadPlugins, PluginLoadError } from "../../runtime/plugins/loader.ts";
 import { parseOptions, PluginError } from "../../runtime/plugins/plugin-options.ts";
 import { CommandError } from "../command.ts";
@@ -13,7 +13,7 @@ export async function findSource(config: Config, name: string): Promise<EffectSo
   if (second !== undefined) throw new CommandError(`two plugins have a source "${name}"; rename one of them`);
   if (source !== undefined) return source;
   const names = sources.map((each) => each.name);
-  const meant = suggest(name, names);
+  const meant = findSimilarName(name, names);
   throw new CommandError(
     names.length === 0
       ? 'no plugin has a source; configure one, such as effects-cloudtrail, under "plugins" in assent.yaml'

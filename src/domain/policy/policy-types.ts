@@ -108,7 +108,7 @@ export interface LimitDocument extends Omit<RuleDocument, "effect" | "obligation
 }
 
 /** The past actions that the conditions of a policy read as `history`. */
-export interface HistoryDocument {
+interface HistoryDocument {
   /** Owner of the history: `agent`, `key`, `session`, or a CEL expression whose value separates histories. */
   per: string;
   /** Tools of the actions, as globs. Default: all. */

@@ -125,7 +125,7 @@ interface Entry {
 function hookEntries({ host, command, onFailure }: HookInstallation): Entry[] {
   const line = commandLine(command, host);
   const seconds = hookTimeout(host);
-  const on = (event: string, entry: JsonObject): Entry => ({ path: ["hooks", event], entry });
+  const hookEntry = (event: string, entry: JsonObject): Entry => ({ path: ["hooks", event], entry });
   switch (host) {
     case "claude-code":
     case "codex":
@@ -136,25 +136,29 @@ function hookEntries({ host, command, onFailure }: HookInstallation): Entry[] {
         host === "gemini"
           ? ["BeforeTool", "AfterTool", "SessionStart"]
           : ["PreToolUse", "PostToolUse", ...(host === "claude-code" ? ["PostToolUseFailure"] : []), "SessionStart"];
-      const of = (event: string, limit: number, more: JsonObject = {}): Entry =>
-        on(event, {
+      const eventHook = (event: string, limit: number, more: JsonObject = {}): Entry =>
+        hookEntry(event, {
           ...(event === "SessionStart" ? {} : { matcher: host === "gemini" ? ".*" : "*" }),
           hooks: [{ type: "command", command: line, timeout: limit * unit, ...more }],
         });
       // Events after a call and at the start of a session only report, so they need no long timeout.
       return [
-        of(before as string, seconds, onFailure === true ? { onFailure: "block" } : {}),
-        ...others.map((event) => of(event, 20)),
+        eventHook(before as string, seconds, onFailure === true ? { onFailure: "block" } : {}),
+        ...others.map((event) => eventHook(event, 20)),
       ];
     }
     case "copilot":
-      return ["preToolUse", "postToolUse"].map((event) => on(event, { type: "command", bash: line, timeoutSec: 30 }));
+      return ["preToolUse", "postToolUse"].map((event) =>
+        hookEntry(event, { type: "command", bash: line, timeoutSec: 30 }),
+      );
     case "vscode":
-      return ["PreToolUse", "PostToolUse"].map((event) => on(event, { type: "command", command: line, timeout: 30 }));
+      return ["PreToolUse", "PostToolUse"].map((event) =>
+        hookEntry(event, { type: "command", command: line, timeout: 30 }),
+      );
     case "cursor":
       return [
-        on("preToolUse", { command: line, timeout: seconds, failClosed: true }),
-        on("postToolUse", { command: line, timeout: 20 }),
+        hookEntry("preToolUse", { command: line, timeout: seconds, failClosed: true }),
+        hookEntry("postToolUse", { command: line, timeout: 20 }),
       ];
     case "kiro":
       return ["PreToolUse", "PostToolUse"].map((trigger) => ({
@@ -177,9 +181,9 @@ const commandLine = (command: string, host: Host): string => `${command} --host 
 /** Whether the settings contain exactly these entries of the hook, each once. */
 function hasExactEntries(text: string, entries: readonly Entry[], host: Host, command: string): boolean {
   const value = parseSettings(text);
-  const ours = hookCommands(value, host, command);
+  const ownCommands = hookCommands(value, host, command);
   return (
-    ours.length === entries.length &&
+    ownCommands.length === entries.length &&
     entries.every(({ path, entry }) => {
       const list = path.reduce<unknown>((of, key) => (isObject(of) ? of[key] : undefined), value);
       return Array.isArray(list) && list.some((each) => isDeepStrictEqual(each, entry));

@@ -168,6 +168,6 @@ function encodingOf(accepted: string | null): Encoding | null {
       return [name, weight === undefined ? 1 : Number(weight.slice(2))] as const;
     }),
   );
-  const takes = (name: Encoding): boolean => (weights.get(name) ?? weights.get("*") ?? 0) > 0;
-  return takes("br") ? "br" : takes("gzip") ? "gzip" : null;
+  const accepts = (name: Encoding): boolean => (weights.get(name) ?? weights.get("*") ?? 0) > 0;
+  return accepts("br") ? "br" : accepts("gzip") ? "gzip" : null;
 }

@@ -19,7 +19,7 @@ export function principalsBehindVote(
   // The first element is the voter's own key or user. The user's name can be the owner of other keys.
   const counted = host.config.approvals.trust_key_makers ? line.slice(0, 1) : line;
   const isUnknown = principal.startsWith("key:") && host.keys.isUnknownOwner(null);
-  return [...identitiesOf(host, [principal, ...principalsOfKeys(counted)]), ...(isUnknown ? [UNKNOWN_PERSON] : [])];
+  return [...expandPrincipals(host, [principal, ...principalsOfKeys(counted)]), ...(isUnknown ? [UNKNOWN_PERSON] : [])];
 }
 
 /** Returns everyone behind a credential, even if `approvals.trust_key_makers` lets their votes count separately. */
@@ -28,10 +28,10 @@ export function peopleBehind(
   { principal, key_id }: Pick<Actor, "principal" | "key_id">,
 ): string[] {
   const line = listKeyMakers(key_id, (id) => host.keys.recordedKey(id));
-  return identitiesOf(host, [principal, ...principalsOfKeys(line)]);
+  return expandPrincipals(host, [principal, ...principalsOfKeys(line)]);
 }
 
 /** Returns the principals, extended by all past and present names of their users. */
-export function identitiesOf({ keys }: Pick<CoreHost, "keys">, principals: readonly string[]): string[] {
-  return [...new Set(principals.flatMap((principal) => keys.identitiesOf(principal)))];
+export function expandPrincipals({ keys }: Pick<CoreHost, "keys">, principals: readonly string[]): string[] {
+  return [...new Set(principals.flatMap((principal) => keys.samePersonPrincipals(principal)))];
 }

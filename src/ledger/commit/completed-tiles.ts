@@ -49,8 +49,8 @@ async function roots(
   while (missing < to && !rootsHere.has(`${level}/${missing}`)) missing++;
   roots.push(...(missing > from ? await tx.tileRoots(level, from, missing) : []));
   for (let i = missing; i < to; i++) {
-    const here = rootsHere.get(`${level}/${i}`);
-    if (here !== undefined) roots.push(here);
+    const root = rootsHere.get(`${level}/${i}`);
+    if (root !== undefined) roots.push(root);
   }
   return assertFullTile(roots);
 }

@@ -21,27 +21,27 @@ export function includeBatchEntries(
   rows: readonly EntryRow[],
   ofAction: Reads["entriesOfAction"] = (id) => tx.entriesOfAction(id),
 ): Reads {
-  const own = (of: (row: EntryRow) => boolean): EntryRow[] => rows.filter(of);
+  const batchRows = (of: (row: EntryRow) => boolean): EntryRow[] => rows.filter(of);
   const covered = (stored: readonly EntryRow[]): EntryRow[] => stored.filter(({ seq }) => seq < size);
   return {
     entries: async (from, to) => [
       ...(await tx.entries(from, Math.max(from, Math.min(to, size)))),
-      ...own(({ seq }) => seq >= from && seq < to),
+      ...batchRows(({ seq }) => seq >= from && seq < to),
     ],
-    entriesOfAction: async (id) => [...covered(await ofAction(id)), ...own(({ action_id }) => action_id === id)],
+    entriesOfAction: async (id) => [...covered(await ofAction(id)), ...batchRows(({ action_id }) => action_id === id)],
     entriesOfType: async (of: FollowedType, from, limit) =>
       [
         ...covered(await tx.entriesOfType(of, from, limit)),
-        ...own(({ type, seq }) => type === of && seq >= from),
+        ...batchRows(({ type, seq }) => type === of && seq >= from),
       ].slice(0, limit),
     async entryByHash(hash) {
       const stored = await tx.entryByHash(hash);
       if (stored !== null && stored.seq < size) return stored;
-      return own(({ leaf_hash }) => equalBytes(leaf_hash, hash))[0] ?? null;
+      return batchRows(({ leaf_hash }) => equalBytes(leaf_hash, hash))[0] ?? null;
     },
     leafHashes: async (from, to) => [
       ...(await tx.leafHashes(from, Math.max(from, Math.min(to, size)))),
-      ...own(({ seq }) => seq >= from && seq < to).map(({ leaf_hash }) => leaf_hash),
+      ...batchRows(({ seq }) => seq >= from && seq < to).map(({ leaf_hash }) => leaf_hash),
     ],
   };
 }

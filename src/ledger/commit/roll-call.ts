@@ -212,10 +212,10 @@ const rowsOfIncarnation = (processes: readonly ProcessRow[], incarnation: string
   processes.filter((row) => row.incarnation === incarnation);
 
 function contradictionError(row: Pick<ProcessRow, "instance" | "size">, size: number, instance: string): StorageError {
-  const who = row.instance === instance ? "this process" : `the process ${row.instance}`;
+  const processName = row.instance === instance ? "this process" : `the process ${row.instance}`;
   const what = row.size > size ? `lacks entries from ${size} on` : "is another history";
   return new StorageError(
     "corrupt",
-    `the database holds ${size} entries, and ${who} has signed or seen ${row.size}: the database ${what}. No process appends or signs. Bring the right database back; or, to go on with this one, stop every process, run assent audit, and start with --accept-rollback`,
+    `the database holds ${size} entries, and ${processName} has signed or seen ${row.size}: the database ${what}. No process appends or signs. Bring the right database back; or, to go on with this one, stop every process, run assent audit, and start with --accept-rollback`,
   );
 }

@@ -101,9 +101,9 @@ export class Checkpoints {
   }
 
   private inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const mine = this.queue.then(work);
-    this.queue = mine.catch(() => undefined);
-    return mine;
+    const result = this.queue.then(work);
+    this.queue = result.catch(() => undefined);
+    return result;
   }
 
   /** Signs a head that is known to extend `latest`. One call at a time. */

@@ -57,9 +57,9 @@ export function createLogKeyBook({ first, signer, verify, clock }: LogKeyBookOpt
     return signer(key.name, key.publicKey);
   }
 
-  function held(vkey: string): NoteSigner {
-    const own = signerOf(vkey);
-    if (own !== null) return own;
+  function requireSigner(vkey: string): NoteSigner {
+    const signerOfKey = signerOf(vkey);
+    if (signerOfKey !== null) return signerOfKey;
     throw new StorageError(
       "unavailable",
       `the log's key is ${vkey}, and this process does not have it: it signs and writes nothing. Give it with ledger.key or ledger.next_key (ASSENT_LOG_KEY, ASSENT_LOG_NEXT_KEY)`,
@@ -78,7 +78,7 @@ export function createLogKeyBook({ first, signer, verify, clock }: LogKeyBookOpt
       for (const row of rows) if (row.type === "log_key") keys = taken(keys, row, verify);
     },
     signers(size) {
-      const signers = [held(vkeyAt(keys, size))];
+      const signers = [requireSigner(vkeyAt(keys, size))];
       const now = clock();
       for (const { seq, previous, previous_until } of keys.changes) {
         const along = seq < size && previous_until > now ? signerOf(previous) : null;
@@ -86,7 +86,7 @@ export function createLogKeyBook({ first, signer, verify, clock }: LogKeyBookOpt
       }
       return signers;
     },
-    assertHeld: () => void held(currentVkey(keys)),
+    assertHeld: () => void requireSigner(currentVkey(keys)),
   };
 }
 

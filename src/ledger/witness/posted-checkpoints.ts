@@ -37,7 +37,7 @@ export function createPostedCheckpoints({
    * Size that each URL last accepted, as far as this process knows. After a restart, each URL gets the same checkpoint
    * again.
    */
-  const taken = new Map<string, number>();
+  const acceptedSizes = new Map<string, number>();
   const complaints = new Map<string, string>();
   const over = new AbortController();
 
@@ -60,10 +60,10 @@ export function createPostedCheckpoints({
     const body = JSON.stringify({ type: "checkpoint", origin: ledger.origin, size, note });
     await Promise.all(
       urls.map(async (url) => {
-        if (size === 0 || (taken.get(url) ?? 0) >= size) return;
+        if (size === 0 || (acceptedSizes.get(url) ?? 0) >= size) return;
         try {
           await post(url, body);
-          taken.set(url, size);
+          acceptedSizes.set(url, size);
           complaints.delete(url);
         } catch (error) {
           const reason = error instanceof Error ? error.message : String(error);

@@ -1,7 +1,7 @@
 /** Validates the result of `setup`, because a plugin that is loaded by path may be untyped JavaScript. */
 import { ERRORS } from "../../contract/errors.ts";
 import type { Route } from "../../contract/resource.ts";
-import { suggest } from "../../domain/suggest.ts";
+import { findSimilarName } from "../../domain/similar-name.ts";
 import type { Contributions } from "../../plugin.ts";
 import type { Declarations } from "./declarations.ts";
 
@@ -43,7 +43,7 @@ export function findContributionFault(brought: unknown, declared: Declarations):
     return `setup returned ${wordFor(brought)}; return an object with what the plugin brings, {} when it is nothing`;
   for (const name of Object.keys(brought)) {
     if (KNOWN.includes(name)) continue;
-    const meant = suggest(name, KNOWN);
+    const meant = findSimilarName(name, KNOWN);
     return `setup returned "${name}", which is not known here${meant === null ? `; a plugin brings ${KNOWN.join(", ")}` : `; did you mean "${meant}"?`}`;
   }
   for (const [name, kind] of Object.entries(ONES)) {
@@ -102,8 +102,8 @@ function routeFault({ method, path, scope, errors = [] }: Route, declared: Decla
   if (Array.isArray(scope) && scopes.length === 0)
     return `${route} has an empty list of scopes; write null when no key is needed`;
   return (
-    notAmong(`${route} has the scope`, scopes, declared.scopes) ??
-    notAmong(`${route} lists the error`, codesOf(errors), [
+    describeUnknown(`${route} has the scope`, scopes, declared.scopes) ??
+    describeUnknown(`${route} lists the error`, codesOf(errors), [
       ...Object.keys(ERRORS),
       // Accept only errors from `defineErrors`, because each code has a fixed status.
       ...declared.errors.filter((kind) => Array.isArray(errors) && errors.includes(kind)).map(({ code }) => code),
@@ -115,11 +115,11 @@ function codesOf(errors: NonNullable<Route["errors"]>): readonly unknown[] {
   return Array.isArray(errors) ? errors.map((error) => (isObject(error) ? error["code"] : error)) : errors;
 }
 
-function notAmong(what: string, given: readonly unknown[], choices: readonly string[]): string | null {
+function describeUnknown(what: string, given: readonly unknown[], choices: readonly string[]): string | null {
   if (!Array.isArray(given)) return `${what} ${JSON.stringify(given)}, and a list is expected`;
   const wrong = given.find((one) => !choices.includes(one as string)) as unknown;
   if (wrong === undefined) return null;
-  const meant = typeof wrong === "string" ? suggest(wrong, choices) : null;
+  const meant = typeof wrong === "string" ? findSimilarName(wrong, choices) : null;
   return `${what} ${JSON.stringify(wrong)}, which is not known here${meant === null ? "" : `; did you mean "${meant}"?`}`;
 }
 

@@ -49,7 +49,9 @@ export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
       throw new PluginLoadError(`"${ALL}" takes no "core"; list the plugin by its own name, with core: ${core}`);
     const names =
       name === ALL
-        ? allBut(standard.plugins, options, config).filter((each) => !items.some((item) => item.name === each))
+        ? allPluginsExcept(standard.plugins, options, config).filter(
+            (each) => !items.some((item) => item.name === each),
+          )
         : [name];
     for (const each of names)
       loaded.push({
@@ -92,7 +94,7 @@ function isPath(name: string): boolean {
  * Returns all bundled plugins except those in `except`, with the storage for the configured address. Leaves out plugins
  * that the list also names.
  */
-function allBut(standard: StandardPlugins, options: Record<string, unknown>, config: Config): string[] {
+function allPluginsExcept(standard: StandardPlugins, options: Record<string, unknown>, config: Config): string[] {
   const { except = [], ...rest } = options;
   const names = Object.keys(standard);
   if (Object.keys(rest).length > 0 || !Array.isArray(except))

@@ -66,7 +66,7 @@ export async function collectContributions(
     (page) => page.path,
     (page) => `the page ${page.path}`,
   );
-  const taken = new Set([...routes, ...pages].map(({ path }) => shapeOf(path)));
+  const usedShapes = new Set([...routes, ...pages].map(({ path }) => shapeOf(path)));
   const facades = unique(
     parts,
     (b) => b.facades,
@@ -75,7 +75,8 @@ export async function collectContributions(
   );
   for (const { name, brought } of parts)
     for (const { path } of brought.facades ?? [])
-      if (taken.has(shapeOf(path))) throw new PluginError(name, `the facade ${path} stands where a route or page is`);
+      if (usedShapes.has(shapeOf(path)))
+        throw new PluginError(name, `the facade ${path} stands where a route or page is`);
   const policySources = uniqueNames(parts, (b) => b.policySources, "policy source");
   const notifiers = uniqueNames(parts, (b) => b.notifiers, "notifier");
   const reviewers = uniqueNames(parts, (b) => b.reviewers, "reviewer");

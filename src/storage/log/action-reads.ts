@@ -22,11 +22,11 @@ export function actionReads(t: Tables) {
     actionsById: (ids: readonly string[]) =>
       [...new Set(ids)].map((id) => t.actions.get(id)).filter((row) => row !== undefined),
     openAction(submittedBy: string, requestHash: string, now: number) {
-      const own = [...t.actions.values()].filter(
+      const sameRequest = [...t.actions.values()].filter(
         (row) => row.submitted_by === submittedBy && row.request_hash === requestHash,
       );
-      const startable = own.filter(({ status }) => status === "allowed" || status === "approved");
-      const waiting = own.filter(({ status }) => status === "pending_approval");
+      const startable = sameRequest.filter(({ status }) => status === "allowed" || status === "approved");
+      const waiting = sameRequest.filter(({ status }) => status === "pending_approval");
       return lastToEnd(startable, now, (row) => row.approved_until) ?? lastToEnd(waiting, now, (row) => row.expires_at);
     },
     rejectedAction: (requestHash: string, now: number) =>

@@ -5,13 +5,13 @@ import { canSee } from "../../domain/visibility.ts";
 export function countActions(rows: readonly ActionRow[], { visibility, boundaries }: AnalyticsQuery): ActionCounts {
   const [since, until] = [boundaries[0] as number, boundaries.at(-1) as number];
   const seen = rows.filter((row) => canSee(visibility, row) && row.created_at >= since && row.created_at < until);
-  const by = (value: (row: ActionRow) => string, among: readonly ActionRow[] = seen): Map<string, number> => {
+  const countBy = (value: (row: ActionRow) => string, among: readonly ActionRow[] = seen): Map<string, number> => {
     const counts = new Map<string, number>();
     for (const row of among) counts.set(value(row), (counts.get(value(row)) ?? 0) + 1);
     return counts;
   };
   const listed = (value: (row: ActionRow) => string): { value: string; count: number }[] =>
-    [...by(value)].map(([name, count]) => ({ value: name, count }));
+    [...countBy(value)].map(([name, count]) => ({ value: name, count }));
   const waits = seen
     .map((row) => row.waited_ms)
     .filter((ms) => ms !== null)
@@ -23,7 +23,7 @@ export function countActions(rows: readonly ActionRow[], { visibility, boundarie
     decision: listed((row) => row.decision),
     tool: listed((row) => row.tool),
     agent: listed((row) => row.agent_id),
-    rule: [...by((row) => JSON.stringify(row.policy === null ? [null, null] : [row.policy, row.rule]))].map(
+    rule: [...countBy((row) => JSON.stringify(row.policy === null ? [null, null] : [row.policy, row.rule]))].map(
       ([text, count]) => {
         const [policy, rule] = JSON.parse(text) as [string | null, string | null];
         return { policy, rule, count };
@@ -32,8 +32,8 @@ export function countActions(rows: readonly ActionRow[], { visibility, boundarie
     series: boundaries.slice(1).map((end, i) => {
       const inside = seen.filter((row) => row.created_at >= (boundaries[i] as number) && row.created_at < end);
       return {
-        status: Object.fromEntries(by((row) => row.status, inside)),
-        decision: Object.fromEntries(by((row) => row.decision, inside)),
+        status: Object.fromEntries(countBy((row) => row.status, inside)),
+        decision: Object.fromEntries(countBy((row) => row.decision, inside)),
       };
     }),
     waits: { count: waits.length, p50: rank(50), p95: rank(95) },

@@ -31,9 +31,9 @@ function due(t: Tables, now: number): DeliveryRow[] {
   const waiting = sorted(t, ({ state }) => state === "waiting");
   return [...new Set(waiting.map(({ destination }) => destination))]
     .flatMap((destination) => {
-      const own = waiting.filter((row) => row.destination === destination);
-      const [event] = own.filter(({ kind }) => kind === "event").sort(byEnd);
-      return own
+      const sameDestination = waiting.filter((row) => row.destination === destination);
+      const [event] = sameDestination.filter(({ kind }) => kind === "event").sort(byEnd);
+      return sameDestination
         .filter((row) => row.next_at <= now && (row.kind !== "event" || row === event))
         .sort(byUrgency)
         .slice(0, 1);
@@ -70,14 +70,14 @@ export function deliveryReads(t: Tables) {
     deliveriesOfAction: (id: string) => sorted(t, (row) => row.action_id === id),
     dueDeliveries: (now: number, limit: number) => due(t, now).slice(0, limit),
     deliveryBacklog() {
-      const of = (state: DeliveryRow["state"]): DeliveryBacklog => {
+      const countBacklog = (state: DeliveryRow["state"]): DeliveryBacklog => {
         const rows = sorted(t, (row) => row.state === state);
         return {
           count: rows.length,
           oldest: rows.length === 0 ? null : Math.min(...rows.map((row) => row.created_at)),
         };
       };
-      return { scheduled: of("scheduled"), waiting: of("waiting"), dead: of("dead") };
+      return { scheduled: countBacklog("scheduled"), waiting: countBacklog("waiting"), dead: countBacklog("dead") };
     },
     nextScheduledDelivery() {
       const times = sorted(t, ({ state }) => state === "scheduled").map((row) => row.next_at);

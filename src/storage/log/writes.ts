@@ -48,7 +48,7 @@ function insert<Row extends object>(table: Table<Row>, key: string, row: Row, sa
   table.set(key, copyRow(row));
 }
 
-function mustExist(row: unknown, what: string): void {
+function assertExists(row: unknown, what: string): void {
   if (row === undefined) throw new Error(`there is no ${what}`);
 }
 
@@ -126,7 +126,7 @@ function actionWrites(t: Tables) {
       return true;
     },
     insertApproval(row: ApprovalRow) {
-      mustExist(t.actions.get(row.action_id), `action ${row.action_id}`);
+      assertExists(t.actions.get(row.action_id), `action ${row.action_id}`);
       const key = compositeKey(row.action_id, row.principal);
       if (t.approvals.get(key) !== undefined) return false;
       t.approvals.set(key, copyRow(row));
@@ -146,9 +146,9 @@ function idempotencyWrites(t: Tables) {
     },
     deleteIdempotency(keyId: string, route: string, idempotencyKey: string) {
       const key = compositeKey(keyId, route, idempotencyKey);
-      const there = t.idempotency.get(key) !== undefined;
-      if (there) t.idempotency.delete(key);
-      return there;
+      const exists = t.idempotency.get(key) !== undefined;
+      if (exists) t.idempotency.delete(key);
+      return exists;
     },
   };
 }
@@ -192,7 +192,7 @@ function policyWrites(t: Tables) {
       return row !== undefined;
     },
     insertPolicyVersion(row: PolicyVersionRow) {
-      mustExist(t.policies.get(row.policy_id), `policy ${row.policy_id}`);
+      assertExists(t.policies.get(row.policy_id), `policy ${row.policy_id}`);
       insert(t.policyVersions, compositeKey(row.policy_id, row.version), row);
     },
     putPolicySet(row: PolicySetRow) {

@@ -33,7 +33,7 @@ export async function readCounts(
       : kind === "agent_id"
         ? `a:${(visibility as { agent_id: string }).agent_id}`
         : `k:${(visibility as { key_id: string }).key_id}`;
-  const own = {
+  const visibleColumns = {
     visible_agent: kind === "agent_id" ? visible.slice(2) : null,
     visible_key: kind === "key_id" ? visible.slice(2) : null,
   };
@@ -52,7 +52,7 @@ export async function readCounts(
   const read = (statement: Statement, values: object, each: (row: never) => void): void => {
     work.push(
       db
-        .all(statement, { visible, ...own, ...values })
+        .all(statement, { visible, ...visibleColumns, ...values })
         .then((rows) => rows.forEach((row) => each(toPlainRow<unknown>(row) as never))),
     );
   };
@@ -151,7 +151,7 @@ interface Span {
  * Covers each segment with whole buckets, coarsest grain first, and returns the uncovered remainders. Joins adjacent
  * buckets of the same grain.
  */
-export function coverWithBuckets(
+function coverWithBuckets(
   boundaries: readonly number[],
   grains: readonly number[],
 ): { buckets: (Span & { grain: number })[]; rest: Span[] } {

@@ -92,35 +92,35 @@ export async function cutBack(
     );
   const cut: RemovedRow[] = [];
   const removals: [Statement, object][] = [];
-  async function take(table: CopiedTable, { find, remove }: Part, values: object): Promise<CopiedRow[]> {
+  async function cutRows(table: CopiedTable, { find, remove }: Part, values: object): Promise<CopiedRow[]> {
     const rows = (await db.all(find, values)).map((row) => toPlainRow<CopiedRow>(row));
     if (rows.length > 0) removals.push([remove, values]);
     cut.push(...rows.map((row) => ({ table, row })));
     return rows;
   }
 
-  const entries = await take("entries", statements.entries, { at: size });
+  const entries = await cutRows("entries", statements.entries, { at: size });
   if (entries.length === 0) return 0;
   const bodies = entries.map((row) => decodeEntry<EntryBody>(row["bytes"] as Uint8Array));
   // Delete the rows that refer to an action before the action itself.
-  await take("approvals", statements.approvals, { at: size });
-  await take("deliveries", statements.deliveries, { at: size });
-  const added = (await take("agents", statements.agents, { at: size })).map(({ id }) => String(id));
+  await cutRows("approvals", statements.approvals, { at: size });
+  await cutRows("deliveries", statements.deliveries, { at: size });
+  const added = (await cutRows("agents", statements.agents, { at: size })).map(({ id }) => String(id));
   for (let level = 0; level < LEVELS; level++)
-    await take("tiles", statements.tiles, { level, at: Math.floor(size / TILE_WIDTH ** (level + 1)) });
+    await cutRows("tiles", statements.tiles, { level, at: Math.floor(size / TILE_WIDTH ** (level + 1)) });
   for (const body of bodies) {
     if (body.type !== "api_key" || body.change !== "created") continue;
-    await take("api_keys", statements.keys, { at: body.key.id });
+    await cutRows("api_keys", statements.keys, { at: body.key.id });
     added.push(body.key.id);
   }
   const actions = new Set(
     (await db.all(statements.actions.find, { at: size })).map((row) => String(toPlainRow<CopiedRow>(row)["id"])),
   );
   // Delete the idempotency keys, so that a repeated request does not refer to a deleted action.
-  for (const at of [...added, ...actions]) await take("idempotency", statements.idempotency, { at });
-  for (const at of actions) await take("limit_uses", statements.limitUses, { at });
-  for (const at of actions) await take("past_actions", statements.pastActions, { at });
-  await take("actions", statements.actions, { at: size });
+  for (const at of [...added, ...actions]) await cutRows("idempotency", statements.idempotency, { at });
+  for (const at of actions) await cutRows("limit_uses", statements.limitUses, { at });
+  for (const at of actions) await cutRows("past_actions", statements.pastActions, { at });
+  await cutRows("actions", statements.actions, { at: size });
   await keep(cut);
 
   const touched = new Set(bodies.flatMap((body) => (isCoreEntry(body) && "action_id" in body ? [body.action_id] : [])));
@@ -144,12 +144,12 @@ async function setBack(
 ): Promise<void> {
   const row = (await db.all(reads.action, { id }))[0];
   // Entries of plugins about an action do not change the action.
-  const own = (await createLedgerReader(reads, db, bundles).entriesOfAction(id)).filter(
+  const actionRows = (await createLedgerReader(reads, db, bundles).entriesOfAction(id)).filter(
     ({ type }) => !type.includes(":"),
   );
-  const [first] = own;
+  const [first] = actionRows;
   if (row === undefined || first === undefined) return;
-  const entries = own.map(({ bytes }) => decodeEntry<ActionEntry>(bytes));
+  const entries = actionRows.map(({ bytes }) => decodeEntry<ActionEntry>(bytes));
   const history = buildActionHistory(entries, toHex(first.leaf_hash));
   if (history === null) return;
   const stored = toPlainRow<Record<string, unknown>>(row);

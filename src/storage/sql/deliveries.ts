@@ -106,10 +106,14 @@ export function createDeliveryReader(reads: Reads, db: Pick<SqlExecutor, "all">)
     deliveriesOfAction: (action_id) => many(reads.deliveriesOfAction, { action_id }),
     dueDeliveries: (now, limit) => many(reads.dueDeliveries, { now, limit }),
     async deliveryBacklog() {
-      const of = async (statement: Statement): Promise<DeliveryBacklog> =>
+      const readBacklog = async (statement: Statement): Promise<DeliveryBacklog> =>
         toPlainRow<DeliveryBacklog & SqlRow>((await db.all(statement, {}))[0] as SqlRow);
       const { scheduled, waiting, dead } = reads.deliveryBacklog;
-      return { scheduled: await of(scheduled), waiting: await of(waiting), dead: await of(dead) };
+      return {
+        scheduled: await readBacklog(scheduled),
+        waiting: await readBacklog(waiting),
+        dead: await readBacklog(dead),
+      };
     },
     async nextScheduledDelivery() {
       const at = (await db.all(reads.nextScheduled, {}))[0]?.["at"] ?? null;

@@ -41,7 +41,7 @@ const columnsOf = (given: object): string[] => Object.keys(given);
 
 const isOf = (table: "limit_uses" | "limit_totals") => sameColumnsAsGiven(table, KEY);
 /** Selects an aggregate over the totals that begin in the span. */
-const ofTotals = (what: string) =>
+const aggregateTotals = (what: string) =>
   sql.raw<number>(
     `(select ${what} from limit_totals as t where ${KEY.map((name) => `t.${name} = given.${name}`).join(" and ")} and t.from_at >= given.since)`,
   );
@@ -67,10 +67,10 @@ export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, 
     sql<number>`limit_totals.amount`.as("amount"),
     sql<number>`0`.as("loose"),
   ] as never);
-  const first = sql<number>`coalesce(${ofTotals("min(t.from_at)")}, cast(${FOREVER} as bigint))`;
+  const first = sql<number>`coalesce(${aggregateTotals("min(t.from_at)")}, cast(${FOREVER} as bigint))`;
   const parts = totals
     .unionAll(uses(sql`limit_uses.at >= given.since and limit_uses.at < ${first}`))
-    .unionAll(uses(sql`limit_uses.at >= ${ofTotals("max(t.to_at)")}`));
+    .unionAll(uses(sql`limit_uses.at >= ${aggregateTotals("max(t.to_at)")}`));
   return {
     limitsUsed: prepare(
       db

@@ -171,8 +171,8 @@ export class TransactionScope implements SqlExecutor {
    * then commit outside of the transaction.
    */
   private inTurn<T>(run: () => Promise<T>): Promise<T> {
-    const mine = this.last === null ? this.begin(run) : this.last.then(() => this.begin(run));
-    const settled = mine.then(
+    const result = this.last === null ? this.begin(run) : this.last.then(() => this.begin(run));
+    const settled = result.then(
       () => undefined,
       () => undefined,
     );
@@ -180,7 +180,7 @@ export class TransactionScope implements SqlExecutor {
     void settled.then(() => {
       if (this.last === settled) this.last = null;
     });
-    return mine;
+    return result;
   }
 
   private async begin<T>(run: () => Promise<T>): Promise<T> {
@@ -268,12 +268,12 @@ function parts(rows: readonly SqlValue[][]): SqlValue[][][] {
   const all: SqlValue[][][] = [];
   let size = Infinity;
   for (const row of rows) {
-    const own = row.reduce<number>((sum, value) => sum + sizeOf(value), 0);
-    if (size + own > MOST_AT_ONCE) {
+    const rowSize = row.reduce<number>((sum, value) => sum + sizeOf(value), 0);
+    if (size + rowSize > MOST_AT_ONCE) {
       all.push([]);
       size = 0;
     }
-    size += own;
+    size += rowSize;
     all.at(-1)?.push(row);
   }
   return all;

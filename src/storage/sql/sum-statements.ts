@@ -11,7 +11,7 @@ export const DAY = 86_400_000;
 /**
  * Interval of which the start of an hour in every time zone is a multiple. Only used for the time series. Milliseconds.
  */
-export const QUARTER_HOUR = 900_000;
+const QUARTER_HOUR = 900_000;
 export const DIMENSIONS = ["status", "decision", "tool", "agent", "rule"] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
 export const SERIES_DIMENSIONS: readonly Dimension[] = ["status", "decision"];

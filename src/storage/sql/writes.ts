@@ -154,7 +154,7 @@ export function createTransaction(
   limits: TransactionLimits = createTransactionLimits(reads, writes, db),
 ): StorageTransaction {
   // Assign the members instead of spreading into one literal, which took 0.2 ms longer for each transaction.
-  const own: Omit<StorageTransaction, keyof Parts> = {
+  const transaction: Omit<StorageTransaction, keyof Parts> = {
     async append(entries, tiles, head) {
       const refusal = misfit(entries, head);
       if (refusal !== null) db.fail(new StorageError("unavailable", refusal));
@@ -211,7 +211,7 @@ export function createTransaction(
     },
   };
   return Object.assign(
-    own,
+    transaction,
     createReader(reads, db, bundles),
     createActionWriter(moves, writes, db),
     createDeliveryWriter(writes, db),

@@ -13,16 +13,16 @@ export function actionCases(test: Case): void {
       await tx.insertAction(actionRow(1));
       await tx.insertAction(fullActionRow(2));
     });
-    const again = await reopen();
-    assert.deepEqual(await again.action("action-1"), actionRow(1));
-    assert.deepEqual(await again.action("action-2"), fullActionRow(2));
-    assert.equal(await again.action("action-3"), null);
-    assert.equal(await again.action("ACTION-1"), null);
+    const reopened = await reopen();
+    assert.deepEqual(await reopened.action("action-1"), actionRow(1));
+    assert.deepEqual(await reopened.action("action-2"), fullActionRow(2));
+    assert.equal(await reopened.action("action-3"), null);
+    assert.equal(await reopened.action("ACTION-1"), null);
     const ids = ["action-2", "action-3", "ACTION-1", "action-1"];
-    const both = (await again.actionsById([...ids, ...ids])).sort((a, b) => a.decision_seq - b.decision_seq);
+    const both = (await reopened.actionsById([...ids, ...ids])).sort((a, b) => a.decision_seq - b.decision_seq);
     assert.deepEqual(both, [actionRow(1), fullActionRow(2)]);
-    assert.deepEqual(await again.actionsById(["action-3"]), []);
-    assert.deepEqual(await again.actionsById([]), []);
+    assert.deepEqual(await reopened.actionsById(["action-3"]), []);
+    assert.deepEqual(await reopened.actionsById([]), []);
   });
 
   test("every status can be stored", async ({ storage }) => {
@@ -58,7 +58,7 @@ export function actionCases(test: Case): void {
 }
 
 /** Evaluates a guard. A second implementation, independent of the storage. */
-function holds(row: ActionRow, guard: ActionGuard): boolean {
+function isGuardMet(row: ActionRow, guard: ActionGuard): boolean {
   return (
     row.status === guard.status &&
     (guard.expires_after === undefined || (row.expires_at !== null && row.expires_at > guard.expires_after)) &&
@@ -99,7 +99,7 @@ function guardCases(test: Case): void {
                     approved_until: row.approved_until,
                   });
                   const changed = await tx.updateAction(row.id, guard, { status: "executing", updated_at: T0 + 9 });
-                  assert.equal(changed, holds(row, guard), said);
+                  assert.equal(changed, isGuardMet(row, guard), said);
                   assert.deepEqual(
                     await tx.action(row.id),
                     changed ? { ...row, status: "executing", updated_at: T0 + 9 } : row,
@@ -218,10 +218,10 @@ function voteCases(test: Case): void {
       for (const row of others) assert.equal(await tx.insertApproval(row), true);
     });
     assert.equal(await storage.write((tx) => tx.insertApproval({ ...first, approve: false, seq: 9 })), false);
-    const again = await reopen();
-    assert.deepEqual(await again.approvals("action-1"), [first, others[1], others[0]]);
-    assert.deepEqual(await again.approvals("action-2"), [others[2]]);
-    assert.deepEqual(await again.approvals("action-3"), []);
+    const reopened = await reopen();
+    assert.deepEqual(await reopened.approvals("action-1"), [first, others[1], others[0]]);
+    assert.deepEqual(await reopened.approvals("action-2"), [others[2]]);
+    assert.deepEqual(await reopened.approvals("action-3"), []);
   });
 
   test("of many who vote at once as one principal, one does", async ({ storage }) => {

@@ -32,12 +32,12 @@ export function deliveryCases(test: Case): void {
     ];
     await storage.write((tx) => insert(tx, rows[0] as DeliveryRow, rows[1] as DeliveryRow));
     await storage.write((tx) => insert(tx, rows[2] as DeliveryRow));
-    const again = await reopen();
-    for (const row of rows) assert.deepEqual(await again.delivery(row.id), row);
-    assert.equal(await again.delivery("delivery-4"), null);
-    assert.deepEqual(await again.deliveriesOfAction("action-1"), [rows[0]]);
+    const reopened = await reopen();
+    for (const row of rows) assert.deepEqual(await reopened.delivery(row.id), row);
+    assert.equal(await reopened.delivery("delivery-4"), null);
+    assert.deepEqual(await reopened.deliveriesOfAction("action-1"), [rows[0]]);
     await assert.rejects(
-      again.write((tx) => insert(tx, deliveryRow(4, { id: "delivery-1" }))),
+      reopened.write((tx) => insert(tx, deliveryRow(4, { id: "delivery-1" }))),
       isStorageError,
     );
   });
@@ -186,13 +186,13 @@ export function deliveryCases(test: Case): void {
       last_error: null,
       updated_at: T0 + 3,
     } as const;
-    const again = await reopen();
+    const reopened = await reopen();
     assert.equal(
-      await again.write((tx) => tx.updateDelivery("delivery-1", { state: "waiting", attempts: 1 }, done)),
+      await reopened.write((tx) => tx.updateDelivery("delivery-1", { state: "waiting", attempts: 1 }, done)),
       true,
     );
-    assert.deepEqual(await again.delivery("delivery-1"), deliveryRow(1, { ...change, ...done }));
-    assert.deepEqual(await again.dueDeliveries(T0 + 99, 10), []);
+    assert.deepEqual(await reopened.delivery("delivery-1"), deliveryRow(1, { ...change, ...done }));
+    assert.deepEqual(await reopened.dueDeliveries(T0 + 99, 10), []);
   });
 
   test("only finished deliveries are pruned, and positions continue", async ({ storage }) => {

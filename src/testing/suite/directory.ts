@@ -22,14 +22,14 @@ export function directoryCases(test: Case): void {
     await storage.write(async (tx) => {
       for (const row of rows) await tx.insertKey(row);
     });
-    const again = await reopen();
+    const reopened = await reopen();
     for (const row of rows) {
-      assert.deepEqual(await again.key(row.id), row);
-      assert.deepEqual(await again.keyByHash(row.hash), row);
+      assert.deepEqual(await reopened.key(row.id), row);
+      assert.deepEqual(await reopened.keyByHash(row.hash), row);
     }
-    assert.equal(await again.key("key-4"), null);
-    assert.equal(await again.keyByHash(keyRow(4).hash), null);
-    assert.equal(await again.keyByHash(keyRow(1).hash.toUpperCase()), null);
+    assert.equal(await reopened.key("key-4"), null);
+    assert.equal(await reopened.keyByHash(keyRow(4).hash), null);
+    assert.equal(await reopened.keyByHash(keyRow(1).hash.toUpperCase()), null);
   });
 
   test("keys are listed newest first, revoked ones included", async ({ storage }) => {
@@ -65,10 +65,10 @@ export function directoryCases(test: Case): void {
     assert.equal(await storage.write((tx) => tx.revokeKey("key-1", T0 + 5)), true);
     assert.equal(await storage.write((tx) => tx.revokeKey("key-1", T0 + 6)), false);
     assert.equal(await storage.write((tx) => tx.revokeKey("key-3", T0 + 6)), false);
-    const again = await reopen();
-    assert.deepEqual(await again.key("key-1"), keyRow(1, { revoked_at: T0 + 5 }));
-    assert.deepEqual(await again.keyByHash(keyRow(1).hash), keyRow(1, { revoked_at: T0 + 5 }));
-    assert.deepEqual(await again.key("key-2"), keyRow(2));
+    const reopened = await reopen();
+    assert.deepEqual(await reopened.key("key-1"), keyRow(1, { revoked_at: T0 + 5 }));
+    assert.deepEqual(await reopened.keyByHash(keyRow(1).hash), keyRow(1, { revoked_at: T0 + 5 }));
+    assert.deepEqual(await reopened.key("key-2"), keyRow(2));
   });
 
   test("a key's last use only moves forward", async ({ storage, reopen }) => {
@@ -85,8 +85,8 @@ export function directoryCases(test: Case): void {
       assert.equal((await storage.key("key-1"))?.last_used_at, kept);
     }
     await storage.write((tx) => tx.touchKey("key-9", T0));
-    const again = await reopen();
-    assert.deepEqual(await again.keys(), [keyRow(2, { last_used_at: T0 }), keyRow(1, { last_used_at: T0 + 6 })]);
+    const reopened = await reopen();
+    assert.deepEqual(await reopened.keys(), [keyRow(2, { last_used_at: T0 }), keyRow(1, { last_used_at: T0 + 6 })]);
   });
 
   test("an agent comes back as it went in, and its id and its place are its own", async ({ storage, reopen }) => {
@@ -114,10 +114,10 @@ export function directoryCases(test: Case): void {
       storage.write((tx) => tx.insertAgent(agentRow(4, { registered_seq: 2 }))),
       isStorageError,
     );
-    const again = await reopen();
-    for (const row of rows) assert.deepEqual(await again.agent(row.id), row);
-    assert.equal(await again.agent("agent-4"), null);
-    assert.equal(await again.agent("Agent-1"), null);
+    const reopened = await reopen();
+    for (const row of rows) assert.deepEqual(await reopened.agent(row.id), row);
+    assert.equal(await reopened.agent("agent-4"), null);
+    assert.equal(await reopened.agent("Agent-1"), null);
   });
 
   test("agents are listed newest first, by filter and cursor", async ({ storage }) => {
@@ -153,8 +153,8 @@ export function directoryCases(test: Case): void {
       assert.deepEqual(await storage.agent("agent-1"), now);
     }
     assert.equal(await storage.write((tx) => tx.updateAgent("agent-9", 1, { updated_at: T0 })), false);
-    const again = await reopen();
-    assert.deepEqual(await again.agents({ limit: 9 }), [agentRow(2), now]);
+    const reopened = await reopen();
+    assert.deepEqual(await reopened.agents({ limit: 9 }), [agentRow(2), now]);
   });
 
   test("a policy is found by name, and its name is its own", async ({ storage, reopen }) => {
@@ -171,13 +171,13 @@ export function directoryCases(test: Case): void {
       storage.write((tx) => tx.insertPolicy(policyRow(1, { name: "policy 3" }))),
       isStorageError,
     );
-    const again = await reopen();
-    assert.deepEqual(await again.policyByName("policy 1"), policyRow(1));
-    assert.deepEqual(await again.policyByName("policy 2"), managed);
-    assert.deepEqual(await again.policy("policy-2"), managed);
-    assert.equal(await again.policy("policy 2"), null);
-    assert.equal(await again.policyByName("Policy 1"), null);
-    assert.deepEqual(await again.policies(), [policyRow(1), managed]);
+    const reopened = await reopen();
+    assert.deepEqual(await reopened.policyByName("policy 1"), policyRow(1));
+    assert.deepEqual(await reopened.policyByName("policy 2"), managed);
+    assert.deepEqual(await reopened.policy("policy-2"), managed);
+    assert.equal(await reopened.policy("policy 2"), null);
+    assert.equal(await reopened.policyByName("Policy 1"), null);
+    assert.deepEqual(await reopened.policies(), [policyRow(1), managed]);
   });
 
   test("a policy's change touches what it names", async ({ storage }) => {
@@ -219,21 +219,21 @@ export function directoryCases(test: Case): void {
       storage.write((tx) => tx.insertPolicyVersion(policyVersionRow("policy-9", 1))),
       isStorageError,
     );
-    const again = await reopen();
-    assert.deepEqual(await again.policyVersion("policy-1", 1), policyVersionRow("policy-1", 1));
+    const reopened = await reopen();
+    assert.deepEqual(await reopened.policyVersion("policy-1", 1), policyVersionRow("policy-1", 1));
     assert.deepEqual(
-      await again.policyVersion("policy-1", 2),
+      await reopened.policyVersion("policy-1", 2),
       policyVersionRow("policy-1", 2, { created_by: "key-1", definition: "x".repeat(200_000) }),
     );
-    assert.equal(await again.policyVersion("policy-1", 3), null);
+    assert.equal(await reopened.policyVersion("policy-1", 3), null);
     assert.deepEqual(
-      (await again.policyVersions("policy-1")).map((row) => [row.version, row.definition.length]),
+      (await reopened.policyVersions("policy-1")).map((row) => [row.version, row.definition.length]),
       [
         [2, 200_000],
         [1, policyVersionRow("policy-1", 1).definition.length],
       ],
     );
-    assert.deepEqual(await again.policyVersions("policy-9"), []);
-    assert.equal(await again.policyVersion("policy-9", 1), null);
+    assert.deepEqual(await reopened.policyVersions("policy-9"), []);
+    assert.equal(await reopened.policyVersion("policy-9", 1), null);
   });
 }

@@ -18,9 +18,9 @@ export function documentCases(test: Case): void {
     assert.equal(await storage.document("other", "a"), null);
     assert.equal(await storage.document("notes", "A"), null);
     assert.deepEqual(await storage.documents({ plugin: "other", prefix: "", limit: 9 }), []);
-    const again = await reopen();
-    assert.deepEqual(await again.document("notes", "a"), row);
-    assert.deepEqual(await again.documents({ plugin: "notes", prefix: "", limit: 9 }), [row]);
+    const reopened = await reopen();
+    assert.deepEqual(await reopened.document("notes", "a"), row);
+    assert.deepEqual(await reopened.documents({ plugin: "notes", prefix: "", limit: 9 }), [row]);
   });
 
   test("a document is written only over the version that is known, and its version grows", async ({ storage }) => {
@@ -50,8 +50,8 @@ export function documentCases(test: Case): void {
     assert.equal(await storage.write((tx) => tx.deleteDocument("notes", "a", first)), false);
     assert.equal(await storage.document("notes", "a"), null);
     assert.equal(await put(storage, "a", first), null, "what is gone cannot be written over");
-    const again = await reopen();
-    const second = (await again.write((tx) => tx.putDocument("notes", "a", "{}", null))) as number;
+    const reopened = await reopen();
+    const second = (await reopened.write((tx) => tx.putDocument("notes", "a", "{}", null))) as number;
     assert.ok(second > first);
   });
 

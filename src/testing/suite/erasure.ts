@@ -33,12 +33,12 @@ export function erasureCases(test: Case): void {
       assert.equal(await tx.eraseAction("action-1", T0 + 9), true);
       assert.deepEqual(await tx.action("action-1"), { ...actionRow(1, over), ...ERASED });
     });
-    const again = await reopen();
-    assert.deepEqual(await again.action("action-1"), { ...actionRow(1, over), ...ERASED });
-    for (const n of [0, 2]) assert.deepEqual(await again.action(`action-${n}`), actionRow(n, over));
+    const reopened = await reopen();
+    assert.deepEqual(await reopened.action("action-1"), { ...actionRow(1, over), ...ERASED });
+    for (const n of [0, 2]) assert.deepEqual(await reopened.action(`action-${n}`), actionRow(n, over));
     const all = { visibility: { all: true }, limit: 10 } as const;
     assert.deepEqual(
-      (await again.actions(all)).map(({ id, request }) => [id, request]),
+      (await reopened.actions(all)).map(({ id, request }) => [id, request]),
       [
         ["action-2", actionRow(2).request],
         ["action-1", ""],
@@ -47,7 +47,7 @@ export function erasureCases(test: Case): void {
     );
     const span = { from_seq: 0, before_seq: 3, since: 0, until: T0 * 2 };
     assert.deepEqual(
-      (await again.decisions({ ...all, ...span })).map(({ action_id, request, past }) => [action_id, request, past]),
+      (await reopened.decisions({ ...all, ...span })).map(({ action_id, request, past }) => [action_id, request, past]),
       [
         ["action-2", actionRow(2).request, over.past],
         ["action-1", "", null],
@@ -75,9 +75,9 @@ export function erasureCases(test: Case): void {
       await tx.eraseAction("action-0", T0);
       assert.equal(await tx.eraseActionPart("action-0", "meta"), false);
     });
-    const again = await reopen();
-    assert.deepEqual(await again.action("action-1"), { ...actionRow(1, over), result: null, questions: null });
-    assert.equal((await again.action("action-2"))?.result, over.result);
+    const reopened = await reopen();
+    assert.deepEqual(await reopened.action("action-1"), { ...actionRow(1, over), result: null, questions: null });
+    assert.equal((await reopened.action("action-2"))?.result, over.result);
   });
 
   test("a pending, erased or unknown action is not erased", async ({ storage }) => {

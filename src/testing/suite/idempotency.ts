@@ -18,26 +18,27 @@ export function idempotencyCases(test: Case): void {
       for (const row of rows) await tx.insertIdempotency(row);
       assert.deepEqual(await tx.idempotency("key-1", "POST /v1/actions", "a"), rows[0]);
     });
-    const again = await reopen();
-    for (const row of rows) assert.deepEqual(await again.idempotency(row.key_id, row.route, row.idempotency_key), row);
+    const reopened = await reopen();
+    for (const row of rows)
+      assert.deepEqual(await reopened.idempotency(row.key_id, row.route, row.idempotency_key), row);
     const absent = { key_id: "key-1", route: "ab", idempotency_key: "c" };
-    const there = await again.idempotencies([absent, ...rows]);
+    const there = await reopened.idempotencies([absent, ...rows]);
     assert.equal(there.length, rows.length);
     for (const row of rows)
       assert.deepEqual(
         there.find(({ resource_id }) => resource_id === row.resource_id),
         row,
       );
-    assert.deepEqual(await again.idempotencies([absent]), []);
-    assert.deepEqual(await again.idempotencies([]), []);
-    assert.equal(await again.idempotency("key-1", "POST /v1/actions", "A"), null);
-    assert.equal(await again.idempotency("key-3", "POST /v1/actions", "a"), null);
-    assert.equal(await again.idempotency("key-1", "POST /v1/agents", "a"), null);
+    assert.deepEqual(await reopened.idempotencies([absent]), []);
+    assert.deepEqual(await reopened.idempotencies([]), []);
+    assert.equal(await reopened.idempotency("key-1", "POST /v1/actions", "A"), null);
+    assert.equal(await reopened.idempotency("key-3", "POST /v1/actions", "a"), null);
+    assert.equal(await reopened.idempotency("key-1", "POST /v1/agents", "a"), null);
     await assert.rejects(
-      again.write((tx) => tx.insertIdempotency(idempotencyRow("a", { resource_id: "stolen" }))),
+      reopened.write((tx) => tx.insertIdempotency(idempotencyRow("a", { resource_id: "stolen" }))),
       isStorageError,
     );
-    assert.deepEqual(await again.idempotency("key-1", "POST /v1/actions", "a"), rows[0]);
+    assert.deepEqual(await reopened.idempotency("key-1", "POST /v1/actions", "a"), rows[0]);
   });
 
   test("idempotency keys are found by their age, a page at a time, and forgotten one by one", async ({
@@ -66,9 +67,9 @@ export function idempotencyCases(test: Case): void {
       assert.equal(await tx.deleteIdempotency("key-1", "POST /v1/policies", "b"), false);
       assert.deepEqual(await tx.idempotencyBefore(T0 + 2, first, 9), rows.slice(0, 2));
     });
-    const again = await reopen();
+    const reopened = await reopen();
     assert.deepEqual(
-      await again.idempotencyBefore(T0 + 9, first, 9),
+      await reopened.idempotencyBefore(T0 + 9, first, 9),
       rows.filter((_, i) => i !== 2),
     );
   });

@@ -107,15 +107,15 @@ function entryCases(test: Case): void {
 
   test("many entries keep their order over many transactions", async ({ storage, reopen }) => {
     for (let i = 0; i < 12; i++) await storage.write((tx) => appendEntries(tx, 173));
-    const again = await reopen();
-    assert.equal((await again.head()).size, 12 * 173);
-    const rows = await again.entries(0, 12 * 173);
+    const reopened = await reopen();
+    assert.equal((await reopened.head()).size, 12 * 173);
+    const rows = await reopened.entries(0, 12 * 173);
     assert.deepEqual(
       rows.map((row) => row.seq),
       Array.from({ length: 12 * 173 }, (_, i) => i),
     );
     assert.deepEqual(
-      await again.entries(1000, 1003),
+      await reopened.entries(1000, 1003),
       [1000, 1001, 1002].map((seq) => entryRow(seq)),
     );
   });

@@ -55,10 +55,10 @@ export function lifecycleCases(test: Case): void {
   test("reopening keeps everything", async ({ storage, reopen }) => {
     await storage.write(writeEverything);
     const before = await readEverything(storage);
-    const again = await reopen();
-    assert.deepEqual(await readEverything(again), before);
-    await again.write((tx) => appendEntries(tx, 1));
-    assert.equal((await again.head()).size, 3);
+    const reopened = await reopen();
+    assert.deepEqual(await readEverything(reopened), before);
+    await reopened.write((tx) => appendEntries(tx, 1));
+    assert.equal((await reopened.head()).size, 3);
   });
 
   test("what was rolled back stays away after reopening", async ({ storage, reopen }) => {

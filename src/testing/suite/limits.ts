@@ -18,8 +18,9 @@ export function limitCases(test: Case): void {
     await storage.write(async (tx) => {
       for (const row of rows) await tx.insertLimitUse(row);
     });
-    const again = await reopen();
-    const used = (since: number, subject = "agent-1") => again.limitUsed("payments", "refunds a day", subject, since);
+    const reopened = await reopen();
+    const used = (since: number, subject = "agent-1") =>
+      reopened.limitUsed("payments", "refunds a day", subject, since);
     assert.deepEqual(await used(T0), { count: 3, sum: 6_000_000 });
     assert.deepEqual(await used(T0 + 2), { count: 2, sum: 5_000_000 });
     assert.deepEqual(await used(T0 + 3), { count: 0, sum: 0 });
@@ -32,7 +33,7 @@ export function limitCases(test: Case): void {
       since,
     });
     assert.deepEqual(
-      await again.limitsUsed([span(T0 + 3), span(T0), span(T0, "agent-2"), span(T0, "agent-3"), span(T0 + 2)]),
+      await reopened.limitsUsed([span(T0 + 3), span(T0), span(T0, "agent-2"), span(T0, "agent-3"), span(T0 + 2)]),
       [
         { count: 0, sum: 0 },
         { count: 3, sum: 6_000_000 },
@@ -41,9 +42,9 @@ export function limitCases(test: Case): void {
         { count: 2, sum: 5_000_000 },
       ],
     );
-    assert.deepEqual(await again.limitsUsed([]), []);
+    assert.deepEqual(await reopened.limitsUsed([]), []);
     await assert.rejects(
-      again.write((tx) => tx.insertLimitUse(limitUseRow(1))),
+      reopened.write((tx) => tx.insertLimitUse(limitUseRow(1))),
       isStorageError,
     );
   });
@@ -145,16 +146,16 @@ export function limitCases(test: Case): void {
         await check(tx, `without ${gone}`);
       });
     }
-    const again = await reopen();
-    await check(again, "behind a restart");
+    const reopened = await reopen();
+    await check(reopened, "behind a restart");
     for (let now = 10_300; now < 11_800; now += 500) {
-      const removed = await again.write((tx) => tx.pruneLimitUses(T0 + now, 10_000));
+      const removed = await reopened.write((tx) => tx.pruneLimitUses(T0 + now, 10_000));
       const left = uses.filter(({ until }) => until > T0 + now);
       assert.equal(removed, uses.length - left.length);
       uses = left;
-      await check(again, `pruned at ${now}`);
-      await again.write((tx) => check(tx, `once more at ${now}`));
+      await check(reopened, `pruned at ${now}`);
+      await reopened.write((tx) => check(tx, `once more at ${now}`));
     }
-    assert.deepEqual(await again.inspect?.(), again.inspect === undefined ? undefined : []);
+    assert.deepEqual(await reopened.inspect?.(), reopened.inspect === undefined ? undefined : []);
   });
 }

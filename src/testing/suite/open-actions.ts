@@ -100,9 +100,9 @@ export function openActionCases(test: Case): void {
       for (const each of rows) await tx.insertAction(each);
       await tx.updateAction("action-1", { status: "allowed" }, { status: "executing", updated_at: T0 });
     });
-    const again = await reopen();
+    const reopened = await reopen();
     const open = async (owner: ActionOwner, limit = 9): Promise<string[]> =>
-      (await again.openActionsOf(owner, T0 + 10, limit)).map(({ id }) => id).sort();
+      (await reopened.openActionsOf(owner, T0 + 10, limit)).map(({ id }) => id).sort();
     for (const agent_id of ["agent-1", "Agent-1"])
       assert.deepEqual(await open({ agent_id }), ["action-0", "action-2", "action-4"], agent_id);
     assert.deepEqual(await open({ agent_id: "élan" }), ["action-6"]);
@@ -110,7 +110,7 @@ export function openActionCases(test: Case): void {
     assert.deepEqual(await open({ key_id: "key-2" }), ["action-4", "action-6"]);
     assert.deepEqual(await open({ agent_id: "nobody" }), []);
     assert.equal((await open({ key_id: "key-1" }, 2)).length, 2);
-    const found = await again.openActionsOf({ agent_id: "élan" }, T0, 9);
+    const found = await reopened.openActionsOf({ agent_id: "élan" }, T0, 9);
     assert.deepEqual(found, [rows[6]]);
   });
 
@@ -157,9 +157,9 @@ export function openActionCases(test: Case): void {
       assert.equal(await tx.updateAction("action-1", { status: "denied" }, lifted), true);
       assert.equal(await tx.eraseAction("action-4", T0), true);
     });
-    const again = await reopen();
-    assert.deepEqual(await again.rejectedAction(HASH, T0), rows[2]);
-    assert.equal(await again.rejectedAction(other, T0), null);
+    const reopened = await reopen();
+    assert.deepEqual(await reopened.rejectedAction(HASH, T0), rows[2]);
+    assert.equal(await reopened.rejectedAction(other, T0), null);
   });
 
   test("when an action was last asked for and who waits for it are set by themselves, and taken back with their transaction", async ({
@@ -181,10 +181,10 @@ export function openActionCases(test: Case): void {
       }),
       /^Error: no$/,
     );
-    const again = await reopen();
-    assert.deepEqual(await again.action("action-0"), row(0, { asked_at: T0 + 5, waits }));
-    assert.deepEqual(await again.action("action-1"), row(1, {}));
-    await again.write((tx) => tx.noteAsked("action-0", T0 + 6, null));
-    assert.deepEqual(await again.action("action-0"), row(0, { asked_at: T0 + 6 }));
+    const reopened = await reopen();
+    assert.deepEqual(await reopened.action("action-0"), row(0, { asked_at: T0 + 5, waits }));
+    assert.deepEqual(await reopened.action("action-1"), row(1, {}));
+    await reopened.write((tx) => tx.noteAsked("action-0", T0 + 6, null));
+    assert.deepEqual(await reopened.action("action-0"), row(0, { asked_at: T0 + 6 }));
   });
 }

@@ -18,24 +18,24 @@ export function pastActionCases(test: Case): void {
       // The action is not stored.
       await tx.insertPastAction(pastActionRow(9));
     });
-    const again = await reopen();
-    assert.deepEqual(ids(await again.pastActions({ ...HISTORY_SPAN, limit: 10 })), [
+    const reopened = await reopen();
+    assert.deepEqual(ids(await reopened.pastActions({ ...HISTORY_SPAN, limit: 10 })), [
       "action-3",
       "action-2",
       "action-1",
     ]);
-    assert.deepEqual(ids(await again.pastActions({ ...HISTORY_SPAN, since: T0 + 2, limit: 10 })), [
+    assert.deepEqual(ids(await reopened.pastActions({ ...HISTORY_SPAN, since: T0 + 2, limit: 10 })), [
       "action-3",
       "action-2",
     ]);
-    assert.deepEqual(ids(await again.pastActions({ ...HISTORY_SPAN, since: T0 + 3, limit: 10 })), []);
-    const [row] = await again.pastActions({ ...HISTORY_SPAN, subject: "owner-2", limit: 10 });
+    assert.deepEqual(ids(await reopened.pastActions({ ...HISTORY_SPAN, since: T0 + 3, limit: 10 })), []);
+    const [row] = await reopened.pastActions({ ...HISTORY_SPAN, subject: "owner-2", limit: 10 });
     const { id, agent_id, tool, operation, status, decision, reason_code, request } = actionRow(4);
     const { expires_at, approved_until, started_at, erased_at, effective } = actionRow(4);
     const names = { id, agent_id, tool, operation, status, decision, reason_code, request, effective };
     assert.deepEqual(row, { ...names, at: pastActionRow(4).at, expires_at, approved_until, started_at, erased_at });
     await assert.rejects(
-      again.write((tx) => tx.insertPastAction(pastActionRow(1))),
+      reopened.write((tx) => tx.insertPastAction(pastActionRow(1))),
       (error) => error instanceof StorageError,
     );
   });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { StorageError, type StorageErrorKind } from "../../contract/storage.ts";
 import type { Case } from "./rows.ts";
 
-const ofKind =
+const isErrorOfKind =
   (kind: StorageErrorKind) =>
   (error: unknown): boolean =>
     error instanceof StorageError && error.kind === kind;
@@ -23,11 +23,11 @@ export function sharingCases(test: Case): void {
     let ran = false;
     await assert.rejects(
       storage.write(async () => void (ran = true)),
-      ofKind("readonly"),
+      isErrorOfKind("readonly"),
     );
     assert.equal(ran, false);
-    await assert.rejects(storage.ping(), ofKind("readonly"));
-    await assert.rejects(storage.lease("job", "one", 10), ofKind("readonly"));
+    await assert.rejects(storage.ping(), isErrorOfKind("readonly"));
+    await assert.rejects(storage.lease("job", "one", 10), isErrorOfKind("readonly"));
     await storage.close();
     await storage.open();
     await storage.write((tx) => tx.putMeta("a", "2"));

@@ -97,8 +97,8 @@ export function transactionCases(test: Case): void {
       assert.deepEqual(await readEverything(storage), NOTHING);
       await turn();
       assert.deepEqual(await readEverything(storage), NOTHING);
-      const own = await readEverything(tx);
-      for (const [name, value] of Object.entries(own))
+      const written = await readEverything(tx);
+      for (const [name, value] of Object.entries(written))
         assert.notDeepEqual(value, NOTHING[name as keyof typeof NOTHING], name);
     });
     assert.equal((await storage.head()).size, 2);

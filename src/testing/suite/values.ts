@@ -49,14 +49,14 @@ export function valueCases(test: Case): void {
       for (const row of rows) await tx.insertAction(row);
       for (const text of texts) await tx.putMeta(text, text);
     });
-    const again = await reopen();
+    const reopened = await reopen();
     for (const [n, text] of texts.entries()) {
-      assert.deepEqual(await again.action(`id ${text}`), rows[n]);
+      assert.deepEqual(await reopened.action(`id ${text}`), rows[n]);
       assert.deepEqual(
-        await again.actions({ visibility: { key_id: text }, tool: text, agent_id: `agent ${text}`, limit: 99 }),
+        await reopened.actions({ visibility: { key_id: text }, tool: text, agent_id: `agent ${text}`, limit: 99 }),
         [rows[n]],
       );
-      assert.equal(await again.meta(text), text);
+      assert.equal(await reopened.meta(text), text);
     }
   });
 
@@ -96,19 +96,19 @@ export function valueCases(test: Case): void {
       await tx.putDocument(plain(64), name, "{}", null);
       await tx.putMeta(name, "a");
     });
-    const again = await reopen();
+    const reopened = await reopen();
     const visibility = { agent_id: name };
-    assert.deepEqual(await again.actions({ visibility, tool: name, operation: name, limit: 9 }), [action]);
-    assert.deepEqual(await again.agent(name), agent);
+    assert.deepEqual(await reopened.actions({ visibility, tool: name, operation: name, limit: 9 }), [action]);
+    assert.deepEqual(await reopened.agent(name), agent);
     const { key_id, route, idempotency_key } = idempotency;
-    assert.deepEqual(await again.idempotency(key_id, route, idempotency_key), idempotency);
-    assert.deepEqual(await again.approvals(action.id), [approval]);
-    assert.deepEqual(await again.deliveries({ destination: delivery.destination, limit: 9 }), [
+    assert.deepEqual(await reopened.idempotency(key_id, route, idempotency_key), idempotency);
+    assert.deepEqual(await reopened.approvals(action.id), [approval]);
+    assert.deepEqual(await reopened.deliveries({ destination: delivery.destination, limit: 9 }), [
       { position, ...delivery },
     ]);
-    assert.equal((await again.limitUsed(use.policy, use.limit_name, use.subject, 0)).count, 1);
-    assert.equal((await again.documents({ plugin: plain(64), prefix: long(200), limit: 9 })).length, 1);
-    assert.equal(await again.meta(name), "a");
+    assert.equal((await reopened.limitUsed(use.policy, use.limit_name, use.subject, 0)).count, 1);
+    assert.equal((await reopened.documents({ plugin: plain(64), prefix: long(200), limit: 9 })).length, 1);
+    assert.equal(await reopened.meta(name), "a");
   });
 
   test("text that is not well-formed is refused, not altered", async ({ storage }) => {

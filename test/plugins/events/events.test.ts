@@ -135,7 +135,7 @@ async function cuttable(
 }
 
 describe("the event stream", () => {
-  it("loses and repeats nothing although its connection is cut 40 times under load", async () => {
+  it("loses and repeats nothing although its connection is cut 15 times under load", async () => {
     const proxy = await cuttable(server.port);
     const got: Message[] = [];
     const { size: start } = await service.storage.head();
@@ -143,7 +143,7 @@ describe("the event stream", () => {
       got.push(message),
     );
     let cuts = 0;
-    while (cuts < 40) {
+    while (cuts < 15) {
       const seen = got.length;
       const load = Array.from({ length: 8 }, () => submit());
       await until("the stream goes on after a cut", () => got.length > seen, 1);
@@ -161,10 +161,12 @@ describe("the event stream", () => {
     assert.ok(got.every(({ id, data }) => data.seq === id && data.entry["seq"] === id));
     assert.ok(got.every(({ data }) => data.action_id === (data.entry["action_id"] ?? null)));
     assert.ok(got.some(({ data }) => data.action_id !== null));
-    assert.ok(cuts >= 40);
+    assert.ok(cuts >= 15);
   });
 
   it("resumes from any sequence number, including the first", async () => {
+    // More than one page of entries.
+    await Promise.all(Array.from({ length: 260 }, () => submit()));
     const { size } = await service.storage.head();
     for (const from of [-1, 0, 1, 255, 256, size - 2]) {
       const { text } = await read(`?after=${from}`, { enough: (t) => idsIn(t).at(-1) === size - 1 });

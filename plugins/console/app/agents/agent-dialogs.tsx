@@ -4,7 +4,7 @@ import type { Agent } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Problem, Text } from "../ui/elements.tsx";
-import { list, plain } from "../ui/format.ts";
+import { list, renderPlain } from "../ui/format.ts";
 import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
 import { TEXTS } from "./strings.ts";
 
@@ -42,7 +42,7 @@ function EditDialog({ agent, id: given, onClose, onDone }: Ends & { agent: Agent
     onDone(agent === null ? TEXTS.done.registered(id) : TEXTS.done.changed(id));
   });
   return (
-    <Dialog title={agent === null ? "Register an agent" : `Change ${plain(agent.id)}`} onClose={onClose}>
+    <Dialog title={agent === null ? "Register an agent" : `Change ${renderPlain(agent.id)}`} onClose={onClose}>
       <form onSubmit={submit}>
         {agent === null ? (
           <Field

@@ -1,7 +1,7 @@
 /** Elements that both the list of agents and the page of one agent use. */
 import type { Agent } from "../core/api-types.ts";
 import { Text } from "../ui/elements.tsx";
-import { plain } from "../ui/format.ts";
+import { renderPlain } from "../ui/format.ts";
 import type { AgentChange } from "./agent-dialogs.tsx";
 import { TEXTS } from "./strings.ts";
 
@@ -19,7 +19,7 @@ export function AgentButtons({ agent, onChange }: { agent: Agent; onChange(chang
       <button
         type="button"
         class="small"
-        aria-label={`Change ${plain(agent.id)}`}
+        aria-label={`Change ${renderPlain(agent.id)}`}
         onClick={() => onChange({ kind: "change", agent })}
       >
         Change…
@@ -27,7 +27,7 @@ export function AgentButtons({ agent, onChange }: { agent: Agent; onChange(chang
       <button
         type="button"
         class={isActive ? "small danger" : "small"}
-        aria-label={`${verb} ${plain(agent.id)}`}
+        aria-label={`${verb} ${renderPlain(agent.id)}`}
         onClick={() => onChange({ kind: isActive ? "suspend" : "resume", agent })}
       >
         {verb}…

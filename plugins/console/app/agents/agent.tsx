@@ -5,7 +5,7 @@ import { DecisionSeries } from "../analytics/decision-series.tsx";
 import { loadSums } from "../analytics/range.ts";
 import type { Agent } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { hasScope } from "../core/me.ts";
 import { mayStop, StopDialog } from "../shell/stops.tsx";
 import { Badge, Done, Empty, Facts, Text, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
@@ -79,7 +79,7 @@ function Status({ id, agent, onChange }: StatusProps) {
       <section class="card" aria-label="Status">
         <p class="row">
           <Badge value="inactive" label={TEXTS.unregistered} />
-          {may("agents:write") ? (
+          {hasScope("agents:write") ? (
             <button type="button" class="small" onClick={() => onChange({ kind: "register", id })}>
               {LIST_TEXTS.register}
             </button>
@@ -92,7 +92,7 @@ function Status({ id, agent, onChange }: StatusProps) {
     <section class="card" aria-label="Status">
       <div class="row">
         <Badge value={agent.status} />
-        {may("agents:write") ? <AgentButtons agent={agent} onChange={onChange} /> : null}
+        {hasScope("agents:write") ? <AgentButtons agent={agent} onChange={onChange} /> : null}
       </div>
       {agent.description === null ? null : (
         <p>
@@ -113,11 +113,11 @@ function Status({ id, agent, onChange }: StatusProps) {
 }
 
 function Parts({ id, isRegistered }: { id: string; isRegistered: boolean }) {
-  return MAY_READ_ACTIONS.some(may) ? (
+  return MAY_READ_ACTIONS.some(hasScope) ? (
     <ActiveParts id={id} isRegistered={isRegistered} />
   ) : (
     <>
-      {may("keys:manage") ? <KeyCard id={id} /> : null}
+      {hasScope("keys:manage") ? <KeyCard id={id} /> : null}
       <History id={id} />
     </>
   );
@@ -129,7 +129,7 @@ function ActiveParts({ id, isRegistered }: { id: string; isRegistered: boolean }
     return (
       <Empty text={TEXTS.unseen}>
         <p>{TEXTS.unseenHelp}</p>
-        {may("keys:manage") ? (
+        {hasScope("keys:manage") ? (
           <p>
             <a href="#/keys">{TEXTS.newKey}</a>
           </p>
@@ -138,11 +138,11 @@ function ActiveParts({ id, isRegistered }: { id: string; isRegistered: boolean }
     );
   return (
     <>
-      {may("analytics:read") ? <Activity id={id} /> : null}
+      {hasScope("analytics:read") ? <Activity id={id} /> : null}
       <SampleCards id={id} sample={sample} />
-      {may("grants:write") || may("actions:read") ? <GrantCard id={id} /> : null}
+      {hasScope("grants:write") || hasScope("actions:read") ? <GrantCard id={id} /> : null}
       {mayReadLimits() && sample.data !== null && sample.data.length > 0 ? <LimitCard actions={sample.data} /> : null}
-      {may("keys:manage") ? <KeyCard id={id} /> : null}
+      {hasScope("keys:manage") ? <KeyCard id={id} /> : null}
       <History id={id} />
     </>
   );

@@ -1,10 +1,10 @@
 /** Agents: the list of the registered ones, and the page about one. */
 import { useState } from "preact/hooks";
 import type { Agent } from "../core/api-types.ts";
-import { at, request, url } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { encodeSegment, request, url } from "../core/api.ts";
+import { hasScope } from "../core/me.ts";
 import { Badge, Done, Empty, Table, Text, Time } from "../ui/elements.tsx";
-import { plain } from "../ui/format.ts";
+import { renderPlain } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { Snippet } from "../ui/snippet.tsx";
@@ -25,7 +25,7 @@ function AgentList() {
   const [change, setChange] = useState<AgentChange | null>(null);
   const [done, setDone] = useState("");
   const loaded = useLoad((signal) => request("GET /v1/agents", { query: { limit: MAX_AGENTS }, signal }), []);
-  const register = may("agents:write") ? (
+  const register = hasScope("agents:write") ? (
     <button type="button" class="primary" onClick={() => setChange({ kind: "register" })}>
       {TEXTS.register}
     </button>
@@ -70,7 +70,7 @@ function Row({ agent, onChange }: { agent: Agent; onChange(change: AgentChange):
   return (
     <tr>
       <td>
-        <a href={`#/agents/${at(id)}`}>
+        <a href={`#/agents/${encodeSegment(id)}`}>
           <strong>
             <Text value={name} />
           </strong>
@@ -88,7 +88,7 @@ function Row({ agent, onChange }: { agent: Agent; onChange(change: AgentChange):
           </>
         )}
         <br />
-        <a href={url("#/actions", { agent_id: id })} aria-label={`Actions of ${plain(id)}`}>
+        <a href={url("#/actions", { agent_id: id })} aria-label={`Actions of ${renderPlain(id)}`}>
           Actions
         </a>
       </td>
@@ -107,7 +107,7 @@ function Row({ agent, onChange }: { agent: Agent; onChange(change: AgentChange):
       <td data-label="Changed">
         <Time at={updated_at} />
       </td>
-      <td>{may("agents:write") ? <AgentButtons agent={agent} onChange={onChange} /> : null}</td>
+      <td>{hasScope("agents:write") ? <AgentButtons agent={agent} onChange={onChange} /> : null}</td>
     </tr>
   );
 }

@@ -1,7 +1,7 @@
 /** Cards about what governs an agent: grants, limits and keys. */
 import type { Action, Grant, Policy, Replay } from "../core/api-types.ts";
-import { at, request } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { encodeSegment, request } from "../core/api.ts";
+import { hasScope } from "../core/me.ts";
 import { KeyTable } from "../keys/keys.tsx";
 import { Table, Text, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
@@ -39,7 +39,9 @@ function Grants({ grants }: { grants: readonly Grant[] }) {
             </code>
           </td>
           <td data-label="Used">
-            <a href={`#/actions?grant_id=${at(id)}`}>{used === null ? "uses" : `${used.count} of ${count}`}</a>
+            <a href={`#/actions?grant_id=${encodeSegment(id)}`}>
+              {used === null ? "uses" : `${used.count} of ${count}`}
+            </a>
           </td>
           <td data-label="Granted by">
             <PersonLink principal={granted_by} />
@@ -53,7 +55,7 @@ function Grants({ grants }: { grants: readonly Grant[] }) {
   );
 }
 
-export const mayReadLimits = (): boolean => may("replay:run") && may("policies:read");
+export const mayReadLimits = (): boolean => hasScope("replay:run") && hasScope("policies:read");
 
 /** A limit that counted the newest action of a kind. */
 interface LimitUse {
@@ -129,7 +131,7 @@ function Limits({ uses }: { uses: readonly LimitUse[] }) {
                 <Text value={limit} />
               </strong>
               <br />
-              <a class="quiet" href={`#/policies/${at(policy)}`}>
+              <a class="quiet" href={`#/policies/${encodeSegment(policy)}`}>
                 <Text value={policy} />
               </a>
             </td>
@@ -149,7 +151,7 @@ function Limits({ uses }: { uses: readonly LimitUse[] }) {
               )}
             </td>
             <td data-label="Before">
-              <a href={`#/actions/${at(action.id)}`}>
+              <a href={`#/actions/${encodeSegment(action.id)}`}>
                 <Text value={`${action.tool} ${action.operation}`} />
               </a>{" "}
               <Time at={action.created_at} />

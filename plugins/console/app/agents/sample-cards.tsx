@@ -1,9 +1,9 @@
 /** Cards that are computed from an agent's newest actions: the latest, typical parameters, and how people answered. */
 import type { Action } from "../core/api-types.ts";
-import { at, request, url } from "../core/api.ts";
+import { encodeSegment, request, url } from "../core/api.ts";
 import { Bars } from "../ui/bars.tsx";
 import { Badge, Empty, Table, Text, Time } from "../ui/elements.tsx";
-import { plain } from "../ui/format.ts";
+import { renderPlain } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { formatHeadline } from "../ui/params.tsx";
 import { Card, LoadedCard } from "../ui/section.tsx";
@@ -66,7 +66,7 @@ function Latest({ actions }: { actions: readonly Action[] }) {
       {actions.slice(0, LATEST).map((action) => (
         <tr key={action.id}>
           <td>
-            <a href={`#/actions/${at(action.id)}`}>
+            <a href={`#/actions/${encodeSegment(action.id)}`}>
               <strong>
                 <Text value={`${action.tool} ${action.operation}`} />
               </strong>
@@ -173,7 +173,7 @@ function Votes({ id, actions }: { id: string; actions: readonly Action[] }) {
             <span class="quiet">{TEXTS.votesHelp(total)}</span>
           </p>
           <Bars
-            label={plain(TEXTS.votes)}
+            label={renderPlain(TEXTS.votes)}
             rows={[
               { name: "approved", count: approved },
               { name: "rejected", count: votes.length - approved },

@@ -1,6 +1,6 @@
 /** How much is requested, how it is decided, which rules ask people, and how long people take. */
 import { useState } from "preact/hooks";
-import { at } from "../core/api.ts";
+import { encodeSegment } from "../core/api.ts";
 import { type Bar, Bars } from "../ui/bars.tsx";
 import { Empty, Loading, Page, Problem, Text, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
@@ -116,7 +116,7 @@ function Content({ sums }: { sums: Sums }) {
             rows={by_agent.map(({ agent_id, count }) => ({
               name: agent_id,
               label: (
-                <a href={`#/agents/${at(agent_id)}`}>
+                <a href={`#/agents/${encodeSegment(agent_id)}`}>
                   <Text value={agent_id} />
                 </a>
               ),

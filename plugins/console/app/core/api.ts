@@ -42,7 +42,7 @@ export interface Options {
   method?: string;
   body?: unknown;
   /** A body that is sent as it is. */
-  text?: string;
+  callForText?: string;
   /** Media type of the body. */
   type?: string;
   headers?: Record<string, string>;
@@ -67,14 +67,14 @@ export function now(): number {
  * Calls `watcher` now and at each change with the time since which the service has been unreachable; null if it is
  * reachable.
  */
-export function whenReach(watcher: (since: number | null) => void): () => void {
+export function watchReachability(watcher: (since: number | null) => void): () => void {
   watchers.add(watcher);
   watcher(downSince);
   return () => void watchers.delete(watcher);
 }
 
 /** Calls `retry` when the service is reachable again; immediately if it is reachable now. */
-export function whenBack(retry: () => void): () => void {
+export function retryWhenReachable(retry: () => void): () => void {
   const timer = downSince === null ? setTimeout(retry, HEALTH_CHECK_MS) : undefined;
   const watcher = (since: number | null): void => {
     if (since === null) retry();
@@ -87,7 +87,7 @@ export function whenBack(retry: () => void): () => void {
 }
 
 /** Checks whether the service is reachable. Called after a failure that could mean that it is not. */
-export async function suspect(): Promise<void> {
+export async function checkReachability(): Promise<void> {
   if (isChecking) return;
   isChecking = true;
   while (!(await answersHealthCheck())) {
@@ -116,7 +116,7 @@ function setReachable(isReachable: boolean): void {
   if (isReachable === (downSince === null)) return;
   downSince = isReachable ? null : Date.now();
   for (const watcher of watchers) watcher(downSince);
-  if (!isReachable) void suspect();
+  if (!isReachable) void checkReachability();
 }
 
 type Given<K extends keyof Api> = (Api[K]["query"] extends never ? { query?: never } : { query?: Api[K]["query"] }) &
@@ -152,7 +152,7 @@ export function request<K extends keyof Api>(operation: K, given: Given<K>): Pro
   };
   let used = 0;
   const address = url(
-    template.replaceAll(/\{[^}]+\}/g, () => at(path[used++] ?? "")),
+    template.replaceAll(/\{[^}]+\}/g, () => encodeSegment(path[used++] ?? "")),
     query ?? {},
   );
   return call(address, {
@@ -174,7 +174,7 @@ export function call(path: string, options: Options = {}): Promise<unknown> {
 }
 
 /** Returns the response's JSON with its entity tag. */
-export function tagged(path: string, options: Options = {}): Promise<{ body: unknown; etag: string }> {
+export function callWithEtag(path: string, options: Options = {}): Promise<{ body: unknown; etag: string }> {
   return exchange(path, options, async (response) => ({
     body: (await response.json()) as unknown,
     etag: response.headers.get("etag") ?? "",
@@ -182,7 +182,7 @@ export function tagged(path: string, options: Options = {}): Promise<{ body: unk
 }
 
 /** Returns the response's text. */
-export function text(path: string, options: Options = {}): Promise<string> {
+export function callForText(path: string, options: Options = {}): Promise<string> {
   return exchange(path, options, (response) => response.text());
 }
 
@@ -211,10 +211,10 @@ async function exchange<T>(
     if (error instanceof ApiError) {
       if (error.status === 401 && given === undefined) signOutAfterRefusal(error.message);
       // A proxy responded in place of the service.
-      if (error.status === 502 || error.status === 504) void suspect();
+      if (error.status === 502 || error.status === 504) void checkReachability();
       throw error;
     }
-    void suspect();
+    void checkReachability();
     throw late.signal.aborted ? timeoutError(method, longest) : unreachableError(method);
   } finally {
     clearTimeout(timer);
@@ -228,7 +228,7 @@ function setClock(response: Response): void {
 }
 
 function contentOf(
-  { body, text: given, type = "application/json", headers = {} }: Options,
+  { body, callForText: given, type = "application/json", headers = {} }: Options,
   credential: string | null,
 ): RequestInit {
   const content = given ?? (body === undefined ? undefined : JSON.stringify(body));
@@ -274,6 +274,6 @@ export function url(path: string, query: Record<string, string | number | boolea
 }
 
 /** Returns a value encoded as one segment of a path. */
-export function at(id: string): string {
+export function encodeSegment(id: string): string {
   return encodeURIComponent(id);
 }

@@ -1,5 +1,5 @@
 /** Follows the ledger: all followers of this tab share one source, and all tabs share one stream. */
-import { request, suspect } from "./api.ts";
+import { request, checkReachability } from "./api.ts";
 import { key, signOutAfterRefusal } from "./session.ts";
 import { listen } from "./source.ts";
 import type { LedgerEvent, StreamState } from "./stream.ts";
@@ -116,7 +116,7 @@ function settle(): void {
     onState(state) {
       if (source !== newSource) return;
       newSource.state = state;
-      if (state.state === "waiting") void suspect();
+      if (state.state === "waiting") void checkReachability();
       if (state.status === 401) return signOutAfterRefusal(state.why);
       for (const follower of followers) follower.state(state);
     },

@@ -11,7 +11,7 @@ const current = signal<Me | null>(null);
 /** Names by id; null for a key that is unknown or is being requested. */
 const names = new Map<string, string | null>();
 const watchers = new Set<() => void>();
-let wanted = new Set<string>();
+let missingIds = new Set<string>();
 
 /** Names that are missing at the same time are one request. Milliseconds. */
 const COLLECT_MS = 20;
@@ -21,17 +21,17 @@ const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 export async function loadMe(signal?: AbortSignal): Promise<Me> {
   const used = key();
   const loaded = await request("GET /v1/me", { signal });
-  if (key() === used) takeMe(loaded);
+  if (key() === used) storeMe(loaded);
   return loaded;
 }
 
 /** Stores the identity that the service returned at the sign-in. */
-export function takeMe(loaded: Me): void {
+export function storeMe(loaded: Me): void {
   current.value = loaded;
   names.set(loaded.key.id, loaded.key.name);
 }
 
-export function forgetMe(): void {
+export function clearMe(): void {
   current.value = null;
   names.clear();
 }
@@ -41,7 +41,7 @@ export function me(): Me | null {
 }
 
 /** Returns whether the credential has a scope. */
-export function may(scope: string): boolean {
+export function hasScope(scope: string): boolean {
   return (current.value?.scopes as readonly string[] | undefined)?.includes(scope) === true;
 }
 
@@ -52,21 +52,21 @@ export function may(scope: string): boolean {
 export function nameOfKey(id: string): string | null {
   const name = names.get(id);
   if (name !== undefined) return name;
-  if (!UUID.test(id) || !["actions:read", "provenance:read", "keys:manage"].some(may)) return null;
+  if (!UUID.test(id) || !["actions:read", "provenance:read", "keys:manage"].some(hasScope)) return null;
   names.set(id, null);
-  if (wanted.size === 0) setTimeout(() => void fetchNames(), COLLECT_MS);
-  wanted.add(id);
+  if (missingIds.size === 0) setTimeout(() => void fetchNames(), COLLECT_MS);
+  missingIds.add(id);
   return null;
 }
 
-export function whenNamesCome(watcher: () => void): () => void {
+export function watchNames(watcher: () => void): () => void {
   watchers.add(watcher);
   return () => void watchers.delete(watcher);
 }
 
 async function fetchNames(): Promise<void> {
-  const ids = [...wanted];
-  wanted = new Set();
+  const ids = [...missingIds];
+  missingIds = new Set();
   for (let from = 0; from < ids.length; from += MAX_IDS) {
     try {
       const query = { ids: ids.slice(from, from + MAX_IDS).join(",") };

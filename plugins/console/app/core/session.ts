@@ -40,7 +40,7 @@ export function authorize(credential: string | null): {
 }
 
 /** Calls `listener` on each change. Returns a function that ends it. */
-export function whenSessionChanges(listener: Listener): () => void {
+export function watchSession(listener: Listener): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);
 }
@@ -72,7 +72,7 @@ export function signOutAfterRefusal(detail: string): void {
 }
 
 /** Asks other tabs for their credential. Resolves to null if none is signed in. */
-export function askOtherTabs(): Promise<string | null> {
+export function requestKeyFromTabs(): Promise<string | null> {
   return new Promise((resolve) => {
     const end = (): void => {
       clearTimeout(timer);
@@ -80,7 +80,7 @@ export function askOtherTabs(): Promise<string | null> {
       resolve(key());
     };
     const timer = setTimeout(end, ANSWER_MS);
-    const stop = whenSessionChanges((credential) => {
+    const stop = watchSession((credential) => {
       if (credential !== null) end();
     });
     post({ type: "ask" });
@@ -101,14 +101,14 @@ function openChannel(): BroadcastChannel {
   const opened = new BroadcastChannel("assent.session");
   channel = opened;
   opened.addEventListener("message", ({ data }: MessageEvent<Message>) => {
-    const mine = key();
-    if (data.type === "ask" && mine !== null) post({ type: "key", key: mine });
-    if (data.type === "key" && mine === null && typeof data.key === "string") {
+    const ownKey = key();
+    if (data.type === "ask" && ownKey !== null) post({ type: "key", key: ownKey });
+    if (data.type === "key" && ownKey === null && typeof data.key === "string") {
       sessionStorage.setItem(STORE, data.key);
       notify(data.key, "");
     }
     // Ignore the sign-out of another key than this tab's.
-    if (data.type === "out" && mine !== null && data.key === mine) {
+    if (data.type === "out" && ownKey !== null && data.key === ownKey) {
       forget();
       notify(null, data.why);
     }

@@ -101,7 +101,7 @@ async function listenByLock(key: string, signal: AbortSignal, { onEvent, onState
   try {
     await navigator.locks.request(name, { signal }, async () => {
       isReading = true;
-      const tell = (message: Delivered): void => {
+      const broadcast = (message: Delivered): void => {
         deliver(message);
         if (!signal.aborted) channel.postMessage(message);
       };
@@ -109,8 +109,8 @@ async function listenByLock(key: string, signal: AbortSignal, { onEvent, onState
         key,
         signal,
         ...(last === undefined ? {} : { last }),
-        onEvent: (event) => tell({ event }),
-        onState: (next) => tell({ state: next }),
+        onEvent: (event) => broadcast({ event }),
+        onState: (next) => broadcast({ state: next }),
       });
     });
   } catch (error) {

@@ -1,11 +1,11 @@
 /** The page of grants: what is allowed in advance, by whom, until when, and how often it was used. */
 import { useState } from "preact/hooks";
 import type { Api } from "../core/api-types.ts";
-import { at, request } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { encodeSegment, request } from "../core/api.ts";
+import { hasScope } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Badge, Done, Empty, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
-import { plain } from "../ui/format.ts";
+import { renderPlain } from "../ui/format.ts";
 import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { PersonLink } from "../ui/person.tsx";
@@ -88,7 +88,7 @@ export function Grants() {
   );
 }
 
-const nameOf = ({ agent_id, tool, operation }: Grant): string => plain(`for ${agent_id}: ${tool} ${operation}`);
+const nameOf = ({ agent_id, tool, operation }: Grant): string => renderPlain(`for ${agent_id}: ${tool} ${operation}`);
 
 function NoGrants({ isActive }: { isActive: boolean }) {
   return (
@@ -147,7 +147,7 @@ function Row({ grant, onRevoke }: { grant: Grant; onRevoke(): void }) {
         {ended === null ? null : <End ended={ended} />}
       </td>
       <td>
-        {ended === null && may("grants:write") ? (
+        {ended === null && hasScope("grants:write") ? (
           <button
             type="button"
             class="danger small"
@@ -166,7 +166,7 @@ function Row({ grant, onRevoke }: { grant: Grant; onRevoke(): void }) {
 function Uses({ grant: { id, count, used, sum } }: { grant: Grant }) {
   return (
     <>
-      <a href={`#/actions?grant_id=${at(id)}`}>{used === null ? "uses" : `${used.count} of ${count}`}</a>
+      <a href={`#/actions?grant_id=${encodeSegment(id)}`}>{used === null ? "uses" : `${used.count} of ${count}`}</a>
       {used === null ? null : (
         <>
           <br />

@@ -1,7 +1,7 @@
 /** Offers grants with the vote on a pending request: scopes, and the earlier requests that each would have covered. */
 import { useEffect, useId, useState } from "preact/hooks";
 import type { Api } from "../core/api-types.ts";
-import { at, request } from "../core/api.ts";
+import { encodeSegment, request } from "../core/api.ts";
 import { Badge, Loading, Problem, Text, Time } from "../ui/elements.tsx";
 import { counted } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
@@ -128,7 +128,7 @@ function Scope({
             {requests.map(({ id, status, created_at, summary }) => (
               <li key={id}>
                 <Badge value={status} /> {/* In a new tab: a vote is being prepared here. */}
-                <a href={`/#/actions/${at(id)}`} target="_blank" rel="noreferrer">
+                <a href={`/#/actions/${encodeSegment(id)}`} target="_blank" rel="noreferrer">
                   <Text value={summary} />
                 </a>{" "}
                 <span class="quiet">

@@ -1,7 +1,7 @@
 /** The vote bar of one request, with the offer to allow later requests where the rules and the voter's scopes permit it. */
 import type { Ref } from "preact";
 import { useState } from "preact/hooks";
-import { may } from "../core/me.ts";
+import { hasScope } from "../core/me.ts";
 import { VoteBar, type VoteBarHandle } from "../inbox/vote-bar.tsx";
 import { GrantOffer, type GrantLimits, type GrantTerms } from "./offer.tsx";
 import { TEXTS } from "./strings.ts";
@@ -19,7 +19,7 @@ export function VoteWithGrant({ id, limits, cast, handle = null, onLeave = () =>
   const [grant, setGrant] = useState<GrantTerms | null>(null);
   return (
     <>
-      {limits === null || !may("grants:write") ? null : <GrantOffer {...{ id, limits }} onChoose={setGrant} />}
+      {limits === null || !hasScope("grants:write") ? null : <GrantOffer {...{ id, limits }} onChoose={setGrant} />}
       <VoteBar
         subject={id}
         handle={handle}

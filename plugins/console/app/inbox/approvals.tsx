@@ -1,8 +1,8 @@
 /** The inbox: the list of pending requests on the left, the open request or the selection on the right. */
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { at, now } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { encodeSegment, now } from "../core/api.ts";
+import { hasScope } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Live, Loading, Notice, Problem } from "../ui/elements.tsx";
 import { duration } from "../ui/format.ts";
@@ -182,7 +182,7 @@ function Detail({ id, item, queue, rows, selection, handle, onVoted }: DetailPro
         <div class="pane-scroll">
           <Notice>
             This request is settled: <What action={item.action} /> is {item.action.status.replace("_", " ")}.{" "}
-            <a href={`#/actions/${at(item.action.id)}`}>Show the action</a>
+            <a href={`#/actions/${encodeSegment(item.action.id)}`}>Show the action</a>
           </Notice>
         </div>
       </div>
@@ -206,7 +206,9 @@ function Detail({ id, item, queue, rows, selection, handle, onVoted }: DetailPro
         </div>
       </div>
     );
-  return <Overview rows={rows} selected={selection.ids} onSelect={selection.set} canSelect={may("approvals:decide")} />;
+  return (
+    <Overview rows={rows} selected={selection.ids} onSelect={selection.set} canSelect={hasScope("approvals:decide")} />
+  );
 }
 
 /** The same condition as in inbox.css, which then shows either the list or the request. */
@@ -329,7 +331,7 @@ function Toolbar({ queue, rows, selection, children }: ToolbarProps) {
   const open = rows.filter((item) => findVoteAvailability(item) === "open").map(({ action }) => action.id);
   return (
     <div class="toolbar">
-      {may("approvals:decide") && open.length > 0 ? (
+      {hasScope("approvals:decide") && open.length > 0 ? (
         <label class="check">
           <input
             type="checkbox"
@@ -340,7 +342,7 @@ function Toolbar({ queue, rows, selection, children }: ToolbarProps) {
         </label>
       ) : null}
       {queue.cursor !== null &&
-      may("approvals:decide") &&
+      hasScope("approvals:decide") &&
       selection.chosen.length === open.length &&
       open.length > 0 ? (
         <button type="button" class="small" disabled={isLoading} onClick={() => void selectAll()}>

@@ -1,7 +1,7 @@
 /** The inbox's search, filters and order. They are in the address, so that a view can be bookmarked and sent. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Ref } from "preact";
-import { at } from "../core/api.ts";
+import { encodeSegment } from "../core/api.ts";
 import { Icon } from "../ui/icons.tsx";
 import { isNarrowed, type ListQuery } from "./queue-state.ts";
 import { SORTS, TABS, TEXTS } from "./strings.ts";
@@ -32,7 +32,7 @@ export function readQuery(search: URLSearchParams): ListQuery {
 export function addressOf(id: string | null, query: ListQuery): string {
   const search = new URLSearchParams();
   for (const name of NAMES) if (query[name] !== undefined && query[name] !== "") search.set(name, query[name]);
-  return `#/approvals${id === null ? "" : `/${at(id)}`}${search.size === 0 ? "" : `?${search}`}`;
+  return `#/approvals${id === null ? "" : `/${encodeSegment(id)}`}${search.size === 0 ? "" : `?${search}`}`;
 }
 
 interface Props {

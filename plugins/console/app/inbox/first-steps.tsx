@@ -1,8 +1,8 @@
 /** What an empty inbox shows: how to submit the first request, with the address and the key filled in. */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
-import { at } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { encodeSegment } from "../core/api.ts";
+import { hasScope } from "../core/me.ts";
 import { Empty, Notice, Problem, Text } from "../ui/elements.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 import { FIRST_STEPS as TEXTS } from "./strings.ts";
@@ -17,7 +17,7 @@ export function FirstSteps({ text }: { text: string }) {
     <div class="first-steps">
       <Empty text={text}>
         <p class="quiet">{TEXTS.help}</p>
-        {may("approvals:decide") ? <TestRequest agentKey={agentKey} /> : null}
+        {hasScope("approvals:decide") ? <TestRequest agentKey={agentKey} /> : null}
       </Empty>
       <AgentKey value={agentKey} onChange={setAgentKey} />
       {waysIn(location.origin, agentKey === "" ? NO_KEY : agentKey).map(({ label, lines }) => (
@@ -55,7 +55,7 @@ function AgentKey({ value, onChange }: { value: string; onChange(key: string): v
           onChange(typed);
         }}
       />
-      {may("keys:manage") ? (
+      {hasScope("keys:manage") ? (
         <button type="button" onClick={() => void create()}>
           {TEXTS.createKey}
         </button>
@@ -76,7 +76,7 @@ function TestRequest({ agentKey }: { agentKey: string }) {
     setDenied(null);
     try {
       const action = await sendTestRequest(agentKey);
-      if (action.status === "pending_approval") location.hash = `#/approvals/${at(action.id)}`;
+      if (action.status === "pending_approval") location.hash = `#/approvals/${encodeSegment(action.id)}`;
       else setDenied(action);
     } catch (problem) {
       setError(problem);

@@ -1,7 +1,7 @@
 /** The list of requests. It draws only the rows in view, however many are loaded. */
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from "@tanstack/virtual-core";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { may } from "../core/me.ts";
+import { hasScope } from "../core/me.ts";
 import { Age, Text, TimeLeft } from "../ui/elements.tsx";
 import { findHeadlineMember } from "../ui/params.tsx";
 import { Risk } from "../ui/request.tsx";
@@ -94,7 +94,7 @@ function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
     <div
       class={`row-item is-${availability.replace(" ", "-")} ${isOpen ? "current" : ""} ${isSelected ? "selected" : ""}`}
     >
-      {may("approvals:decide") ? (
+      {hasScope("approvals:decide") ? (
         <input
           type="checkbox"
           aria-label={`Select ${label}`}

@@ -4,11 +4,11 @@
 import type { ComponentChildren, Ref } from "preact";
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
-import { at } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { encodeSegment } from "../core/api.ts";
+import { hasScope } from "../core/me.ts";
 import { COOKIE, key, userSignInAddress } from "../core/session.ts";
 import { Badge, Copy, Notice, Problem, Text, Time, TimeLeft } from "../ui/elements.tsx";
-import { plain } from "../ui/format.ts";
+import { renderPlain } from "../ui/format.ts";
 import { Icon } from "../ui/icons.tsx";
 import { formatHeadline } from "../ui/params.tsx";
 import { PersonLink } from "../ui/person.tsx";
@@ -89,8 +89,8 @@ export function Pane({ item, handle, onVoted, onAsked, onLeave }: Props) {
           <Metadata action={action} level={3} />
           {action.erased_at ? null : <Bound action={action} />}
           <p class="row">
-            <a href={`#/actions/${at(action.id)}`}>History and proof</a>
-            <Copy value={`${location.origin}/#/approvals/${at(action.id)}`} label="Copy link" />
+            <a href={`#/actions/${encodeSegment(action.id)}`}>History and proof</a>
+            <Copy value={`${location.origin}/#/approvals/${encodeSegment(action.id)}`} label="Copy link" />
           </p>
         </details>
       </div>
@@ -119,7 +119,7 @@ function Answer({
   if (availability === "not yours")
     return (
       <div class="pane-foot">
-        <Notice kind="busy">{may("approvals:decide") ? TEXTS.notYours : TEXTS.readOnly}</Notice>
+        <Notice kind="busy">{hasScope("approvals:decide") ? TEXTS.notYours : TEXTS.readOnly}</Notice>
       </div>
     );
   if (availability !== "open") return <LostReason id={action.id} />;
@@ -127,7 +127,7 @@ function Answer({
     return (
       <div class="pane-foot">
         <Notice kind="busy">
-          {TEXTS.inPlan(action.plan.position)} <a href={`#/plans/${at(action.plan.id)}`}>{TEXTS.openPlan}</a>
+          {TEXTS.inPlan(action.plan.position)} <a href={`#/plans/${encodeSegment(action.plan.id)}`}>{TEXTS.openPlan}</a>
         </Notice>
       </div>
     );
@@ -245,7 +245,7 @@ export function Votes({ action }: { action: Pick<Action, "approvals" | "approval
 export function uniqueLabel(action: Action): string {
   const { tool, operation, agent_id, id } = action;
   const value = action.erased_at ? "" : formatHeadline(action);
-  return `${plain(`${tool} ${operation} by ${agent_id}`)}, ${value === "" ? "" : `${value}, `}${id.slice(-6)}`;
+  return `${renderPlain(`${tool} ${operation} by ${agent_id}`)}, ${value === "" ? "" : `${value}, `}${id.slice(-6)}`;
 }
 
 /** The badge of the person's own vote. */

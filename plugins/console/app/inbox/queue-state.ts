@@ -65,7 +65,7 @@ const ORDERS = {
 } as const;
 const orderOf = ({ query }: QueueState) => ORDERS[query.sort ?? "deadline"];
 
-export function putAction(state: QueueState, action: Action, more: Partial<Item> = {}): QueueState {
+export function storeAction(state: QueueState, action: Action, more: Partial<Item> = {}): QueueState {
   const old = state.items.get(action.id) ?? { action, outcome: null, isFull: false, error: null };
   const items = new Map(state.items).set(action.id, { ...old, ...more, action: { ...old.action, ...action } });
   return { ...state, items };
@@ -78,14 +78,14 @@ export function changeItem(state: QueueState, id: string, more: Partial<Item>): 
 
 /** Adds a pending request: after the listed ones, or to the held ones. */
 function place(state: QueueState, action: Action): QueueState {
-  if (state.order.includes(action.id) || state.held.includes(action.id)) return putAction(state, action);
+  if (state.order.includes(action.id) || state.held.includes(action.id)) return storeAction(state, action);
   const last = state.items.get(state.order.at(-1) ?? "")?.action;
   if (last === undefined || orderOf(state)(action, last) > 0) {
     // The request is on a page that was not loaded.
     if (last !== undefined && state.cursor !== null) return state;
-    return { ...putAction(state, action), order: [...state.order, action.id] };
+    return { ...storeAction(state, action), order: [...state.order, action.id] };
   }
-  return { ...putAction(state, action), held: [...state.held, action.id] };
+  return { ...storeAction(state, action), held: [...state.held, action.id] };
 }
 
 interface Page {
@@ -94,10 +94,10 @@ interface Page {
   next_cursor: string | null;
 }
 
-export function putFirstPage(state: QueueState, query: ListQuery, { actions, total, next_cursor }: Page): QueueState {
+export function storeFirstPage(state: QueueState, query: ListQuery, { actions, total, next_cursor }: Page): QueueState {
   let next: QueueState = { ...state, query, loading: false, error: null, total };
   if (state.order.length === 0 || !isSameQuery(state.query, query)) {
-    for (const action of actions) next = putAction(next, action);
+    for (const action of actions) next = storeAction(next, action);
     return { ...next, order: actions.map(({ id }) => id), held: [], cursor: next_cursor };
   }
   if (next_cursor === null) next = { ...next, cursor: null };
@@ -107,10 +107,10 @@ export function putFirstPage(state: QueueState, query: ListQuery, { actions, tot
 
 export const isSameQuery = (a: ListQuery, b: ListQuery): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-export function putNextPage(state: QueueState, { actions, total, next_cursor }: Page): QueueState {
+export function storeNextPage(state: QueueState, { actions, total, next_cursor }: Page): QueueState {
   let next: QueueState = { ...state, error: null, total, cursor: next_cursor };
   for (const action of actions) {
-    next = putAction(next, action);
+    next = storeAction(next, action);
     if (!next.order.includes(action.id) && !next.held.includes(action.id))
       next = { ...next, order: [...next.order, action.id] };
   }
@@ -121,16 +121,19 @@ export function putNextPage(state: QueueState, { actions, total, next_cursor }: 
 export const isSearched = (query: ListQuery): boolean => isNarrowed(query) || (query.sort ?? "deadline") !== "deadline";
 
 /** Stores a request that was read individually. */
-export function putRead(state: QueueState, action: Action, open: string | null): QueueState {
+export function storeReadAction(state: QueueState, action: Action, open: string | null): QueueState {
   const { id } = action;
   const outcome = outcomeOf(action);
   const known = state.items.get(id);
-  const mine = known?.outcome?.isMine === true ? known.outcome : null;
+  const ownOutcome = known?.outcome?.isMine === true ? known.outcome : null;
   // A filtered list contains only requests that the service found.
   const next = outcome === null && !isNarrowed(state.query) ? place(state, action) : state;
   if (!next.items.has(id) && open !== id) return next;
   const isPast = known?.isPast ?? (known === undefined && outcome !== null);
-  return { ...putAction(next, action, { isFull: true, error: null, outcome: mine ?? outcome, isPast }), missing: null };
+  return {
+    ...storeAction(next, action, { isFull: true, error: null, outcome: ownOutcome ?? outcome, isPast }),
+    missing: null,
+  };
 }
 
 /**

@@ -18,10 +18,10 @@ import {
   listAbsent,
   type ListQuery,
   markSettled,
-  putAction,
-  putFirstPage,
-  putNextPage,
-  putRead,
+  storeAction,
+  storeFirstPage,
+  storeNextPage,
+  storeReadAction,
   type QueueState,
   showHeldRows,
 } from "./queue-state.ts";
@@ -75,7 +75,7 @@ function createQueueReads(
   async function reread(id: string, signal?: AbortSignal): Promise<void> {
     try {
       const action = await request("GET /v1/actions/{id}", { path: [id], signal });
-      setState((old) => putRead(old, action, newest().open));
+      setState((old) => storeReadAction(old, action, newest().open));
     } catch (error) {
       if (signal?.aborted) return;
       const missing = newest().open === id ? { id, error } : null;
@@ -95,9 +95,9 @@ function createQueueReads(
       // The person changed the query meanwhile, and the new query has its own read.
       if (!isSameQuery(newest().query, asked)) return;
       if (isNarrowed(asked)) {
-        setState((old) => putFirstPage(old, asked, page));
+        setState((old) => storeFirstPage(old, asked, page));
         if (isSame) for (const id of listAbsent(page, newest().state)) void reread(id, signal);
-      } else setState((old) => markSettled(putFirstPage(old, asked, page), known, page));
+      } else setState((old) => markSettled(storeFirstPage(old, asked, page), known, page));
     } catch (error) {
       if (!signal?.aborted && !isQuiet) setState((old) => ({ ...old, loading: false, error }));
     }
@@ -109,7 +109,7 @@ function createQueueReads(
     isLoadingMore = true;
     try {
       const page = await request("GET /v1/approvals", { query: { ...shown, limit, cursor } });
-      if (isSameQuery(shown, newest().state.query)) setState((old) => putNextPage(old, page));
+      if (isSameQuery(shown, newest().state.query)) setState((old) => storeNextPage(old, page));
       return true;
     } catch (error) {
       setState((old) => ({ ...old, error }));
@@ -186,7 +186,7 @@ export function useQueue(open: string | null, query: ListQuery): Queue {
     loadAll: readAll,
     reload: () => void load(),
     update: (id, more) =>
-      setState((old) => changeItem(more.action === undefined ? old : putAction(old, more.action), id, more)),
+      setState((old) => changeItem(more.action === undefined ? old : storeAction(old, more.action), id, more)),
     showHeld: () => setState(showHeldRows),
     clearSettled: () => setState(clearSettledRows),
   };

@@ -4,8 +4,8 @@
  */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
-import { at, request } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { encodeSegment, request } from "../core/api.ts";
+import { hasScope } from "../core/me.ts";
 import { Notice, Text, Time } from "../ui/elements.tsx";
 import { Who } from "../ui/person.tsx";
 
@@ -43,7 +43,9 @@ export function Rejection({ action, onLifted, onRefused }: Props) {
         ) : (
           ". "
         )}
-        {isEarlier ? <a href={`#/actions/${at(rejection.action_id)}`}>The action that was rejected</a> : null}
+        {isEarlier ? (
+          <a href={`#/actions/${encodeSegment(rejection.action_id)}`}>The action that was rejected</a>
+        ) : null}
       </Notice>
       {rejection.holds_until === null ? (
         <p class="quiet">The same request can be submitted again.</p>
@@ -53,7 +55,7 @@ export function Rejection({ action, onLifted, onRefused }: Props) {
           {isEarlier ? ", unless that rejection was lifted" : ""}.
         </p>
       )}
-      {isEarlier || rejection.holds_until === null || !may("approvals:decide") ? null : (
+      {isEarlier || rejection.holds_until === null || !hasScope("approvals:decide") ? null : (
         <p class="row">
           <button type="button" disabled={isBusy} onClick={() => void lift()}>
             Lift the rejection

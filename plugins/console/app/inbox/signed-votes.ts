@@ -23,7 +23,7 @@ export interface Ballot {
 }
 
 /** Returns the vote as the API takes it. */
-export function termsOf({ approve, reason, break_glass, grant = null }: Ballot) {
+export function ballotBody({ approve, reason, break_glass, grant = null }: Ballot) {
   return {
     approve,
     ...(reason === "" ? {} : { reason }),
@@ -51,7 +51,7 @@ export async function requestSignature(
   actions: readonly Pick<Action, "id">[],
   ballot: Ballot,
 ): Promise<SignatureRequest | null> {
-  const votes: Votes = actions.map(({ id }) => ({ action_id: id, ...termsOf(ballot) }));
+  const votes: Votes = actions.map(({ id }) => ({ action_id: id, ...ballotBody(ballot) }));
   const challenge = await startSigning(votes);
   if (challenge === null) return null;
   assertSameVotes(challenge, votes);

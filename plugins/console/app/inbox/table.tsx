@@ -3,10 +3,10 @@
  * outliers.
  */
 import { useState } from "preact/hooks";
-import { at } from "../core/api.ts";
+import { encodeSegment } from "../core/api.ts";
 import type { Action } from "../core/api-types.ts";
 import { Text, TimeLeft } from "../ui/elements.tsx";
-import { counted, plain } from "../ui/format.ts";
+import { counted, renderPlain } from "../ui/format.ts";
 import { uniqueLabel } from "./pane.tsx";
 import type { Group } from "./shape.ts";
 
@@ -32,7 +32,7 @@ export function GroupTable({ group, selected, onSelect, canSelect, position }: P
   const [count, setCount] = useState(FIRST_ROWS);
   const { tool, operation, columns, moreColumns, common, rows } = group;
   const ids = rows.map(({ action }) => action.id);
-  const name = plain(`${tool} ${operation}`);
+  const name = renderPlain(`${tool} ${operation}`);
   const isAll = ids.every((id) => selected.has(id));
   return (
     <section class="group">
@@ -90,7 +90,7 @@ export function GroupTable({ group, selected, onSelect, canSelect, position }: P
                 ))}
                 <td>{action.expires_at === null ? null : <TimeLeft at={action.expires_at} short />}</td>
                 <td>
-                  <a href={`#/approvals/${at(action.id)}`} aria-label={`Open ${uniqueLabel(action)}`}>
+                  <a href={`#/approvals/${encodeSegment(action.id)}`} aria-label={`Open ${uniqueLabel(action)}`}>
                     Open
                   </a>
                 </td>

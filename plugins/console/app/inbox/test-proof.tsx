@@ -1,7 +1,7 @@
 /** The proof of a settled test request, verified in the browser. */
 import type { Action } from "../core/api-types.ts";
-import { at, request } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { encodeSegment, request } from "../core/api.ts";
+import { hasScope } from "../core/me.ts";
 import { Loading, Notice, Problem, Text } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { pinned, verifyEntry } from "../ui/proof.tsx";
@@ -13,7 +13,7 @@ interface Proved extends VerifiedEntry {
 }
 
 export function TestProof({ action }: { action: Pick<Action, "id"> }) {
-  if (!may("provenance:read")) return <p class="quiet">{TEXTS.noProof}</p>;
+  if (!hasScope("provenance:read")) return <p class="quiet">{TEXTS.noProof}</p>;
   return <LoadedProof action={action} />;
 }
 
@@ -37,7 +37,7 @@ function LoadedProof({ action: { id } }: { action: Pick<Action, "id"> }) {
             <code class="hash">{toHex(data.checkpoint.root)}</code>
           </p>
           <p>
-            <a href={`#/provenance/${at(data.hash)}`}>{TEXTS.showEntry}</a>
+            <a href={`#/provenance/${encodeSegment(data.hash)}`}>{TEXTS.showEntry}</a>
           </p>
         </Notice>
       )}

@@ -1,7 +1,7 @@
 /** The test request of an empty inbox. It has no effect, and lets a person try an approval and its proof. */
 import type { Action } from "../core/api-types.ts";
 import { call, request, url } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { hasScope } from "../core/me.ts";
 
 const TOOL = "assent";
 const OPERATION = "test_request";
@@ -56,7 +56,7 @@ async function readAgentOf(key: string): Promise<string> {
  */
 export async function sendTestRequest(key: string): Promise<Action> {
   const agent_id = await readAgentOf(key);
-  if (["policies:read", "policies:write", "policies:activate"].every(may)) await ensurePolicy();
+  if (["policies:read", "policies:write", "policies:activate"].every(hasScope)) await ensurePolicy();
   const params = { message: "Hello from the console", sent_at: new Date().toISOString() };
   const body = { agent_id, tool: TOOL, operation: OPERATION, params };
   return (await request("POST /v1/actions", { key, body })) as Action;
@@ -66,5 +66,9 @@ async function ensurePolicy(): Promise<void> {
   // Read the list, because the browser would report the 404 of a missing policy as an error of the page.
   const { policies } = await request("GET /v1/policies", { query: { limit: 1000 } });
   if (policies.some(({ name }) => name === POLICY)) return;
-  await call(url("/v1/policies", { activate: true }), { method: "POST", text: POLICY_YAML, type: "application/yaml" });
+  await call(url("/v1/policies", { activate: true }), {
+    method: "POST",
+    callForText: POLICY_YAML,
+    type: "application/yaml",
+  });
 }

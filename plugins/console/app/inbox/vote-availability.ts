@@ -1,7 +1,7 @@
 /** What the signed-in person can do with a request. */
 import { now } from "../core/api.ts";
 import type { Action } from "../core/api-types.ts";
-import { may, me } from "../core/me.ts";
+import { hasScope, me } from "../core/me.ts";
 import type { Item } from "./queue-state.ts";
 
 export type VoteAvailability = "settled" | "expired" | "voted" | "not yours" | "open";
@@ -21,5 +21,5 @@ export function findVoteAvailability({ action, outcome, isFull }: Item): VoteAva
   if (outcome !== null) return "settled";
   if (action.expires_at !== null && Date.parse(action.expires_at) <= now()) return "expired";
   if (findOwnVote(action) !== null) return "voted";
-  return !may("approvals:decide") || (isFull && action.approval_token === undefined) ? "not yours" : "open";
+  return !hasScope("approvals:decide") || (isFull && action.approval_token === undefined) ? "not yours" : "open";
 }

@@ -10,7 +10,7 @@ import {
   requestSignature,
   sendSignedVotes,
   type SignedResult,
-  termsOf,
+  ballotBody,
 } from "./signed-votes.ts";
 
 export type VoteResult =
@@ -123,7 +123,7 @@ function differs(shown: string | null | undefined, current: string | null | unde
 
 async function voteUnsigned(action: Action, ballot: Ballot): Promise<VoteResult> {
   try {
-    const body = { token: action.approval_token as string, ...termsOf(ballot) };
+    const body = { token: action.approval_token as string, ...ballotBody(ballot) };
     return resultOf(await request("POST /v1/actions/{id}/approval", { path: [action.id], body }), ballot);
   } catch (error) {
     return refusedResult(action.id, asApiError(error));

@@ -2,11 +2,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Api } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { hasScope } from "../core/me.ts";
 import { COOKIE, key } from "../core/session.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Copy, Hash, Notice, Problem, Text } from "../ui/elements.tsx";
-import { plain } from "../ui/format.ts";
+import { renderPlain } from "../ui/format.ts";
 import { Checklist, Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { type KeyPreset, type KeyScope, PRESETS, SCOPES, TEXTS } from "./strings.ts";
@@ -18,7 +18,7 @@ export function CreateKey({ onClose, onCreated }: { onClose(): void; onCreated(c
   const isUser = key() === COOKIE;
   const { data: users } = useLoad(
     async (signal) =>
-      isUser && ["users:read", "users:manage"].some(may)
+      isUser && ["users:read", "users:manage"].some(hasScope)
         ? request("GET /v1/users", { query: { status: "live", limit: 1000 }, signal })
         : null,
     [],
@@ -61,7 +61,7 @@ export function CreateKey({ onClose, onCreated }: { onClose(): void; onCreated(c
         <Field name="owner" label="Owner" help={TEXTS.help.owner(isUser)} error={error} maxLength={100} list="owners" />
         <datalist id="owners">
           {(users?.users ?? []).map(({ id, name }) => (
-            <option key={id} value={plain(name)} />
+            <option key={id} value={renderPlain(name)} />
           ))}
         </datalist>
         {isUser ? (

@@ -1,9 +1,9 @@
 /** API keys: who can call the service, and what for. */
 import { useState } from "preact/hooks";
 import type { Api, ApiKey } from "../core/api-types.ts";
-import { at, request } from "../core/api.ts";
+import { encodeSegment, request } from "../core/api.ts";
 import { Badge, Done, Empty, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
-import { plain } from "../ui/format.ts";
+import { renderPlain } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { type CreatedKey, CreateKey, NewKey } from "./create-key.tsx";
 import { isOwnKey } from "./own-key.ts";
@@ -129,7 +129,7 @@ export function KeyTable({ keys, onRevoke }: { keys: readonly ApiKey[]; onRevoke
             {each.agent_id === null ? (
               <span class="quiet">any</span>
             ) : (
-              <a href={`#/agents/${at(each.agent_id)}`}>
+              <a href={`#/agents/${encodeSegment(each.agent_id)}`}>
                 <Text value={each.agent_id} />
               </a>
             )}
@@ -149,7 +149,7 @@ export function KeyTable({ keys, onRevoke }: { keys: readonly ApiKey[]; onRevoke
                 <button
                   type="button"
                   class="danger small"
-                  aria-label={`Revoke ${plain(each.name)}`}
+                  aria-label={`Revoke ${renderPlain(each.name)}`}
                   onClick={() => onRevoke(each)}
                 >
                   Revoke…

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { url } from "../core/api.ts";
 import { Icon } from "../ui/icons.tsx";
-import { plain } from "../ui/format.ts";
+import { renderPlain } from "../ui/format.ts";
 import { type ActionFilters, FILTERS } from "./action-list.ts";
 
 const STORE = "assent.views";
@@ -50,7 +50,7 @@ export function ActionViews({ filters }: { filters: ActionFilters }) {
           <button
             type="button"
             class="icon-button"
-            aria-label={plain(TEXTS.remove(view.name))}
+            aria-label={renderPlain(TEXTS.remove(view.name))}
             onClick={() => store(saved.filter((one) => one !== view))}
           >
             <Icon name="x" />
@@ -86,7 +86,7 @@ export function ActionViews({ filters }: { filters: ActionFilters }) {
 function ViewLink({ view, isCurrent }: { view: View; isCurrent: boolean }) {
   return (
     <a class="button" href={view.address} {...(isCurrent ? { "aria-current": "true" as const } : {})}>
-      {plain(view.name)}
+      {renderPlain(view.name)}
     </a>
   );
 }

@@ -1,7 +1,7 @@
 /** One action: its request, the decision and its reasons, what happened since, and its proof. */
 import { useEffect, useState } from "preact/hooks";
 import type { Action, Api } from "../core/api-types.ts";
-import { at, request } from "../core/api.ts";
+import { encodeSegment, request } from "../core/api.ts";
 import { follow } from "../core/live.ts";
 import { outcomeOf } from "../inbox/outcome.tsx";
 import { Votes, Waiting } from "../inbox/pane.tsx";
@@ -108,7 +108,7 @@ function Detail({ action, events, reload }: DetailProps) {
             may start until <Time at={action.approved_until} />
           </span>
         ) : null}
-        {isPending ? <a href={`#/approvals/${at(action.id)}`}>{TEXTS.inInbox}</a> : null}
+        {isPending ? <a href={`#/approvals/${encodeSegment(action.id)}`}>{TEXTS.inInbox}</a> : null}
       </p>
       <div role="status">{message === "" ? null : <Notice>{message}</Notice>}</div>
       <Problem error={refused} />

@@ -1,6 +1,6 @@
 /** All actions: a list that follows the ledger, with filters, a search, saved views and exports. */
 import type { Action } from "../core/api-types.ts";
-import { at, url } from "../core/api.ts";
+import { encodeSegment, url } from "../core/api.ts";
 import { groupByShape } from "../inbox/shape.ts";
 import { Badge, Empty, Live, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { values } from "../ui/forms.tsx";
@@ -160,14 +160,14 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
       {rows.map((row) => (
         <tr key={row.id}>
           <td>
-            <a href={`#/actions/${at(row.id)}`}>
+            <a href={`#/actions/${encodeSegment(row.id)}`}>
               <strong>
                 <Text value={row.tool} /> <Text value={row.operation} />
               </strong>
             </a>
           </td>
           <td data-label="Agent" class="nowrap">
-            <a href={`#/agents/${at(row.agent_id)}`}>
+            <a href={`#/agents/${encodeSegment(row.agent_id)}`}>
               <Text value={row.agent_id} />
             </a>
           </td>

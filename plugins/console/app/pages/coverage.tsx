@@ -2,7 +2,7 @@
  * The page of coverage statements, newest first: how far the ledger agrees with the effects that other systems logged.
  */
 import { useState } from "preact/hooks";
-import { at, request } from "../core/api.ts";
+import { encodeSegment, request } from "../core/api.ts";
 import type { Api } from "../core/api-types.ts";
 import { Empty, Hash, Notice, Page, Problem, Loading, Table, Text, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
@@ -113,7 +113,7 @@ function Row({ statement }: { statement: Statement }) {
       <td data-label="Recorded">
         <Time at={recorded} />
         <br />
-        <a href={`#/provenance/${at(hash)}`}>entry {seq}</a>
+        <a href={`#/provenance/${encodeSegment(hash)}`}>entry {seq}</a>
         <br />
         <span class="quiet">
           <Text value={by} />
@@ -150,7 +150,7 @@ function Details({ statement }: { statement: Statement }) {
                 {action_id === null || reason === "unknown_action" ? null : (
                   <>
                     {" "}
-                    (<a href={`#/actions/${at(action_id)}`}>action</a>)
+                    (<a href={`#/actions/${encodeSegment(action_id)}`}>action</a>)
                   </>
                 )}
               </li>
@@ -164,7 +164,7 @@ function Details({ statement }: { statement: Statement }) {
           <ul>
             {missing.map(({ id, at: time }) => (
               <li key={id}>
-                <a href={`#/actions/${at(id)}`}>
+                <a href={`#/actions/${encodeSegment(id)}`}>
                   <Text value={id} />
                 </a>{" "}
                 <Time at={time} />

@@ -1,8 +1,8 @@
 /** Messages to people and programs: sent, waiting, and given up. */
 import { useEffect, useState } from "preact/hooks";
 import type { Delivery } from "../core/api-types.ts";
-import { at, request, url } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { encodeSegment, request, url } from "../core/api.ts";
+import { hasScope } from "../core/me.ts";
 import { Badge, Empty, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { values } from "../ui/forms.tsx";
 import { Snippet } from "../ui/snippet.tsx";
@@ -185,7 +185,7 @@ function useDeliveries(state: string, action: string) {
 
 /** Whether a delivery was given up, or waits because an attempt failed. */
 const canRetry = ({ state, last_error }: Delivery): boolean =>
-  may("deliveries:retry") && (state === "dead" || (state === "waiting" && last_error !== null));
+  hasScope("deliveries:retry") && (state === "dead" || (state === "waiting" && last_error !== null));
 
 function Row({ row, onRetry }: { row: Delivery; onRetry(): void }) {
   const { person, recipient, destination, channel, kind, action_id, state, last_error, attempts } = row;
@@ -211,7 +211,7 @@ function Row({ row, onRetry }: { row: Delivery; onRetry(): void }) {
         {action_id === null ? null : (
           <>
             <br />
-            <a href={`#/actions/${at(action_id)}`}>{TEXTS.openAction}</a>
+            <a href={`#/actions/${encodeSegment(action_id)}`}>{TEXTS.openAction}</a>
           </>
         )}
       </td>

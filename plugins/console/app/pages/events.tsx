@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ENTRY_TYPES } from "../../../../src/browser.ts";
-import { at, url } from "../core/api.ts";
+import { encodeSegment, url } from "../core/api.ts";
 import { follow, type LedgerEvent } from "../core/live.ts";
 import { Badge, Empty, Live, Page, Time } from "../ui/elements.tsx";
 import { JsonDisclosure } from "../ui/params.tsx";
@@ -198,10 +198,10 @@ function renderRow(event: LedgerEvent): VNode {
   const row = (
     <li key={event.seq} class="card">
       <div class="row">
-        <a href={`#/provenance/${at(event.hash)}`}>#{event.seq}</a>
+        <a href={`#/provenance/${encodeSegment(event.hash)}`}>#{event.seq}</a>
         <Badge value={event.type} label={event.type.replaceAll("_", " ")} /> <EventSummary event={event} />{" "}
         <Time at={event.at} />
-        {event.action_id === null ? null : <a href={`#/actions/${at(event.action_id)}`}>{TEXTS.action}</a>}
+        {event.action_id === null ? null : <a href={`#/actions/${encodeSegment(event.action_id)}`}>{TEXTS.action}</a>}
       </div>
       <JsonDisclosure value={event.entry} label={`Entry ${event.seq}`} summary="Entry" />
     </li>

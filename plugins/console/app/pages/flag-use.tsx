@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { hasScope } from "../core/me.ts";
 import type { ActionEvent } from "../ui/action-history.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Problem, Text } from "../ui/elements.tsx";
@@ -51,7 +51,7 @@ interface Props {
 export function FlagUse({ action, events, onFlagged }: Props) {
   const [flagging, setFlagging] = useState<Allowed | null>(null);
   const allowed = findAllowed(action, events);
-  if (allowed.length === 0 || !may("approvals:decide")) return null;
+  if (allowed.length === 0 || !hasScope("approvals:decide")) return null;
   return (
     <p class="row">
       {allowed.map((each) => (

@@ -1,6 +1,6 @@
 /** The ledger for people: its size and signature, and the check of a proof, all computed in this browser. */
 import { useState } from "preact/hooks";
-import { at, request } from "../core/api.ts";
+import { encodeSegment, request } from "../core/api.ts";
 import { Badge, Copy, Data, Facts, Hash, Notice, Problem, Text, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
@@ -246,7 +246,7 @@ function VerifyProof({ vkey }: { vkey: string | null }) {
         <>
           <Verified {...outcome.result} />
           <p>
-            <a href={`#/provenance/${at(outcome.hash)}`}>{TEXTS.openEntry}</a>
+            <a href={`#/provenance/${encodeSegment(outcome.hash)}`}>{TEXTS.openEntry}</a>
           </p>
         </>
       )}
@@ -270,7 +270,10 @@ function Entry({ hash }: { hash: string }) {
               rows={[
                 ["Type", <Badge value={type} />],
                 ["At", <Time at={time} />],
-                ["Action", typeof action === "string" ? <a href={`#/actions/${at(action)}`}>{action}</a> : null],
+                [
+                  "Action",
+                  typeof action === "string" ? <a href={`#/actions/${encodeSegment(action)}`}>{action}</a> : null,
+                ],
               ]}
             />
           </section>

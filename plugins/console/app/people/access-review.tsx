@@ -1,7 +1,7 @@
 /** The access review: who can approve what, who did, and which keys and users are unused. */
 import { useMemo, useState } from "preact/hooks";
 import type { Api } from "../core/api-types.ts";
-import { request, text, url } from "../core/api.ts";
+import { request, callForText, url } from "../core/api.ts";
 import { Badge, download, Empty, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { counted, duration } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
@@ -76,7 +76,7 @@ function Downloads({ days }: { days: number }) {
   const save = async (format: "csv" | "json"): Promise<void> => {
     setError(null);
     try {
-      const content = await text(url("/v1/access-review", { days, format }));
+      const content = await callForText(url("/v1/access-review", { days, format }));
       download(`access-review-${new Date().toISOString().slice(0, 10)}.${format}`, content);
     } catch (problem) {
       setError(problem);

@@ -1,11 +1,11 @@
 /** Emergency approvals (break-glass) and their reviews. Another person closes each review with a comment. */
 import { useState } from "preact/hooks";
 import type { BreakGlassApproval } from "../core/api-types.ts";
-import { at, request } from "../core/api.ts";
-import { may, me } from "../core/me.ts";
+import { encodeSegment, request } from "../core/api.ts";
+import { hasScope, me } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Badge, Done, Empty, Page, Problem, Text, Time } from "../ui/elements.tsx";
-import { plain } from "../ui/format.ts";
+import { renderPlain } from "../ui/format.ts";
 import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
@@ -82,7 +82,7 @@ export function BreakGlass() {
 function Use({ use, onReview }: { use: BreakGlassApproval; onReview(): void }) {
   const { action_id, approver, reason, used_at, review, tool, operation } = use;
   return (
-    <article class="card" aria-label={`${plain(tool)} ${plain(operation)}, ${action_id.slice(-6)}`}>
+    <article class="card" aria-label={`${renderPlain(tool)} ${renderPlain(operation)}, ${action_id.slice(-6)}`}>
       <p class="row">
         <What action={use} />
         <Badge
@@ -111,10 +111,10 @@ function Use({ use, onReview }: { use: BreakGlassApproval; onReview(): void }) {
         </p>
       )}
       <div class="row">
-        <a href={`#/actions/${at(action_id)}`} aria-label={`Show the action ${action_id.slice(-6)}`}>
+        <a href={`#/actions/${encodeSegment(action_id)}`} aria-label={`Show the action ${action_id.slice(-6)}`}>
           Show the action
         </a>
-        {review !== null || !may("approvals:decide") ? null : approver === me()?.principal ? (
+        {review !== null || !hasScope("approvals:decide") ? null : approver === me()?.principal ? (
           <span class="quiet">{TEXTS.own}</span>
         ) : (
           <button type="button" class="small" aria-label={`Review ${action_id.slice(-6)}`} onClick={onReview}>

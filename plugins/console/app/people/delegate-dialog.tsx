@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { now, request } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Loading, Problem } from "../ui/elements.tsx";
-import { list, plain, toLocalInput, when } from "../ui/format.ts";
+import { list, renderPlain, toLocalInput, formatTime } from "../ui/format.ts";
 import { Field, useSubmit, values } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 
@@ -36,7 +36,7 @@ export function DelegateDialog({
   const { error, isBusy, submit } = useSubmit(async (form) => {
     const body = readForm(form, isLimited);
     const { to, until } = await request("POST /v1/users/{id}/delegations", { path: [user], body });
-    onDone(`${to.name} can approve in your place until ${when(until)}.`);
+    onDone(`${to.name} can approve in your place until ${formatTime(until)}.`);
   });
   return (
     <Dialog title={TEXTS.title} onClose={onClose}>
@@ -108,7 +108,7 @@ function Limits({ groups, error }: { groups: readonly string[]; error: unknown }
           <div class="checks">
             {groups.map((group) => (
               <label key={group} class="check">
-                <input type="checkbox" name="groups" value={group} /> {plain(group)}
+                <input type="checkbox" name="groups" value={group} /> {renderPlain(group)}
               </label>
             ))}
           </div>
@@ -137,8 +137,8 @@ async function loadDelegates(user: string, signal: AbortSignal) {
 
 /** Two people can have one name. */
 function optionLabel({ id, name }: Delegate, all: readonly Delegate[]): string {
-  const isUnique = all.filter((other) => plain(other.name) === plain(name)).length === 1;
-  return isUnique ? plain(name) : `${plain(name)} (…${id.slice(-6)})`;
+  const isUnique = all.filter((other) => renderPlain(other.name) === renderPlain(name)).length === 1;
+  return isUnique ? renderPlain(name) : `${renderPlain(name)} (…${id.slice(-6)})`;
 }
 
 /** Throws RangeError for a time that the browser cannot read. */

@@ -2,11 +2,11 @@
 import { useState } from "preact/hooks";
 import type { Delegation } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { may, me } from "../core/me.ts";
+import { hasScope, me } from "../core/me.ts";
 import { COOKIE, key, userSignInAddress } from "../core/session.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Badge, Done, Empty, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
-import { plain } from "../ui/format.ts";
+import { renderPlain } from "../ui/format.ts";
 import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
@@ -39,7 +39,7 @@ export function Delegations() {
     list.reload();
   };
   const user = userId();
-  const canDelegate = user !== null && may("approvals:decide");
+  const canDelegate = user !== null && hasScope("approvals:decide");
   const delegate = canDelegate ? (
     <button type="button" class="primary" onClick={() => setCreating(true)}>
       Delegate…
@@ -133,7 +133,7 @@ export function DelegationTable({
                 <button
                   type="button"
                   class="small danger"
-                  aria-label={`Revoke the delegation from ${plain(row.from.name)} to ${plain(row.to.name)}, ${row.id.slice(-6)}`}
+                  aria-label={`Revoke the delegation from ${renderPlain(row.from.name)} to ${renderPlain(row.to.name)}, ${row.id.slice(-6)}`}
                   onClick={() => onRevoke(row)}
                 >
                   Revoke…
@@ -149,7 +149,7 @@ export function DelegationTable({
 
 function mayRevoke({ from, to }: Delegation): boolean {
   const user = userId();
-  return user === from.id || user === to.id || may("users:manage");
+  return user === from.id || user === to.id || hasScope("users:manage");
 }
 
 function Party({ id, name }: Delegation["from"]) {

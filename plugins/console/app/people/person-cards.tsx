@@ -1,8 +1,8 @@
 /** Cards of the page about a person. */
 import { useState } from "preact/hooks";
 import type { Api, Session } from "../core/api-types.ts";
-import { at, request } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { encodeSegment, request } from "../core/api.ts";
+import { hasScope } from "../core/me.ts";
 import { Done, Problem, Table, Text, Time, TimeLeft } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { PersonLink } from "../ui/person.tsx";
@@ -77,7 +77,7 @@ export function PendingCard({ id, isOwn }: { id: string; isOwn: boolean }) {
               {actions.map((action) => (
                 <tr key={action.id}>
                   <td>
-                    <a href={`#/approvals/${at(action.id)}`}>
+                    <a href={`#/approvals/${encodeSegment(action.id)}`}>
                       <What action={action} />
                     </a>
                   </td>
@@ -129,7 +129,7 @@ export function SessionCard({ id, isOwn }: { id: string; isOwn: boolean }) {
   const [done, setDone] = useState("");
   const [error, setError] = useState<unknown>(null);
   const loaded = useLoad((signal) => request("GET /v1/users/{id}/sessions", { path: [id], signal }), [id]);
-  const mayEnd = isOwn || may("users:manage");
+  const mayEnd = isOwn || hasScope("users:manage");
   const end = async (session: Session | null): Promise<void> => {
     setError(null);
     try {

@@ -4,11 +4,11 @@
  */
 import type { Event, User } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { may, me } from "../core/me.ts";
+import { hasScope, me } from "../core/me.ts";
 import { COOKIE, key, userSignInAddress } from "../core/session.ts";
 import { KeyTable } from "../keys/keys.tsx";
 import { Badge, Empty, Facts, Page, Text, Time } from "../ui/elements.tsx";
-import { plain } from "../ui/format.ts";
+import { renderPlain } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
 import { LoadedPage } from "../ui/loaded-page.tsx";
@@ -18,8 +18,8 @@ import { PERSON_TEXTS as TEXTS } from "./person-strings.ts";
 import { AbsenceCard, PendingCard, RightsCard, SessionCard } from "./person-cards.tsx";
 
 export function Person({ id }: { id: string | null }) {
-  const own = key() === COOKIE ? (me()?.key.id ?? null) : null;
-  const shown = id ?? own;
+  const ownId = key() === COOKIE ? (me()?.key.id ?? null) : null;
+  const shown = id ?? ownId;
   if (shown === null)
     return (
       <Page title={TEXTS.title}>
@@ -38,11 +38,11 @@ export function Person({ id }: { id: string | null }) {
   return shown.includes(":") ? (
     <OwnerPage key={shown} principal={shown} />
   ) : (
-    <UserPage key={shown} id={shown} isOwn={shown === own} />
+    <UserPage key={shown} id={shown} isOwn={shown === ownId} />
   );
 }
 
-const mayReadUsers = (): boolean => may("users:read") || may("users:manage");
+const mayReadUsers = (): boolean => hasScope("users:read") || hasScope("users:manage");
 
 /** Renders the page of a person without a user, who is known only as the owner of keys. */
 function OwnerPage({ principal }: { principal: string }) {
@@ -50,7 +50,7 @@ function OwnerPage({ principal }: { principal: string }) {
   return (
     <Page title={name}>
       <p class="quiet">{TEXTS.owner}</p>
-      {may("keys:manage") ? <OwnerKeys principal={principal} /> : null}
+      {hasScope("keys:manage") ? <OwnerKeys principal={principal} /> : null}
       <History principal={principal} id={null} />
     </Page>
   );
@@ -83,8 +83,10 @@ function UserPage({ id, isOwn }: { id: string; isOwn: boolean }) {
         <>
           {user === null ? <p class="quiet">{TEXTS.limited}</p> : <About user={user} />}
           {mayRead ? <RightsCard id={id} /> : null}
-          {mayRead && user?.ended_at === null && may("actions:read") ? <PendingCard id={id} isOwn={isOwn} /> : null}
-          {may("approvals:decide") || mayReadUsers() ? <AbsenceCard id={id} isOwn={isOwn} /> : null}
+          {mayRead && user?.ended_at === null && hasScope("actions:read") ? (
+            <PendingCard id={id} isOwn={isOwn} />
+          ) : null}
+          {hasScope("approvals:decide") || mayReadUsers() ? <AbsenceCard id={id} isOwn={isOwn} /> : null}
           {mayRead ? <SessionCard id={id} isOwn={isOwn} /> : null}
           {isOwn ? <DeviceCard id={id} name={title} /> : null}
           <History principal={`user:${id}`} id={id} />
@@ -104,7 +106,7 @@ async function readUser(id: string, isOwn: boolean, signal: AbortSignal): Promis
     const { user } = await request("GET /v1/session", { signal });
     return { user, name: user.name };
   }
-  if (!may("actions:read") && !may("provenance:read")) return { user: null, name: id };
+  if (!hasScope("actions:read") && !hasScope("provenance:read")) return { user: null, name: id };
   const { keys } = await request("GET /v1/api-keys/names", { query: { ids: id }, signal });
   return { user: null, name: keys[0]?.name ?? id };
 }
@@ -122,10 +124,10 @@ function About({ user }: { user: User }) {
         rows={[
           ["Roles", <List names={roles} />],
           ["Groups", <List names={groups} />],
-          ["Passkeys", passkeys.length === 0 ? "none" : passkeys.map(({ name }) => plain(name)).join(", ")],
+          ["Passkeys", passkeys.length === 0 ? "none" : passkeys.map(({ name }) => renderPlain(name)).join(", ")],
           [
             "Identity providers",
-            identities.length === 0 ? null : identities.map(({ issuer }) => plain(issuer)).join(", "),
+            identities.length === 0 ? null : identities.map(({ issuer }) => renderPlain(issuer)).join(", "),
           ],
           ["Managed by", managed_by],
         ]}

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { UserDetails } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { may, me } from "../core/me.ts";
+import { hasScope, me } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Done, Empty, Loading, Problem, Text, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
@@ -21,7 +21,7 @@ export function UserSessions({ user: { id, name, principal }, onClose }: { user:
   const [failure, setFailure] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
   const [done, setDone] = useState("");
-  const mayEnd = may("users:manage") || me()?.principal === principal;
+  const mayEnd = hasScope("users:manage") || me()?.principal === principal;
   const end = async (session: string | null): Promise<void> => {
     setBusy(true);
     setFailure(null);

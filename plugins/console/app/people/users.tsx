@@ -2,9 +2,9 @@
 import { useState } from "preact/hooks";
 import type { Api, UserDetails } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { hasScope } from "../core/me.ts";
 import { Badge, Copy, Done, Empty, Hash, Page, Table, Text, Time } from "../ui/elements.tsx";
-import { counted, plain } from "../ui/format.ts";
+import { counted, renderPlain } from "../ui/format.ts";
 import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
 import { personAddress } from "../ui/person.tsx";
@@ -44,7 +44,7 @@ export function Users() {
     setDone(text);
     list.reload();
   };
-  const add = may("users:manage") ? (
+  const add = hasScope("users:manage") ? (
     <button type="button" class="primary" onClick={() => setOpen({ kind: "add" })}>
       Add a user…
     </button>
@@ -178,9 +178,9 @@ function SignInMethods({ user: { passkeys, identities, managed_by, link_expires_
 }
 
 function Buttons({ user, onOpen }: { user: UserDetails; onOpen(open: Open): void }) {
-  const name = plain(user.name);
+  const name = renderPlain(user.name);
   if (user.ended_at !== null)
-    return may("users:manage") ? (
+    return hasScope("users:manage") ? (
       <button
         type="button"
         class="small"
@@ -200,7 +200,7 @@ function Buttons({ user, onOpen }: { user: UserDetails; onOpen(open: Open): void
       >
         Sessions…
       </button>
-      {may("users:manage") ? (
+      {hasScope("users:manage") ? (
         <button
           type="button"
           class="small danger"

@@ -1,5 +1,5 @@
 /** The list of plans, newest first, with the status of their actions. */
-import { at, request } from "../core/api.ts";
+import { encodeSegment, request } from "../core/api.ts";
 import { Badge, Empty, Page, Table, Text, Time } from "../ui/elements.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
@@ -21,7 +21,7 @@ export function PlanList() {
             {rows.map(({ id, agent_id, created_at, actions }) => (
               <tr key={id}>
                 <td>
-                  <a href={`#/plans/${at(id)}`}>
+                  <a href={`#/plans/${encodeSegment(id)}`}>
                     <Time at={created_at} />
                   </a>
                 </td>

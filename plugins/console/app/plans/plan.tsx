@@ -4,8 +4,8 @@
  */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
-import { at, request } from "../core/api.ts";
-import { may, me } from "../core/me.ts";
+import { encodeSegment, request } from "../core/api.ts";
+import { hasScope, me } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Badge, Notice, Problem, Text, Time, TimeLeft } from "../ui/elements.tsx";
 import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
@@ -66,7 +66,7 @@ function Whole({ plan, onVoted }: { plan: PlanRecord; onVoted(change: () => Plan
  */
 function CancelPlan({ plan, onCancelled }: { plan: PlanRecord; onCancelled(plan: PlanRecord): void }) {
   const [isAsking, setAsking] = useState(false);
-  const isAdmin = may("admin");
+  const isAdmin = hasScope("admin");
   const { error, isBusy, submit } = useSubmit(async (form) => {
     const { "cancel-reason": reason = "" } = values(form);
     const body = reason === "" ? {} : { reason };
@@ -105,7 +105,7 @@ function Step({ action, isStruck, onToggle }: { action: Action; isStruck: boolea
         <Badge value={isStruck ? "denied" : status} {...(isStruck ? { label: TEXTS.struck } : {})} />
         <Risk risk={action.risk_level} />
         {status === "pending_approval" && ends !== null ? <TimeLeft at={ends} /> : null}
-        <a href={`#/actions/${at(id)}`}>{TEXTS.details}</a>
+        <a href={`#/actions/${encodeSegment(id)}`}>{TEXTS.details}</a>
       </p>
       <Preview action={action} />
       <Why action={action} />

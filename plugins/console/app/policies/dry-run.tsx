@@ -1,7 +1,7 @@
 /** The dry run of the editor: sample actions, decided now and with the text, grouped by cause. */
 import { useEffect, useState } from "preact/hooks";
 import { request } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { hasScope } from "../core/me.ts";
 import { Badge, Notice, Problem, Text } from "../ui/elements.tsx";
 import { What } from "../ui/request.tsx";
 import { type Cause, type DryRunGroup, type DryRunResult, groupByCause, type SampleAction } from "./dry-run-groups.ts";
@@ -20,7 +20,7 @@ const EXAMPLE_ACTION: SampleAction = {
 export function useSamples(): [string, (samples: string) => void] {
   const [samples, setSamples] = useState(() => JSON.stringify([EXAMPLE_ACTION], null, 2));
   useEffect(() => {
-    if (!may("actions:read") && !may("actions:read_own")) return;
+    if (!hasScope("actions:read") && !hasScope("actions:read_own")) return;
     const over = new AbortController();
     request("GET /v1/actions", { query: { limit: 20 }, signal: over.signal }).then(
       ({ actions }) => {

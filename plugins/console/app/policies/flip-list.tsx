@@ -1,7 +1,7 @@
 /** Flips of a report, grouped by the rule that would decide. */
-import { at } from "../core/api.ts";
+import { encodeSegment } from "../core/api.ts";
 import { Badge, Text, Time } from "../ui/elements.tsx";
-import { plain } from "../ui/format.ts";
+import { renderPlain } from "../ui/format.ts";
 import { What } from "../ui/request.tsx";
 import { type Flip, flipKey, type FlipReport, groupByRule, isLessStrict, type Outcome } from "./flips.ts";
 import { BACKTEST } from "./strings.ts";
@@ -49,8 +49,8 @@ function OneFlip({ flip, currentCount }: { flip: Flip; currentCount: number }) {
         {examples.map((example) => (
           <li key={example.action_id}>
             <a
-              href={`#/actions/${at(example.action_id)}`}
-              aria-label={plain(`${example.tool} ${example.operation} by ${example.agent_id}, ${example.at}`)}
+              href={`#/actions/${encodeSegment(example.action_id)}`}
+              aria-label={renderPlain(`${example.tool} ${example.operation} by ${example.agent_id}, ${example.at}`)}
             >
               <What action={example} />
             </a>{" "}

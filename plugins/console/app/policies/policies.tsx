@@ -1,7 +1,7 @@
 /** The list of policies, and the address of each policy's page and editor. */
 import type { Api } from "../core/api-types.ts";
-import { at, request } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { encodeSegment, request } from "../core/api.ts";
+import { hasScope } from "../core/me.ts";
 import { Badge, Empty, Table, Text, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
@@ -26,7 +26,7 @@ function List() {
       what="policies"
       loaded={loaded}
       side={
-        may("policies:write") ? (
+        hasScope("policies:write") ? (
           <a class="button" href="#/policies/new">
             {LIST.create}
           </a>
@@ -58,7 +58,7 @@ function Row({ policy }: { policy: Summary }) {
   return (
     <tr>
       <td>
-        <a href={`#/policies/${at(name)}`}>
+        <a href={`#/policies/${encodeSegment(name)}`}>
           <strong>
             <Text value={name} />
           </strong>

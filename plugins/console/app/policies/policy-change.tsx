@@ -1,7 +1,7 @@
 /** The dialogs that change which version of a policy decides. */
 import { useState } from "preact/hooks";
 import type { Policy } from "../core/api-types.ts";
-import { at, call, request, url } from "../core/api.ts";
+import { encodeSegment, call, request, url } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Problem, Text } from "../ui/elements.tsx";
 import { Backtest } from "./backtest.tsx";
@@ -76,8 +76,8 @@ async function send(change: Change, id: string, etag: string): Promise<void> {
   else if (change.kind === "enforce") {
     const headers = { "if-match": etag };
     const text = enforcedText(change.version);
-    const address = url(`/v1/policies/${at(id)}`, { activate: true });
-    await call(address, { method: "PUT", text, type: "application/yaml", headers });
+    const address = url(`/v1/policies/${encodeSegment(id)}`, { activate: true });
+    await call(address, { method: "PUT", callForText: text, type: "application/yaml", headers });
   } else if (change.kind === "deactivate") await request("POST /v1/policies/{id}/deactivate", common);
   else await request("POST /v1/policies/{id}/activate", { ...common, body: { version: change.version.version } });
 }

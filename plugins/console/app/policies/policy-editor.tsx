@@ -3,7 +3,7 @@
  */
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Policy } from "../core/api-types.ts";
-import { ApiError, at, call, request, url } from "../core/api.ts";
+import { ApiError, encodeSegment, call, request, url } from "../core/api.ts";
 import { Notice, Page, Problem } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { type Checked, useCheckedText } from "./checked-text.ts";
@@ -43,7 +43,11 @@ export function NewPolicy() {
       shadowId={null}
       back="#/policies"
       save={(text, activate) =>
-        call(url("/v1/policies", { activate }), { method: "POST", text, type: "application/yaml" }) as Promise<Policy>
+        call(url("/v1/policies", { activate }), {
+          method: "POST",
+          callForText: text,
+          type: "application/yaml",
+        }) as Promise<Policy>
       }
     />
   );
@@ -62,9 +66,9 @@ export function EditPolicy({ address, loaded }: { address: string; loaded: Loade
       shadowId={policy.id}
       back={address}
       save={(text, activate, base) =>
-        call(url(`/v1/policies/${at(policy.id)}`, { activate }), {
+        call(url(`/v1/policies/${encodeSegment(policy.id)}`, { activate }), {
           method: "PUT",
-          text,
+          callForText: text,
           type: "application/yaml",
           headers: { "if-match": base },
         }) as Promise<Policy>
@@ -109,7 +113,7 @@ function PolicyEditor({ title, text, base, standing, shadowId, back, save }: Pro
     try {
       const stored = await save(yaml, activate, draft.base);
       draft.discard();
-      location.hash = `#/policies/${at(stored.name)}`;
+      location.hash = `#/policies/${encodeSegment(stored.name)}`;
     } catch (problem) {
       setError(problem);
       setBusy(false);

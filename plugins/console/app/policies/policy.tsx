@@ -1,8 +1,8 @@
 /** One policy: its versions, what differs between them, and which one decides. */
 import { useState } from "preact/hooks";
 import type { Policy } from "../core/api-types.ts";
-import { at } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { encodeSegment } from "../core/api.ts";
+import { hasScope } from "../core/me.ts";
 import { Badge, Done, Facts, Hash, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { MarkedText } from "../ui/marked-text.tsx";
@@ -38,7 +38,8 @@ export function PolicyDetail({ id, query }: { id: string; query: URLSearchParams
         {error === null ? <Loading what="the policy" /> : <Problem error={error} again={reload} />}
       </Page>
     );
-  if (isEdited && data.policy.managed_by === null) return <EditPolicy address={`#/policies/${at(id)}`} loaded={data} />;
+  if (isEdited && data.policy.managed_by === null)
+    return <EditPolicy address={`#/policies/${encodeSegment(id)}`} loaded={data} />;
   return <Detail id={id} query={query} loaded={data} error={error} reload={reload} />;
 }
 
@@ -61,7 +62,11 @@ function Detail({ id, query, loaded, error, reload }: DetailProps) {
     <>
       <Page
         title={policy.name}
-        side={isManaged ? null : <Buttons loaded={loaded} address={`#/policies/${at(id)}`} onChange={setChange} />}
+        side={
+          isManaged ? null : (
+            <Buttons loaded={loaded} address={`#/policies/${encodeSegment(id)}`} onChange={setChange} />
+          )
+        }
       >
         <BackToList />
         <Problem error={error} again={reload} />
@@ -145,7 +150,7 @@ function Buttons({
   onChange: (change: Change) => void;
 }) {
   const { policy } = loaded;
-  const mayEnforce = may("policies:write") && may("policies:activate");
+  const mayEnforce = hasScope("policies:write") && hasScope("policies:activate");
   const tried = mayEnforce ? findTriedSuggestion(loaded) : undefined;
   return (
     <div class="row">

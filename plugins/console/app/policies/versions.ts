@@ -1,6 +1,6 @@
 /** Versions of a policy as the policy pages use them. */
 import type { Api, Policy } from "../core/api-types.ts";
-import { at, request, tagged } from "../core/api.ts";
+import { encodeSegment, request, callWithEtag } from "../core/api.ts";
 import { renderYaml } from "./yaml.ts";
 
 export type Version = Api["GET /v1/policies/{id}/versions"]["response"]["versions"][number];
@@ -16,7 +16,7 @@ export interface LoadedPolicy {
 /** Loads a policy and its 100 newest versions. @param id id or name */
 export async function loadPolicy(id: string, signal: AbortSignal): Promise<LoadedPolicy> {
   const [{ body, etag }, { versions, next_cursor }] = await Promise.all([
-    tagged(`/v1/policies/${at(id)}`, { signal }),
+    callWithEtag(`/v1/policies/${encodeSegment(id)}`, { signal }),
     request("GET /v1/policies/{id}/versions", { path: [id], query: { limit: 100 }, signal }),
   ]);
   return { policy: body as Policy, etag, versions, hasMore: next_cursor !== null };

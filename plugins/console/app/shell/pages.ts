@@ -1,6 +1,6 @@
 /** The console's pages. */
 import type { ComponentType } from "preact";
-import { may } from "../core/me.ts";
+import { hasScope } from "../core/me.ts";
 import type { IconName } from "../ui/icons.tsx";
 
 /** Sections of the menu, in their order. The first has no heading. */
@@ -180,5 +180,5 @@ export const PAGES: readonly PageEntry[] = [
 ];
 
 export function mayOpen({ scopes }: PageEntry): boolean {
-  return scopes.length === 0 || scopes.some(may);
+  return scopes.length === 0 || scopes.some(hasScope);
 }

@@ -1,6 +1,6 @@
 /** The command palette (Ctrl+K): opens a page, or an action by its id. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { at } from "../core/api.ts";
+import { encodeSegment } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icons.tsx";
 import type { PageEntry } from "./pages.ts";
@@ -28,13 +28,13 @@ function PaletteDialog({ pages, onClose }: { pages: readonly PageEntry[]; onClos
   const typed = text.trim().toLowerCase();
   const targets = [
     ...(ACTION_ID.test(typed)
-      ? [{ address: `#/actions/${at(typed)}`, title: "Action with this id", icon: "activity" as const }]
+      ? [{ address: `#/actions/${encodeSegment(typed)}`, title: "Action with this id", icon: "activity" as const }]
       : []),
     ...pages
       .filter(({ title }) => title.toLowerCase().includes(typed))
       .map(({ name, title, icon }) => ({ address: `#/${name}`, title, icon })),
   ];
-  const go = (address: string | undefined): void => {
+  const openAddress = (address: string | undefined): void => {
     if (address === undefined) return;
     location.hash = address;
     onClose();
@@ -60,14 +60,14 @@ function PaletteDialog({ pages, onClose }: { pages: readonly PageEntry[]; onClos
             setChosen(Math.min(Math.max(chosen + step, 0), Math.max(targets.length - 1, 0)));
           } else if (event.key === "Enter") {
             event.preventDefault();
-            go(targets[chosen]?.address);
+            openAddress(targets[chosen]?.address);
           }
         }}
       />
       <ul class="palette">
         {targets.map(({ address, title, icon }, i) => (
           <li key={address}>
-            <button type="button" class={i === chosen ? "chosen" : ""} onClick={() => go(address)}>
+            <button type="button" class={i === chosen ? "chosen" : ""} onClick={() => openAddress(address)}>
               <Icon name={icon} />
               {title}
             </button>

@@ -1,10 +1,10 @@
 /** The frame of every page: sign-in, menu, stops, and the page that the address names. */
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, at, call } from "../core/api.ts";
+import { ApiError, encodeSegment, call } from "../core/api.ts";
 import { renewDevice, unsubscribeDevice } from "../core/device.ts";
-import { forgetMe, loadMe, me } from "../core/me.ts";
-import { askOtherTabs, COOKIE, key, shareSession, signOut, whenSessionChanges } from "../core/session.ts";
+import { clearMe, loadMe, me, type Me } from "../core/me.ts";
+import { requestKeyFromTabs, COOKIE, key, shareSession, signOut, watchSession } from "../core/session.ts";
 import { listPolicyDrafts } from "../policies/policy-drafts.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Banner, Loading, Page, Problem, Text } from "../ui/elements.tsx";
@@ -22,12 +22,12 @@ export function Shell() {
   const [why, setWhy] = useState("");
   useEffect(() => {
     shareSession();
-    const stop = whenSessionChanges((credential, reason) => {
-      if (credential === null) forgetMe();
+    const stop = watchSession((credential, reason) => {
+      if (credential === null) clearMe();
       setWhy(reason);
       setSignedIn(credential !== null);
     });
-    if (isSignedIn === null) void askOtherTabs().then((credential) => setSignedIn(credential !== null));
+    if (isSignedIn === null) void requestKeyFromTabs().then((credential) => setSignedIn(credential !== null));
     return stop;
   }, []);
   return (
@@ -76,71 +76,17 @@ function Console() {
   const name = route.name === "" ? (pages[0]?.name ?? "") : route.name;
   return (
     <>
-      <a
-        class="skip"
-        href="#main"
-        onClick={(event) => {
-          event.preventDefault();
-          main.current?.querySelector("h1")?.focus();
-        }}
-      >
-        Skip to the page
-      </a>
+      <SkipLink main={main} />
       <div class="shell">
-        <nav aria-label="Console" class={isMenuOpen ? "open" : ""}>
-          <div class="brand">
-            <strong>Assent</strong>
-            <button
-              type="button"
-              class="menu"
-              aria-expanded={isMenuOpen}
-              aria-controls="menu"
-              onClick={() => setMenuOpen(!isMenuOpen)}
-            >
-              <Icon name="menu" /> Menu
-            </button>
-          </div>
-          <ul id="menu">
-            {SECTIONS.map((section) => (
-              <MenuSection
-                key={section}
-                title={section}
-                pages={pages.filter((page) => page.section === section)}
-                current={name}
-              />
-            ))}
-            {user !== null && mayStop() ? (
-              <li class="apart">
-                <button type="button" class="halt" onClick={() => setStopping(true)}>
-                  <Icon name="stop" />
-                  Stop…
-                </button>
-              </li>
-            ) : null}
-            <li>
-              <button type="button" onClick={() => (listPolicyDrafts().length > 0 ? setLeaving(true) : leave())}>
-                <Icon name="log-out" />
-                Sign out
-              </button>
-            </li>
-            {user === null ? null : (
-              <li class="whose">
-                {key() === COOKIE ? (
-                  <>
-                    User:{" "}
-                    <a href={`#/people/${at(user.key.id)}`}>
-                      <Key id={user.key.id} />
-                    </a>
-                  </>
-                ) : (
-                  <>
-                    Key: <Key id={user.key.id} />
-                  </>
-                )}
-              </li>
-            )}
-          </ul>
-        </nav>
+        <Menu
+          user={user}
+          pages={pages}
+          current={name}
+          isOpen={isMenuOpen}
+          onToggle={() => setMenuOpen(!isMenuOpen)}
+          onStop={() => setStopping(true)}
+          onSignOut={() => (listPolicyDrafts().length > 0 ? setLeaving(true) : leave())}
+        />
         <main id="main" ref={main} class={`page-${name}`}>
           <Problem error={error} again={reload} />
           <Problem error={signOutError} />
@@ -164,6 +110,87 @@ function Console() {
         />
       ) : null}
     </>
+  );
+}
+
+/** Moves the focus to the heading of the page, past the menu. */
+function SkipLink({ main }: { main: RefObject<HTMLElement | null> }) {
+  return (
+    <a
+      class="skip"
+      href="#main"
+      onClick={(event) => {
+        event.preventDefault();
+        main.current?.querySelector("h1")?.focus();
+      }}
+    >
+      Skip to the page
+    </a>
+  );
+}
+
+interface MenuProps {
+  /** Null until it is loaded. */
+  user: Me | null;
+  pages: readonly PageEntry[];
+  /** Name of the current page. */
+  current: string;
+  isOpen: boolean;
+  onToggle(): void;
+  onStop(): void;
+  onSignOut(): void;
+}
+
+function Menu({ user, pages, current, isOpen, onToggle, onStop, onSignOut }: MenuProps) {
+  return (
+    <nav aria-label="Console" class={isOpen ? "open" : ""}>
+      <div class="brand">
+        <strong>Assent</strong>
+        <button type="button" class="menu" aria-expanded={isOpen} aria-controls="menu" onClick={onToggle}>
+          <Icon name="menu" /> Menu
+        </button>
+      </div>
+      <ul id="menu">
+        {SECTIONS.map((section) => (
+          <MenuSection
+            key={section}
+            title={section}
+            pages={pages.filter((page) => page.section === section)}
+            current={current}
+          />
+        ))}
+        {user !== null && mayStop() ? (
+          <li class="apart">
+            <button type="button" class="halt" onClick={onStop}>
+              <Icon name="stop" />
+              Stop…
+            </button>
+          </li>
+        ) : null}
+        <li>
+          <button type="button" onClick={onSignOut}>
+            <Icon name="log-out" />
+            Sign out
+          </button>
+        </li>
+        {user === null ? null : (
+          <li class="whose">
+            {key() === COOKIE ? (
+              <>
+                User:{" "}
+                <a href={`#/people/${encodeSegment(user.key.id)}`}>
+                  <Key id={user.key.id} />
+                </a>
+              </>
+            ) : (
+              <>
+                Key: <Key id={user.key.id} />
+              </>
+            )}
+          </li>
+        )}
+      </ul>
+    </nav>
   );
 }
 

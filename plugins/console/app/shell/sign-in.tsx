@@ -1,7 +1,7 @@
 /** The console's sign-in page: a link to `/sign-in`, where people sign in, and a form for API keys. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { request } from "../core/api.ts";
-import { takeMe } from "../core/me.ts";
+import { storeMe } from "../core/me.ts";
 import { signIn, userSignInAddress } from "../core/session.ts";
 import { Problem } from "../ui/elements.tsx";
 
@@ -48,7 +48,7 @@ function KeyForm() {
       // Headers accept printable ASCII only, and fetch would fail without saying why.
       if (!/^[\x21-\x7e]+$/.test(value))
         throw new Error("this is not an API key: a key starts with assent_ and has only letters, digits, - and _");
-      takeMe(await request("GET /v1/me", { key: value }));
+      storeMe(await request("GET /v1/me", { key: value }));
       signIn(value, stay.current?.checked === true);
     } catch (refusal) {
       setError(refusal);

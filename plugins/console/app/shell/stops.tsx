@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Stop } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
-import { may, me } from "../core/me.ts";
+import { hasScope, me } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Problem, Text, Time } from "../ui/elements.tsx";
 import { counted } from "../ui/format.ts";
@@ -24,7 +24,7 @@ const READ_SCOPES = [
 
 /** Returns whether the credential may place and lift stops. */
 export function mayStop(): boolean {
-  return may("stop:write") && me()?.key.agent_id === null;
+  return hasScope("stop:write") && me()?.key.agent_id === null;
 }
 
 /** Returns the active stops and polls them. @param isReady whether it is known who is signed in */
@@ -32,7 +32,7 @@ export function useStops(isReady: boolean): { stops: readonly Stop[]; look: () =
   const [stops, setStops] = useState<readonly Stop[]>([]);
   const [round, setRound] = useState(0);
   useEffect(() => {
-    if (!isReady || !READ_SCOPES.some(may)) return undefined;
+    if (!isReady || !READ_SCOPES.some(hasScope)) return undefined;
     const over = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const poll = async (): Promise<void> => {

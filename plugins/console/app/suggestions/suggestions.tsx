@@ -1,8 +1,8 @@
 /** The page of suggestions: rules that match people's approvals, and the suggested rules that were activated. */
 import { useState } from "preact/hooks";
 import type { Api } from "../core/api-types.ts";
-import { at, request } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { encodeSegment, request } from "../core/api.ts";
+import { hasScope } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Badge, Done, Empty, Facts, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { counted, duration } from "../ui/format.ts";
@@ -16,7 +16,7 @@ type Rule = Api["GET /v1/suggested-rules"]["response"]["suggested_rules"][number
 
 export function Suggestions() {
   const [result, setResult] = useState("");
-  const mayMine = may("policies:write") && may("actions:read");
+  const mayMine = hasScope("policies:write") && hasScope("actions:read");
   const mined = useLoad(
     (signal) => (mayMine ? request("POST /v1/policies/suggest", { body: {}, signal }) : Promise.resolve(null)),
     [mayMine],
@@ -90,7 +90,7 @@ function One({ suggestion, onStored }: { suggestion: Suggestion; onStored(): voi
       </h2>
       <p class="quiet">
         for <Text value={agents.join(", ")} />, in place of “<Text value={in_place_of.rule} />” of{" "}
-        <a href={`#/policies/${at(in_place_of.policy)}`}>
+        <a href={`#/policies/${encodeSegment(in_place_of.policy)}`}>
           <Text value={in_place_of.policy} />
         </a>
       </p>
@@ -99,7 +99,7 @@ function One({ suggestion, onStored }: { suggestion: Suggestion; onStored(): voi
       <Problem error={error} />
       <p class="row">
         {stored ? (
-          <a href={`#/policies/${at(policy)}`}>Open the candidate</a>
+          <a href={`#/policies/${encodeSegment(policy)}`}>Open the candidate</a>
         ) : (
           <button type="button" disabled={isBusy} onClick={() => void store()}>
             Create candidate
@@ -144,8 +144,8 @@ function EvidenceFacts({ suggestion: { evidence } }: { suggestion: Suggestion })
             <ul class="plain">
               {nearest_rejections.map(({ action_id, agent_id, failed }) => (
                 <li key={action_id}>
-                  <a href={`#/actions/${at(action_id)}`}>{action_id.slice(-6)}</a> by <Text value={agent_id} />: fails{" "}
-                  {counted(failed.length, "condition")}
+                  <a href={`#/actions/${encodeSegment(action_id)}`}>{action_id.slice(-6)}</a> by{" "}
+                  <Text value={agent_id} />: fails {counted(failed.length, "condition")}
                 </li>
               ))}
             </ul>
@@ -164,7 +164,7 @@ function ActiveRules({ rules, onRestored }: { rules: readonly Rule[]; onRestored
         {rules.map((rule) => (
           <tr key={rule.policy}>
             <td>
-              <a href={`#/policies/${at(rule.policy)}`}>{rule.policy}</a>
+              <a href={`#/policies/${encodeSegment(rule.policy)}`}>{rule.policy}</a>
             </td>
             <td data-label="Allows">
               <Text value={`${rule.tool} ${rule.operation}`} />
@@ -190,7 +190,7 @@ function ActiveRules({ rules, onRestored }: { rules: readonly Rule[]; onRestored
               )}
             </td>
             <td>
-              {rule.reverted !== null && may("policies:activate") ? (
+              {rule.reverted !== null && hasScope("policies:activate") ? (
                 <button
                   type="button"
                   class="small"

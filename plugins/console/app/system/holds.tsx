@@ -1,7 +1,7 @@
 /** Shows the active legal holds. People place and release them on the command line. */
 import type { LegalHold } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { hasScope } from "../core/me.ts";
 import { Table, Text, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { PersonLink } from "../ui/person.tsx";
@@ -12,7 +12,7 @@ const READ_SCOPES = ["holds:write", "actions:erase", "provenance:read"];
 
 export function Holds() {
   const { data: holds } = useLoad(
-    async (signal) => (READ_SCOPES.some(may) ? (await request("GET /v1/holds", { signal })).holds : []),
+    async (signal) => (READ_SCOPES.some(hasScope) ? (await request("GET /v1/holds", { signal })).holds : []),
     [],
   );
   if (holds === null || holds.length === 0) return null;

@@ -1,6 +1,6 @@
 /** Polls whether the service can decide. */
 import { useEffect, useState } from "preact/hooks";
-import { now, suspect } from "../core/api.ts";
+import { now, checkReachability } from "../core/api.ts";
 import { TEXTS } from "./strings.ts";
 
 /** Poll interval, which is also the timeout. Milliseconds. */
@@ -32,7 +32,7 @@ interface PolicyCheck extends Check {
 /** Response of `GET /readyz`. Not a typed response in the OpenAPI document, because 503 has the same body. */
 export type Ready = { ready: boolean; policies: PolicyCheck } & Record<string, Check | boolean>;
 
-export interface Readiness {
+interface Readiness {
   ready: Ready | null;
   error: Error | null;
   /** Time of the answer. */
@@ -51,7 +51,7 @@ export function useReadiness(): Readiness {
         setState({ ready: (await response.json()) as Ready, error: null, at: new Date(now()).toISOString() });
       } catch {
         if (over.signal.aborted) return;
-        void suspect();
+        void checkReachability();
         setState((old) => ({ ...old, error: new Error(TEXTS.unreachable) }));
       }
     };

@@ -1,6 +1,6 @@
 /** The system page: whether the service can decide, its versions, and what changed. */
 import { call, now, request } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { hasScope } from "../core/me.ts";
 import { Badge, Facts, Hash, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { duration } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
@@ -118,7 +118,7 @@ function formatNumbers(check: Check): string {
 function Versions({ policySet, at }: { policySet: string | null; at: string | null }) {
   const { data: version } = useLoad(readVersion, []);
   // A credential that cannot read policies sees the other cards.
-  const { data: sources } = useLoad(async (signal) => (may("policies:read") ? countSources(signal) : null), []);
+  const { data: sources } = useLoad(async (signal) => (hasScope("policies:read") ? countSources(signal) : null), []);
   return (
     <Card id="versions" title={TEXTS.versions}>
       <Facts

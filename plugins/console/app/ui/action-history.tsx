@@ -1,9 +1,9 @@
 /** The timeline of an action, from its ledger entries. */
 import type { ComponentChildren } from "preact";
 import type { Api } from "../core/api-types.ts";
-import { at } from "../core/api.ts";
+import { encodeSegment } from "../core/api.ts";
 import { Badge, Text } from "./elements.tsx";
-import { plain } from "./format.ts";
+import { renderPlain } from "./format.ts";
 import { PersonLink, Who } from "./person.tsx";
 import { Timeline, type Step } from "./timeline.tsx";
 
@@ -42,7 +42,11 @@ function toStep(event: ActionEvent): Step {
     content: (
       <>
         {describeActionEntry(event)}{" "}
-        <a class="quiet" href={`#/provenance/${at(hash)}`} aria-label={plain(`entry ${seq} in the ledger`)}>
+        <a
+          class="quiet"
+          href={`#/provenance/${encodeSegment(hash)}`}
+          aria-label={renderPlain(`entry ${seq} in the ledger`)}
+        >
           #{seq}
         </a>
       </>

@@ -1,7 +1,7 @@
 /** Bars by size. A number links to the list of what it counts, if there is such a list. */
 import type { ComponentChildren } from "preact";
 import { Text } from "./elements.tsx";
-import { plain } from "./format.ts";
+import { renderPlain } from "./format.ts";
 
 export interface Bar {
   /** Unique in the list. Displayed if there is no label. */
@@ -38,7 +38,7 @@ export function Count({ count, of, href }: { count: number; of: string; href?: s
   const text = count.toLocaleString();
   if (href === undefined || count === 0) return <>{text}</>;
   return (
-    <a href={href} aria-label={plain(`${text}: ${of}`)}>
+    <a href={href} aria-label={renderPlain(`${text}: ${of}`)}>
       {text}
     </a>
   );
@@ -53,7 +53,7 @@ export function Figure({ name, value, href }: { name: string; value: string; hre
         {href === undefined ? (
           value
         ) : (
-          <a href={href} aria-label={plain(`${value} ${name}`)}>
+          <a href={href} aria-label={renderPlain(`${value} ${name}`)}>
             {value}
           </a>
         )}

@@ -3,8 +3,8 @@ import { useComputed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { TextPart } from "../../../../src/browser.ts";
-import { ApiError, whenReach, type Fault } from "../core/api.ts";
-import { duration, markText, plain, shortDuration, when } from "./format.ts";
+import { ApiError, watchReachability, type Fault } from "../core/api.ts";
+import { duration, markText, renderPlain, shortDuration, formatTime } from "./format.ts";
 import { second } from "./hooks.ts";
 import { Icon } from "./icons.tsx";
 
@@ -43,7 +43,7 @@ export function Time({ at }: { at: string | null | undefined }) {
   if (at === null || at === undefined) return <span class="quiet">–</span>;
   return (
     <time dateTime={at} title={at}>
-      {when(at)}
+      {formatTime(at)}
     </time>
   );
 }
@@ -52,7 +52,7 @@ export function Time({ at }: { at: string | null | undefined }) {
 export function Age({ at }: { at: string }) {
   const text = useComputed(() => shortDuration(second.value - Date.parse(at)));
   return (
-    <time class="age" dateTime={at} title={when(at)}>
+    <time class="age" dateTime={at} title={formatTime(at)}>
       {text}
     </time>
   );
@@ -66,17 +66,10 @@ export function TimeLeft({ at, short = false }: { at: string; short?: boolean })
   });
   const style = useComputed(() => (Date.parse(at) - second.value < 60_000 ? "left soon" : "left"));
   return (
-    <span class={style} title={when(at)}>
+    <span class={style} title={formatTime(at)}>
       {text}
     </span>
   );
-}
-
-/** Renders the time until a deadline, like `TimeLeft`, for pages that pass the current time. */
-export function Left({ at, time }: { at: string | null; time: number }) {
-  if (at === null) return null;
-  const ms = Date.parse(at) - time;
-  return <span class={`left ${ms < 60_000 ? "soon" : ""}`}>{ms <= 0 ? "time is up" : `${duration(ms)} left`}</span>;
 }
 
 export function Hash({ value }: { value: string }) {
@@ -209,15 +202,15 @@ export function Loading({ what }: { what: string }) {
 /** Renders the banner that appears on every page while the service is unreachable. */
 export function Banner() {
   const [since, setSince] = useState<number | null>(null);
-  useEffect(() => whenReach(setSince), []);
+  useEffect(() => watchReachability(setSince), []);
   return (
     <div class="banner" role="status" aria-live="assertive">
       {since === null ? null : (
         <p>
           <Icon name="alert" />
           <span>
-            <strong>The service does not answer</strong> since {when(new Date(since).toISOString())}. This page may be
-            out of date. The console tries again every few seconds.
+            <strong>The service does not answer</strong> since {formatTime(new Date(since).toISOString())}. This page
+            may be out of date. The console tries again every few seconds.
           </span>
         </p>
       )}
@@ -290,7 +283,7 @@ export function Page({
   children?: ComponentChildren;
 }) {
   useEffect(() => {
-    document.title = `${plain(title)} · Assent`;
+    document.title = `${renderPlain(title)} · Assent`;
   }, [title]);
   return (
     <>

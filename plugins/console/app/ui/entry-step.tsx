@@ -1,10 +1,10 @@
 /** Renders a ledger entry as a step of a timeline that is not about a single action. */
 import type { ComponentChildren } from "preact";
 import type { Event } from "../core/api-types.ts";
-import { at } from "../core/api.ts";
+import { encodeSegment } from "../core/api.ts";
 import { describeActionEntry, kindOfEntry } from "./action-history.tsx";
 import { Text, Time } from "./elements.tsx";
-import { plain } from "./format.ts";
+import { renderPlain } from "./format.ts";
 import { PersonLink } from "./person.tsx";
 import type { Step } from "./timeline.tsx";
 
@@ -63,12 +63,16 @@ export function toEntryStep(event: Event): Step {
             {action === null ? null : (
               <>
                 {" "}
-                <a href={`#/actions/${at(action)}`}>action …{action.slice(-6)}</a>
+                <a href={`#/actions/${encodeSegment(action)}`}>action …{action.slice(-6)}</a>
               </>
             )}
           </>
         )}{" "}
-        <a class="quiet" href={`#/provenance/${at(hash)}`} aria-label={plain(`entry ${seq} in the ledger`)}>
+        <a
+          class="quiet"
+          href={`#/provenance/${encodeSegment(hash)}`}
+          aria-label={renderPlain(`entry ${seq} in the ledger`)}
+        >
           #{seq}
         </a>
       </>
@@ -80,7 +84,7 @@ export function toEntryStep(event: Event): Step {
 function Subject({ entry: { tool, operation }, action }: { entry: Entry; action: string | null }) {
   if (action === null) return null;
   return (
-    <a href={`#/actions/${at(action)}`}>
+    <a href={`#/actions/${encodeSegment(action)}`}>
       {tool === undefined ? <>action …{action.slice(-6)}</> : <Text value={`${tool} ${operation ?? ""}`} />}
     </a>
   );
@@ -139,7 +143,7 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
   switch (type) {
     case "agent":
       return entry.agent?.id === undefined ? null : (
-        <a href={`#/agents/${at(entry.agent.id)}`}>
+        <a href={`#/agents/${encodeSegment(entry.agent.id)}`}>
           <Text value={entry.agent.id} />
         </a>
       );
@@ -147,7 +151,7 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
       return <Text value={entry.key?.name ?? ""} />;
     case "user":
       return entry.user === undefined ? null : (
-        <a href={`#/people/${at(entry.user.id)}`}>
+        <a href={`#/people/${encodeSegment(entry.user.id)}`}>
           <Text value={entry.user.name} />
         </a>
       );

@@ -7,7 +7,7 @@ import { markedText, markText } from "../../../../src/browser.ts";
 export { markText };
 
 /** Returns text from outside without markup, for titles and labels. */
-export function plain(value: unknown): string {
+export function renderPlain(value: unknown): string {
   return markedText(String(value));
 }
 
@@ -44,7 +44,7 @@ export function shortDuration(ms: number): string {
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
 /** Formats an RFC 3339 time in the reader's time zone and language. */
-export function when(rfc3339: string): string {
+export function formatTime(rfc3339: string): string {
   const time = Date.parse(rfc3339);
   return Number.isNaN(time) ? rfc3339 : local.format(time);
 }
@@ -63,7 +63,7 @@ export function list(text: string): string[] {
 }
 
 /** Formats a principal for people: "ada" for owner:ada, "key 0193…" for a key without an owner. */
-export function who(principal: string): string {
+export function formatPrincipal(principal: string): string {
   if (principal.startsWith("owner:")) return principal.slice(6);
   return principal.startsWith("key:") ? `key ${principal.slice(4)}` : principal;
 }

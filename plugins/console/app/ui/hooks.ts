@@ -1,7 +1,7 @@
 /** Hooks that pages share. */
 import { signal } from "@preact/signals";
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { ApiError, now, whenBack } from "../core/api.ts";
+import { ApiError, now, retryWhenReachable } from "../core/api.ts";
 
 export interface Loaded<T> {
   data: T | null;
@@ -20,7 +20,7 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: read
   });
   const [round, setRound] = useState(0);
   const isUnreachable = state.error instanceof ApiError && state.error.status === 0;
-  useEffect(() => (isUnreachable ? whenBack(() => setRound((n) => n + 1)) : undefined), [isUnreachable]);
+  useEffect(() => (isUnreachable ? retryWhenReachable(() => setRound((n) => n + 1)) : undefined), [isUnreachable]);
   useEffect(() => {
     const over = new AbortController();
     setState((old) => ({ ...old, loading: true }));

@@ -1,7 +1,7 @@
 /** The timeline of an agent, a person or the system, from the ledger's entries, newest first. */
 import { useState } from "preact/hooks";
 import type { Event } from "../core/api-types.ts";
-import { may } from "../core/me.ts";
+import { hasScope } from "../core/me.ts";
 import { type PastFilters, readPastEvents } from "../core/past-events.ts";
 import { Empty, Loading, Problem } from "./elements.tsx";
 import { toEntryStep } from "./entry-step.tsx";
@@ -35,7 +35,7 @@ export function LedgerTimeline({
   filters: PastFilters;
   isWanted?: (event: Event) => boolean;
 }) {
-  return may("events:read") ? (
+  return hasScope("events:read") ? (
     <LoadedTimeline key={JSON.stringify(filters)} {...{ label, filters, isWanted }} />
   ) : (
     <p class="quiet">{TEXTS.scope}</p>

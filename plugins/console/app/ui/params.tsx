@@ -5,7 +5,7 @@ import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { findHeadline, formatCount, MAX_LINES, moreLines, outline, type Outline } from "../../../../src/browser.ts";
 import { Data, Text } from "./elements.tsx";
-import { plain } from "./format.ts";
+import { renderPlain } from "./format.ts";
 
 /** Number of lines that one click unfolds. */
 const STEP = 50;
@@ -28,7 +28,7 @@ function Fold({ more, pointer, of, unfold, isFull }: FoldProps & { more: number 
     <button
       type="button"
       class="fold"
-      aria-label={plain(`${moreLines(more)} of ${of}`)}
+      aria-label={renderPlain(`${moreLines(more)} of ${of}`)}
       onClick={() => unfold(pointer, Math.min(more, STEP))}
     >
       {moreLines(more)}
@@ -132,7 +132,7 @@ interface Described {
 /** Returns the parameter that distinguishes an action from others of its kind, safe to display; null if there is none. */
 export function findHeadlineMember(action: Described): { name: string; value: string } | null {
   const found = findHeadline(action);
-  return found === null ? null : { name: plain(found.name), value: plain(found.value) };
+  return found === null ? null : { name: renderPlain(found.name), value: renderPlain(found.value) };
 }
 
 /** Returns the headline member as text for labels, such as "amount 120"; "" if there is none. */

@@ -1,13 +1,13 @@
 /** Keys and people by their names. */
 import { useEffect, useState } from "preact/hooks";
-import { at } from "../core/api.ts";
-import { me, nameOfKey, whenNamesCome } from "../core/me.ts";
+import { encodeSegment } from "../core/api.ts";
+import { me, nameOfKey, watchNames } from "../core/me.ts";
 import { Text } from "./elements.tsx";
 
 /** Renders a key's name; its id if the name is unknown. */
 export function Key({ id }: { id: string }) {
   const [, redraw] = useState(0);
-  useEffect(() => whenNamesCome(() => redraw((n) => n + 1)), []);
+  useEffect(() => watchNames(() => redraw((n) => n + 1)), []);
   const name = nameOfKey(id);
   if (name === null) return <code class="hash">{id}</code>;
   return (
@@ -31,8 +31,8 @@ export function Who({ principal }: { principal: string }) {
 
 /** Returns the address of the page about a principal; null if the principal is not a person. */
 export function personAddress(principal: string): string | null {
-  if (principal.startsWith("user:")) return `/#/people/${at(principal.slice("user:".length))}`;
-  return principal.startsWith("owner:") ? `/#/people/${at(principal)}` : null;
+  if (principal.startsWith("user:")) return `/#/people/${encodeSegment(principal.slice("user:".length))}`;
+  return principal.startsWith("owner:") ? `/#/people/${encodeSegment(principal)}` : null;
 }
 
 /** Renders a principal as a link to the page about the person. Without a signed-in credential, it is text. */

@@ -1,7 +1,7 @@
 /** The verification of one ledger entry, made in the browser with the pinned key. */
 import { useState } from "preact/hooks";
-import { request, text as readText } from "../core/api.ts";
-import { at } from "../core/api.ts";
+import { request, callForText as readText } from "../core/api.ts";
+import { encodeSegment } from "../core/api.ts";
 import { canVerify, parseVkey, toHex, verifyAnswer, type Checkpoint, type VerifiedEntry } from "../verify.ts";
 import { Data, download, Facts, Hash, Notice, Problem, Text } from "./elements.tsx";
 
@@ -47,7 +47,10 @@ export function Proof({ hash }: { hash: string }) {
   };
   const save = async (): Promise<void> => {
     try {
-      download(`${hash.slice(0, 16)}.tlog-proof`, await readText(`/v1/provenance/${at(hash)}/proof.tlog-proof`));
+      download(
+        `${hash.slice(0, 16)}.tlog-proof`,
+        await readText(`/v1/provenance/${encodeSegment(hash)}/proof.tlog-proof`),
+      );
     } catch (problem) {
       setError(problem);
     }

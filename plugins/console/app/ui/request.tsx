@@ -2,10 +2,10 @@
 import { useMemo, useState } from "preact/hooks";
 import { encodeRequest } from "../../../../src/browser.ts";
 import type { Action, LinkedAction } from "../core/api-types.ts";
-import { at, url } from "../core/api.ts";
-import { may } from "../core/me.ts";
+import { encodeSegment, url } from "../core/api.ts";
+import { hasScope } from "../core/me.ts";
 import { Badge, Facts, Hash, Notice, Text, Time } from "./elements.tsx";
-import { plain, who } from "./format.ts";
+import { renderPlain, formatPrincipal } from "./format.ts";
 import { Heading } from "./heading.tsx";
 import { JsonDisclosure, findHeadlineMember, Params } from "./params.tsx";
 import { Key } from "./person.tsx";
@@ -64,8 +64,8 @@ export function Why({ action }: { action: Shown }) {
       <p class="quiet">
         {action.rule === null
           ? "Decided without a rule."
-          : `Rule ${plain(action.rule)} (policy ${plain(action.policy)})`}
-        {action.policy === null || !may("policies:read") ? null : (
+          : `Rule ${renderPlain(action.rule)} (policy ${renderPlain(action.policy)})`}
+        {action.policy === null || !hasScope("policies:read") ? null : (
           <>
             {" · "}
             <a href={policyAddress(action, action.policy)}>
@@ -81,7 +81,7 @@ export function Why({ action }: { action: Shown }) {
 /** Returns the link to the lines of the rule that decided, in the version that was active then. */
 function policyAddress(action: Shown, policy: string): string {
   const version = "policy_version" in action ? action.policy_version : null;
-  return url(`#/policies/${at(policy)}`, { rule: action.rule, version });
+  return url(`#/policies/${encodeSegment(policy)}`, { rule: action.rule, version });
 }
 
 /** Renders the answers of machine reviewers. Renders nothing if the rules name none, or none has answered. */
@@ -138,7 +138,9 @@ export function Unusual({ action, level }: { action: Shown; level: 2 | 3 }) {
               <Sentences lines={folded} />
               <Differences members={members} />
               <EarlierVotes votes={votes} />
-              {earlier === null ? null : <a href={`/#/actions/${at(earlier.action_id)}`}>The last similar action</a>}
+              {earlier === null ? null : (
+                <a href={`/#/actions/${encodeSegment(earlier.action_id)}`}>The last similar action</a>
+              )}
             </>
           ) : null}
         </details>
@@ -182,7 +184,7 @@ function EarlierVotes({ votes }: { votes: NonNullable<Shown["earlier_votes"]> })
     <ul>
       {votes.map(({ action_id, approver, approve, reason, created_at }) => (
         <li key={`${action_id} ${approver}`}>
-          <Text value={plain(who(approver))} /> {approve ? "approved" : "denied"} a similar action{" "}
+          <Text value={renderPlain(formatPrincipal(approver))} /> {approve ? "approved" : "denied"} a similar action{" "}
           <Time at={created_at} />
           {reason === null ? null : (
             <>
@@ -201,7 +203,7 @@ function countOf(count: number, noun: string): string {
 
 /** Renders parameters and context, folded. */
 export function Content({ action, level, lines = 40 }: { action: Shown; level: 2 | 3; lines?: number }) {
-  const name = plain(`${action.tool} ${action.operation}`);
+  const name = renderPlain(`${action.tool} ${action.operation}`);
   if (action.erased_at)
     return (
       <Notice kind="busy">

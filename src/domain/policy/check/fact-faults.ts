@@ -1,5 +1,5 @@
 /** Finds faults in the facts of a policy that compile, and facts whose sources the service does not have. */
-import { suggest } from "../../suggest.ts";
+import { findSimilarName } from "../../similar-name.ts";
 import type { NamedValueFault } from "../condition/named-values.ts";
 import type { PolicyDocument } from "../policy-types.ts";
 import { ANY_MAP, type StaticType } from "./static-types.ts";
@@ -35,7 +35,7 @@ export function findUnknownFactSources(
       const fact = `the fact "${name}" of the policy "${policy}"`;
       const known = configured.find((one) => one.name === source);
       if (known === undefined) {
-        const meant = suggest(
+        const meant = findSimilarName(
           source,
           configured.map((one) => one.name),
         );

@@ -19,10 +19,10 @@ export function inferParamsType(
   const operations = names(rule.operation, case_sensitive);
   const types: StaticType[] = [];
   for (const tool of named) {
-    const schemas = tools.filter((schema) => same(schema.tool, tool, case_sensitive));
+    const schemas = tools.filter((schema) => isSameName(schema.tool, tool, case_sensitive));
     const found =
       operations === null
-        ? anyOperation(schemas)
+        ? schemasOfAllOperations(schemas)
         : operations.map((operation) => schemaOf(schemas, operation, case_sensitive));
     for (const schema of found) {
       if (schema === undefined) return ANY_MAP;
@@ -33,7 +33,7 @@ export function inferParamsType(
 }
 
 /** Returns the schemas that cover all operations; `[undefined]` if some operation might have no schema. */
-function anyOperation(schemas: readonly ToolSchemaDocument[]): (ToolSchemaDocument | undefined)[] {
+function schemasOfAllOperations(schemas: readonly ToolSchemaDocument[]): (ToolSchemaDocument | undefined)[] {
   const general = schemas.filter(({ operation }) => operation === undefined);
   return general.length === 0 ? [undefined] : [...schemas];
 }
@@ -44,8 +44,9 @@ function schemaOf(
   caseSensitive: boolean,
 ): ToolSchemaDocument | undefined {
   return (
-    schemas.find((schema) => schema.operation !== undefined && same(schema.operation, operation, caseSensitive)) ??
-    schemas.find((schema) => schema.operation === undefined)
+    schemas.find(
+      (schema) => schema.operation !== undefined && isSameName(schema.operation, operation, caseSensitive),
+    ) ?? schemas.find((schema) => schema.operation === undefined)
   );
 }
 
@@ -56,6 +57,6 @@ function names(value: string | string[] | undefined, caseSensitive: boolean): re
   return folded.some(isGlob) ? null : folded;
 }
 
-function same(name: string, folded: string, caseSensitive: boolean): boolean {
+function isSameName(name: string, folded: string, caseSensitive: boolean): boolean {
   return foldPatterns([name], caseSensitive)[0] === folded;
 }

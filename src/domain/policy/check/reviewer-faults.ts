@@ -1,5 +1,5 @@
 /** Finds faults in `approval.reviewers`: a machine reviewer may approve only where one unsigned vote would be enough. */
-import { suggest } from "../../suggest.ts";
+import { findSimilarName } from "../../similar-name.ts";
 import type { PolicyDocument, RuleDocument } from "../policy-types.ts";
 import { requiresSeveral } from "./grant-faults.ts";
 
@@ -49,7 +49,7 @@ export function findUnknownReviewers(
     return [...named]
       .filter((name) => !configured.includes(name))
       .map((name) => {
-        const meant = suggest(name, configured);
+        const meant = findSimilarName(name, configured);
         const hint = meant === null ? "" : `; did you mean "${meant}"?`;
         return {
           message: `the policy "${policy}" names the reviewer "${name}", which is not configured, so people decide${hint}`,

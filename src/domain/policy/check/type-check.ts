@@ -5,7 +5,7 @@
  */
 import { unparse } from "@bufbuild/cel";
 import { ACTION_STATUSES } from "../../actions.ts";
-import { suggest } from "../../suggest.ts";
+import { findSimilarName } from "../../similar-name.ts";
 import { findFunctions, MAX_STEPS } from "../condition/cel.ts";
 import { CelFailure } from "../condition/cel-failure.ts";
 import { Meter, runMetered } from "../condition/cel-meter.ts";
@@ -228,7 +228,7 @@ class TypeChecker {
     const types = maps.map(({ fields, rest }) => fields.get(field) ?? rest).filter((type) => type !== null);
     if (types.length > 0) return createUnion(types);
     const names = [...new Set(maps.flatMap(({ fields }) => [...fields.keys()]))];
-    const meant = suggest(field, names);
+    const meant = findSimilarName(field, names);
     const hint = meant === null ? `; its fields are ${names.join(", ") || "none"}` : `; did you mean "${meant}"?`;
     return this.fail(node, `${this.text(operand)} has no field "${field}"${hint}`);
   }
@@ -406,7 +406,7 @@ class TypeChecker {
     try {
       wallClock(0, zone);
     } catch {
-      const meant = suggest(zone, Intl.supportedValuesOf("timeZone"));
+      const meant = findSimilarName(zone, Intl.supportedValuesOf("timeZone"));
       this.fail(
         node,
         `there is no time zone "${zone}"${meant === null ? '; write an IANA name such as "Europe/Berlin", or an offset such as "+02:00"' : `; did you mean "${meant}"?`}`,

@@ -1,5 +1,5 @@
 /** Finds channels that policies name and the configuration does not define. */
-import { suggest } from "../../suggest.ts";
+import { findSimilarName } from "../../similar-name.ts";
 import type { ApprovalTerms, PolicyDocument } from "../policy-types.ts";
 
 interface UnknownChannel {
@@ -24,7 +24,7 @@ export function findUnknownChannels(
     return [...named]
       .filter(([channel]) => !channels.includes(channel))
       .map(([channel, rule]) => {
-        const meant = suggest(channel, channels);
+        const meant = findSimilarName(channel, channels);
         return {
           policy,
           channel,

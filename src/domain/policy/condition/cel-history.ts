@@ -58,7 +58,7 @@ export function expandHistoryMacro(expr: Expr, call: CallExpr, { sourceInfo }: P
     part({ case: "callExpr", value: { $typeName: "cel.expr.Expr.Call", function: name, args: operands } });
   const named = (name: string): Expr => part({ case: "identExpr", value: { $typeName: "cel.expr.Expr.Ident", name } });
   const yes = constant({ case: "boolValue", value: true });
-  const so = (then: Expr): Expr => applied("_?_:_", test, then, named(ACCUMULATOR));
+  const ifTest = (then: Expr): Expr => applied("_?_:_", test, then, named(ACCUMULATOR));
   const found = named(ACCUMULATOR);
   const none = constant({ case: "nullValue", value: 0 });
   const loops: Record<string, () => { start: Expr; goesOn: Expr; step: Expr }> = {
@@ -70,14 +70,14 @@ export function expandHistoryMacro(expr: Expr, call: CallExpr, { sourceInfo }: P
     count: () => ({
       start: constant({ case: "int64Value", value: 0n }),
       goesOn: yes,
-      step: so(applied("_+_", found, constant({ case: "int64Value", value: 1n }))),
+      step: ifTest(applied("_+_", found, constant({ case: "int64Value", value: 1n }))),
     }),
     sum: () => ({
       start: constant({ case: "doubleValue", value: 0 }),
       goesOn: yes,
-      step: so(applied("_+_", found, applied(SUMMAND, value as Expr))),
+      step: ifTest(applied("_+_", found, applied(SUMMAND, value as Expr))),
     }),
-    last: () => ({ start: none, goesOn: applied("_==_", found, none), step: so(named(variable)) }),
+    last: () => ({ start: none, goesOn: applied("_==_", found, none), step: ifTest(named(variable)) }),
   };
   const { start, goesOn, step } = (loops[macro] as () => { start: Expr; goesOn: Expr; step: Expr })();
   // The printer looks up each id among the macros, so give the call a new id.

@@ -42,12 +42,13 @@ export function computePatternCost(pattern: RE2JS): CharacterCost {
   const states = enumerateStates(prog);
   const size = prog.inst.length;
   if (states === null) return { ascii: 9 + size / 10, other: 9 + size / 10 };
-  const looks = (pcs: readonly number[]): boolean => pcs.some((pc) => prog.inst[pc]?.op === EMPTY_WIDTH);
-  const most = Math.max(...states.map(({ length }) => length));
-  const looking = states.filter(looks);
-  const look = looking.length === 0 ? 0 : 1 + Math.max(...looking.map(({ length }) => length)) / 10;
+  const hasAssertion = (pcs: readonly number[]): boolean => pcs.some((pc) => prog.inst[pc]?.op === EMPTY_WIDTH);
+  const mostPositions = Math.max(...states.map(({ length }) => length));
+  const withAssertions = states.filter(hasAssertion);
+  const assertionCost =
+    withAssertions.length === 0 ? 0 : 1 + Math.max(...withAssertions.map(({ length }) => length)) / 10;
   // Transitions on non-ASCII characters are not cached; each is computed again.
-  return { ascii: 0.25 + look, other: 2 + look + most / 5 };
+  return { ascii: 0.25 + assertionCost, other: 2 + assertionCost + mostPositions / 5 };
 }
 
 /** Returns every state that a search can reach, as positions in the program, or null if there are too many. */
@@ -67,9 +68,9 @@ function enumerateStates({ inst, start }: Program): number[][] | null {
   reach([start]);
   const [first] = states.values();
   for (const state of states.values()) {
-    const looks = state.some((pc) => inst[pc]?.op === EMPTY_WIDTH);
+    const hasAssertion = state.some((pc) => inst[pc]?.op === EMPTY_WIDTH);
     for (const [kind, character] of characters.entries()) {
-      for (const context of looks ? contextsBefore(character, state === first, assertions) : [null]) {
+      for (const context of hasAssertion ? contextsBefore(character, state === first, assertions) : [null]) {
         const from = context === null ? state : closure(inst, state, context);
         const read = from.filter((pc) => reads[kind]?.[pc]).map((pc) => (inst[pc] as Instruction).out);
         // A search can start at every character.

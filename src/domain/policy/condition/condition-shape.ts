@@ -1,5 +1,5 @@
 /** Validates a condition's syntax tree before it is ever evaluated. */
-import { suggest } from "../../suggest.ts";
+import { findSimilarName } from "../../similar-name.ts";
 import { listArities, FUNCTION_NAMES } from "./cel.ts";
 import { HISTORY, HISTORY_MACROS } from "./cel-history.ts";
 import { parseReplacement, PATTERN_FUNCTION_NAMES } from "./cel-pattern-functions.ts";
@@ -200,7 +200,7 @@ class ShapeCheck {
     if (name === FACTS)
       this.fail(node, "a fact is read as facts.NAME; test a member of it, such as has(facts.account.status)");
     if (isFactVariable(name)) this.failUnknownFact(node, name);
-    const meant = suggest(name, variables);
+    const meant = findSimilarName(name, variables);
     this.fail(
       node,
       `there is no variable "${name}"${meant === null ? `; the variables are ${variables.join(", ")}` : `; did you mean "${meant}"?`}`,
@@ -209,7 +209,7 @@ class ShapeCheck {
 
   private failUnknownFact(node: Expr, name: string): never {
     const known = this.variables.filter(isFactVariable);
-    const meant = suggest(name, known);
+    const meant = findSimilarName(name, known);
     const hint =
       meant === null ? (known.length === 0 ? "" : `; it declares ${known.join(", ")}`) : `; did you mean "${meant}"?`;
     return this.fail(
@@ -283,19 +283,19 @@ class ShapeCheck {
   private checkCall(node: Expr, name: string, method: boolean, args: readonly Expr[]): void {
     const macro = MACROS[name];
     if (macro !== undefined) this.fail(node, `"${name}" is not used like this; write for example ${macro}`);
-    const takes = listArities(name, method);
-    if (takes.length === 0) {
+    const arities = listArities(name, method);
+    if (arities.length === 0) {
       const other = listArities(name, !method).length > 0;
-      const meant = suggest(name, [...FUNCTION_NAMES, ...Object.keys(MACROS)]);
+      const meant = findSimilarName(name, [...FUNCTION_NAMES, ...Object.keys(MACROS)]);
       this.fail(
         node,
         `there is no ${method ? "method" : "function"} "${name}"${other ? `; it is a ${method ? "function" : "method"}` : meant === null ? "" : `; did you mean "${meant}"?`}`,
       );
     }
-    if (!takes.includes(args.length))
+    if (!arities.includes(args.length))
       this.fail(
         node,
-        `"${name}" takes ${takes.join(" or ")} ${takes.length === 1 && takes[0] === 1 ? "argument" : "arguments"}, not ${args.length}`,
+        `"${name}" takes ${arities.join(" or ")} ${arities.length === 1 && arities[0] === 1 ? "argument" : "arguments"}, not ${args.length}`,
       );
     if (name === "matches") this.checkPattern(args[0] as Expr, name);
     if (PATTERN_FUNCTION_NAMES.includes(name)) this.checkGroups(name, args);

@@ -1,6 +1,6 @@
 /** Compiles the named values of a policy (`let` and `data`), which its conditions read like variables. */
 import type { CelInput } from "@bufbuild/cel";
-import { suggest } from "../../suggest.ts";
+import { findSimilarName } from "../../similar-name.ts";
 import type { PolicyDocument } from "../policy-types.ts";
 import { HISTORY } from "./cel-history.ts";
 import { NAMESPACES } from "./cel-parse.ts";
@@ -150,7 +150,7 @@ function findUnusableName(name: string): string | null {
 /** Returns the fault of an object that looks like a derived value, because conditions would compare with its text. */
 function findStrayDerivation(entry: LetEntry): string | null {
   if (typeof entry !== "object" || entry === null || Array.isArray(entry)) return null;
-  const meant = Object.keys(entry).length === 1 ? suggest(Object.keys(entry)[0] as string, ["cel"]) : null;
+  const meant = Object.keys(entry).length === 1 ? findSimilarName(Object.keys(entry)[0] as string, ["cel"]) : null;
   return "cel" in entry || meant !== null
     ? 'a derived value is an expression, such as { cel: "params.amount * 2.0" }; a constant has no member "cel"'
     : null;

@@ -17,7 +17,7 @@ import { Evaluation, type HistoryOwner } from "./evaluation.ts";
 import { longestWindow, startOfWindow } from "./window.ts";
 
 /** Maximum bytes of the past actions of one history, as canonical JSON. */
-export const MAX_HISTORY_BYTES = 65_536;
+const MAX_HISTORY_BYTES = 65_536;
 
 /** Selects the actions of one history, newest first. */
 export interface HistorySpan {
@@ -145,7 +145,7 @@ function toPastAction(row: PastActionRow, { members }: CompiledHistory, now: num
   };
 }
 
-export function selectMembers(object: JsonObject, names: readonly string[] | null): JsonObject {
+function selectMembers(object: JsonObject, names: readonly string[] | null): JsonObject {
   if (names === null) return object;
   return Object.fromEntries(
     names.filter((name) => Object.hasOwn(object, name)).map((name) => [name, object[name] as JsonValue]),
@@ -214,7 +214,7 @@ export function recomputeHistoryPlaces(
  * A history to which the action belongs although its owner is unknown. The action is denied, because no history would
  * contain it.
  */
-export interface UnknownHistory {
+interface UnknownHistory {
   policy: CompiledPolicy;
   rule: CompiledRule;
   reason: string;

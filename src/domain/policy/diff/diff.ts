@@ -63,7 +63,7 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
   const changes: PolicyChange[] = [];
   const own = [
     ...changedFields(POLICY_FIELDS, before, after),
-    ...changedValues("facts", asObject(before.facts), asObject(after.facts)),
+    ...changedValues("facts", factsAsJson(before.facts), factsAsJson(after.facts)),
     ...changedValues("let", before.let, after.let),
     ...changedData(before.data, after.data),
   ];
@@ -202,7 +202,7 @@ function changedValues(prefix: string, before: JsonObject = {}, after: JsonObjec
   return changedFields(names, before, after).map((change) => ({ ...change, field: `${prefix}.${change.field}` }));
 }
 
-const asObject = (facts: PolicyDocument["facts"]): JsonObject => (facts ?? {}) as unknown as JsonObject;
+const factsAsJson = (facts: PolicyDocument["facts"]): JsonObject => (facts ?? {}) as unknown as JsonObject;
 
 function changedData(before: PolicyDocument["data"] = {}, after: PolicyDocument["data"] = {}): FieldChange[] {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();

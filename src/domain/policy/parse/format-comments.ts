@@ -25,8 +25,8 @@ function moveComment(inside: Node, next: Node, text: string, dashed: boolean): v
   const holder = lastWithComment(inside);
   if (holder === null) return;
   const lines = text.slice(0, next.range[0]).split("\n");
-  const own = lines.pop() as string;
-  const margin = dashed ? own.indexOf("-") : own.length;
+  const ownLine = lines.pop() as string;
+  const margin = dashed ? ownLine.indexOf("-") : ownLine.length;
   if (margin < 0) return;
   const columns: number[] = [];
   const above: string[] = [];

@@ -5,7 +5,7 @@ import { ValueErrorType } from "@sinclair/typebox/errors";
 import { MAX_REJECTION_HOLDS_MS, MAX_VALIDITY_MS, MAX_WAIT_MS } from "./bounds.ts";
 import type { JsonValue } from "../../json.ts";
 import { parseDuration } from "../../time.ts";
-import { suggest } from "../../suggest.ts";
+import { findSimilarName } from "../../similar-name.ts";
 import { explainFault, lastPointerSegment, siblingNames } from "../../validation.ts";
 import { compileCondition, compileExpression, type NamedValues } from "../condition/condition.ts";
 import { withoutInputs } from "../condition/named-values.ts";
@@ -342,7 +342,7 @@ function findSchemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unk
   // A mistyped key must not also be reported as missing.
   for (const { pointer, kind } of faults.values()) {
     if (kind !== "unknown-key") continue;
-    const meant = suggest(lastPointerSegment(pointer), siblingNames(schema, pointer));
+    const meant = findSimilarName(lastPointerSegment(pointer), siblingNames(schema, pointer));
     const missing = `${pointer.slice(0, pointer.lastIndexOf("/"))}/${meant ?? ""}`;
     if (meant !== null && faults.get(missing)?.kind === "missing-key") faults.delete(missing);
   }

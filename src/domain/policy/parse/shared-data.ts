@@ -1,7 +1,7 @@
 /** Shared data of a policy folder: named values that can differ between environments. */
 import { canonicalBytes } from "../../canonical.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
-import { suggest } from "../../suggest.ts";
+import { findSimilarName } from "../../similar-name.ts";
 
 /** Maximum bytes of the canonical JSON of all data of one policy, because each version of the policy contains it. */
 export const MAX_DATA_BYTES = 262_144;
@@ -58,7 +58,7 @@ export function findEnvironmentFaults({ values, environments = {} }: SharedDataF
     Object.entries(others).flatMap(([name, value]): DataFault[] => {
       const pointer = `/environments/${environment}/${name}`;
       if (!Object.hasOwn(values, name)) {
-        const meant = suggest(name, Object.keys(values));
+        const meant = findSimilarName(name, Object.keys(values));
         const detail = `values has no "${name}"; ${meant === null ? "add it there, for the other environments" : `did you mean "${meant}"?`}`;
         return [{ pointer, kind: "unknown-key", key: true, detail }];
       }
@@ -85,7 +85,7 @@ export function resolveSharedData(value: JsonValue, shared: SharedData): { value
   const faults = names.flatMap((name, i): DataFault[] => {
     if (typeof name === "string" && shared.values.has(name)) return [];
     const known = [...shared.values.keys()];
-    const meant = typeof name === "string" ? suggest(name, known) : null;
+    const meant = typeof name === "string" ? findSimilarName(name, known) : null;
     const hint =
       meant !== null
         ? `did you mean "${meant}"?`

@@ -51,7 +51,7 @@ export function withGivenHistory(
   const rows = given
     .map((action, i) => givenRow(compiled, request, facts, now, action, i))
     .sort((a, b) => b.row.at - a.row.at);
-  const inHistory = (read: HistoryRead): PastActionRow[] =>
+  const rowsInHistory = (read: HistoryRead): PastActionRow[] =>
     rows
       .filter(
         ({ row, places }) =>
@@ -61,7 +61,7 @@ export function withGivenHistory(
           places.some(({ policy, subject }) => policy === read.span?.policy && subject === read.span.subject),
       )
       .map(({ row }) => row);
-  const added = missing.map((read) => toHistoryFact(read, inHistory(read), evaluation, ""));
+  const added = missing.map((read) => toHistoryFact(read, rowsInHistory(read), evaluation, ""));
   return { ...facts, history: [...(facts.history ?? []), ...added] };
 }
 

@@ -1,5 +1,5 @@
 /** Returns the known name that is most similar to `wrong`, or null. Only used in messages. */
-export function suggest(wrong: string, names: readonly string[]): string | null {
+export function findSimilarName(wrong: string, names: readonly string[]): string | null {
   let best: string | null = null;
   let least = Math.min(3, Math.max(1, Math.floor(wrong.length / 2))) + 1;
   for (const name of names) {

@@ -1,0 +1,73 @@
+/** The requests for approval that an entry causes. Their recipients are people who have not been notified yet. */
+import type { DeliveryRow, StorageTransaction } from "../contract/storage.ts";
+import { evaluatePlanProgress } from "../domain/approvers.ts";
+import type { DecisionEntry, EntryBody } from "../domain/entries.ts";
+import { isApprovalRequest } from "./message.ts";
+import type { BatchEntries, Cause, NewDelivery, OutboxOptions } from "./new-delivery.ts";
+import { openedStages, readActionEntries } from "./opened-stages.ts";
+import { approvalRequests, expiryOf, type Urgency } from "./request-schedule.ts";
+
+/**
+ * Returns the requests that the entry causes: of a pending action, of the stage that a vote opened, or of a new decision.
+ * @param batch entries of the batch, and the requests for earlier actions of the same plan. The recipients of those see
+ * the whole plan, so they are not notified again
+ */
+export async function newApprovalRequests(
+  options: OutboxOptions,
+  tx: StorageTransaction,
+  body: EntryBody,
+  cause: Cause,
+  { entries: before, earlier: ofPlan }: { entries: BatchEntries; earlier: readonly NewDelivery[] },
+): Promise<NewDelivery[]> {
+  if (body.type === "decision" && body.status === "pending_approval") {
+    const approvers = body.decision.approval?.approvers ?? [];
+    const stages = approvers.flatMap((plan) => evaluatePlanProgress(plan, [], cause.now, cause.now).stages);
+    return approvalRequests(options, body, cause, {
+      submitter: body.submitted_by.owner,
+      urgencies: urgenciesOfPlan(body, before, cause.now),
+      earlier: ofPlan,
+      stages,
+    });
+  }
+  if ((body.type !== "redecision" && body.type !== "approval") || body.status !== "pending_approval") return [];
+  const entries = await readActionEntries(tx, body, cause, before);
+  const { stages, closed } = openedStages(options.channels, entries);
+  if (body.type === "approval" && stages.length === 0) return [];
+  const submitter = entries[0]?.type === "decision" ? entries[0].submitted_by.owner : null;
+  // After a vote, the earlier requests are still open, so their recipients are not notified again.
+  const isVote = body.type === "approval" || body.occasion === "vote";
+  const earlier = isVote ? await openRequests(tx, body.action_id, closed, cause) : [];
+  const newest = entries.findLast((entry) => entry.type === "decision" || entry.type === "redecision");
+  const request =
+    body.type === "redecision"
+      ? body
+      : { action_id: body.action_id, expires_at: newest?.expires_at ?? null, decision: null };
+  const urgencies = [{ expiresAt: expiryOf(request, cause.now), risk: newest?.decision.risk_level ?? null }];
+  return approvalRequests(options, request, cause, { submitter, urgencies, earlier, stages });
+}
+
+/** Returns the urgency of each pending action of the plan, because one notice is for all of them. */
+function urgenciesOfPlan(body: DecisionEntry, batch: BatchEntries, now: number): Urgency[] {
+  const isNotified = (other: EntryBody): other is DecisionEntry =>
+    other.type === "decision" && other.status === "pending_approval" && other.plan?.id === body.plan?.id;
+  const all = body.plan == null ? [body] : batch.map(({ body: other }) => other).filter(isNotified);
+  return all.map((entry) => ({ expiresAt: expiryOf(entry, now), risk: entry.decision.risk_level }));
+}
+
+/**
+ * Returns the requests that are still open. Drops scheduled messages to channels whose approvers are no longer needed.
+ */
+async function openRequests(
+  tx: StorageTransaction,
+  actionId: string,
+  closed: ReadonlySet<string>,
+  { now }: Cause,
+): Promise<DeliveryRow[]> {
+  const open: DeliveryRow[] = [];
+  for (const row of await tx.deliveriesOfAction(actionId)) {
+    if (row.state === "scheduled" && closed.has(row.channel ?? ""))
+      await tx.updateDelivery(row.id, row, { state: "obsolete", updated_at: now });
+    else if (isApprovalRequest(row) && row.state !== "obsolete") open.push(row);
+  }
+  return open;
+}

@@ -1,0 +1,107 @@
+/** Notices of stops, gaps in coverage, emergency approvals, throttled agents and unknown outcomes. */
+import type { DeliveryKind, StorageTransaction } from "../contract/storage.ts";
+import { COVERAGE_ENTRY, type CoverageStatement, hasGap } from "../domain/effects/coverage-statement.ts";
+import type { BreakGlassEntry, EntryBody, ExecutionEntry } from "../domain/entries.ts";
+import {
+  type Cause,
+  isEnded,
+  isSamePerson,
+  type NewDelivery,
+  newDelivery,
+  type OutboxOptions,
+  recipientKey,
+} from "./new-delivery.ts";
+
+/** Returns the notices of an entry, other than those of a request for approval. */
+export async function entryNotices(
+  options: OutboxOptions,
+  tx: StorageTransaction,
+  body: EntryBody,
+  cause: Cause,
+): Promise<NewDelivery[]> {
+  switch (body.type) {
+    case "stop":
+      return noticesTo(options.stops, options, "stop", cause, null);
+    case COVERAGE_ENTRY:
+      return hasGap(body.data as unknown as CoverageStatement)
+        ? noticesTo(options.coverage, options, "coverage_gap", cause, null)
+        : [];
+    case "break_glass":
+      return body.change === "used" ? breakGlassNotices(options, tx, body, cause) : [];
+    case "throttle":
+      return noticesToPerson(options, "agent_throttled", body.submitted_by.owner, cause, body.related_action);
+    case "execution":
+      return body.status === "unknown" ? unknownOutcomeNotices(options, tx, body, cause) : [];
+    default:
+      return [];
+  }
+}
+
+/**
+ * Notifies the channels of the configuration, every channel that was notified of the request, and the person behind the
+ * agent. Notifies each address once.
+ */
+async function breakGlassNotices(
+  options: OutboxOptions,
+  tx: StorageTransaction,
+  { related_action }: BreakGlassEntry,
+  cause: Cause,
+): Promise<NewDelivery[]> {
+  const notified = (await tx.deliveriesOfAction(related_action)).flatMap(({ channel }) => channel ?? []);
+  const owner = (await tx.action(related_action))?.submitted_owner ?? null;
+  const notices = [
+    ...noticesTo([...options.breakGlass, ...notified], options, "break_glass", cause, related_action),
+    ...noticesToPerson(options, "break_glass", owner, cause, related_action),
+  ];
+  const keys = notices.map(({ notifier, recipient, person }) => recipientKey(notifier, recipient, person));
+  return notices.filter((_, i) => keys.indexOf(keys[i] as string) === i);
+}
+
+/** Returns one notice for each recipient of the channels, even if a recipient is in several of them. */
+function noticesTo(
+  names: readonly string[],
+  options: OutboxOptions,
+  kind: DeliveryKind,
+  cause: Cause,
+  action_id: string | null,
+): NewDelivery[] {
+  const notices = new Map<string, NewDelivery>();
+  for (const channel of names.flatMap((name) => options.channels.get(name) ?? []))
+    for (const recipient of channel.recipients) {
+      const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
+      if (!notices.has(key) && !isEnded(options, recipient))
+        notices.set(key, newDelivery(options, kind, cause, recipient, { action_id, channel: channel.name }));
+    }
+  return [...notices.values()];
+}
+
+async function unknownOutcomeNotices(
+  options: OutboxOptions,
+  tx: StorageTransaction,
+  { action_id }: ExecutionEntry,
+  cause: Cause,
+): Promise<NewDelivery[]> {
+  const owner = (await tx.action(action_id))?.submitted_owner ?? null;
+  return noticesToPerson(options, "outcome_unknown", owner, cause, action_id);
+}
+
+/** Returns one notice for each address of the person behind the action, in any channel. */
+function noticesToPerson(
+  options: OutboxOptions,
+  kind: DeliveryKind,
+  owner: string | null,
+  cause: Cause,
+  action_id: string,
+): NewDelivery[] {
+  if (owner === null) return [];
+  const notices = new Map<string, NewDelivery>();
+  for (const channel of options.channels.values())
+    for (const recipient of channel.recipients) {
+      const { person } = recipient;
+      if (person === null || !isSamePerson(options, person, owner) || isEnded(options, recipient)) continue;
+      const key = recipientKey(recipient.notifier, recipient.to, person);
+      if (!notices.has(key))
+        notices.set(key, newDelivery(options, kind, cause, recipient, { action_id, channel: channel.name }));
+    }
+  return [...notices.values()];
+}

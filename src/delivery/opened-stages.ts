@@ -1,0 +1,60 @@
+/** The stages of approval that an entry opens, from the entries of its action. */
+import type { StorageTransaction } from "../contract/storage.ts";
+import { type ActionEntry, buildActionHistory, countRecorded } from "../domain/action-history.ts";
+import { type ApproverPlan, evaluatePlanProgress, stageChannels } from "../domain/approvers.ts";
+import { decodeEntry } from "../domain/entries.ts";
+import { reachableChannels } from "./channels.ts";
+import type { BatchEntries, Cause, OutboxOptions } from "./new-delivery.ts";
+
+/** A stage of an approval, with the channels that are notified when it opens. */
+export type NotifyingStage = ReturnType<typeof evaluatePlanProgress>["stages"][number];
+
+/** Returns the entries of the body's action up to this one. Those of the batch itself are not stored yet. */
+export async function readActionEntries(
+  tx: StorageTransaction,
+  { action_id }: { action_id: string },
+  { seq }: Cause,
+  batch: BatchEntries,
+): Promise<ActionEntry[]> {
+  const stored = (await tx.entriesOfAction(action_id)).map(({ bytes }) => decodeEntry<ActionEntry>(bytes));
+  const unstored = batch
+    .filter((entry) => entry.seq <= seq && "action_id" in entry.body && entry.body.action_id === action_id)
+    .map(({ body, ...position }) => ({ ...body, ...position }) as ActionEntry);
+  return [...stored, ...unstored].filter(({ type }) => !type.includes(":"));
+}
+
+export function approversIn(entry: ActionEntry): readonly ApproverPlan[] {
+  if (entry.type === "decision") return entry.decision.approval?.approvers ?? [];
+  return entry.type === "redecision" ? (entry.approvers ?? []) : [];
+}
+
+/**
+ * Returns the stages that the last of these entries opened, including alternatives that open later, and the channels
+ * that only earlier stages notify.
+ */
+export function openedStages(
+  channels: OutboxOptions["channels"],
+  entries: readonly ActionEntry[],
+): { stages: NotifyingStage[]; closed: ReadonlySet<string> } {
+  const named = stageChannels(entries.flatMap(approversIn));
+  const history = named.length === 0 ? null : buildActionHistory(entries, "");
+  if (history === null || history.requirement === null) return { stages: [], closed: new Set() };
+  const { approvers, since } = history.requirement;
+  const votes = history.approvals.map(countRecorded);
+  const earlier = entries.at(-1)?.type === "approval" ? votes.slice(0, -1) : null;
+  const after = approvers.map((plan) => evaluatePlanProgress(plan, votes, since, since));
+  const opened = after.filter(
+    ({ isMet, steps }, i) =>
+      !isMet &&
+      (earlier === null || evaluatePlanProgress(approvers[i] as ApproverPlan, earlier, since, since).steps < steps),
+  );
+  const always = entries.flatMap((entry) => ("decision" in entry ? (entry.decision.approval?.notify ?? []) : []));
+  const open = new Set([
+    ...reachableChannels(channels, always).map(({ name }) => name),
+    ...after.flatMap(({ isMet, stages }) => (isMet ? [] : stages.flatMap(({ notify }) => notify))),
+  ]);
+  return {
+    stages: opened.flatMap(({ stages }) => stages),
+    closed: new Set(named.filter((name) => !open.has(name))),
+  };
+}

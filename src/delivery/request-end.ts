@@ -1,0 +1,157 @@
+/** Changes to earlier requests for approval: sends them sooner, passes them to the next action of the plan, or closes them. */
+import { DELIVERY_RETRY_MS } from "../contract/notifier.ts";
+import type { ActionRow, DeliveryRow, StorageTransaction } from "../contract/storage.ts";
+import { MAX_PLAN_ACTIONS } from "../domain/action-plan.ts";
+import { stageChannels } from "../domain/approvers.ts";
+import type { ApprovalEntry, EntryBody, RedecisionEntry, ReviewEntry } from "../domain/entries.ts";
+import type { Recipient } from "./channels.ts";
+import { expiresWithAction, isApprovalRequest } from "./message.ts";
+import {
+  type BatchEntries,
+  type Cause,
+  type NewDelivery,
+  newDelivery,
+  type OutboxOptions,
+  recipientKey,
+} from "./new-delivery.ts";
+import { approversIn, readActionEntries } from "./opened-stages.ts";
+import { noticeTime } from "./request-schedule.ts";
+
+type EndingEntry = ApprovalEntry | RedecisionEntry | ReviewEntry;
+
+/** Notifies people immediately when a reviewer leaves the action to them, or when all reviewers have answered. */
+export async function notifyAfterReview(
+  { channels }: OutboxOptions,
+  tx: StorageTransaction,
+  { action_id, answer, outstanding }: ReviewEntry,
+  now: number,
+): Promise<void> {
+  if (answer === "approve" && outstanding > 0) return;
+  const action = await tx.action(action_id);
+  const [expiresAt, risk] = [action?.expires_at ?? now, action?.risk_level ?? null];
+  for (const delivery of await tx.deliveriesOfAction(action_id))
+    if (delivery.state === "scheduled" && delivery.kind === "approval_requested")
+      await tx.updateDelivery(delivery.id, delivery, {
+        ...scheduleAt(noticeTime(channels.get(delivery.channel ?? "") ?? null, { at: now, expiresAt, risk }), now),
+        updated_at: now,
+      });
+}
+
+/** Returns whether the entry ends a request for approval, including a later denial of an approved action. */
+export function isEnding(body: EntryBody): body is EndingEntry {
+  if (body.type === "redecision") return body.status === "denied";
+  if (body.type === "review") return body.status !== "pending_approval";
+  return (
+    body.type === "approval" &&
+    body.verdict !== "rejection_lifted" &&
+    body.status !== "pending_approval" &&
+    !isExpiredApproval(body)
+  );
+}
+
+/** Whether the action was approved but not started in time. Its approvers were already notified of the approval. */
+function isExpiredApproval({ verdict, approved_until }: ApprovalEntry): boolean {
+  return verdict === "expired" && approved_until !== null;
+}
+
+function scheduleAt(at: number, now: number): Pick<NewDelivery, "state" | "next_at"> {
+  return { state: at > now ? "scheduled" : "waiting", next_at: at };
+}
+
+/**
+ * Notifies the recipients of requests of the outcome, and drops scheduled reminders and escalations. In a plan, the next
+ * pending action takes over the requests that were not delivered, because its own approvers were not notified again.
+ */
+export async function notifyOfEnd(
+  options: OutboxOptions,
+  tx: StorageTransaction,
+  entry: EndingEntry,
+  cause: Cause,
+  batch: BatchEntries,
+): Promise<void> {
+  const notified = new Set<string>();
+  const deliveries = await tx.deliveriesOfAction(entry.action_id);
+  const next = deliveries.some(isUndelivered) ? await findNextOfPlan(options, tx, entry, cause, batch) : null;
+  for (const delivery of deliveries) {
+    const channel = next?.channelOf(delivery) ?? null;
+    if (next !== null && channel !== null && isUndelivered(delivery))
+      await tx.insertDelivery(takeOver(options, { ...delivery, channel }, next.action, cause));
+    if (delivery.state === "scheduled") {
+      await tx.updateDelivery(delivery.id, delivery, { state: "obsolete", updated_at: cause.now });
+      continue;
+    }
+    const key = JSON.stringify([delivery.destination, delivery.person]);
+    if (!isApprovalRequest(delivery) || delivery.state === "dead" || delivery.state === "obsolete" || notified.has(key))
+      continue;
+    notified.add(key);
+    const recipient = { notifier: delivery.notifier, to: delivery.recipient, person: delivery.person };
+    await tx.insertDelivery(
+      newDelivery(options, "approval_closed", cause, recipient, {
+        action_id: entry.action_id,
+        channel: delivery.channel,
+      }),
+    );
+  }
+}
+
+function isUndelivered(row: DeliveryRow): boolean {
+  return expiresWithAction(row) && (row.state === "scheduled" || row.state === "waiting");
+}
+
+/**
+ * Returns the next pending action of the plan of an action that ended. `channelOf` returns the first channel that its rules
+ * notify and that contains the recipient of a delivery; null if none does.
+ */
+async function findNextOfPlan(
+  { channels }: OutboxOptions,
+  tx: StorageTransaction,
+  { action_id }: EndingEntry,
+  cause: Cause,
+  batch: BatchEntries,
+): Promise<{ action: ActionRow; channelOf(delivery: DeliveryRow): string | null } | null> {
+  const plan = (await tx.action(action_id))?.plan_id ?? null;
+  if (plan === null) return null;
+  const rows = await tx.actions({ visibility: { all: true }, plan_id: plan, limit: MAX_PLAN_ACTIONS });
+  const action = rows
+    .filter(({ id, status }) => id !== action_id && status === "pending_approval")
+    .toSorted((a, b) => a.decision_seq - b.decision_seq)
+    .find(({ expires_at }) => (expires_at ?? 0) > cause.now);
+  if (action === undefined) return null;
+  const entries = await readActionEntries(tx, { action_id: action.id }, cause, batch);
+  const always = entries.flatMap((entry) => ("decision" in entry ? (entry.decision.approval?.notify ?? []) : []));
+  const named = [...always, ...stageChannels(entries.flatMap(approversIn))];
+  const escalations = named.flatMap((name) => channels.get(name)?.escalate?.to ?? []);
+  const notified = [...named, ...escalations].flatMap((name) => channels.get(name) ?? []);
+  return {
+    action,
+    channelOf({ notifier, recipient: to, person }) {
+      const isRecipient = (other: Recipient): boolean =>
+        recipientKey(other.notifier, other.to, other.person) === recipientKey(notifier, to, person);
+      return notified.find(({ recipients }) => recipients.some(isRecipient))?.name ?? null;
+    },
+  };
+}
+
+/** Returns a copy of the delivery for another action, with the same time unless that action has expired by then. */
+function takeOver(
+  options: OutboxOptions,
+  delivery: DeliveryRow,
+  { id, expires_at }: ActionRow,
+  cause: Cause,
+): NewDelivery {
+  const { kind, notifier, recipient: to, person, channel, next_at } = delivery;
+  const expiresAt = expires_at ?? cause.now;
+  const at = next_at < expiresAt ? next_at : cause.now;
+  return newDelivery(
+    options,
+    kind,
+    cause,
+    { notifier, to, person },
+    {
+      action_id: id,
+      channel,
+      ...scheduleAt(at, cause.now),
+      give_up_at: Math.min(at + DELIVERY_RETRY_MS, expiresAt),
+    },
+  );
+}

@@ -1,0 +1,202 @@
+/** Computes when each channel sends a request for approval, with its reminders and escalations. */
+import { DELIVERY_RETRY_MS } from "../contract/notifier.ts";
+import type { DecisionEntry } from "../domain/entries.ts";
+import { delayNotice, delayToDigest } from "../domain/quiet-hours.ts";
+import { REVIEW_DEADLINE_MS } from "../domain/reviews.ts";
+import { shiftsBetween } from "../domain/rota.ts";
+import { parseRfc3339 } from "../domain/time.ts";
+import type { Channel, ChannelRecipient, Recipient } from "./channels.ts";
+import {
+  type Cause,
+  isEnded,
+  isSamePerson,
+  type NewDelivery,
+  newDelivery,
+  type OutboxOptions,
+  recipientKey,
+} from "./new-delivery.ts";
+import { missingChannelMessage, NO_NOTIFIER } from "./notifier-calls.ts";
+import type { NotifyingStage } from "./opened-stages.ts";
+
+/** The subject of a request for approval. `decision` is null if a vote opened the next stage. */
+type ApprovalRequest = Pick<DecisionEntry, "action_id" | "expires_at"> & { decision: DecisionEntry["decision"] | null };
+/** How long a notice can wait: the deadline of the votes, and the risk. */
+export interface Urgency {
+  expiresAt: number;
+  risk: string | null;
+}
+
+export const expiryOf = ({ expires_at }: Pick<ApprovalRequest, "expires_at">, now: number): number =>
+  parseRfc3339(expires_at ?? "") ?? now;
+
+/**
+ * Returns one request for each person, even if a person is in several channels, with reminders and escalations.
+ * @param submitter owner of the action, who is not notified unless self-approval is allowed
+ * @param urgencies urgencies of the actions of the request. The most urgent one determines when people are notified
+ * @param earlier earlier deliveries, whose recipients are not notified again
+ * @param stages stages that open now, or later if the earlier stages are not met
+ */
+export function approvalRequests(
+  options: OutboxOptions,
+  entry: ApprovalRequest,
+  cause: Cause,
+  {
+    submitter,
+    urgencies,
+    earlier,
+    stages,
+  }: {
+    submitter: string | null;
+    urgencies: readonly Urgency[];
+    earlier: readonly NewDelivery[];
+    stages: readonly NotifyingStage[];
+  },
+): NewDelivery[] {
+  const { channels } = options;
+  const { now } = cause;
+  const expiresAt = expiryOf(entry, now);
+  // Machine reviewers answer first, so that people are not notified of actions that a machine resolves.
+  const isReviewed = (entry.decision?.approval?.reviewers ?? []).some(({ name }) => options.reviewers.includes(name));
+  const firstAt = isReviewed ? now + Math.min(REVIEW_DEADLINE_MS, Math.floor((expiresAt - now) / 4)) : now;
+  const notified = new Set(earlier.map(({ notifier, recipient, person }) => recipientKey(notifier, recipient, person)));
+  const isSubmitter = ({ person }: Recipient): boolean =>
+    submitter !== null && person !== null && isSamePerson(options, submitter, person);
+  const requestsOf = (channel: Channel, from: number): NewDelivery[] =>
+    recipientsOf(channel, from, expiresAt).flatMap(({ recipient, at }) => {
+      const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
+      if (notified.has(key) || isSubmitter(recipient) || isEnded(options, recipient)) return [];
+      notified.add(key);
+      return requestAndReminder(options, entry.action_id, cause, {
+        channel,
+        recipient,
+        firstAt,
+        at,
+        expiresAt,
+        urgencies,
+      });
+    });
+  const names = [...new Set(entry.decision?.approval?.notify ?? [])];
+  const direct = names.flatMap((name) => channels.get(name) ?? []);
+  const deliveries = direct.flatMap((channel) => requestsOf(channel, firstAt));
+  for (const { opensAt, notify } of stages.filter((stage) => stage.opensAt < expiresAt))
+    for (const name of notify) {
+      const channel = channels.get(name);
+      if (channel === undefined) names.push(name);
+      else deliveries.push(...requestsOf(channel, Math.max(firstAt, opensAt)));
+    }
+  for (const name of new Set(names))
+    if (!channels.has(name)) deliveries.push(undeliverable(options, name, entry.action_id, cause));
+  for (const { escalate } of direct) {
+    const escalation = escalate === null ? undefined : channels.get(escalate.to);
+    if (escalate !== null && escalation !== undefined && now + escalate.after < expiresAt)
+      deliveries.push(...requestsOf(escalation, now + escalate.after));
+  }
+  return deliveries;
+}
+
+/**
+ * Returns the recipients of a channel, each with the time of its message. If the channel has a rota, these are the
+ * person on call at `from` and the later ones.
+ */
+function recipientsOf(
+  { recipients, rota }: Channel,
+  from: number,
+  until: number,
+): { recipient: ChannelRecipient; at: number }[] {
+  if (rota === null) return recipients.map((recipient) => ({ recipient, at: from }));
+  const places = recipients.filter(({ member }) => member === null).map((recipient) => ({ recipient, at: from }));
+  const onCall = shiftsBetween(rota, from, until).flatMap((shift) =>
+    recipients
+      .filter(({ member }) => member === shift.member)
+      .map((recipient) => ({ recipient, at: Math.max(from, shift.from) })),
+  );
+  return [...places, ...onCall];
+}
+
+function requestAndReminder(
+  options: OutboxOptions,
+  action_id: string,
+  cause: Cause,
+  {
+    channel,
+    recipient,
+    firstAt,
+    at: dueAt,
+    expiresAt,
+    urgencies,
+  }: {
+    channel: Channel;
+    recipient: Recipient;
+    /** Time of the messages to the first recipients. Later requests are escalations. */
+    firstAt: number;
+    at: number;
+    expiresAt: number;
+    urgencies: readonly Urgency[];
+  },
+): NewDelivery[] {
+  const { now } = cause;
+  const kind = dueAt > firstAt ? "approval_escalated" : "approval_requested";
+  const at = Math.min(...urgencies.map((urgency) => noticeTime(channel, { at: dueAt, ...urgency })));
+  const request = { action_id, channel: channel.name };
+  // The courier sends the message that expires first.
+  const giveUpAt = (from: number): number => Math.min(from + DELIVERY_RETRY_MS, expiresAt);
+  const scheduled = (time: number): Partial<NewDelivery> => ({
+    ...request,
+    state: "scheduled",
+    next_at: time,
+    give_up_at: giveUpAt(time),
+  });
+  const deliveries = [
+    at > now
+      ? newDelivery(options, kind, cause, recipient, scheduled(at))
+      : newDelivery(options, kind, cause, recipient, { ...request, give_up_at: giveUpAt(now) }),
+  ];
+  const remindAt = channel.remindBefore === null ? null : expiresAt - channel.remindBefore;
+  if (remindAt !== null && remindAt > at)
+    deliveries.push(
+      newDelivery(
+        options,
+        "approval_reminder",
+        cause,
+        recipient,
+        scheduled(
+          Math.min(...urgencies.map(({ risk }) => delayNotice(channel.quiet, { at: remindAt, expiresAt, risk }))),
+        ),
+      ),
+    );
+  return deliveries;
+}
+
+/**
+ * Returns when a request is sent: after the quiet hours of the channel, and with its next digest. The delay is at most
+ * half of the time to vote.
+ */
+export function noticeTime(
+  channel: Pick<Channel, "quiet" | "digest"> | null,
+  notice: { at: number } & Urgency,
+): number {
+  if (channel === null) return notice.at;
+  const { at, expiresAt } = notice;
+  const afterQuiet = delayNotice(channel.quiet, notice);
+  const inDigest = delayToDigest(channel.digest, { ...notice, at: afterQuiet });
+  return inDigest - at > (expiresAt - at) / 2 ? afterQuiet : inDigest;
+}
+
+/**
+ * Returns a failed delivery for a channel that is not configured, so that the list of deliveries displays the mistake.
+ */
+function undeliverable(options: OutboxOptions, name: string, action_id: string, cause: Cause): NewDelivery {
+  return newDelivery(
+    options,
+    "approval_requested",
+    cause,
+    { notifier: NO_NOTIFIER, to: name, person: null },
+    {
+      action_id,
+      channel: name,
+      destination: `channel ${name}`,
+      state: "dead",
+      last_error: missingChannelMessage(name),
+    },
+  );
+}
