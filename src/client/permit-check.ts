@@ -25,7 +25,10 @@ const FORM_FAULTS = {
   wrong_algorithm: "permits are signed with Ed25519, and this is not",
   wrong_type: `the permit's type is not ${PERMIT_TYPE}`,
 } as const;
-/** Maximum cache age of the service's keys, which their response allows. Milliseconds. */
+/**
+ * Maximum age of cached keys of the service, in milliseconds. The response that contains the keys allows caching for
+ * this long.
+ */
 const MAX_AGE = 60_000;
 /** Minimum time between reloads for an unknown key. Milliseconds. */
 const COOLDOWN = 5_000;
@@ -61,7 +64,7 @@ export async function checkPermit(
       requiredClaims: [...TEXTS, ...DIGESTS, "iat", "exp"],
       currentDate: new Date(at),
       ...(issuer === undefined ? {} : { issuer }),
-      // Applies to `nbf` and `exp`; `exp` is checked exactly below.
+      // Applies to `nbf` and `exp`. The code below checks `exp` again, without a tolerance.
       clockTolerance,
     }));
   } catch (error) {
@@ -108,7 +111,7 @@ function remote(url: URL): JWTVerifyGetKey {
   return set;
 }
 
-/** Maps jose's errors to reasons. */
+/** Converts an error of jose to a PermitRefused with the matching reason. */
 function refusalOf(cause: unknown): PermitRefused {
   const reason = reasonOf(cause);
   return new PermitRefused(

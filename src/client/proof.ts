@@ -12,7 +12,7 @@ interface ProvenEntry {
   index: number;
   /** Size of the signed checkpoint. */
   size: number;
-  /** The key that signed the checkpoint: the pinned key or its successor. */
+  /** Verifier key of the log that signed the checkpoint: the pinned key or its successor. */
   vkey: string;
 }
 
@@ -59,8 +59,8 @@ function readProof(proof: unknown): Proof {
 }
 
 /**
- * Collects the signatures first and verifies them afterwards, because the domain's verifier is synchronous and
- * WebCrypto is not.
+ * Verifies the signature of a checkpoint. First collects the signatures and then verifies them, because the domain's
+ * verifier is synchronous and WebCrypto is not.
  */
 async function openSignedCheckpoint(
   note: string,

@@ -1,11 +1,12 @@
-/** Explains why an action cannot run, and what its agent can do next. The advice depends on the outcome. */
+/** Explains why an action cannot run, and what its agent can do next. */
 import type { AssentError } from "./client-errors.ts";
 import type { ActionRecord } from "./action-types.ts";
 
 /**
- * `denied` by policy; `rejected` by a person or a machine reviewer, now or earlier; `stopped` by a stop of the service; `expired`: no one decided,
- * or no one started it, in time; `cancelled`; `taken`: another call runs it or has run it; `refused`: the service did not start it;
- * `edited`: an approver changed the parameters, and the caller cannot apply that.
+ * Why an action cannot run. `denied`: the policies denied it. `rejected`: a person or a machine reviewer rejected it or
+ * an earlier duplicate. `stopped`: a stop of the service applies. `expired`: it was not decided or not started in time.
+ * `cancelled`. `taken`: another call runs it or has run it. `refused`: the service did not start it. `edited`: an
+ * approver changed the parameters, and the caller cannot apply the change.
  */
 export type RefusalOutcome =
   | "denied"
@@ -26,7 +27,7 @@ export type ExplainedAction = Pick<
 
 export interface Refusal {
   outcome: RefusalOutcome;
-  /** Completes "The call was …": `rejected by alice: use npm run ship instead`. */
+  /** Completes "The call was …", for example with `rejected by alice: use npm run ship instead`. */
   why: string;
   /** One or two sentences for the agent. */
   next: string;
@@ -38,7 +39,7 @@ const NO_DETOUR = "Do not look for another way to do the same";
 
 /**
  * Returns the refusal of an action that cannot run now.
- * @param error why it could not be started, if its status does not say
+ * @param error the reason why it could not be started, if its status does not contain the reason
  * @example
  * const { outcome, why, next } = explainRefusal(action);
  * return `The call was ${why}. ${next}`;
@@ -130,7 +131,7 @@ function deniedRefusal(action: ExplainedAction): Refusal {
   };
 }
 
-/** Returns a principal in the form that people read. */
+/** Returns a principal as a name for display. */
 export function approverName(principal: string | undefined): string {
   if (principal === undefined) return "a person";
   return toSingleLine(
@@ -142,7 +143,7 @@ export function approverName(principal: string | undefined): string {
 }
 
 /**
- * Returns text of people and policies as one short line, without characters that hide or reorder text.
+ * Returns a string of a person or a policy as one short line, without characters that hide or reorder text.
  * @example
  * toSingleLine("too\nexpensive", 200); // "too expensive"
  */
