@@ -37,7 +37,7 @@ import {
 
 const PAGE = 200;
 const REQUEST_MEMBERS = ["agent_id", "context", "operation", "params", "tool"];
-/** Number of actions whose ids differ only in the last hexadecimal digit. */
+/** Number of ids that share a prefix: they differ only in the last hexadecimal digit. */
 const IDS_PER_PREFIX = 16;
 
 export interface LedgerTotals {
@@ -45,7 +45,7 @@ export interface LedgerTotals {
   decisions: number;
   /** Number of entries that belong to actions: decisions, votes, starts and results. */
   actionEntries: number;
-  /** Number of entries that the store could not return, so that their type is unknown. */
+  /** Number of entries that the store could not return. Their types are unknown. */
   unread: number;
   /** Latest clock time in the ledger. */
   latest: number;
@@ -62,7 +62,7 @@ interface ActionsAudit {
   fault: ReportFault;
 }
 
-/** Audits all actions. Resolves to their number. */
+/** Audits all actions. Resolves to the number of actions. */
 export async function auditActions(audit: ActionsAudit): Promise<number> {
   const { store, totals, fault } = audit;
   const checkHistories = createRecordedHistoriesCheck(store);
@@ -87,7 +87,7 @@ export async function auditActions(audit: ActionsAudit): Promise<number> {
     before = last.decision_seq;
     audit.progress(Math.min(done, totals.decisions));
   }
-  // Any entry that could not be read may be a decision or a vote, so compare counts only if all were read.
+  // An entry that could not be read might be a decision or a vote, so compare counts only if all entries were read.
   const isRead = totals.unread === 0;
   if (done < totals.decisions || done > totals.decisions + totals.unread)
     fault(`the store has ${done} actions, but the ledger has ${totals.decisions} decisions`);
@@ -101,7 +101,7 @@ export async function auditActions(audit: ActionsAudit): Promise<number> {
       `action ${newest.id} is stored with entry ${newest.decision_seq}, but the ledger has only ${head.size} entries`,
     );
   const stored = await store.copying?.count("approvals");
-  // A running service may have stored newer votes since.
+  // A running service may have stored newer votes after the entries were counted.
   if (isRead && stored !== undefined && head.size === totals.size && stored !== votes)
     fault(`the store has ${stored} votes, but the ledger has ${votes}`);
   return done;
@@ -143,7 +143,7 @@ async function auditAction(
   await checkVotes(audit.store, row, history, fault);
   if (request !== null) {
     const decision = entryOf(first as EntryRow) as DecisionEntry & { seq: number };
-    // The changed request counts instead of the proposed one.
+    // If an approver changed the request, the changed request counts.
     const counted = nullIfThrows(() => effectiveRequest(row)) ?? request;
     const basis = restoreEntry(history.edit?.entry ?? decision, row.past);
     await checkUses(audit, counted, history, basis, fault);
@@ -158,7 +158,10 @@ async function auditAction(
   };
 }
 
-/** A signed vote must name the newest entry that made the action pending, unless the vote itself caused that entry. */
+/**
+ * A signed vote must name the newest entry that made the action pending. An entry that the vote itself caused does not
+ * count.
+ */
 function checkSignedDecisions(rows: readonly EntryRow[], fault: ReportFault): void {
   const requests: string[] = [];
   let previous: ActionEntry | null = null;
@@ -175,7 +178,7 @@ function checkSignedDecisions(rows: readonly EntryRow[], fault: ReportFault): vo
   }
 }
 
-/** Checks that a vote in the place of another user is on an agent and a tool that the delegation covers. */
+/** Checks that the delegation of a vote in the place of another user covers the agent and the tool. */
 function checkDelegatedVotes({ exceptional }: ActionsAudit, entries: readonly ActionEntry[], fault: ReportFault): void {
   const [decision] = entries;
   if (decision?.type !== "decision") return;
@@ -185,7 +188,7 @@ function checkDelegatedVotes({ exceptional }: ActionsAudit, entries: readonly Ac
   }
 }
 
-/** Checks that a grant that was created with a vote is for the agent, tool and operation of the approved action. */
+/** Checks that a grant that was created with a vote has the agent, tool and operation of the approved action. */
 function checkVotedGrants(
   { grants }: ActionsAudit,
   entries: readonly ActionEntry[],
@@ -235,7 +238,8 @@ function openRequest(row: ActionRow, commitment: string, fault: ReportFault): Ac
   if (nullIfThrows(() => commitDigest(row.salt, row.request_hash)) !== commitment)
     fault("its request hash and salt do not match the commitment in the ledger");
   const whole = Object.keys(request).sort().join() === REQUEST_MEMBERS.join();
-  // The text must be canonical JSON, or have the client's order of members. Any other text could differ in meaning.
+  // The stored request must be canonical JSON, or have the client's order of members. Any other form could differ in
+  // meaning.
   if (!whole || (row.request !== sealed.text && row.request !== JSON.stringify(request)))
     fault("its request is not in the format that the service writes");
   return before ? request : null;
@@ -294,7 +298,10 @@ async function checkVotes(
   }
 }
 
-/** Checks that every use that should count against a limit is stored. `rows.ts` checks that every stored use should count. */
+/**
+ * Checks that the store has every use that counts against a limit. `audit-rows.ts` checks the reverse: that every
+ * stored use counts.
+ */
 async function checkUses(
   { store, totals, compiled }: ActionsAudit,
   request: ActionRequest,
@@ -317,7 +324,10 @@ async function checkUses(
   }
 }
 
-/** Checks that the action is in every history to which it belongs. `audit-rows.ts` checks that no other action is. */
+/**
+ * Checks that the action is in every history to which it belongs. `audit-rows.ts` checks that the histories contain no
+ * other actions.
+ */
 async function checkPlaces(
   { store, totals, compiled }: ActionsAudit,
   request: ActionRequest,
@@ -353,7 +363,7 @@ async function checkGrant(
   if (set !== null) grants.checkUse({ entry, request, facts: restoreFacts(entry.facts, row.past), set }, fault);
 }
 
-/** Checks that the suggested rule allows the action that it allowed. */
+/** Checks that the suggested rule that allowed an action permits it. */
 async function checkSuggested(
   { compiled }: ActionsAudit,
   row: ActionRow,

@@ -18,7 +18,10 @@ import {
 
 const PAGE = 200;
 
-/** Stores the positions of entries and not their content, so that memory use does not grow with names and lists. */
+/**
+ * Compares the keys and agents with their entries. Remembers the positions of entries instead of their content, so
+ * memory use does not grow with names and lists.
+ */
 export class DirectoryAudit {
   private readonly store: AuditedStore;
   private readonly keyRows = new Map<string, { created: number; revoked_at: number | null }>();

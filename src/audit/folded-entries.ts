@@ -45,7 +45,7 @@ export class FoldedEntries {
   /** Sequence number of the next entry to read. */
   private next = 0;
 
-  /** @param origin name of the log */
+  /** @param origin the name of the log */
   constructor(store: AuditedStore, signing: KeysAudit, origin: string, fault: ReportFault) {
     this.store = store;
     this.signing = signing;
@@ -56,7 +56,7 @@ export class FoldedEntries {
     this.exceptional = createExceptionalVotesAudit(this.users.users);
   }
 
-  /** Applies an entry. @param body null if the stored entry cannot be used */
+  /** Applies an entry. @param body the decoded entry; null if the stored bytes cannot be used */
   add(row: EntryRow, body: EntryBody | null): void {
     if (row.type === "decision") this.totals.decisions++;
     if (row.type === "erasure") this.erased++;
@@ -71,7 +71,7 @@ export class FoldedEntries {
     this.next = seq + 1;
   }
 
-  /** Applies entries that were recorded meanwhile, for example that of a key that was created during the audit. */
+  /** Applies the entries that were recorded during the audit, for example the creation of a key. */
   async catchUp(): Promise<void> {
     for (;;) {
       const rows = await this.store.entries(this.next, this.next + PAGE);
@@ -109,13 +109,13 @@ export class FoldedEntries {
     if (at !== row.created_at) this.fault(`entry ${row.seq} is stored with a different time than it contains`);
     this.totals.latest = Math.max(this.totals.latest, at);
     if ((FOLLOWED_TYPES as readonly string[]).includes(row.type)) this.changes++;
-    // Votes, starts and results name the submitter of their decision, which is compared with the action.
+    // Rows of votes, starts and results name the submitter of the decision. The audit of actions compares that name.
     if (row.submitted_by !== submitterOf(row, body) && (row.type === "decision" || row.action_id === null))
       this.fault(`entry ${row.seq} is stored with a different submitter than it contains`);
   }
 }
 
-/** Returns the key that the row of an entry must name, as far as the entry itself determines it. */
+/** Returns the key that the row of an entry must name as `submitted_by`, if the entry's content determines it. */
 function submitterOf({ type }: EntryRow, body: EntryBody): string | null {
   if (type === "decision") return (body as unknown as DecisionEntry).submitted_by.key_id;
   return type === "plan" ? (body as unknown as PlanEntry).by.key_id : null;

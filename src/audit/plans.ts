@@ -1,7 +1,6 @@
 /**
- * Checks plans: the entries of the decisions follow the entry of the plan in order, each vote names the remaining
- * actions, and no action started before its plan permitted it. Uses about 300 bytes of memory for each action of a
- * plan.
+ * Checks plans. The decisions must follow the plan's entry in order, each vote must name the remaining actions, and no
+ * action may start before its plan permits it. Uses about 300 bytes of memory for each action of a plan.
  */
 import { parseEntryTime } from "../domain/action-history.ts";
 import {
@@ -25,7 +24,7 @@ import type { EntryBody } from "./report.ts";
 export interface PlansAudit {
   /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
-  /** Returns the submitter of the plan, and the time of the submission; undefined if there is no such plan. */
+  /** Returns the plan's submitter and the time of its submission; undefined if the plan does not exist. */
   submission(id: string): { key_id: string; created_at: number } | undefined;
 }
 
@@ -35,11 +34,11 @@ interface Plan {
   terms: PlanTerms;
   key_id: string;
   created_at: number;
-  /** In order. */
+  /** The plan's actions, in order. */
   members: Member[];
   /**
-   * The list that votes named while they rejected actions, and the time of the last of these votes; null if there are
-   * none.
+   * The list that votes named when they rejected actions, and the time of the last such vote; null if no vote rejected
+   * an action.
    */
   struck: { list: string; at: number } | null;
 }
@@ -105,7 +104,7 @@ export function createPlansAudit(): PlansAudit {
 
   return {
     fold(body) {
-      // A throttling entry can be between the decisions, if one of them reaches the limit of its key.
+      // A throttling entry can appear between the decisions, if one of them reaches the limit of its key.
       if (open !== null && body["type"] !== "decision" && body["type"] !== "throttle") {
         const { id } = open.plan.terms;
         open = null;
@@ -127,7 +126,7 @@ function membersAt({ members }: Plan, at: number): PlanMember[] {
   return members.map((member) => planMemberOf(member, at));
 }
 
-/** Returns what is wrong with an entry about an action of the plan; null if nothing is. */
+/** Returns the fault of an entry about an action of the plan; null if the entry is valid. */
 function findFault(
   plan: Plan,
   { action }: Member,
@@ -155,7 +154,7 @@ function findFault(
     : `its action may start although action ${obstacle.by.position} of the plan ${terms.id} was ${obstacle.by.status}`;
 }
 
-/** Returns the member as the entry changes it. */
+/** Returns the state of the plan's action after the entry. */
 function changed(member: Member, entry: Exclude<AuditedEntry, DecisionEntry>): Member {
   const { status } = entry;
   const action = { ...member.action, status };

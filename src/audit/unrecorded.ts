@@ -5,7 +5,7 @@
  */
 interface Unrecorded {
   table: string;
-  /** `*` stands for all columns. */
+  /** Name of the column; `*` for all columns of the table. */
   column: string;
   why: string;
 }
@@ -59,7 +59,7 @@ export const UNRECORDED: readonly Unrecorded[] = [
   { table: "schema_migrations", column: "*", why: "the schema steps of the store" },
 ];
 
-/** Names in `meta` whose values the ledger does not contain. A name that ends in a colon is a prefix. */
+/** Names in `meta` whose values the ledger does not record. A name that ends in a colon is a prefix. */
 export const UNRECORDED_META = [
   "secret_fingerprint",
   "environment",

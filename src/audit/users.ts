@@ -1,6 +1,6 @@
 /**
- * Checks the users in the ledger: each entry was made by a user who could make it at that time, and each signed vote
- * has the signature of a passkey that the user had at that time.
+ * Checks the users in the ledger: the user who made an entry must have been permitted to make it at that time, and each
+ * signed vote must have the signature of a passkey that the user had then.
  */
 import type { ApprovalEntry, Actor, UserEntry } from "../domain/entries.ts";
 import { findGestureFault } from "../domain/gesture.ts";
@@ -19,10 +19,10 @@ interface UsersAudit {
   users(): Users;
 }
 
-/** @param origin origin of the log */
+/** @param origin the name of the log */
 export function createUsersAudit(origin: string): UsersAudit {
   const users = new Map<string, User>();
-  /** The user of each external identity and passkey. Neither can ever move to another user. */
+  /** The user of each external identity and passkey. An identity or passkey can never move to another user. */
   const holders = new Map<string, string>();
 
   function foldUser(entry: UserEntry): void {
@@ -74,7 +74,7 @@ export function createUsersAudit(origin: string): UsersAudit {
 
   return {
     fold(body) {
-      // Check the actor before applying the change, because users may remove their own roles or themselves.
+      // Check the actor before applying the change, because users can remove their own roles or deactivate themselves.
       assertActor(body);
       assertSignature(body);
       if (body["type"] === "user") foldUser(body as unknown as UserEntry);
