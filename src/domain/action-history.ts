@@ -1,7 +1,7 @@
 /**
  * Rebuilds an action from its ledger entries. The action's database row is a cache of this history. The audit compares
- * every column, and the service compares the row before the action can proceed. The ledger holds only commitments to
- * the request, the result and their salts.
+ * every column with it, and the service compares the row with it before the action can proceed. The ledger does not
+ * contain the request and the result, only salted commitments to them.
  */
 import { canTransition, type ActionStatus } from "./actions.ts";
 import { requiresSignature, satisfiesPlans, type ApproverPlan, type CountedVote } from "./approvers.ts";
@@ -56,29 +56,29 @@ export interface RecordedAction {
   decision_hash: string;
   /**
    * The submitting key, with its agent binding and owner at the time of the submission. Approvers are compared with
-   * these.
+   * this key.
    */
   submitted_by: string;
   submitted_agent: string | null;
   submitted_owner: string | null;
-  /** Number of approvals needed; null unless approval was required. */
+  /** Number of approvals needed; null if approval was not required. */
   quorum: number | null;
   /** Deadline for approval in milliseconds; null unless approval was required. */
   expires_at: number | null;
   /** Deadline for starting; null unless the action was allowed or approved. */
   approved_until: number | null;
-  /** Time until which this rejection denies duplicate requests; null if it denies none. */
+  /** Time until which this rejection denies duplicate requests; null if it does not deny them. */
   rejection_until: number | null;
-  /** The grant that covered the action at its decision; null if there was none. */
+  /** The grant that covered the action when it was decided; null if no grant did. */
   grant_id: string | null;
-  /** The action's plan, and its position there from 1; null if there is none. */
+  /** The action's plan, and its position in the plan from 1; null if the action is not part of a plan. */
   plan_id: string | null;
   plan_position: number | null;
   started_at: number | null;
   started_by: string | null;
-  /** Milliseconds from the submission to the vote that closed the action; null until then. */
+  /** Milliseconds from the submission to the vote that closed the action; null before that vote. */
   waited_ms: number | null;
-  /** When the request, hash, salt, past, meta and result were erased. */
+  /** Time when the request, hash, salt, past, meta and result were erased. */
   erased_at: number | null;
   created_at: number;
   updated_at: number;
@@ -100,9 +100,9 @@ interface RecordedVote {
 
 /** Who has to approve an action. */
 export interface ApprovalRequirement {
-  /** All of them must be satisfied. */
+  /** The plans of all rules. The votes must satisfy every plan. */
   approvers: readonly ApproverPlan[];
-  /** Time of the recording entry, from which on its stages open. Milliseconds. */
+  /** Time of the entry that recorded the requirement, at which the first stage opened. Milliseconds. */
   since: number;
 }
 
@@ -110,13 +110,13 @@ export interface ApprovalRequirement {
 export interface RecordedApproval extends Omit<CountedVote, "principals"> {
   principal: string;
   key_id: string;
-  /** Principal of the delegator in whose place the approver voted; null if there is none. */
+  /** Principal of the delegator in whose place the approver voted; null if the vote is in the approver's own name. */
   on_behalf_of: string | null;
   /** Digest of the list of actions that the vote approves, for an action of a plan; else null. */
   plan: string | null;
 }
 
-/** The newest entry that made an action pending, and the machine reviewers that it named. */
+/** The newest entry that made an action pending, with the machine reviewers that it named. */
 export interface RequestForReview {
   seq: number;
   reviewers: readonly RequiredReviewer[];
@@ -127,7 +127,7 @@ export interface RequestForReview {
 /** The entry with which an approver changed the request. */
 export interface RecordedEdit {
   entry: RedecisionEntry & { seq: number };
-  /** Milliseconds. */
+  /** Time of the change. Milliseconds. */
   at: number;
   by: Actor;
   comment: string | null;
@@ -137,15 +137,15 @@ export interface RecordedEdit {
 export interface ActionHistory {
   action: RecordedAction;
   votes: RecordedVote[];
-  /** Null unless approval was required. */
+  /** Null if approval was not required. */
   requirement: ApprovalRequirement | null;
   /** The approving votes, in order. */
   approvals: RecordedApproval[];
   /** Questions of approvers to the agent, in order. */
   questions: RecordedQuestion[];
-  /** Null unless the action was ever pending. */
+  /** Null if the action was never pending. */
   asked: RequestForReview | null;
-  /** Of the request that may run. */
+  /** Commitment to the request that may run. */
   commitment: string;
   /** How an approver changed the request; null if no one did. */
   edit: RecordedEdit | null;
@@ -153,7 +153,7 @@ export interface ActionHistory {
   past: string[];
   /** Commitment to the reported result; null before it is reported. */
   result: string | null;
-  /** Parts that were erased while the request was kept. */
+  /** Parts that were erased although the request is still stored. */
   erasedParts: ErasablePart[];
   /** Whether the action was ever allowed or approved. */
   mayHaveRun: boolean;
@@ -169,9 +169,10 @@ export interface ActionHistory {
 }
 
 /**
- * Returns null if the first entry is not a decision. Throws RangeError or TypeError for malformed entries.
+ * Rebuilds an action from its entries. Returns null if the first entry is not a decision. Throws RangeError or
+ * TypeError for malformed entries.
  * @param entries all entries of one action, in ascending order
- * @param decisionHash leaf hash of the first entry, in hex
+ * @param decisionHash the leaf hash of the first entry, in hex
  */
 export function buildActionHistory(entries: readonly ActionEntry[], decisionHash: string): ActionHistory | null {
   const first = entries[0];
@@ -320,7 +321,7 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
   }
 }
 
-/** Voids the votes on a list of the plan's actions that has changed since. */
+/** Removes votes on an earlier list of the plan's actions, because the list has changed. */
 function voidVotesOnOtherList(history: ActionHistory, plan: string | null): void {
   if (plan === null || history.approvals.every((vote) => vote.plan === plan)) return;
   history.votes = [];
@@ -357,7 +358,7 @@ function applyQuestion({ action, faults, questions }: ActionHistory, entry: Ques
 }
 
 /**
- * Returns the request for review of an entry.
+ * Returns the request for review that an entry makes.
  * @param isEdited whether an approver changed the request, in this entry or an earlier one
  */
 function requestForReview(
@@ -366,14 +367,14 @@ function requestForReview(
 ): RequestForReview | null {
   if (status !== "pending_approval") return null;
   const reviewers = decision.approval?.reviewers ?? [];
-  // If one person changed the request, another person must approve it.
+  // If a person changed the request, another person must approve it.
   const asked = isEdited ? reviewers.map((reviewer) => ({ ...reviewer, may_approve: false })) : reviewers;
   return { seq, reviewers: asked, reviews: [] };
 }
 
 /**
- * Applies a machine reviewer's answer. Reports a fault unless it answers the newest request for review and has exactly
- * the effect that this request allows.
+ * Applies a machine reviewer's answer. Reports a fault unless the answer is to the newest request for review and has
+ * exactly the effect that this request allows.
  */
 function applyReview(
   history: ActionHistory,
@@ -427,7 +428,7 @@ function applyExecution(history: ActionHistory, { phase, by, result }: Execution
 
 /**
  * Checks the outcome of an approving vote. The action's entries do not say which principals share a vote, so each vote
- * counts for its own principal only. It is a fault if the approval is not satisfied even then.
+ * counts for its own principal only. It is a fault if these votes do not satisfy the approval.
  */
 function applyApproval(history: ActionHistory, entry: ApprovalEntry & { seq: number }, at: number): void {
   const { by, groups, independent, self_approval: self, break_glass } = entry;
@@ -453,7 +454,7 @@ export function countRecorded(vote: RecordedApproval): CountedVote {
   return { ...vote, principals: on_behalf_of === null ? [principal] : [principal, on_behalf_of] };
 }
 
-/** Returns what is wrong with an emergency approval; null if nothing is. */
+/** Returns the fault of an emergency approval; null if it has none. */
 function findBreakGlassFault({ verdict, status, comment, self_approval, delegation }: ApprovalEntry): string | null {
   if (verdict !== "approve" || status !== "approved") return "does not approve the action";
   if (comment === null || comment.trim() === "") return "has no reason";
@@ -461,12 +462,15 @@ function findBreakGlassFault({ verdict, status, comment, self_approval, delegati
   return delegation === null ? null : "uses a delegation";
 }
 
-/** Whether an action that ended in this state did not run, so that it does not count against limits. */
+/** Returns true if an action that ended in this state did not run, and so does not count against limits. */
 function endsWithoutRunning(status: ActionStatus): boolean {
   return status === "denied" || status === "expired" || status === "cancelled";
 }
 
-/** Whether an operator cancelled an action that could have started, which states that it has not run. */
+/**
+ * Returns true if an operator cancelled an action that could have started. The operator thereby states that it has not
+ * run.
+ */
 function isWithdrawal(from: ActionStatus, to: ActionStatus): boolean {
   return mayStart(from) && to === "cancelled";
 }
@@ -479,7 +483,7 @@ function startDeadline({ approved_until }: DecisionEntry | ApprovalEntry | Revie
   return approved_until === null ? null : parseEntryTime(approved_until);
 }
 
-/** Returns the time from which on histories of policies contain the action. Milliseconds. */
+/** Returns the time of the action in the histories of policies. Milliseconds. */
 export function findPlaceTime({ action, edit, confirmedAt }: ActionHistory): number {
   const decidedAt = edit?.at ?? action.created_at;
   return Math.max(decidedAt, confirmedAt ?? decidedAt);

@@ -1,6 +1,6 @@
 /**
- * Requests whose parameters an approver changed. The submitted request is the proposed one, and the changed one is the
- * effective one: entries after the change commit to the effective request, and only this request may run.
+ * Requests whose parameters an approver changed. The submitted request is called proposed, and the changed request
+ * effective. Entries after the change commit to the effective request, and only the effective request may run.
  */
 import type { ActionRequest } from "./actions.ts";
 import { canonicalText } from "./canonical.ts";
@@ -10,7 +10,7 @@ import { commitDigest, encodeRequest, parseCompleteRequest } from "./request.ts"
 
 /** The effective request as the action's row stores it. */
 interface StoredEdit {
-  /** Milliseconds. */
+  /** Time of the change. Milliseconds. */
   at: number;
   /** Principal of the approver. */
   by: string;
@@ -20,7 +20,7 @@ interface StoredEdit {
   salt: string;
 }
 
-/** The columns of an action's row that determine what may run. */
+/** The columns of an action's row that determine the request that may run. */
 interface RequestColumns {
   request: string;
   request_hash: string;
@@ -32,7 +32,10 @@ export function encodeEdit(edit: StoredEdit): string {
   return canonicalText(edit as unknown as JsonValue);
 }
 
-/** Decodes the row's text; null if the request was not changed. Throws SyntaxError if the service did not write it. */
+/**
+ * Decodes the column `effective`. Returns null if the request was not changed. Throws SyntaxError if the service did
+ * not write the value.
+ */
 export function decodeEdit(text: string | null): StoredEdit | null {
   if (text === null) return null;
   const edit = JSON.parse(text) as StoredEdit;
@@ -48,7 +51,7 @@ export function commitEffective({ effective, salt, request_hash }: Omit<RequestC
   return edit === null ? commitDigest(salt, request_hash) : commitDigest(edit.salt, encodeRequest(edit.request).hash);
 }
 
-/** Returns the hash of what may run. */
+/** Returns the hash of the request that may run. */
 export function effectiveHash({ effective, request_hash }: Pick<RequestColumns, "effective" | "request_hash">): string {
   const edit = decodeEdit(effective);
   return edit === null ? request_hash : encodeRequest(edit.request).hash;
@@ -66,16 +69,16 @@ export function effectiveRequest(row: Pick<RequestColumns, "request" | "effectiv
 /** A value that an approver can give a parameter. */
 export type EditedValue = string | number | boolean;
 
-/** Why a change is refused: the parameter, and the fault. */
+/** The reason why a change is refused: the parameter and the fault. */
 interface EditFault {
   path: string;
   detail: string;
 }
 
 /**
- * Returns the request with the changed parameters, or the first fault. A change replaces a string, number or boolean by
- * another of the same type, within the bounds of the rules.
- * @param changes values by path, such as `params.amount`
+ * Returns the request with the changed parameters, or the first fault. A change replaces a string, number or boolean
+ * with a value of the same type, within the bounds of the rules.
+ * @param changes the new values by path, such as `params.amount`
  */
 export function editRequest(
   request: ActionRequest,
@@ -107,7 +110,7 @@ export function editRequest(
   return edited;
 }
 
-/** Returns why the value is outside the bounds of the rules; null if it is within them. */
+/** Returns the fault of a value that is outside the bounds of the rules; null if it is within them. */
 function findBoundFault(
   value: EditedValue,
   { min, max, one_of: values, max_length: longest }: EditableParameter,
@@ -120,12 +123,12 @@ function findBoundFault(
   return null;
 }
 
-/** Maximum characters of a text if the rules give no `max_length`. */
+/** Maximum length of a string for which the rules set no `max_length`. Characters. */
 const MAX_EDITED_LENGTH = 1000;
 
 /**
- * Combines the changes that several rules let approvers make: parameters that all rules name, within all of their
- * bounds.
+ * Combines the parameters that several rules let approvers change. The result contains the parameters that all rules
+ * name, within the bounds of every rule.
  */
 export function combineEditable(lists: readonly (readonly EditableParameter[])[]): EditableParameter[] {
   const [first = [], ...others] = lists;
@@ -150,7 +153,7 @@ function combineBounds(path: string, all: readonly EditableParameter[]): Editabl
   };
 }
 
-/** Whether the row's effective request and its hash match the commitments in the entries. */
+/** Returns true if the row's effective request and its hash match the commitments in the entries. */
 export function editMatches(
   recorded: { commitment: string; at: number; by: { principal: string }; comment: string | null } | null,
   row: { effective: string | null; effective_hash: string | null },

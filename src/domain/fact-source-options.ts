@@ -1,4 +1,4 @@
-/** Common options of fact sources. The bounds are those of the contract. */
+/** Common options of fact sources. The contract in `contract/fact-source.ts` defines the bounds. */
 import { Type } from "@sinclair/typebox";
 
 /** Option schemas of a fact source, for the options of a plugin. */

@@ -1,4 +1,4 @@
-/** Common options of effect sources: mappings, compared actors, and tolerance. */
+/** Common options of effect sources: mappings, the actors to compare, and tolerance. */
 import { type Static, type TProperties, Type } from "@sinclair/typebox";
 
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 200, description });
@@ -21,7 +21,7 @@ const Mapping = Type.Object(
   { additionalProperties: false },
 );
 
-/** Members of the options of each source. */
+/** Options that each source has. */
 const COMMON_OPTIONS = {
   effects: Type.Array(Mapping, { minItems: 1, maxItems: 500, description: "Which events are effects of actions." }),
   actors: Type.Optional(
@@ -45,7 +45,7 @@ export type EffectSourceOptions = Static<typeof CommonOptions>;
 const closed = { additionalProperties: false };
 
 /**
- * Returns the schema of a plugin's options: `sources` by name, each with the common members and the given ones.
+ * Returns the schema of a plugin's options: `sources` by name, each with the common options and with `members`.
  * @example
  * const Options = effectSourceOptions({ log_format: Type.Literal("csvlog") });
  */

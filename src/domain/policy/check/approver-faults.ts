@@ -1,20 +1,20 @@
-/** Finds faults in the approvers of a rule that the schema cannot express. */
+/** Finds faults in the approvers of a rule that the schema cannot detect. */
 import { parseDuration } from "../../time.ts";
 import type { ApprovalTerms, ApproverTerms } from "../policy-types.ts";
 
-/** Maximum number of votes that all stages of a rule together can require. */
+/** Maximum number of votes that all stages of a rule can require in total. */
 const MAX_VOTES = 20;
 const MAX_AFTER_MS = 30 * 86_400_000;
 
 interface ApproverFault {
-  /** RFC 6901 pointer, from `approval`. */
+  /** RFC 6901 pointer, relative to `approval`. */
   pointer: string;
   detail: string;
-  /** Whether the fault is in the key instead of its value. */
+  /** Whether the key is at fault instead of its value. */
   key?: boolean;
 }
 
-/** Returns the faults of `approvers`, `stages`, `quorum` and `mode` together. */
+/** Returns the faults of `approvers`, `stages`, `quorum` and `mode`, and of their combination. */
 export function findApproverFaults(terms: ApprovalTerms): ApproverFault[] {
   const { approvers, stages, quorum, mode } = terms;
   const faults: ApproverFault[] = [];

@@ -10,7 +10,7 @@ interface Comparison {
   node: Expr;
 }
 
-/** The operator that has the same meaning after both sides are swapped. */
+/** For each operator, the operator with the same meaning when both sides are swapped. */
 const MIRRORED: Readonly<Record<string, string>> = {
   "_==_": "_==_",
   "_<_": "_>_",
@@ -20,7 +20,7 @@ const MIRRORED: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the first pair of comparisons in one conjunction that no value satisfies, or null.
+ * Returns the first pair of comparisons in one conjunction that no value can satisfy; null if there is no such pair.
  * @example findContradiction(parse('params.a > 9 && params.a < 5')) // { message: '"params.a > 9" excludes …', offset: 16 }
  */
 export function findContradiction(parsed: ParsedExpression): { message: string; offset: number } | null {
@@ -66,7 +66,7 @@ function constantOf({ exprKind: kind }: Expr): number | string | boolean | null 
   switch (constant.case) {
     case "int64Value":
     case "uint64Value":
-      // Numbers beyond 2^53 are not exact, and a wrong warning is worse than none.
+      // Numbers beyond 2^53 are not exact. A wrong warning is worse than no warning.
       return constant.value >= -(2n ** 53n) && constant.value <= 2n ** 53n ? Number(constant.value) : null;
     case "doubleValue":
     case "stringValue":
@@ -77,7 +77,7 @@ function constantOf({ exprKind: kind }: Expr): number | string | boolean | null 
   }
 }
 
-/** Whether no value satisfies both comparisons. */
+/** Returns true if no value satisfies both comparisons. */
 function excludes(a: Comparison, b: Comparison): boolean {
   if (a.operator === "_==_" && b.operator === "_==_") return a.constant !== b.constant;
   if (typeof a.constant !== "number" || typeof b.constant !== "number") return false;

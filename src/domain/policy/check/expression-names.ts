@@ -21,7 +21,7 @@ export interface NamedFunction {
   arity: readonly number[];
 }
 
-/** A tool and an operation that policies name. A null operation means every operation. */
+/** A tool and an operation that policies name. `operation` is null for all operations. */
 export interface NamedTool {
   tool: string;
   operation: string | null;
@@ -29,14 +29,14 @@ export interface NamedTool {
   params: readonly NamedType[];
 }
 
-/** Functions that the parser expands. The first argument of each is a name. */
+/** Functions that the parser expands. Their first argument is a name. */
 const MACROS: readonly NamedFunction[] = [
   { name: "has", method: false, arity: [1] },
   { name: "cel.bind", method: false, arity: [3] },
   ...["all", "exists", "exists_one", "filter", "map"].map((name) => ({ name, method: true, arity: [2] })),
 ];
 
-/** Maximum number of members of one variable, so that large data does not fill the answer. */
+/** Maximum number of members of one variable, so that large data does not fill the response. */
 const MAX_MEMBERS = 200;
 
 /** Lists the variables of every expression and their members. */
@@ -55,8 +55,8 @@ export function listFunctions(): NamedFunction[] {
 }
 
 /**
- * Lists the named values of a valid policy (`let`, `data` and `facts`) and their members, and the variables whose members
- * it declares (`attributes`).
+ * Lists the named values of a valid policy (`let`, `data` and `facts`) and their members, and the variables whose
+ * members the policy declares (`attributes`).
  */
 export function listNamedValues(document: NamingPolicy): NamedType[] {
   const facts = Object.keys(document.facts ?? {}).map((name) => ({ policy: "", name, basis: "" }));

@@ -1,7 +1,7 @@
 /**
- * Finds expressions that can never be evaluated: `tool > 5`, `principal.ownr`, `duration("30d")`. Without this check they
- * would deny every request at run time. An expression whose types are unknown, such as `params.amount` of a tool
- * without a schema, is accepted.
+ * Finds expressions that can never be evaluated: `tool > 5`, `principal.ownr`, `duration("30d")`. Without this check,
+ * such an expression would deny every request at run time. Accepts expressions whose types are unknown, such as
+ * `params.amount` of a tool without a schema.
  */
 import { unparse } from "@bufbuild/cel";
 import { ACTION_STATUSES } from "../../actions.ts";
@@ -42,7 +42,7 @@ type CelTypeName = ReturnType<typeof findFunctions>[number]["result"];
 const TEXT_OR_NULL = createUnion([STRING, { kind: "null" }]);
 const TEXTS: ListType = { kind: "list", element: STRING };
 
-/** Returns the type of `principal`. @param claims type of its claims */
+/** Returns the type of `principal`. @param claims the type of the principal's claims */
 export function principalType(claims: StaticType): MapType {
   return {
     kind: "map",
@@ -72,7 +72,7 @@ export const VARIABLE_TYPES: ReadonlyMap<string, StaticType> = new Map<string, S
   ["now", { kind: "timestamp" }],
 ]);
 
-/** Type of `history`: past actions. */
+/** Type of `history`, a list of past actions. */
 export const HISTORY_TYPE: ListType = {
   kind: "list",
   element: {
@@ -101,9 +101,9 @@ const ACCEPTED: Readonly<Record<Exclude<Purpose, "value">, { kinds: readonly Sca
 };
 
 /**
- * Returns the first fault of an expression that compiles, or null.
- * @param params type of `params`, from the schemas of the tools that the rule names
- * @param named types of the policy's named values
+ * Returns the first type fault of an expression that compiles; null if there is none.
+ * @param params the type of `params`, from the schemas of the tools that the rule names
+ * @param named the types of the policy's named values
  * @example findTypeFault("tool > 5", "condition") // { message: '">" cannot compare a string and an int …', offset: 5 }
  */
 export function findTypeFault(
@@ -116,13 +116,13 @@ export function findTypeFault(
   return "message" in inferred ? inferred : null;
 }
 
-/** `offset` in UTF-16 code units of the source. */
+/** A type fault. `offset` is in UTF-16 code units of the source. */
 interface TypeFault {
   message: string;
   offset: number;
 }
 
-/** Returns the type of an expression that compiles, or its first fault. @param scope types of all variables */
+/** Returns the type of an expression that compiles, or its first fault. @param scope the types of all variables */
 export function inferType(
   source: string,
   purpose: Purpose,
@@ -190,7 +190,7 @@ class TypeChecker {
   private member(node: Expr, operand: Expr, field: string, scope: Scope): StaticType {
     const owner = this.infer(operand, scope);
     const members = unionMembers(owner);
-    // `google.protobuf.Timestamp` is the name of a type, and not a member of a value.
+    // `google.protobuf.Timestamp` is the name of a type instead of a member of a value.
     if (members.length === 0 || members.some(({ kind }) => kind === "dyn" || kind === "type")) return DYN;
     const maps = members.filter((member) => member.kind === "map");
     if (maps.length === 0)
@@ -331,7 +331,7 @@ class TypeChecker {
   checkConstants(node: Expr | undefined): void {
     const kind = node?.exprKind;
     if (node === undefined || kind === undefined) return;
-    // The innermost call that fails is the cause.
+    // If a nested call fails, report the innermost, which is the cause.
     for (const child of childrenOf(node)) this.checkConstants(child);
     if (kind.case === "callExpr") {
       const { function: name, target, args } = kind.value;
@@ -388,7 +388,7 @@ const CONSTANT_HINTS: Readonly<Record<string, string>> = {
   timestamp: '; write a time such as timestamp("2026-01-31T09:00:00Z")',
 };
 
-/** Adds a hint for the types that are confused most often: texts and numbers. */
+/** Returns a hint for the types that are confused most often: strings and numbers. */
 function conversionHint(types: readonly StaticType[]): string {
   const kinds = types.flatMap(unionMembers).map(({ kind }) => kind);
   if (kinds.includes("string") && kinds.some(isNumber)) return "; convert the text with int() or double()";
@@ -427,7 +427,7 @@ function textConstant({ exprKind }: Expr): string | null {
   return exprKind.value.constantKind.value;
 }
 
-/** Whether the expression reads no variable. */
+/** Returns true if the expression does not read variables. */
 function isConstant(expr: Expr): boolean {
   const { exprKind: kind } = expr;
   if (kind.case === "constExpr") return true;
@@ -446,7 +446,7 @@ function fromCelType({ kind, name }: CelTypeName): StaticType {
   return { kind: SCALARS[name] ?? (name as ScalarName) };
 }
 
-/** Whether a value of `type` can be passed where the library declares `declared`. */
+/** Returns true if a value of `type` can be passed where the library declares `declared`. */
 function fits(type: StaticType, declared: CelTypeName): boolean {
   const wanted = fromCelType(declared).kind;
   const members = unionMembers(type);

@@ -1,17 +1,17 @@
-/** Finds channels that policies name and the configuration does not define. */
+/** Finds channels that policies name but the configuration does not define. */
 import { suggest } from "../../suggest.ts";
 import type { ApprovalTerms, PolicyDocument } from "../policy-types.ts";
 
 interface UnknownChannel {
   policy: string;
   channel: string;
-  /** One sentence for people. */
+  /** One sentence for display. */
   message: string;
 }
 
 /**
  * Returns one result per policy and unknown channel, in order of appearance.
- * @param channels names of the configured channels
+ * @param channels the names of the configured channels
  */
 export function findUnknownChannels(
   documents: readonly PolicyDocument[],

@@ -21,7 +21,9 @@ const OWNERS: Readonly<Record<string, string | null>> = {
 
 type Declaring = Pick<PolicyDocument, "policy" | "case_sensitive" | "history" | "let" | "rules">;
 
-/** Returns the history, or the faults of its declaration by pointer; null if the policy declares none. */
+/**
+ * Returns the compiled history, or the faults of its declaration by pointer; null if the policy declares no history.
+ */
 export function compileHistory(
   definition: Declaring,
 ): { history: CompiledHistory } | { faults: { pointer: string; message: string; offset?: number }[] } | null {
@@ -88,7 +90,7 @@ function listSources({ rules, let: entries = {} }: Declaring): string[] {
   );
 }
 
-/** Ignore it, because another check reports a source that cannot be parsed. */
+/** Ignore the error, because another check reports sources that cannot be parsed. */
 function parseOrNothing(source: string): ReturnType<typeof parseExpression>["expr"][] {
   try {
     return [parseExpression(source).expr];

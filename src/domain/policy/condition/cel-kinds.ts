@@ -1,15 +1,15 @@
-/** The runtime types of CEL values, by which overloads are selected. */
+/** The runtime types of CEL values, which determine the overload of a call. */
 import { isCelList, isCelMap, isCelType, isCelUint } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";
 import { JsonList, JsonMap } from "./cel-values.ts";
 
-/** A declared type of a function. */
+/** A type that a function declares. */
 export interface DeclaredType {
   readonly kind: string;
   readonly name: string;
 }
 
-/** Names of the types. A kind is an index into this list. Values of other messages have the last kind. */
+/** Names of the types. A kind is an index into this list. Other messages have the last kind. */
 const NAMES = [
   "string",
   "int",

@@ -1,6 +1,7 @@
 /**
- * Functions on texts, lists, sets and numbers, under the names of the CEL extensions of cel-go (strings, lists, sets, math,
- * encoders). Positions count code points. Each function charges for the elements and characters that it visits.
+ * Functions on strings, lists, sets and numbers, with the names that the CEL extensions of cel-go use (strings, lists,
+ * sets, math, encoders). Positions count code points. Each function charges for the elements and characters that it
+ * visits.
  */
 import {
   celFunc,
@@ -20,10 +21,10 @@ const { BOOL, BYTES, DOUBLE, DYN, INT, STRING, UINT } = CelScalar;
 const LIST = listType(DYN);
 const TEXTS = listType(STRING);
 
-/** Charges for visiting each character of a text. */
+/** Charges for a visit to each character of a string. */
 const scan = (text: string): void => charge(1 + (text.length >> 5));
 
-/** Returns the code points of a text as texts. */
+/** Splits a string into its code points. */
 function pointsOf(text: string): string[] {
   charge(1 + (text.length >> 3));
   return Array.from(text);
@@ -78,7 +79,7 @@ function replace(this: string, part: string, by: string, count = -1n): string {
   return pieces.join(by);
 }
 
-/** Splits into at most `most` parts; -1 means no maximum. An empty separator splits between code points. */
+/** Splits into at most `most` parts; -1 is unlimited. An empty separator splits between code points. */
 function splitText(text: string, separator: string, most: number): string[] {
   scan(text);
   if (most === 0) return [];
@@ -128,7 +129,7 @@ function join(this: CelList, separator = ""): string {
   return texts.join(separator);
 }
 
-/** Returns the elements, after charging for them. */
+/** Charges for the elements of a list and returns them. */
 function elementsOf(list: CelList): unknown[] {
   charge(1 + list.size);
   return [...list];
@@ -151,7 +152,7 @@ function distinct(this: CelList): unknown {
   return asList(found);
 }
 
-/** Sorts numbers, or texts by code points. Throws if the list contains both, or other values. */
+/** Sorts a list of numbers, or a list of strings by code points. Throws for a list with other or mixed values. */
 function sort(this: CelList): unknown {
   const elements = elementsOf(this);
   charge(Math.ceil(elements.length * Math.log2(elements.length + 1)));
@@ -176,7 +177,7 @@ function range(count: bigint): unknown {
   return asList(Array.from({ length: Math.max(0, Number(count)) }, (_, i) => BigInt(i)));
 }
 
-/** Whether `list` contains each element of `part`. */
+/** Returns true if `list` contains each element of `part`. */
 const containsAll = (list: CelList, part: CelList): boolean =>
   elementsOf(part).every((element) => listContains(element, list));
 
@@ -186,14 +187,16 @@ const isNumber = (value: unknown): value is CelNumber =>
   typeof value === "bigint" || typeof value === "number" || isCelUint(value);
 const plain = (value: CelNumber): bigint | number => (typeof value === "object" ? value.value : value);
 
-/** Compares numbers of different types exactly. NaN is larger than all others, so that the order is total. */
+/**
+ * Compares numbers exactly, even of different types. NaN is larger than all other numbers, so that the order is total.
+ */
 function compareNumbers(left: CelNumber, right: CelNumber): number {
   const [a, b] = [plain(left), plain(right)];
   if (Number.isNaN(a) || Number.isNaN(b)) return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** Returns the largest number for `sign` 1, the smallest for -1. One argument can be a list. */
+/** Returns the largest number if `sign` is 1, the smallest if it is -1. A single argument can be a list. */
 function extreme(sign: 1 | -1, args: readonly unknown[]): CelNumber {
   const [first] = args;
   const numbers = args.length === 1 && isCelList(first) ? elementsOf(first) : args;

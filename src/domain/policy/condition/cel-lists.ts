@@ -4,14 +4,14 @@ import { isReflectMessage } from "@bufbuild/protobuf/reflect";
 import { charge, valueLength } from "./cel-meter.ts";
 
 /**
- * Backing array of each concatenated list. Lists that extend each other share one array; each list ends at its own
+ * Backing array of each concatenated list. A list shares the array of the list that it extends; each list has its own
  * size.
  */
 const arrays = new WeakMap<object, unknown[]>();
 
 /**
  * Concatenates two lists.
- * @param pay charges the cost, given the number of copied elements and the total
+ * @param pay a function that charges the cost, given the number of copied elements and the total
  */
 export function concatLists(left: CelList, right: CelList, pay: (copied: number, all: number) => void): CelList {
   const all = left.size + right.size;
@@ -19,7 +19,7 @@ export function concatLists(left: CelList, right: CelList, pay: (copied: number,
   const grows = backing !== undefined && backing.length === left.size;
   pay(grows ? right.size : all, all);
   const array = grows ? backing : [...left];
-  // Earlier lists that share the array keep their own size.
+  // This does not change earlier lists that share the array, because each has its own size.
   for (const item of right) array.push(item);
   const list = new ArrayPrefix(array, all) as unknown as CelList;
   arrays.set(list, array);
@@ -54,7 +54,7 @@ class ArrayPrefix {
   }
 }
 
-/** Compares two values as CEL does. Charges one step per compared pair. */
+/** Compares two values by CEL's rules. Charges one step for each compared pair. */
 export function equalValues(a: unknown, b: unknown): boolean {
   charge(1);
   if (a === b) return true;

@@ -1,4 +1,4 @@
-/** Prints CEL values as short text for people. */
+/** Prints CEL values as short strings for people. */
 import { isCelList, isCelMap, isCelType, isCelUint } from "@bufbuild/cel";
 import { clipText } from "../../text.ts";
 import { toRfc3339 } from "../../time.ts";
@@ -7,7 +7,7 @@ const MAX_TEXT = 200;
 const MAX_ITEMS = 20;
 const MAX_DEPTH = 4;
 
-/** Returns at most 200 characters. */
+/** Prints a value with at most 200 characters. */
 export function printCelValue(value: unknown): string {
   return clipText(print(value, 0), MAX_TEXT);
 }

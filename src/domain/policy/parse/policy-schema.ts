@@ -6,7 +6,7 @@ import type { JsonObject } from "../../json.ts";
 import { REVIEWER_NAME } from "../../reviews.ts";
 import { FACT_SOURCE_NAME, MAX_FACTS_OF_POLICY, MAX_GRANT_COUNT, MAX_HISTORY } from "./bounds.ts";
 
-/** `params.` and names without dots. */
+/** Pattern of a path that approvers can edit: `params.` and member names without dots. */
 const EDITABLE_PATTERN = "^params([.][A-Za-z_][A-Za-z0-9_]{0,63}){1,8}$";
 
 const EditableBounds = Type.Object(
@@ -357,7 +357,7 @@ const DataName = Type.String({
   description: "Name: letters, digits and underscores, at most 64.",
 });
 
-/** A file of shared data. */
+/** Schema of a file with shared data. */
 export const SharedDataSchema = Type.Object(
   {
     data: DataName,
@@ -568,7 +568,7 @@ const GivenHistory = Type.Array(
   { maxItems: 1_000, description: "Past actions that histories of policies contain, in any order. None when absent." },
 );
 
-/** A file with one action and the key that submits it. */
+/** Schema of a file with one action and the key that submits it. */
 export const SampleActionSchema = Type.Object(
   {
     ...ACTION,

@@ -1,4 +1,4 @@
-/** Parses YAML into JSON values and their positions. Reports anything that JSON cannot express. */
+/** Parses YAML into JSON values and their positions. Reports everything that JSON cannot represent as a fault. */
 import {
   isAlias,
   isMap,
@@ -18,7 +18,7 @@ import {
 import { MAX_DEPTH, type JsonValue } from "../../json.ts";
 import { findExceededBound } from "./yaml-depth.ts";
 
-/** 1-based. */
+/** A position in a file. Line and column start at 1. */
 export interface Place {
   line: number;
   column: number;
@@ -33,7 +33,7 @@ export interface YamlValue {
 interface PlaceOptions {
   /** Whether to locate the key instead of the value. */
   key?: boolean;
-  /** Offset into a text value, in UTF-16 code units. */
+  /** Offset in a string value, in UTF-16 code units. */
   offset?: number;
 }
 
@@ -41,13 +41,14 @@ interface YamlFault extends Partial<Place> {
   message: string;
 }
 
-// Maximum expansion of aliases, as a multiple of the nodes. A file that doubles on each line exceeds it.
+// Maximum number of nodes after aliases are expanded, as a multiple of the nodes in the file. Protects against files
+// that double their size on each line.
 const MAX_UNFOLDING = 50;
-// Bounded because the parser scans all anchors for each alias.
+// Maximum number of aliases. Limited because the parser scans all anchors for each alias.
 export const MAX_ALIASES = 1_000;
 export const MAX_DOCUMENTS = 2_000;
 
-/** Parses YAML 1.2 with the core schema. Leaves out empty documents. */
+/** Parses YAML 1.2 with the core schema. Omits empty documents. */
 export function readYaml(source: string): { values: YamlValue[]; faults: YamlFault[] } {
   const text = source.replace(/^\uFEFF/, "");
   const lines = new LineCounter();
@@ -72,8 +73,8 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
   // Duplicate keys are detected below, because the parser's check is quadratic.
   const parsed = parse(text, lines);
   for (const document of parsed as Iterable<Document>) {
-    // A warning means an unknown tag or directive, so the value is unknown. Report only the first problem, because
-    // later ones follow from it.
+    // A warning means an unknown tag or directive, so the value is unknown. Report only the first problem, because it
+    // can cause the later ones.
     const [wrong] = [...document.errors, ...document.warnings].sort((a, b) => a.pos[0] - b.pos[0]);
     if (wrong !== undefined) {
       faults.push({ ...place(wrong.pos[0]), message: explainYamlError(wrong) + quotingHint(text, wrong) });
@@ -98,7 +99,7 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
   return { values, faults };
 }
 
-/** Parses without stack traces and source excerpts, because a text can cause one error per character. */
+/** Parses without stack traces and source excerpts, because a file can cause one error per character. */
 function parse(text: string, lineCounter: LineCounter): ReturnType<typeof parseAllDocuments> {
   const depth = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;
@@ -159,7 +160,7 @@ function findNonJsonFaults(document: Document): { offset: number; message: strin
   return faults;
 }
 
-/** Returns every key that repeats an earlier key of the map. */
+/** Returns every key that duplicates an earlier key of the map. */
 function findRepeatedKeys({ items }: YAMLMap): Scalar[] {
   const seen = new Set<unknown>();
   const repeated: Scalar[] = [];
@@ -228,7 +229,7 @@ function placeInText(node: Scalar, text: string, offset: number): number | null 
   return offset < value.length ? last : at;
 }
 
-/** Parser errors that occur if unquoted text contains a colon or starts with a YAML indicator. */
+/** Parser errors that occur if an unquoted string contains a colon or starts with a YAML indicator. */
 const UNQUOTED_TEXT_ERRORS: ReadonlySet<ErrorCode> = new Set([
   "BLOCK_AS_IMPLICIT_KEY",
   "MULTILINE_IMPLICIT_KEY",
@@ -239,7 +240,7 @@ const UNQUOTED_TEXT_ERRORS: ReadonlySet<ErrorCode> = new Set([
 const TEXT_KEY = /^[ -]*(when|per|sum|name|description|reason): +\S/;
 const ANY_KEY = /^[ -]*[A-Za-z_]+:( |$)/;
 
-/** Returns a hint if the fault is in unquoted text, where colons, `!` and quotes have a meaning in YAML. */
+/** Returns a hint if the fault is in an unquoted string, where colons, `!` and quotes have a meaning in YAML. */
 function quotingHint(text: string, { code, pos: [offset] }: YAMLParseError | YAMLWarning): string {
   if (!UNQUOTED_TEXT_ERRORS.has(code)) return "";
   const upTo = text.slice(0, offset + 1).split("\n");
