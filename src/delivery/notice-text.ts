@@ -1,22 +1,25 @@
-/** Renders notices as plain text. Text of others cannot hide, add lines or reorder the text around it. The caller escapes markup. */
+/**
+ * Renders notices as plain text. Text of other people or systems cannot hide or reorder the text around it or add
+ * lines. The caller escapes markup.
+ */
 import type { CoverageMessage, Message, NoticeMessage, StopMessage } from "../contract/notifier.ts";
 import { formatPrincipal, renderText, formatTime } from "./approval-message-text.ts";
 
 const MAX = 500;
 const MAX_NAME = 80;
 
-/** The text of a notice. */
+/** The rendered parts of a notice. */
 export interface NoticeText {
   /** The subject, in one line. */
   title: string;
-  /** Two sentences: what is the case, and what that means. */
+  /** Two sentences: what happened, and what it means. */
   opening: string;
-  /** The most important first. */
+  /** Names and values, the most important first. */
   facts: [name: string, value: string][];
 }
 
 /**
- * Returns whether the message is about the service, and not about an action.
+ * Returns true if the message is about the service instead of an action.
  * @example
  * if (isNotice(message)) renderNotice(message);
  */

@@ -9,8 +9,8 @@ const LINK_TOKEN = /apl1_[\w-]*(?:\.[\w-]*)?/g;
 const LONE_SURROGATE = /\p{Cs}/gu;
 
 /**
- * Returns the message of any thrown value, shortened. Removes approval links, which a notifier may quote from its
- * message. Removes lone surrogates, which cannot be stored.
+ * Returns a shortened error message for any thrown value. Removes approval links, which a notifier may quote from its
+ * message, and lone surrogates, which cannot be stored.
  */
 export function errorText(error: unknown): string {
   let text: unknown;
@@ -25,7 +25,7 @@ export function errorText(error: unknown): string {
 }
 
 /**
- * Returns the reference in the result of a notifier, or null if it is missing or cannot be stored. Does not throw,
+ * Returns the reference in the result of a notifier, or null if it is missing or cannot be stored. Never throws,
  * because the message was delivered even if the result is invalid.
  */
 export function readReference(answer: Delivered | void): string | null {

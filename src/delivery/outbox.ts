@@ -1,6 +1,6 @@
 /**
- * The transactional outbox: writes notifications into the store in the transaction that records their cause. A recorded
- * decision therefore always notifies its approvers, and no message is sent about a decision that was not recorded.
+ * The transactional outbox: writes notifications to the store in the transaction that records their cause. Therefore
+ * approvers are notified of every recorded decision, and never of a decision that was not recorded.
  */
 import { DELIVERY_RETRY_MS, type Feed, type Notifier } from "../contract/notifier.ts";
 import type { Keys } from "../contract/core-host.ts";
@@ -40,7 +40,7 @@ interface OutboxOptions {
   notifiers: readonly Notifier[];
   /** Names of the configured machine reviewers. */
   reviewers: readonly string[];
-  /** Called within a batch. */
+  /** Returns the people of the ledger. Called within a batch. */
   people(): Pick<Keys, "identitiesOf" | "isEndedOwner">;
   /** Names of the channels that are notified of stops. */
   stops: readonly string[];
@@ -54,7 +54,7 @@ interface OutboxOptions {
 type NewDelivery = Omit<DeliveryRow, "position">;
 /** The subject of a request for approval. `decision` is null if a vote opened the next stage. */
 type ApprovalRequest = Pick<DecisionEntry, "action_id" | "expires_at"> & { decision: DecisionEntry["decision"] | null };
-/** How long a notice can wait: the deadline of the votes, and the risk. */
+/** Determines how long a notice can wait: the deadline of the votes, and the risk. */
 interface Urgency {
   expiresAt: number;
   risk: string | null;
@@ -147,7 +147,7 @@ function newDelivery(
   };
 }
 
-/** Messages to one destination are delivered one at a time. */
+/** Each destination gets one message at a time. */
 function destinationOf({ notifier, to }: Recipient): string {
   return `${notifier} ${to}`;
 }
@@ -155,7 +155,7 @@ function destinationOf({ notifier, to }: Recipient): string {
 const recipientKey = (notifier: string, to: string, person: string | null): string =>
   JSON.stringify([notifier, to, person]);
 
-/** Whether both names can be one person, under any name that a user had. */
+/** Returns true if both names can belong to one person, under any past or present name of a user. */
 function isSamePerson({ people }: OutboxOptions, a: string, b: string): boolean {
   const other = people().identitiesOf(principalOfOwner(b));
   return people()
@@ -163,12 +163,12 @@ function isSamePerson({ people }: OutboxOptions, a: string, b: string): boolean 
     .some((principal) => other.includes(principal));
 }
 
-/** Whether the recipient is a user who was ended. Such users are not notified. */
+/** Returns true if the recipient is a deactivated user. Such users are not notified. */
 function isEnded({ people }: OutboxOptions, { person }: Recipient): boolean {
   return person !== null && people().isEndedOwner(person);
 }
 
-/** Returns the notices of an entry that is about no action: a stop, or a coverage statement with gaps. */
+/** Returns the notices of an entry that is not about an action: a stop, or a coverage statement with gaps. */
 function serviceNotices(options: OutboxOptions, body: EntryBody, cause: Cause): NewDelivery[] {
   if (body.type === "stop") return noticesTo(options.stops, options, "stop", cause, null);
   if (body.type === COVERAGE_ENTRY && hasGap(body.data as unknown as CoverageStatement))
@@ -177,8 +177,8 @@ function serviceNotices(options: OutboxOptions, body: EntryBody, cause: Cause): 
 }
 
 /**
- * Notifies the channels of the configuration, every channel that was notified of the request, and the person behind the
- * agent. Notifies each address once.
+ * Returns notices of an emergency approval: to the configured channels, to every channel that was notified of the
+ * request, and to the person behind the agent. Each address gets one notice.
  */
 async function breakGlassNotices(
   options: OutboxOptions,
@@ -224,7 +224,7 @@ async function unknownOutcomeNotices(
   return noticesToPerson(options, "outcome_unknown", owner, cause, action_id);
 }
 
-/** Returns one notice for each address of the person behind the action, in any channel. */
+/** Returns one notice for each address that the channels have for the person behind the action. */
 function noticesToPerson(
   options: OutboxOptions,
   kind: DeliveryKind,
@@ -246,8 +246,8 @@ function noticesToPerson(
 }
 
 /**
- * @param batch entries of the batch, and the requests for earlier actions of the same plan. The recipients of those see
- * the whole plan, so they are not notified again
+ * @param batch the entries of the batch, and the requests for earlier actions of the same plan. The recipients of these
+ * requests see the whole plan, so they are not notified again
  */
 async function newApprovalRequests(
   options: OutboxOptions,
@@ -271,7 +271,7 @@ async function newApprovalRequests(
   const { stages, closed } = openedStages(options.channels, entries);
   if (body.type === "approval" && stages.length === 0) return [];
   const submitter = entries[0]?.type === "decision" ? entries[0].submitted_by.owner : null;
-  // After a vote, the earlier requests are still open, so their recipients are not notified again.
+  // A vote leaves the earlier requests open, so their recipients are not notified again.
   const isVote = body.type === "approval" || body.occasion === "vote";
   const earlier = isVote ? await openRequests(tx, body.action_id, closed, cause) : [];
   const newest = entries.findLast((entry) => entry.type === "decision" || entry.type === "redecision");
@@ -286,7 +286,7 @@ async function newApprovalRequests(
 const expiryOf = ({ expires_at }: Pick<ApprovalRequest, "expires_at">, now: number): number =>
   parseRfc3339(expires_at ?? "") ?? now;
 
-/** Returns the urgency of each pending action of the plan, because one notice is for all of them. */
+/** Returns the urgency of each pending action of the plan, because one notice is for all actions. */
 function urgenciesOfPlan(body: DecisionEntry, batch: BatchEntries, now: number): Urgency[] {
   const isNotified = (other: EntryBody): other is DecisionEntry =>
     other.type === "decision" && other.status === "pending_approval" && other.plan?.id === body.plan?.id;
@@ -294,7 +294,10 @@ function urgenciesOfPlan(body: DecisionEntry, batch: BatchEntries, now: number):
   return all.map((entry) => ({ expiresAt: expiryOf(entry, now), risk: entry.decision.risk_level }));
 }
 
-/** Returns the entries of the body's action up to this one. Those of the batch itself are not stored yet. */
+/**
+ * Returns the entries of the action up to and including `body`. Adds the entries of the batch, which are not stored
+ * yet.
+ */
 async function readActionEntries(
   tx: StorageTransaction,
   { action_id }: { action_id: string },
@@ -314,7 +317,8 @@ function approversIn(entry: ActionEntry): readonly ApproverPlan[] {
 }
 
 /**
- * Returns the requests that are still open. Drops scheduled messages to channels whose approvers are no longer needed.
+ * Returns the requests that are still open. Cancels scheduled messages to channels whose approvers are no longer
+ * needed.
  */
 async function openRequests(
   tx: StorageTransaction,
@@ -332,8 +336,8 @@ async function openRequests(
 }
 
 /**
- * Returns the stages that the last of these entries opened, including alternatives that open later, and the channels
- * that only earlier stages notify.
+ * Returns the stages that the last of these entries opened, including alternatives that open later. Also returns the
+ * channels that only earlier stages notify.
  */
 function openedStages(
   channels: OutboxOptions["channels"],
@@ -364,10 +368,11 @@ function openedStages(
 
 /**
  * Returns one request for each person, even if a person is in several channels, with reminders and escalations.
- * @param submitter owner of the action, who is not notified unless self-approval is allowed
- * @param urgencies urgencies of the actions of the request. The most urgent one determines when people are notified
- * @param earlier earlier deliveries, whose recipients are not notified again
- * @param stages stages that open now, or later if the earlier stages are not met
+ * @param submitter the owner of the action, who is not notified unless self-approval is allowed
+ * @param urgencies the urgencies of the actions of the request. The most urgent action determines when people are
+ * notified
+ * @param earlier the earlier deliveries, whose recipients are not notified again
+ * @param stages the stages that open now, or later if the earlier stages are not satisfied in time
  */
 function approvalRequests(
   options: OutboxOptions,
@@ -388,7 +393,7 @@ function approvalRequests(
   const { channels } = options;
   const { now } = cause;
   const expiresAt = expiryOf(entry, now);
-  // Machine reviewers answer first, so that people are not notified of actions that a machine resolves.
+  // Machine reviewers answer first, so that people are not notified of actions that a reviewer resolves.
   const isReviewed = (entry.decision?.approval?.reviewers ?? []).some(({ name }) => options.reviewers.includes(name));
   const firstAt = isReviewed ? now + Math.min(REVIEW_DEADLINE_MS, Math.floor((expiresAt - now) / 4)) : now;
   const notified = new Set(earlier.map(({ notifier, recipient, person }) => recipientKey(notifier, recipient, person)));
@@ -429,7 +434,7 @@ function approvalRequests(
 
 /**
  * Returns the recipients of a channel, each with the time of its message. If the channel has a rota, these are the
- * person on call at `from` and the later ones.
+ * person on call at `from` and the people on call later.
  */
 function recipientsOf(
   { recipients, rota }: Channel,
@@ -460,7 +465,7 @@ function requestAndReminder(
   }: {
     channel: Channel;
     recipient: Recipient;
-    /** Time of the messages to the first recipients. Later requests are escalations. */
+    /** Time of the messages to the first recipients. Messages at a later time are escalations. */
     firstAt: number;
     at: number;
     expiresAt: number;
@@ -471,7 +476,7 @@ function requestAndReminder(
   const kind = dueAt > firstAt ? "approval_escalated" : "approval_requested";
   const at = Math.min(...urgencies.map((urgency) => noticeTime(channel, { at: dueAt, ...urgency })));
   const request = { action_id, channel: channel.name };
-  // The courier sends the message that expires first.
+  // Set an early deadline, because the courier sends the message that expires first ahead of the others.
   const giveUpAt = (from: number): number => Math.min(from + DELIVERY_RETRY_MS, expiresAt);
   const scheduled = (time: number): Partial<NewDelivery> => ({
     ...request,
@@ -501,8 +506,8 @@ function requestAndReminder(
 }
 
 /**
- * Returns when a request is sent: after the quiet hours of the channel, and with its next digest. The delay is at most
- * half of the time to vote.
+ * Returns the time at which a request is sent: after the quiet hours of the channel, and with the channel's next
+ * digest. Delays it by at most half of the time to vote.
  */
 function noticeTime(channel: Pick<Channel, "quiet" | "digest"> | null, notice: { at: number } & Urgency): number {
   if (channel === null) return notice.at;
@@ -513,7 +518,8 @@ function noticeTime(channel: Pick<Channel, "quiet" | "digest"> | null, notice: {
 }
 
 /**
- * Returns a failed delivery for a channel that is not configured, so that the list of deliveries displays the mistake.
+ * Returns a failed delivery for a channel that is not configured, so that the mistake appears in the list of
+ * deliveries.
  */
 function undeliverable(options: OutboxOptions, name: string, action_id: string, cause: Cause): NewDelivery {
   return newDelivery(
@@ -531,7 +537,7 @@ function undeliverable(options: OutboxOptions, name: string, action_id: string, 
   );
 }
 
-/** Notifies people immediately when a reviewer leaves the action to them, or when all reviewers have answered. */
+/** Notifies people immediately if a reviewer leaves the action to them, or if all reviewers have answered. */
 async function notifyAfterReview(
   { channels }: OutboxOptions,
   tx: StorageTransaction,
@@ -554,8 +560,9 @@ function scheduleAt(at: number, now: number): Pick<NewDelivery, "state" | "next_
 }
 
 /**
- * Notifies the recipients of requests of the outcome, and drops scheduled reminders and escalations. In a plan, the next
- * pending action takes over the requests that were not delivered, because its own approvers were not notified again.
+ * Notifies the recipients of requests of the outcome, and cancels scheduled reminders and escalations. In a plan, the
+ * next pending action takes over the requests that were not delivered, because its own approvers were not notified
+ * again.
  */
 async function notifyOfEnd(
   options: OutboxOptions,
@@ -594,8 +601,8 @@ function isUndelivered(row: DeliveryRow): boolean {
 }
 
 /**
- * Returns the next pending action of the plan of an action that ended. `channelOf` returns the first channel that its rules
- * notify and that contains the recipient of a delivery; null if none does.
+ * Returns the next pending action in the plan of an action that ended. `channelOf` returns the first channel that this
+ * action's rules notify and that contains the recipient of a delivery; null if there is no such channel.
  */
 async function findNextOfPlan(
   { channels }: OutboxOptions,
@@ -627,7 +634,10 @@ async function findNextOfPlan(
   };
 }
 
-/** Returns a copy of the delivery for another action, with the same time unless that action has expired by then. */
+/**
+ * Returns a copy of the delivery for another action. The copy has the same time, unless the other action expires before
+ * that time.
+ */
 function takeOver(
   options: OutboxOptions,
   delivery: DeliveryRow,
@@ -651,7 +661,7 @@ function takeOver(
   );
 }
 
-/** Returns whether the entry ends a request for approval, including a later denial of an approved action. */
+/** Returns true if the entry ends a request for approval, including a later denial of an approved action. */
 function isEnding(body: EntryBody): body is EndingEntry {
   if (body.type === "redecision") return body.status === "denied";
   if (body.type === "review") return body.status !== "pending_approval";
@@ -663,7 +673,9 @@ function isEnding(body: EntryBody): body is EndingEntry {
   );
 }
 
-/** Whether the action was approved but not started in time. Its approvers were already notified of the approval. */
+/**
+ * Returns true if the action was approved but not started in time. Its approvers were already notified of the approval.
+ */
 function isExpiredApproval({ verdict, approved_until }: ApprovalEntry): boolean {
   return verdict === "expired" && approved_until !== null;
 }

@@ -1,6 +1,7 @@
 /**
- * Asks fact sources, and keeps their answers for a short time. A decision takes answers from memory, because it must not wait
- * for a source under the ledger's lock. Failures are kept, too, so that a decision that needs them is not prepared for ever.
+ * Reads fact sources and caches their answers for a short time. A decision uses only cached answers, because it must
+ * not wait for a source under the ledger's lock. Failures are also cached, so that the preparation of a decision that
+ * needs them ends.
  */
 import { rejectOnAbort } from "../cluster/reject-on-abort.ts";
 import type { FactReader, FactSourceCounts } from "../contract/core-host.ts";
@@ -11,19 +12,19 @@ import type { JsonValue } from "../domain/json.ts";
 import type { FactAnswer, FactCall } from "../domain/policy/decide/fact-reads.ts";
 
 const MAX_TIMEOUT_MS = 10_000;
-/** How long an answer is used at least, because a decision waits for its turn. Milliseconds. */
+/** Minimum time for which an answer is cached, because a decision waits for its turn after the read. Milliseconds. */
 const MIN_AGE_MS = 2_000;
 /** Maximum characters of one answer, and of all answers in memory. */
 const MAX_ANSWER = 65_536;
 const MAX_MEMORY = 16 * 1024 * 1024;
-/** What an answer takes in memory in addition to its text. */
+/** Memory that an answer uses in addition to its characters. */
 const OVERHEAD = 256;
-/** Reads of one source at a time. Others wait within their timeout. */
+/** Maximum number of concurrent reads of one source. More reads wait, within their timeout. */
 const MAX_CONCURRENT_READS = 32;
 
 interface Kept {
   answer: FactAnswer;
-  /** In the time of `performance.now()`, which the machine's clock cannot set back. */
+  /** Time of the read by `performance.now()`, which does not go back when the machine's clock does. */
   readAt: number;
   usableMs: number;
   size: number;
@@ -53,7 +54,7 @@ export function createFactReader(options: {
     kept.delete(key);
   }
 
-  /** Keeps an answer for `usableMs` from `readAt`, and at least for a moment from now. */
+  /** Caches an answer until `usableMs` after `readAt`, and at least for MIN_AGE_MS from now. */
   function keep(key: string, answer: FactAnswer, size: number, usableMs = 0, readAt = performance.now()): FactAnswer {
     forget(key);
     const leastMs = performance.now() - readAt + MIN_AGE_MS;
@@ -77,14 +78,14 @@ export function createFactReader(options: {
   async function readFrom(state: SourceState, key: string, { inputs }: FactCall): Promise<FactAnswer> {
     const { source, counts } = state;
     counts.reads += 1;
-    // The time before the read, because the source can have taken its value at once and answered late.
+    // Use the time before the read, because the source can determine its value immediately and return it late.
     const at = options.clock();
     const readAt = performance.now();
     try {
       const value = await readOnce(state, inputs);
       const text = canonicalText(value);
       if (text.length <= MAX_ANSWER) {
-        // A copy, because the source could change its value later.
+        // Use a copy, because the source could change its value later.
         const answer = { value: JSON.parse(text) as JsonValue, fault: null, at };
         return keep(key, answer, key.length + text.length + OVERHEAD, state.maxAgeMs, readAt);
       }
@@ -140,14 +141,14 @@ function createState(source: FactSource): SourceState {
 }
 
 /**
- * Reads within the timeout, whatever the source does. A service that stops still decides requests for a while, and a read
- * that it gave up would deny them, so only the timeout ends a read.
+ * Reads a source. Settles within the timeout, even if the source ignores the signal. Does not abort when the service
+ * stops, because a stopping service still decides requests, and would deny them without the read.
  */
 async function readOnce(state: SourceState, inputs: FactCall["inputs"]): Promise<JsonValue> {
   const over = AbortSignal.timeout(state.timeoutMs);
   try {
     await acquire(state, over);
-    // The slot stays taken until the source returns, so that a source that ignores the signal cannot pile up reads.
+    // Do not release the slot until the source returns, so that reads cannot accumulate if a source ignores the signal.
     const answered = Promise.resolve()
       .then(() => state.source.read(inputs, over))
       .finally(() => release(state));
@@ -157,7 +158,7 @@ async function readOnce(state: SourceState, inputs: FactCall["inputs"]): Promise
   }
 }
 
-/** Waits for a slot of the source. A read that gives up leaves the queue, or it would be given a slot later. */
+/** Waits for a slot of the source. A read that times out leaves the queue, because it could not use a slot later. */
 async function acquire(state: SourceState, over: AbortSignal): Promise<void> {
   if (state.running < MAX_CONCURRENT_READS) {
     state.running += 1;
@@ -177,7 +178,7 @@ async function acquire(state: SourceState, over: AbortSignal): Promise<void> {
   });
 }
 
-/** Passes the slot on to the next read that waits. */
+/** Passes the slot to the next waiting read, if there is one. */
 function release(state: SourceState): void {
   const next = state.waiting.shift();
   if (next === undefined) state.running -= 1;

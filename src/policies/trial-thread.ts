@@ -1,6 +1,6 @@
 /**
- * The thread for policy trials. Jobs run concurrently and yield to each other every 20 ms between their steps. The main
- * thread bounds a step that does not yield, such as parsing YAML, by terminating this thread.
+ * The thread for policy trials. Jobs run concurrently and yield to each other every 20 ms between their steps. If a
+ * step that does not yield, such as parsing YAML, takes too long, the main thread terminates this thread.
  */
 import { setImmediate } from "node:timers/promises";
 import { parentPort } from "node:worker_threads";
@@ -18,7 +18,7 @@ import { parseCandidatePolicies, buildCandidateSet } from "./candidates.ts";
 import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } from "./trial-protocol.ts";
 
 const TURN_MS = 20;
-/** Interval at which the running job is reported while it does not change. Milliseconds. */
+/** Interval at which the same running job is reported again. Milliseconds. */
 const REPORT_INTERVAL_MS = 250;
 const KEPT_SETS = 8;
 
@@ -47,7 +47,7 @@ class Turn {
   }
 
   /**
-   * Called between two steps. Returns null while this turn is short, else a promise to wait for. Throws the Refusal
+   * Called between two steps. Returns null if this turn is still short, else a promise to await. Throws the Refusal
    * `TRIAL_TOO_LONG` if the job has used up its budget; rejects with `SHUTTING_DOWN` if it was aborted.
    */
   readonly yieldIfSlow = (): Promise<void> | null => {
@@ -60,7 +60,7 @@ class Turn {
     return worked < TURN_MS ? null : this.yieldOrAbort();
   };
 
-  /** As `yieldIfSlow`, without a budget, for jobs that limit themselves. */
+  /** Like `yieldIfSlow`, but without a budget, for jobs that limit themselves. */
   readonly yieldWithoutBudget = (): Promise<void> | null =>
     performance.now() - this.since < TURN_MS ? null : this.yieldThread();
 

@@ -1,6 +1,6 @@
 /**
- * A witness of other logs (C2SP tlog-witness). Cosigns a checkpoint only with a proof that it extends the last cosigned one.
- * The new state is durable before the cosignature is returned.
+ * A witness of other logs (C2SP tlog-witness). Cosigns a checkpoint only with a proof that it extends the last
+ * checkpoint that it cosigned. The new state is durable before the cosignature is returned.
  */
 import { open, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
@@ -39,19 +39,18 @@ interface WitnessAnswer {
 }
 
 interface WitnessOptions {
-  /** Verifier keys of the logs to witness. If several keys have the same origin, each of them is accepted. */
+  /** Verifier keys of the logs to witness. Several keys can have the same origin; each of them is accepted. */
   logs: readonly string[];
   state: WitnessStateStore;
   signer: NoteSigner;
-  /** Milliseconds. */
+  /** Returns the time in milliseconds. */
   clock(): number;
   verify: VerifySignature;
 }
 
 export interface Witness {
   /**
-   * Handles an add-checkpoint request. Rejects only if the state cannot be read or written, in which case nothing is
-   * cosigned.
+   * Handles an add-checkpoint request. Rejects only if the state cannot be read or written; nothing is cosigned then.
    */
   addCheckpoint(body: string): Promise<WitnessAnswer>;
 }
@@ -76,7 +75,7 @@ export function createWitness({ logs, state, signer, clock, verify }: WitnessOpt
     if (old !== last.size) return conflict(last.size);
     if (old === size && !equalBytes(root, last.root)) return conflict(last.size);
     const claim = { first: old, second: size, firstRoot: last.root, secondRoot: root, path: proof };
-    // The first checkpoint of a log needs no proof, because there is no earlier one.
+    // The first checkpoint of a log needs no proof, because there is no earlier checkpoint.
     const consistent = old === 0 ? proof.length === 0 : verifyConsistency(claim);
     if (!consistent) return text(422, `the proof does not lead from size ${old} to size ${size}`);
     if (size > last.size) await state.write(origin, { size, root });
@@ -97,7 +96,7 @@ export function createWitness({ logs, state, signer, clock, verify }: WitnessOpt
       }
       const vkeys = logs.filter((vkey) => parseVkey(vkey).name === origin);
       if (vkeys.length === 0) return text(404, "this log is not witnessed here");
-      // Handle requests for one log one at a time. Otherwise two could be checked against the same state.
+      // Handle requests for the same log one at a time. Otherwise two requests could be checked against the same state.
       const turn = (turns.get(origin) ?? Promise.resolve()).then(() => decide(origin, vkeys, request));
       turns.set(
         origin,

@@ -14,12 +14,12 @@ import { formatAddCheckpoint } from "../../domain/witness-protocol.ts";
 
 /** Request timeout. Milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
-/** Maximum length of a response. Bytes. */
+/** Maximum length of a response in bytes. */
 const MAX_RETRY_DELAY_MS = 65_536;
 const META = "witnessed_checkpoint";
 
 interface WitnessAddress {
-  /** Submission prefix: requests go to `<url>/add-checkpoint`. */
+  /** Submission prefix. Requests are sent to `<url>/add-checkpoint`. */
   url: string;
   /** Verifier key of the witness. */
   vkey: string;
@@ -38,7 +38,7 @@ interface WitnessesOptions {
 
 export class Witnesses {
   private readonly options: WitnessesOptions;
-  /** Size of the last cosignature of each witness, as far as this process knows. Responses of witnesses correct it. */
+  /** Size that each witness last cosigned, as far as this process knows. The witnesses' responses correct it. */
   private readonly sizes = new Map<string, number>();
   private readonly complaints = new Map<string, string>();
   private readonly over = new AbortController();
@@ -69,7 +69,7 @@ export class Witnesses {
     await this.options.lease.release();
   }
 
-  /** Returns the signature line of the witness. Rejects with a readable reason. */
+  /** Requests a cosignature and returns the witness's signature line. Rejects with a readable reason. */
   private async cosignature(witness: WitnessAddress, signed: SignedCheckpoint): Promise<string> {
     for (const last of [false, true]) {
       const old = this.sizes.get(witness.vkey) ?? 0;
@@ -85,7 +85,7 @@ export class Witnesses {
         return line;
       }
       const size = answer.status === 409 && /^\d{1,16}\n?$/.test(answer.body) ? Number(answer.body) : null;
-      // A different root at the same size is permanent, so a retry cannot help.
+      // If the witness has a different root at the same size, the conflict is permanent, so do not retry.
       if (size === null || size === old || last)
         throw new Error(`it answered ${answer.status}: ${answer.body.slice(0, 300).trim()}`);
       this.sizes.set(witness.vkey, size);
