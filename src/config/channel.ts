@@ -1,4 +1,4 @@
-/** Schema of a channel in `assent.yaml`: the people and places that it notifies. */
+/** Schema of a channel in `assent.yaml`, which lists the destinations of notifications. */
 import { Type } from "@sinclair/typebox";
 
 const To = (more: string) =>

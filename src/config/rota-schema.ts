@@ -37,7 +37,7 @@ export const RotaSchema = Type.Record(
   },
 );
 
-/** Returns the rotas by name, and the faults that the schema cannot express, by RFC 6901 pointer. */
+/** Returns the rotas by name, and faults that the schema cannot detect, each with its RFC 6901 pointer. */
 export function readRotas(
   given: Static<typeof RotaSchema>,
   groups: Readonly<Record<string, unknown>>,
@@ -58,7 +58,10 @@ export function readRotas(
   return { rotas, faults };
 }
 
-/** Returns local time as if it were UTC, in milliseconds; null if it is malformed or not a date of the calendar. */
+/**
+ * Parses a local time as if it were UTC. Returns milliseconds; null if the string is malformed or the date does not
+ * exist.
+ */
 function parseLocalTime(text: string): number | null {
   if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d$/.test(text)) return null;
   const ms = Date.parse(`${text}:00.000Z`);

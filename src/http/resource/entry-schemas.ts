@@ -45,7 +45,10 @@ import {
   VOTED_GRANT,
 } from "./entry-parts.ts";
 
-/** Members of every entry. The type `Entry` makes the compiler reject missing and unknown names. */
+/**
+ * Returns the schema of an entry with the members of every entry. Because of the type `Entry`, the compiler rejects
+ * missing and unknown names.
+ */
 function entry<Entry extends { type: string; v: number }>(
   title: string,
   type: string,
@@ -540,7 +543,7 @@ const CoreEntry = Type.Union(Object.values(ENTRY_SCHEMAS), {
   discriminator: { propertyName: "type" },
 });
 
-/** Any entry. The type of a plugin's entry contains a colon. */
+/** Schema of any entry. The type of a plugin's entry contains a colon. */
 export const LedgerEntry = Type.Unsafe<Record<string, unknown>>(
   Type.Union([CoreEntry, PluginEntrySchema], { title: "LedgerEntry" }),
 );
