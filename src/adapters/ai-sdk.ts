@@ -12,8 +12,8 @@ interface ExecutionOptions {
 
 /** The members of the SDK's `Tool` that the adapter wraps. */
 interface SdkTool {
-  // The adapter passes input and output through unchanged; the SDK's own types describe them. eslint-disable-next-line
-  // @typescript-eslint/no-explicit-any
+  // The adapter passes input and output through unchanged; the SDK's own types describe them.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
   execute?: ((input: any, options: any) => any) | undefined;
   needsApproval?: unknown;
 }

@@ -9,8 +9,8 @@ checkFramework("@google/adk");
 interface Before {
   tool: {
     name: string;
-    // The adapter passes the input through unchanged; ADK's own types describe it. eslint-disable-next-line
-    // @typescript-eslint/no-explicit-any
+    // The adapter passes the input through unchanged; ADK's own types describe it.
+    // eslint-disable-next-line @typescript-eslint/no-explicit-any
     runAsync: (request: { args: Record<string, unknown>; toolContext: any }) => Promise<unknown>;
   };
   args: Record<string, unknown>;

@@ -7,8 +7,8 @@ checkFramework("@mastra/core");
 /** The members of Mastra's tool definition that the adapter wraps. */
 interface ToolDefinition {
   id: string;
-  // The adapter passes input and output through unchanged; Mastra's own types describe them. eslint-disable-next-line
-  // @typescript-eslint/no-explicit-any
+  // The adapter passes input and output through unchanged; Mastra's own types describe them.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
   execute?: ((input: any, context: any) => any) | undefined;
 }
 

@@ -51,7 +51,7 @@ export interface LedgerOptions {
   storage: Storage;
   /** Reads the heads of the same storage. */
   heads: HeadReader;
-  /** Identifies this process among those that share the store. */
+  /** Identifies this process among the processes that share the store. */
   instance: string;
   verify: Vault["verify"];
   /** The log's keys, already read from the store. */

@@ -151,7 +151,7 @@ const JOBS: { [Name in JobName]: (input: Jobs[Name]["input"], turn: Turn) => Pro
       decisionSpan: (...args) => turn.read({ method: "decisionSpan", args }),
       decisions: (...args) => turn.read({ method: "decisions", args }),
     };
-    // A backtest has its own budget, and returns a partial report when it is spent or the job is aborted.
+    // A backtest has its own budget. It returns a partial report when the budget is used up or the job is aborted.
     return backtest(
       reader,
       await compileSet(set, turn),
@@ -170,7 +170,7 @@ async function run<Name extends JobName>(id: number, name: Name, input: Jobs[Nam
   const turn = new Turn(id, budgetMs);
   turns.set(id, turn);
   try {
-    // Read pending messages first, because one of them may abort this job.
+    // Read pending messages first, because one of them might abort this job.
     await turn.yieldOrAbort();
     send({ kind: "done", id, value: await JOBS[name](input, turn) });
   } catch (error) {

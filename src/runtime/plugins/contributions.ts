@@ -1,4 +1,4 @@
-/** Validates the result of `setup`, because a plugin that is loaded by path may be untyped JavaScript. */
+/** Validates the result of `setup`, because a plugin that is loaded by path can be untyped JavaScript. */
 import { ERRORS } from "../../contract/errors.ts";
 import type { Route } from "../../contract/resource.ts";
 import { suggest } from "../../domain/suggest.ts";
@@ -37,7 +37,7 @@ const ONES = {
 const KNOWN = [...Object.keys(LISTS), ...Object.keys(ONES)];
 const METHODS: readonly string[] = ["GET", "POST", "PUT", "PATCH", "DELETE"] satisfies Route["method"][];
 
-/** Returns what is wrong with the contributions; null if nothing is. */
+/** Returns the fault of the contributions; null if they are valid. */
 export function findContributionFault(brought: unknown, declared: Declarations): string | null {
   if (!isObject(brought))
     return `setup returned ${wordFor(brought)}; return an object with what the plugin brings, {} when it is nothing`;
@@ -90,7 +90,10 @@ function authenticatorFault(item: Record<string, unknown>): string | null {
   return wrong === undefined ? null : `has a "${wrong}" that must be a function, and it is ${wordFor(item[wrong])}`;
 }
 
-/** Requires `scope` on every route, so that no route is public or protected by accident. */
+/**
+ * Returns the fault of a route. Requires `scope` on every route, so that a route cannot be public or protected by
+ * accident.
+ */
 function routeFault({ method, path, scope, errors = [] }: Route, declared: Declarations): string | null {
   const route = `(${String(method)} ${path})`;
   if (!METHODS.includes(method))

@@ -1,12 +1,12 @@
-/** Finds the plugin that provides the storage, without running other code of plugins. */
+/** Finds the plugin that provides the storage, without running any other code of plugins. */
 import { StorageError, type Storage } from "../../contract/storage.ts";
 import type { StorageHost } from "../../plugin.ts";
 import type { LoadedPlugin } from "./loader.ts";
 import { parseOptions, pluginFailure, PluginError, assertUniqueNames } from "./plugin-options.ts";
 
 /**
- * Returns the storage, which is not open yet; null only if there are no plugins. Throws PluginError unless exactly one plugin
- * provides a storage, and StorageError if that one fails.
+ * Returns the storage, which is not open yet; null only if there are no plugins. Throws PluginError unless exactly one
+ * plugin provides a storage, and StorageError if that plugin fails.
  */
 export async function createStorage(plugins: readonly LoadedPlugin[], host: StorageHost): Promise<Storage | null> {
   assertUniqueNames(plugins);

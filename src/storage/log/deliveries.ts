@@ -24,8 +24,8 @@ const byUrgency = (a: DeliveryRow, b: DeliveryRow): number =>
   Number(a.attempts > 0) - Number(b.attempts > 0) || byEnd(a, b);
 
 /**
- * Returns the most urgent due delivery of each destination. Events keep their order, so of the events it returns the
- * first waiting one, if that is due.
+ * Returns the most urgent due delivery of each destination. Because events keep their order, considers only the first
+ * waiting event, and only if it is due.
  */
 function due(t: Tables, now: number): DeliveryRow[] {
   const waiting = sorted(t, ({ state }) => state === "waiting");
@@ -89,7 +89,7 @@ export function deliveryReads(t: Tables) {
   };
 }
 
-/** Removes up to `max` matching rows of `table` in the given order. Returns their number. */
+/** Removes up to `max` matching rows of `table` in the given order. Returns the number of removed rows. */
 export function removeSome<Row>(
   table: Table<Row>,
   key: (row: Row) => string,

@@ -7,7 +7,7 @@ import { joinGivenRows } from "./join-each.ts";
 import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
 import { bindRows, param, toPlainRow, prepare, type SqlExecutor } from "./statement.ts";
 
-/** No table has a column with this name. */
+/** A column name that no table has. */
 const ID = { wanted: "text" } as const;
 
 export function prepareActionsById(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "types" | "expectsRows">) {

@@ -1,8 +1,8 @@
 /** Compares the schema of a store with the schema that its migrations create. */
 
-/** A table, column, index, constraint, trigger or function, and its definition as the database prints it. */
+/** A table, column, index, constraint, trigger or function, with its definition as the database prints it. */
 export interface SchemaObject {
-  /** For example `trigger entries_no_update`. */
+  /** Kind and name of the object, for example `trigger entries_no_update`. */
   readonly name: string;
   readonly definition: string;
 }

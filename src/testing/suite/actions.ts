@@ -57,7 +57,7 @@ export function actionCases(test: Case): void {
   voteCases(test);
 }
 
-/** Evaluates a guard. A second implementation, independent of the storage. */
+/** Evaluates a guard, with an implementation that is independent of the storage. */
 function holds(row: ActionRow, guard: ActionGuard): boolean {
   return (
     row.status === guard.status &&

@@ -1,4 +1,4 @@
-/** Cases for erasure: requests and results are removed, and nothing else. */
+/** Cases for erasure: only requests and results are removed. */
 import assert from "node:assert/strict";
 import type { ActionStatus } from "../../domain/actions.ts";
 import { actionRow, appendEntries, T0, type Case } from "./rows.ts";

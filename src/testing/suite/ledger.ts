@@ -89,7 +89,7 @@ function entryCases(test: Case): void {
   test("the largest entry keeps every byte", async ({ storage, reopen }) => {
     const bytes = Uint8Array.from({ length: 65_535 }, (_, i) => (i * 31 + (i >> 8)) & 0xff);
     const row = entryRow(0, { bytes, leaf_hash: hashLeaf(bytes) });
-    // A view of a larger buffer: only the bytes of the view belong to the entry.
+    // Use a view of a larger buffer. Only the bytes of the view belong to the entry.
     const larger = new Uint8Array(70_000);
     larger.set(bytes, 100);
     await storage.write((tx) =>

@@ -56,7 +56,7 @@ export function limitCases(test: Case): void {
       count: 2,
       sum: Number.MAX_SAFE_INTEGER,
     });
-    // The sum must not overflow 64 bits either.
+    // The sum must also not overflow 64 bits.
     await storage.write(async (tx) => {
       for (let n = 3; n <= 1100; n++) await tx.insertLimitUse(limitUseRow(n, { amount: Number.MAX_SAFE_INTEGER }));
     });
@@ -133,10 +133,10 @@ export function limitCases(test: Case): void {
       });
       await check(storage, `behind ${first}`);
     };
-    // Three uses in each millisecond, and then more uses in one millisecond than a total covers.
+    // Add three uses in each millisecond, and then more uses in one millisecond than a total covers.
     for (let n = 0; n < 4500; n += 750) await add(n, 750, (each) => Math.floor(each / 3));
     await add(5000, 700, () => 1700);
-    // A clock that was set back.
+    // Simulate a clock that was set back.
     await add(6000, 30, (n) => n % 50);
     for (const gone of [10, 11, 900, 4499, 5001, 6001]) {
       await storage.write(async (tx) => {

@@ -1,9 +1,9 @@
-/** Cases for lists of actions: every filter, alone and combined, within the caller's visibility. */
+/** Cases for lists of actions: every filter and every combination of filters, within the caller's visibility. */
 import assert from "node:assert/strict";
 import type { ActionFilter, ActionRow, DecisionFilter, StoredVisibility } from "../../contract/storage.ts";
 import { actionRow, appendEntries, leafHashHex, T0, type Case } from "./rows.ts";
 
-/** 48 actions in which every pair of members varies independently; two share each creation time. */
+/** 48 actions in which every pair of members varies independently. Each creation time belongs to two actions. */
 const ROWS: ActionRow[] = Array.from({ length: 48 }, (_, n) =>
   actionRow(n, {
     agent_id: `agent-${n % 2}`,
@@ -32,7 +32,7 @@ const OPTIONS: { [Name in keyof ActionFilter]?: NonNullable<ActionFilter[Name]> 
   before_seq: 37,
 };
 
-/** Applies the filter. A second implementation, independent of the storage. */
+/** Applies the filter, with an implementation that is independent of the storage. */
 function expected(filter: ActionFilter): ActionRow[] {
   const seen = filter.visibility;
   return ROWS.filter(
@@ -59,7 +59,7 @@ function decisionCases(test: Case): void {
     assert.equal(await storage.decisionSpan(0, Number.MAX_SAFE_INTEGER), null);
     await storage.write(async (tx) => {
       await appendEntries(tx, 12);
-      // The clock was set back once. Entries 3 and 7 are not decisions.
+      // As if the clock had been set back once. Entries 3 and 7 are not decisions.
       for (const n of [0, 1, 2, 4, 5, 6, 8, 9, 10, 11])
         await tx.insertAction(
           actionRow(n, {
@@ -109,7 +109,7 @@ export function listCases(test: Case): void {
   const filled = (name: string, check: (list: (filter: ActionFilter) => Promise<ActionRow[]>) => Promise<void>): void =>
     test(name, async ({ storage }) => {
       await storage.write(async (tx) => {
-        // Inserted in mixed order.
+        // Insert the rows in mixed order.
         for (const row of [...ROWS].sort((a, b) => (a.decision_seq % 7) - (b.decision_seq % 7)))
           await tx.insertAction(row);
       });

@@ -1,4 +1,4 @@
-/** Cases for joining: a submission only joins an open action of the same key with the same request. */
+/** Cases for joining: a submission joins only an open action of the same key with the same request. */
 import assert from "node:assert/strict";
 import type { ActionOwner, ActionRow } from "../../contract/storage.ts";
 import { actionRow, leafHashHex, T0, type Case } from "./rows.ts";

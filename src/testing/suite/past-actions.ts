@@ -15,7 +15,7 @@ export function pastActionCases(test: Case): void {
       await tx.insertPastAction(pastActionRow(4, { subject: "owner-2" }));
       await tx.insertPastAction(pastActionRow(5, { basis: "fedcba9876543210" }));
       await tx.insertPastAction(pastActionRow(6, { policy: "other" }));
-      // The action is not stored.
+      // This action is not stored.
       await tx.insertPastAction(pastActionRow(9));
     });
     const again = await reopen();

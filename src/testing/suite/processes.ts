@@ -1,5 +1,6 @@
 /**
- * Cases for a second process on the same store: an exclusive store rejects the process, and others run one at a time.
+ * Cases for a second process on the same store: an exclusive store rejects the process, and other stores run the
+ * transactions one at a time.
  */
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
@@ -34,7 +35,7 @@ export function processCases(test: Case): void {
     const other = await another();
     await other.open();
     await storage.write((tx) => tx.putMeta("n", "0"));
-    /** Under the lock of the head, values cannot change between reading and writing them. */
+    /** Under the lock of the head, a value cannot change between its read and its write. */
     const add = async (one: Storage): Promise<number> => {
       try {
         await one.write(async (tx) => {
@@ -45,7 +46,8 @@ export function processCases(test: Case): void {
         });
         return 1;
       } catch (error) {
-        // A store need not wait for another process, but must then fail with "locked" and without an effect.
+        // A store does not have to wait for another process. If it does not wait, it must fail with "locked" and
+        // without an effect.
         if (!isLocked(error)) throw error;
         return 0;
       }
@@ -70,7 +72,7 @@ export function processCases(test: Case): void {
     if (storage.exclusive) return;
     const other = await another();
     await other.open();
-    // A store need not wait for another process, but must then fail with "locked".
+    // A store does not have to wait for another process. If it does not wait, it must fail with "locked".
     const ask = (one: Storage, holder: string): Promise<boolean> =>
       one.lease("job", holder, 60_000).catch((error: unknown) => {
         if (!isLocked(error)) throw error;

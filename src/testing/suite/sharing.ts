@@ -8,7 +8,7 @@ const ofKind =
   (error: unknown): boolean =>
     error instanceof StorageError && error.kind === kind;
 
-/** Duration of a lease that does not end during a test, in milliseconds. */
+/** Duration of a lease that does not expire during a test. Milliseconds. */
 const TERM = 3_600_000;
 
 const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1));

@@ -3,7 +3,10 @@ import assert from "node:assert/strict";
 import { StorageError } from "../../contract/storage.ts";
 import { actionRow, agentRow, approvalRow, deliveryRow, idempotencyRow, limitUseRow, type Case } from "./rows.ts";
 
-/** Whether the error blames only the caller. An error of another kind would fail all jobs of the batch. */
+/**
+ * Returns true if the error states that the caller's value is invalid. An error of any other kind would make all jobs
+ * of the batch fail.
+ */
 const isInvalid = (error: unknown): boolean => error instanceof StorageError && error.kind === "invalid";
 
 export function valueCases(test: Case): void {
@@ -74,7 +77,7 @@ export function valueCases(test: Case): void {
   });
 
   test("what rows are found by may be as long as the service lets it be", async ({ storage, reopen }) => {
-    // Returns a text of characters with three bytes each, which compress badly.
+    // Returns a string of characters with three bytes each, which does not compress well.
     const long = (length: number): string =>
       String.fromCodePoint(...Array.from({ length }, (_, i) => 0x4e00 + ((i * 7919) % 20_000)));
     const plain = (length: number): string =>

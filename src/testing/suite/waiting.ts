@@ -1,4 +1,6 @@
-/** Cases for lists of pending actions: which have expired at a time, and in which order the others expire. */
+/**
+ * Cases for lists of pending actions: which actions have expired at a time, and the order in which the others expire.
+ */
 import assert from "node:assert/strict";
 import type { ActionFilter, StoredVisibility } from "../../contract/storage.ts";
 import { actionRow, T0, type Case } from "./rows.ts";

@@ -69,7 +69,7 @@ export function compileHistory(
   };
 }
 
-/** Returns the key of the fact that the conditions of the policy read; null if it declares no history. */
+/** Returns the key of the fact that the conditions of the policy read; null if the policy declares no history. */
 export function historyKey(
   { policy }: Pick<PolicyDocument, "policy">,
   compiled: ReturnType<typeof compileHistory>,

@@ -211,8 +211,8 @@ function offsetOf(document: Document, text: string, pointer: string, { key = fal
 }
 
 /**
- * Returns the position of a character of a text in the file, or null if escapes make it unknown. Folding changes only
- * white space.
+ * Returns the position in the file of a character of a string value; null if escapes make the position unknown. YAML's
+ * line folding changes only white space.
  */
 function placeInText(node: Scalar, text: string, offset: number): number | null {
   const value = String(node.value);

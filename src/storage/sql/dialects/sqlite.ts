@@ -8,7 +8,7 @@ import { createSqlBuilder } from "../table-schema.ts";
 
 export const db = createSqlBuilder(new SqliteAdapter(), new SqliteQueryCompiler());
 
-/** Returns an SQL condition that is true if the text is a lowercase hash or UUID, as `form` says. */
+/** Returns an SQL condition that is true if the string is a lowercase hash or UUID, depending on `form`. */
 function isOf(form: PackedForm, text: string): string {
   if (form === "hash") return `length(${text}) = 64 and ${text} not glob '*[^0-9a-f]*'`;
   const digits = (count: number): string => "[0-9a-f]".repeat(count);
