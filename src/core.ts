@@ -77,7 +77,7 @@ export {
   type RecordedQuestion,
   type StoredQuestion,
 } from "./domain/questions.ts";
-export { actionEntryFields, cancellationEntry, NO_VOTE } from "./domain/open-actions.ts";
+export { actionEntryFields, cancellationEntry, NON_VOTE_FIELDS } from "./domain/open-actions.ts";
 export {
   commitDigest,
   commitResult,
@@ -112,7 +112,7 @@ export {
   principalOfReviewer,
   type RequiredReviewer,
   REVIEW_ANSWERS,
-  REVIEW_FAULTS,
+  REVIEWER_FAILURES,
   type ReviewFault,
   reviewsApprove,
 } from "./domain/reviews.ts";

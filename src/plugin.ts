@@ -119,7 +119,7 @@ export { defineErrors, Refusal, type ErrorCode, type ErrorKind } from "./contrac
 export { defineScopes, type PluginScope, type Scope } from "./domain/scopes.ts";
 
 // Routes, pages, facades and sign-in
-export type { Authenticated, Authenticator } from "./contract/authenticator.ts";
+export type { AuthenticationResult, Authenticator } from "./contract/authenticator.ts";
 export type { ApiResponse, Facade, FacadeCall, FacadeFault } from "./contract/facade.ts";
 export type { Page } from "./contract/page.ts";
 export {
@@ -141,7 +141,7 @@ export {
   type CoverageMessage,
   type NoticeMessage,
   type ThrottleMessage,
-  type Delivered,
+  type DeliveryResult,
   type Feed,
   type Message,
   type MessageAction,

@@ -21,7 +21,7 @@ import {
 import type { ActionFilter, ActionRow } from "../../src/storage/index.ts";
 import type { Expiry } from "./expiry.ts";
 import { actionReply, readRecord, ACTION_RESPONSE, policySetFor } from "./action-record.ts";
-import { withCurrentStatus, isOverdue, contentBytes, visibleAction } from "./visible-action.ts";
+import { withCurrentStatus, isOverdue, contentByteLength, visibleAction } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { createActionSearch, isSearch } from "./search-actions.ts";
 import { refreshCredential, type Waiters } from "./wait.ts";
@@ -54,7 +54,7 @@ export function readRoutes(host: CoreHost, tag: string, expiry: Expiry, waiters:
               host.storage.actions(
                 after === null ? { ...filter, limit } : { ...filter, offset: 0, before_seq: after.decision_seq, limit },
               ),
-            size: contentBytes,
+            size: contentByteLength,
             position: (row) => row.decision_seq,
             render(row) {
               if (isOverdue(row, now)) expiry.notice();

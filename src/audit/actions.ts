@@ -5,7 +5,7 @@ import {
   findPlaceTime,
   parseEntryTime,
   type ActionEntry,
-  type ActionHistory,
+  type RecordedLifecycle,
 } from "../domain/action-history.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { canonicalText } from "../domain/canonical.ts";
@@ -23,8 +23,8 @@ import type { MatchedLimit } from "../domain/policy/decide/limit-facts.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
 import type { JsonValue } from "../domain/json.ts";
 import { commitDigest, commitResult, encodeRequest } from "../domain/request.ts";
-import type { ExceptionalVotesAudit } from "./exceptional-votes.ts";
-import type { GrantsAudit } from "./grants.ts";
+import type { ExceptionalVotesAuditor } from "./exceptional-votes.ts";
+import type { GrantsAuditor } from "./grants.ts";
 import { createRecordedHistoriesCheck, type CheckRecordedHistories } from "./recorded-histories.ts";
 import {
   withSubject,
@@ -56,8 +56,8 @@ interface ActionsAudit {
   totals: LedgerTotals;
   /** Returns null if the store does not have the set. The policy audit reports that. */
   compiled(digest: string | null): Promise<CompiledPolicySet | null>;
-  grants: GrantsAudit;
-  exceptional: ExceptionalVotesAudit;
+  grants: GrantsAuditor;
+  exceptional: ExceptionalVotesAuditor;
   progress(done: number): void;
   fault: ReportFault;
 }
@@ -245,7 +245,7 @@ function openRequest(row: ActionRow, commitment: string, fault: ReportFault): Ac
   return before ? request : null;
 }
 
-function checkResult(row: ActionRow, { result: commitment, erasedParts }: ActionHistory, fault: ReportFault): void {
+function checkResult(row: ActionRow, { result: commitment, erasedParts }: RecordedLifecycle, fault: ReportFault): void {
   if (erasedParts.includes("result")) return;
   if (commitment === null) {
     if (row.result !== null) fault("it has a result, but none was reported");
@@ -267,7 +267,7 @@ function opensResult(text: string, salt: string, commitment: string): boolean {
 function checkCommitments(
   { past, meta, questions }: ActionRow,
   entries: readonly ActionEntry[],
-  history: ActionHistory,
+  history: RecordedLifecycle,
   fault: ReportFault,
 ): void {
   if (!pastMatchesCommitments(history.past, past))
@@ -284,7 +284,7 @@ function checkCommitments(
 async function checkVotes(
   store: AuditedStore,
   row: ActionRow,
-  history: ActionHistory,
+  history: RecordedLifecycle,
   fault: ReportFault,
 ): Promise<void> {
   const mayHaveVotes = row.quorum !== null || history.votes.length > 0 || store.copying === undefined;
@@ -305,7 +305,7 @@ async function checkVotes(
 async function checkUses(
   { store, totals, compiled }: ActionsAudit,
   request: ActionRequest,
-  history: ActionHistory,
+  history: RecordedLifecycle,
   entry: DecisionEntry | RedecisionEntry,
   fault: ReportFault,
 ): Promise<void> {
@@ -331,7 +331,7 @@ async function checkUses(
 async function checkPlaces(
   { store, totals, compiled }: ActionsAudit,
   request: ActionRequest,
-  history: ActionHistory,
+  history: RecordedLifecycle,
   entry: DecisionEntry | RedecisionEntry,
   fault: ReportFault,
 ): Promise<void> {

@@ -18,7 +18,7 @@ import {
   findPlaceTime,
   parseEntryTime,
   type ActionEntry,
-  type ActionHistory,
+  type RecordedLifecycle,
 } from "../domain/action-history.ts";
 import { equalBytes } from "../domain/hash.ts";
 import {
@@ -37,12 +37,12 @@ import { recomputeHistoryPlaces } from "../domain/policy/decide/history-facts.ts
 import { recomputeLimitUses } from "../domain/limit-uses.ts";
 import { effectiveRequest } from "../domain/edited-request.ts";
 import { withSubject, reportDifferences, checkEachRow, type AuditedStore, type ReportFault } from "./report.ts";
-import type { PoliciesAudit } from "./policies.ts";
-import type { GrantsAudit } from "./grants.ts";
-import type { LegalHoldsAudit } from "./legal-holds.ts";
-import type { SuggestedRulesAudit } from "./suggested-rules.ts";
-import type { PlansAudit } from "./plans.ts";
-import type { StopsAudit } from "./stops.ts";
+import type { PoliciesAuditor } from "./policies.ts";
+import type { GrantsAuditor } from "./grants.ts";
+import type { LegalHoldsAuditor } from "./legal-holds.ts";
+import type { SuggestedRulesAuditor } from "./suggested-rules.ts";
+import type { PlansAuditor } from "./plans.ts";
+import type { StopsAuditor } from "./stops.ts";
 import { createProofReader } from "../ledger/reader.ts";
 import { UNRECORDED_META } from "./unrecorded.ts";
 
@@ -61,12 +61,12 @@ const KINDS: readonly DeliveryKind[] = [
 
 interface RowsAudit {
   store: AuditedStore;
-  policies: PoliciesAudit;
-  stops: StopsAudit;
-  holds: LegalHoldsAudit;
-  grants: GrantsAudit;
-  suggested: SuggestedRulesAudit;
-  plans: PlansAudit;
+  policies: PoliciesAuditor;
+  stops: StopsAuditor;
+  holds: LegalHoldsAuditor;
+  grants: GrantsAuditor;
+  suggested: SuggestedRulesAuditor;
+  plans: PlansAuditor;
   /** Returns the log's keys. The member is null if checkpoints are not verified. */
   keys: (() => LogKeys) | null;
   verify: Vault["verify"];
@@ -140,7 +140,7 @@ async function checkPastAction(audit: RowsAudit, row: PastActionRef, fault: Repo
 async function findDecidedAction(
   { store }: RowsAudit,
   id: string,
-): Promise<{ action: ActionRow; entry: DecisionEntry | RedecisionEntry; history: ActionHistory | null } | null> {
+): Promise<{ action: ActionRow; entry: DecisionEntry | RedecisionEntry; history: RecordedLifecycle | null } | null> {
   const action = await store.action(id);
   const [stored] = action === null ? [] : await store.entries(action.decision_seq, action.decision_seq + 1);
   if (action === null || stored === undefined) return null;

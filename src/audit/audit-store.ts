@@ -11,7 +11,7 @@ import { auditActions } from "./actions.ts";
 import { auditRows } from "./audit-rows.ts";
 import { FoldedEntries } from "./folded-entries.ts";
 import { auditLedger, reportUnreadable, type AuditReport } from "./ledger.ts";
-import { createKeysAudit } from "./log-keys.ts";
+import { createKeysAuditor } from "./log-keys.ts";
 import { createFaultCollector, retryWhileFaulty, type AuditedStore, type ReportFault } from "./report.ts";
 
 interface StoreAuditOptions {
@@ -41,7 +41,7 @@ export interface StoreAuditReport extends AuditReport {
 /** Audits the store. `faults` is empty if the store is valid, and has at most 20 faults of each kind. */
 export async function auditStore(store: AuditedStore, options: StoreAuditOptions): Promise<StoreAuditReport> {
   const faults: string[] = [];
-  const signing = createKeysAudit(store, options.vkey ?? null, options.verify);
+  const signing = createKeysAuditor(store, options.vkey ?? null, options.verify);
   const origin = await readOrigin(store, options.vkey);
   const entries = new FoldedEntries(store, signing, origin, createFaultCollector(faults));
   const ledger = await auditLedger(store, {

@@ -57,13 +57,13 @@ function operationKey({ tool, operation }: { tool: string; operation: string }):
   return JSON.stringify([foldName(tool), foldName(operation)]);
 }
 
-export interface CoverageAudit {
+export interface CoverageAuditor {
   fold(body: EntryBody): void;
   /** Recounts the successes of each statement, and compares the stored list of statements with the ledger. */
   check(reader: Reader & Pick<StorageReader, "documents">, fault: ReportFault): Promise<void>;
 }
 
-export function createCoverageAudit(): CoverageAudit {
+export function createCoverageAuditor(): CoverageAuditor {
   const statements: { seq: number; total: number; window: Pick<CoverageStatement, "from" | "to" | "operations"> }[] =
     [];
   return {

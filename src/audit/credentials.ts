@@ -2,7 +2,7 @@
 import { parseRfc3339 } from "../domain/time.ts";
 import type { EntryBody } from "./report.ts";
 
-export interface CredentialsAudit {
+export interface CredentialsAuditor {
   fold(body: EntryBody): void;
   /** Returns at most 20 warnings. @param now the current time in milliseconds */
   warnings(now: number): string[];
@@ -16,7 +16,7 @@ const GRACE_MS = 3_600_000;
 const MAX_WARNINGS = 20;
 
 /** Creates an auditor that keeps only credentials without a recorded end in memory. */
-export function createCredentialsAudit(): CredentialsAudit {
+export function createCredentialsAuditor(): CredentialsAuditor {
   const open = new Map<string, { seq: number; action_id: string; issuer: string; expires_at: string }>();
   return {
     fold(body) {

@@ -22,7 +22,7 @@ const PAGE = 200;
  * Compares the keys and agents with their entries. Remembers the positions of entries instead of their content, so
  * memory use does not grow with names and lists.
  */
-export class DirectoryAudit {
+export class DirectoryAuditor {
   private readonly store: AuditedStore;
   private readonly keyRows = new Map<string, { created: number; revoked_at: number | null }>();
   private readonly agentRows = new Map<string, { registered: number; last: number; suspended_at: number | null }>();

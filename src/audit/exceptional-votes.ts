@@ -15,7 +15,7 @@ import { UserNames } from "../domain/user-names.ts";
 import { userAsKey, type Users } from "../domain/users.ts";
 import type { EntryBody } from "./report.ts";
 
-export interface ExceptionalVotesAudit {
+export interface ExceptionalVotesAuditor {
   /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
   /**
@@ -26,7 +26,7 @@ export interface ExceptionalVotesAudit {
 }
 
 /** @param users a function that returns the users as of the previous entry */
-export function createExceptionalVotesAudit(users: () => Users): ExceptionalVotesAudit {
+export function createExceptionalVotesAuditor(users: () => Users): ExceptionalVotesAuditor {
   let delegations = NO_DELEGATIONS;
   let uses = NO_BREAK_GLASS;
   const keys = new Map<string, RecordedKey>();

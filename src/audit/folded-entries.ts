@@ -4,37 +4,37 @@ import { parseEntryTime } from "../domain/action-history.ts";
 import { FOLLOWED_TYPES, decodeEntry, type DecisionEntry, type PlanEntry } from "../domain/entries.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { LedgerTotals } from "./actions.ts";
-import { createCoverageAudit } from "./coverage.ts";
-import { createCredentialsAudit } from "./credentials.ts";
-import { DirectoryAudit } from "./directory.ts";
-import { createExceptionalVotesAudit, type ExceptionalVotesAudit } from "./exceptional-votes.ts";
-import { createGrantsAudit } from "./grants.ts";
-import { createLegalHoldsAudit } from "./legal-holds.ts";
-import type { KeysAudit } from "./log-keys.ts";
-import { createPlansAudit } from "./plans.ts";
-import { PoliciesAudit } from "./policies.ts";
+import { createCoverageAuditor } from "./coverage.ts";
+import { createCredentialsAuditor } from "./credentials.ts";
+import { DirectoryAuditor } from "./directory.ts";
+import { createExceptionalVotesAuditor, type ExceptionalVotesAuditor } from "./exceptional-votes.ts";
+import { createGrantsAuditor } from "./grants.ts";
+import { createLegalHoldsAuditor } from "./legal-holds.ts";
+import type { KeysAuditor } from "./log-keys.ts";
+import { createPlansAuditor } from "./plans.ts";
+import { PoliciesAuditor } from "./policies.ts";
 import type { AuditedStore, EntryBody, ReportFault } from "./report.ts";
-import { createStopsAudit } from "./stops.ts";
-import { createSuggestedRulesAudit } from "./suggested-rules.ts";
-import { createThrottlesAudit } from "./throttles.ts";
-import { createUsersAudit } from "./users.ts";
+import { createStopsAuditor } from "./stops.ts";
+import { createSuggestedRulesAuditor } from "./suggested-rules.ts";
+import { createThrottlesAuditor } from "./throttles.ts";
+import { createUsersAuditor } from "./users.ts";
 
 const PAGE = 256;
 
 export class FoldedEntries {
-  readonly directory: DirectoryAudit;
-  readonly policies: PoliciesAudit;
-  readonly stops = createStopsAudit();
-  readonly holds = createLegalHoldsAudit();
-  readonly grants = createGrantsAudit(() => this.stops.stops());
-  readonly suggested = createSuggestedRulesAudit();
-  readonly plans = createPlansAudit();
-  readonly users: ReturnType<typeof createUsersAudit>;
-  readonly exceptional: ExceptionalVotesAudit;
-  readonly coverage = createCoverageAudit();
-  readonly credentials = createCredentialsAudit();
-  readonly throttles = createThrottlesAudit();
-  readonly signing: KeysAudit;
+  readonly directory: DirectoryAuditor;
+  readonly policies: PoliciesAuditor;
+  readonly stops = createStopsAuditor();
+  readonly holds = createLegalHoldsAuditor();
+  readonly grants = createGrantsAuditor(() => this.stops.stops());
+  readonly suggested = createSuggestedRulesAuditor();
+  readonly plans = createPlansAuditor();
+  readonly users: ReturnType<typeof createUsersAuditor>;
+  readonly exceptional: ExceptionalVotesAuditor;
+  readonly coverage = createCoverageAuditor();
+  readonly credentials = createCredentialsAuditor();
+  readonly throttles = createThrottlesAuditor();
+  readonly signing: KeysAuditor;
   readonly totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, unread: 0, latest: 0 };
   /** Number of changes of keys, agents and stops. Each change raises the head's epoch. */
   changes = 0;
@@ -46,14 +46,14 @@ export class FoldedEntries {
   private next = 0;
 
   /** @param origin the name of the log */
-  constructor(store: AuditedStore, signing: KeysAudit, origin: string, fault: ReportFault) {
+  constructor(store: AuditedStore, signing: KeysAuditor, origin: string, fault: ReportFault) {
     this.store = store;
     this.signing = signing;
     this.fault = fault;
-    this.directory = new DirectoryAudit(store);
-    this.policies = new PoliciesAudit(store);
-    this.users = createUsersAudit(origin);
-    this.exceptional = createExceptionalVotesAudit(this.users.users);
+    this.directory = new DirectoryAuditor(store);
+    this.policies = new PoliciesAuditor(store);
+    this.users = createUsersAuditor(origin);
+    this.exceptional = createExceptionalVotesAuditor(this.users.users);
   }
 
   /** Applies an entry. @param body the decoded entry; null if the stored bytes cannot be used */

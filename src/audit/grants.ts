@@ -28,7 +28,7 @@ import { hasScope } from "../domain/scopes.ts";
 import type { Stops } from "../domain/stops.ts";
 import type { EntryBody, ReportFault } from "./report.ts";
 
-export interface GrantsAudit {
+export interface GrantsAuditor {
   /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
   grant(id: string): Grant | undefined;
@@ -137,9 +137,9 @@ function assertTerms(grant: Grant, fact: GrantFact): void {
 }
 
 /** @param stops a function that returns the stops as of the entry that is being applied */
-export const createGrantsAudit = (stops: () => Stops): GrantsAudit => new FoldedGrants(stops);
+export const createGrantsAuditor = (stops: () => Stops): GrantsAuditor => new FoldedGrants(stops);
 
-class FoldedGrants implements GrantsAudit {
+class FoldedGrants implements GrantsAuditor {
   private readonly stops: () => Stops;
   private grants = NO_GRANTS;
   private readonly grantors = createGrantors();

@@ -10,7 +10,7 @@ import { withSubject, type AuditedStore, type EntryBody, type ReportFault } from
 import { reportUnreadable } from "./ledger.ts";
 import { createProofReader } from "../ledger/reader.ts";
 
-export interface KeysAudit {
+export interface KeysAuditor {
   /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(row: Pick<EntryRow, "seq" | "type">, body: EntryBody): void;
   /**
@@ -21,12 +21,12 @@ export interface KeysAudit {
   check(fault: ReportFault): Promise<void>;
 }
 
-type Folded<Entry> = Entry & { seq: number };
+type NumberedEntry<Entry> = Entry & { seq: number };
 
 /** @param pin a current or former key of the log; null to skip the check of the log's keys */
-export function createKeysAudit(store: AuditedStore, pin: string | null, verify: Vault["verify"]): KeysAudit {
-  const logEntries: Folded<LogKeyEntry>[] = [];
-  const permitEntries: Folded<PermitKeyEntry>[] = [];
+export function createKeysAuditor(store: AuditedStore, pin: string | null, verify: Vault["verify"]): KeysAuditor {
+  const logEntries: NumberedEntry<LogKeyEntry>[] = [];
+  const permitEntries: NumberedEntry<PermitKeyEntry>[] = [];
   let logKeys: LogKeys = { first: pin ?? "", changes: [] };
 
   async function checkLogKeys(fault: ReportFault): Promise<void> {

@@ -21,7 +21,7 @@ import type {
 } from "../domain/entries.ts";
 import type { EntryBody } from "./report.ts";
 
-export interface PlansAudit {
+export interface PlansAuditor {
   /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
   /** Returns the plan's submitter and the time of its submission; undefined if the plan does not exist. */
@@ -46,7 +46,7 @@ interface Plan {
 type AuditedEntry = DecisionEntry | ApprovalEntry | RedecisionEntry | ReviewEntry | ExecutionEntry;
 const CHANGING: readonly string[] = ["approval", "redecision", "review", "execution"] satisfies AuditedEntry["type"][];
 
-export function createPlansAudit(): PlansAudit {
+export function createPlansAuditor(): PlansAuditor {
   const plans = new Map<string, Plan>();
   const planOf = new Map<string, Plan>();
   /** The plan whose decisions must be the next entries; null if there is none. */

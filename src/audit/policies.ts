@@ -27,7 +27,7 @@ interface KnownSet {
   source: string | null;
 }
 
-export class PoliciesAudit {
+export class PoliciesAuditor {
   private readonly store: AuditedStore;
   readonly sets = new Map<string, KnownSet>();
   private readonly policies = new Map<string, KnownPolicy>();

@@ -13,16 +13,16 @@ import type { AuditedStore, ReportFault } from "./report.ts";
  */
 const MAX_REMEMBERED = 10_000;
 
-type Named = Pick<ActionRow, "agent_id" | "tool" | "operation">;
+type ActionNames = Pick<ActionRow, "agent_id" | "tool" | "operation">;
 
 /** Reports past actions in a row whose agent, tool or operation differs from the stored action with the same id. */
 export type CheckRecordedHistories = (row: Pick<ActionRow, "past">, fault: ReportFault) => Promise<void>;
 
 /** Returns the check for one audit. `auditActions` compares each action's own row with its entries. */
 export function createRecordedHistoriesCheck(store: Pick<AuditedStore, "action">): CheckRecordedHistories {
-  const remembered = new Map<string, Named>();
+  const remembered = new Map<string, ActionNames>();
 
-  async function findNames(id: string): Promise<Named | null> {
+  async function findNames(id: string): Promise<ActionNames | null> {
     const known = remembered.get(id);
     if (known !== undefined) return known;
     const row = await store.action(id);

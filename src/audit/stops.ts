@@ -14,7 +14,7 @@ function letsActionContinue(entry: OpenEntry): boolean {
   return entry.type === "redecision" ? entry.decision.effect !== "deny" : entry.phase === "start";
 }
 
-export interface StopsAudit {
+export interface StopsAuditor {
   /**
    * Applies the next entry; call it in order. Throws for an entry that a stop should have prevented, and for one that
    * contradicts earlier entries.
@@ -25,7 +25,7 @@ export interface StopsAudit {
   stops(): Stops;
 }
 
-export function createStopsAudit(): StopsAudit {
+export function createStopsAuditor(): StopsAuditor {
   let stops = NO_STOPS;
 
   /**

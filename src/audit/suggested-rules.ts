@@ -24,7 +24,7 @@ import {
 import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
 import type { EntryBody, ReportFault } from "./report.ts";
 
-export interface SuggestedRulesAudit {
+export interface SuggestedRulesAuditor {
   /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
   /** Returns true if `meta` contains recent results for a rule of this policy. */
@@ -33,7 +33,7 @@ export interface SuggestedRulesAudit {
   check(reader: Pick<StorageReader, "meta">, active: PolicySetDocument, fault: ReportFault): Promise<void>;
 }
 
-export function createSuggestedRulesAudit(): SuggestedRulesAudit {
+export function createSuggestedRulesAuditor(): SuggestedRulesAuditor {
   let rules = NO_SUGGESTED_RULES;
   const results = new Map<string, string>();
   /** Policies whose suggested rules allowed each action, in its first decision and in its newest redecision. */

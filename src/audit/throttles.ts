@@ -4,12 +4,12 @@ import type { DecisionEntry, ThrottleEntry } from "../domain/entries.ts";
 import { HOUR_MS, MAX_MEASURED, type RequestRate, throttleLimit, throttlePeriod } from "../domain/throttle.ts";
 import type { EntryBody } from "./report.ts";
 
-export interface ThrottlesAudit {
+export interface ThrottlesAuditor {
   /** Applies the next entry; call it in order. Throws for a throttling that contradicts earlier ones. */
   fold(body: EntryBody): void;
 }
 
-export function createThrottlesAudit(): ThrottlesAudit {
+export function createThrottlesAuditor(): ThrottlesAuditor {
   /** For each key, the number of requests for approval by the start of their hour, in ascending order. */
   const requests = new Map<string, Map<number, number>>();
   let newest: DecisionEntry | null = null;

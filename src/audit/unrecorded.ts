@@ -3,14 +3,14 @@
  * docs/operations.md contains the same table, and a test compares the two. Another test changes every other column and
  * expects a fault.
  */
-interface Unrecorded {
+interface UnrecordedColumn {
   table: string;
   /** Name of the column; `*` for all columns of the table. */
   column: string;
   why: string;
 }
 
-export const UNRECORDED: readonly Unrecorded[] = [
+export const UNRECORDED: readonly UnrecordedColumn[] = [
   { table: "api_keys", column: "prefix", why: "shows people which key it is; the ledger contains no part of a key" },
   { table: "api_keys", column: "last_used_at", why: "uses of a key are not recorded, and no decision depends on them" },
   {

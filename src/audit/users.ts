@@ -11,7 +11,7 @@ import { applyUserEntry, type User, type Users } from "../domain/users.ts";
 import { verifyPasskeySignature } from "../identity/passkey-signature.ts";
 import type { EntryBody } from "./report.ts";
 
-interface UsersAudit {
+interface UsersAuditor {
   /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
   count(): number;
@@ -20,7 +20,7 @@ interface UsersAudit {
 }
 
 /** @param origin the name of the log */
-export function createUsersAudit(origin: string): UsersAudit {
+export function createUsersAuditor(origin: string): UsersAuditor {
   const users = new Map<string, User>();
   /** The user of each external identity and passkey. An identity or passkey can never move to another user. */
   const holders = new Map<string, string>();

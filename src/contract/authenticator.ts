@@ -12,7 +12,7 @@ export interface Authenticator {
    * authenticator knows; in that case the next authenticator is called. Rejects with a `Refusal` (`MISSING_CREDENTIAL`
    * or another 401 or 403) if the credential is not valid.
    */
-  authenticate?(request: Request): Promise<Authenticated | null>;
+  authenticate?(request: Request): Promise<AuthenticationResult | null>;
   /**
    * Called for `Authorization: Bearer` with a value that has the form of a JWT, even if a facade received the request.
    * Resolves to null if the value is not for this authenticator: in that case the next authenticator is called, and the
@@ -21,7 +21,7 @@ export interface Authenticator {
   authenticateToken?(token: string): Promise<Credential | null>;
 }
 
-export interface Authenticated {
+export interface AuthenticationResult {
   credential: Credential;
   /** Headers for the response, e.g. `Set-Cookie`. */
   headers?: Record<string, string>;

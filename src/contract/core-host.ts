@@ -236,7 +236,7 @@ export interface FactSourceCounts {
 }
 
 /** The configured fact sources. */
-export interface FactReader {
+export interface FactSources {
   list(): readonly Pick<FactSource, "name" | "inputs">[];
   /** Returns the answer to a call, which can be a fault, if it is recent enough for a decision; else null. */
   recent(call: FactCall): FactAnswer | null;
@@ -327,7 +327,7 @@ export interface CoreHost extends Host {
   /** Available after start. */
   readonly reviewers: Reviewers;
   /** Available after start. */
-  readonly factSources: FactReader;
+  readonly factSources: FactSources;
   /** Available after start. */
   readonly processes: Processes;
   /** Returns the lease on a background job that only one process runs. Available after start. */

@@ -214,7 +214,7 @@ export type Message = ApprovalMessage | ClosedMessage | ThrottleMessage | Notice
 /** Time for which delivery is retried. After that, the message is dead. Milliseconds. */
 export const DELIVERY_RETRY_MS = 3 * 86_400_000;
 
-export interface Delivered {
+export interface DeliveryResult {
   /** Identifies the sent message, so that it can be updated later. At most 500 characters. */
   reference?: string;
 }
@@ -243,7 +243,7 @@ export interface Notifier {
    * Makes one attempt to deliver the message. Rejects if the attempt fails. `signal` aborts on timeout and when the
    * service stops.
    */
-  deliver(message: Message, signal: AbortSignal): Promise<Delivered | void>;
+  deliver(message: Message, signal: AbortSignal): Promise<DeliveryResult | void>;
 }
 
 /** Thrown by `deliver` to control the next attempt. */

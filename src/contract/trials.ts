@@ -45,7 +45,7 @@ export interface PolicyTexts {
 }
 
 /** Results of the tests. If their YAML has a fault, no test runs. */
-export interface CheckedTests {
+export interface PolicyTestResults {
   faults: FieldError[];
   passed: number;
   failed: number;
@@ -67,7 +67,7 @@ export interface CheckedText {
   documents: PolicyDocument[];
   faults: FieldError[];
   warnings: FieldError[];
-  tests: CheckedTests | null;
+  tests: PolicyTestResults | null;
   variables: NamedType[];
   tools: NamedTool[];
 }

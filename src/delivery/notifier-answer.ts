@@ -1,5 +1,5 @@
 /** Makes the result or error of a notifier safe to store. A notifier can return or throw any value. */
-import type { Delivered } from "../contract/notifier.ts";
+import type { DeliveryResult } from "../contract/notifier.ts";
 import { clipText } from "../domain/text.ts";
 
 const MAX_ERROR = 500;
@@ -28,7 +28,7 @@ export function errorText(error: unknown): string {
  * Returns the reference in the result of a notifier, or null if it is missing or cannot be stored. Never throws,
  * because the message was delivered even if the result is invalid.
  */
-export function readReference(answer: Delivered | void): string | null {
+export function readReference(answer: DeliveryResult | void): string | null {
   try {
     const { reference } = answer ?? {};
     return typeof reference === "string" &&

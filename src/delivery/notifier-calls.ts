@@ -1,5 +1,5 @@
 /** Calls notifiers. Limits the time of each call and the number of calls that hang. */
-import { NotifierError, type Delivered, type Message, type Notifier } from "../contract/notifier.ts";
+import { NotifierError, type DeliveryResult, type Message, type Notifier } from "../contract/notifier.ts";
 import { runAsNotifier } from "./notifier-errors.ts";
 
 /**
@@ -20,7 +20,7 @@ export class NotifierCallFailure extends Error {
 
 interface NotifierCalls {
   /** Makes one attempt to deliver the message. Rejects with NotifierCallFailure. */
-  call(name: string, message: Message): Promise<Delivered | void>;
+  call(name: string, message: Message): Promise<DeliveryResult | void>;
   /** Aborts running calls. Calls after `stop` fail. */
   stop(): void;
 }
@@ -85,7 +85,7 @@ export function createNotifierCalls(notifiers: readonly Notifier[], timeoutMs: n
 }
 
 /** Calls the notifier. Async, so that a synchronous throw becomes a rejection. */
-async function invoke(notifier: Notifier, message: Message, signal: AbortSignal): Promise<Delivered | void> {
+async function invoke(notifier: Notifier, message: Message, signal: AbortSignal): Promise<DeliveryResult | void> {
   return runAsNotifier(notifier.name, () => notifier.deliver(message, signal));
 }
 

@@ -134,7 +134,7 @@ export interface RecordedEdit {
   commitment: string;
 }
 
-export interface ActionHistory {
+export interface RecordedLifecycle {
   action: RecordedAction;
   votes: RecordedVote[];
   /** Null if approval was not required. */
@@ -174,7 +174,7 @@ export interface ActionHistory {
  * @param entries all entries of one action, in ascending order
  * @param decisionHash the leaf hash of the first entry, in hex
  */
-export function buildActionHistory(entries: readonly ActionEntry[], decisionHash: string): ActionHistory | null {
+export function buildActionHistory(entries: readonly ActionEntry[], decisionHash: string): RecordedLifecycle | null {
   const first = entries[0];
   if (first?.type !== "decision") return null;
   const { decision, submitted_by: submitter } = first;
@@ -212,7 +212,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     created_at,
     updated_at: created_at,
   };
-  const history: ActionHistory = {
+  const history: RecordedLifecycle = {
     action,
     votes: [],
     requirement: decision.approval === null ? null : { approvers: decision.approval.approvers, since: created_at },
@@ -235,7 +235,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
   return history;
 }
 
-function applyEntry(history: ActionHistory, entry: ActionEntry): void {
+function applyEntry(history: RecordedLifecycle, entry: ActionEntry): void {
   const { action, faults } = history;
   const at = parseEntryTime(entry.at);
   if (entry.type === "decision") return void faults.push("it was decided twice");
@@ -322,14 +322,14 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
 }
 
 /** Removes votes on an earlier list of the plan's actions, because the list has changed. */
-function voidVotesOnOtherList(history: ActionHistory, plan: string | null): void {
+function voidVotesOnOtherList(history: RecordedLifecycle, plan: string | null): void {
   if (plan === null || history.approvals.every((vote) => vote.plan === plan)) return;
   history.votes = [];
   history.approvals = [];
 }
 
 /** Applies an approver's edit, which voids the earlier votes. Later entries commit to the changed request. */
-function applyEdit(history: ActionHistory, entry: RedecisionEntry & { seq: number }, at: number): void {
+function applyEdit(history: RecordedLifecycle, entry: RedecisionEntry & { seq: number }, at: number): void {
   const { edit, occasion, by, commitment, status } = entry;
   const isOpen = history.action.status === "pending_approval" && status === "pending_approval";
   if (edit === null || occasion !== "edit" || !isOpen || history.mayHaveRun || history.edit !== null)
@@ -342,7 +342,7 @@ function applyEdit(history: ActionHistory, entry: RedecisionEntry & { seq: numbe
   history.approvals = [];
 }
 
-function applyQuestion({ action, faults, questions }: ActionHistory, entry: QuestionEntry, at: number): void {
+function applyQuestion({ action, faults, questions }: RecordedLifecycle, entry: QuestionEntry, at: number): void {
   const { phase, number, by, text } = entry;
   if (action.status !== "pending_approval")
     faults.push(`a question was asked or answered while it was ${action.status}`);
@@ -377,7 +377,7 @@ function requestForReview(
  * exactly the effect that this request allows.
  */
 function applyReview(
-  history: ActionHistory,
+  history: RecordedLifecycle,
   entry: ReviewEntry & { seq: number },
   before: ActionStatus,
   at: number,
@@ -410,7 +410,7 @@ function applyReview(
   }
 }
 
-function applyExecution(history: ActionHistory, { phase, by, result }: ExecutionEntry, at: number): void {
+function applyExecution(history: RecordedLifecycle, { phase, by, result }: ExecutionEntry, at: number): void {
   const { action, faults } = history;
   if (phase === "no_result") {
     if (by !== null) faults.push("somebody is named as the one who did not report its result");
@@ -430,7 +430,7 @@ function applyExecution(history: ActionHistory, { phase, by, result }: Execution
  * Checks the outcome of an approving vote. The action's entries do not say which principals share a vote, so each vote
  * counts for its own principal only. It is a fault if these votes do not satisfy the approval.
  */
-function applyApproval(history: ActionHistory, entry: ApprovalEntry & { seq: number }, at: number): void {
+function applyApproval(history: RecordedLifecycle, entry: ApprovalEntry & { seq: number }, at: number): void {
   const { by, groups, independent, self_approval: self, break_glass } = entry;
   if (by === null) return;
   const on_behalf_of = entry.delegation?.from ?? null;
@@ -484,7 +484,7 @@ function startDeadline({ approved_until }: DecisionEntry | ApprovalEntry | Revie
 }
 
 /** Returns the time of the action in the histories of policies. Milliseconds. */
-export function findPlaceTime({ action, edit, confirmedAt }: ActionHistory): number {
+export function findPlaceTime({ action, edit, confirmedAt }: RecordedLifecycle): number {
   const decidedAt = edit?.at ?? action.created_at;
   return Math.max(decidedAt, confirmedAt ?? decidedAt);
 }

@@ -3,7 +3,7 @@
  * their approval becomes void when that list changes. Each action is decided and started by itself, and its result is
  * reported by itself.
  */
-import type { ActionHistory, RecordedApproval } from "./action-history.ts";
+import type { RecordedLifecycle, RecordedApproval } from "./action-history.ts";
 import type { ActionStatus } from "./actions.ts";
 import { canonicalText } from "./canonical.ts";
 import { sha256Hex, utf8 } from "./hash.ts";
@@ -99,10 +99,10 @@ export function planMemberOf({ action, approvals, commitment }: MemberHistory, n
 }
 
 /** The members of an action's history that determine its plan member. */
-export interface MemberHistory extends Pick<ActionHistory, "commitment"> {
+export interface MemberHistory extends Pick<RecordedLifecycle, "commitment"> {
   /** The approving votes, in order. */
   approvals: readonly Pick<RecordedApproval, "plan">[];
-  action: Pick<ActionHistory["action"], "id" | "plan_position" | "status" | "expires_at" | "approved_until">;
+  action: Pick<RecordedLifecycle["action"], "id" | "plan_position" | "status" | "expires_at" | "approved_until">;
 }
 
 function statusAt({ status, expires_at, approved_until }: MemberHistory["action"], now: number): ActionStatus {

@@ -6,14 +6,14 @@ export const DENIED_BY = ["policy", "person", "reviewer", "earlier_rejection", "
 /** `reviewer` is a machine reviewer. `policy` includes the service's own checks, such as a suspended agent or a revoked key. */
 export type DeniedBy = (typeof DENIED_BY)[number];
 
-interface Denied {
+interface DeniedAction {
   status: ActionStatus;
   decision: Effect;
   reason_code: ReasonCode;
 }
 
 /** Returns who denied the action; null unless it is denied. */
-export function findDeniedBy({ status, decision, reason_code }: Denied): DeniedBy | null {
+export function findDeniedBy({ status, decision, reason_code }: DeniedAction): DeniedBy | null {
   if (status !== "denied") return null;
   if (reason_code === "STOPPED") return "stop";
   if (reason_code === "REVIEWER_DENIED") return "reviewer";

@@ -25,7 +25,7 @@ export function actionEntryFields(action: Omit<RecordedAction, "quorum">, now: n
 }
 
 /** Values of the fields of a vote, for an entry of type `approval` that is not a vote. */
-export const NO_VOTE = {
+export const NON_VOTE_FIELDS = {
   self_approval: false,
   delegation: null,
   break_glass: false,
@@ -54,7 +54,7 @@ export function cancellationEntry(
     verdict: "cancelled",
     by,
     comment,
-    ...NO_VOTE,
+    ...NON_VOTE_FIELDS,
     approvals,
     quorum: action.quorum ?? 1,
     status: "cancelled",

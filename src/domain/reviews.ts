@@ -13,8 +13,8 @@ export type ReviewAnswer = (typeof REVIEW_ANSWERS)[number];
 export const REVIEWER_NAME = "^[a-z0-9][a-z0-9._-]{0,63}$";
 
 /** Reasons why there is no answer. `not_configured`: the service has no reviewer of this name. */
-export const REVIEW_FAULTS = ["timeout", "error", "malformed", "not_configured"] as const;
-export type ReviewFault = (typeof REVIEW_FAULTS)[number];
+export const REVIEWER_FAILURES = ["timeout", "error", "malformed", "not_configured"] as const;
+export type ReviewFault = (typeof REVIEWER_FAILURES)[number];
 
 /** A reviewer that a decision names. */
 export interface RequiredReviewer {

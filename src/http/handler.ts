@@ -5,7 +5,7 @@
 import type { Config } from "../config/index.ts";
 import { Refusal } from "../contract/errors.ts";
 import type { Credential, Logger } from "../contract/host.ts";
-import type { Authenticated, Authenticator } from "../contract/authenticator.ts";
+import type { AuthenticationResult, Authenticator } from "../contract/authenticator.ts";
 import type { Facade, FacadeCall } from "../contract/facade.ts";
 import type { Page } from "../contract/page.ts";
 import type { CompletedRequest, Method, Reply, RequestContext, Route } from "../contract/resource.ts";
@@ -293,7 +293,7 @@ class RequestHandler {
   /** Authenticates a request without an API key, for example by a session. Facades accept only keys. */
   private async authenticateOtherwise(request: Request, call: Call, info: RequestInfo): Promise<Credential | null> {
     for (const authenticator of this.options.authenticators) {
-      let found: Authenticated | null;
+      let found: AuthenticationResult | null;
       try {
         found = (await authenticator.authenticate?.(request)) ?? null;
       } catch (error) {

@@ -33,7 +33,7 @@ import {
   findUnloadedBaseline,
   isTakenByOther,
   readBasis,
-  refuseClashes,
+  assertNoClashes,
   type SourceNames,
 } from "./baseline.ts";
 import { recordPolicySet } from "./record-policy-set.ts";
@@ -214,7 +214,7 @@ export async function activateBundle(
   const stored = new Map((await tx.policies()).map((row) => [row.name, row]));
   const wasRefused = (await readRefusedSource(tx, sourceName)) !== null;
   await assertBaselineLoaded(tx, sourceName, names.baselines);
-  refuseClashes(sourceName, names, bundle, stored);
+  assertNoClashes(sourceName, names, bundle, stored);
   const plan = await planVersions(tx, newId, sourceName, bundle, stored);
   const edits = new Map<string, PolicyEdit | null>(
     plan.map(({ row, document }) => [row.name, { version: row.latest_version, definition: document }]),

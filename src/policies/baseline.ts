@@ -84,7 +84,7 @@ export async function assertBaselineLoaded(
  * replace a rule of the baseline. A baseline can take over names from everyone except other baselines. Policies of
  * sources that are no longer configured can be taken over.
  */
-export function refuseClashes(
+export function assertNoClashes(
   sourceName: string,
   { sources, baselines }: SourceNames,
   bundle: PolicyBundle,

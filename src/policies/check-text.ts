@@ -1,7 +1,7 @@
 /**
  * Checks the source of policies and of their tests while a person types, and lists the names that the source declares.
  */
-import type { CheckedTests, CheckedText, PolicyTexts } from "../contract/trials.ts";
+import type { PolicyTestResults, CheckedText, PolicyTexts } from "../contract/trials.ts";
 import { listNamedValues, listTools } from "../domain/policy/check/expression-names.ts";
 import { parsePolicyTests, type PolicyTest } from "../domain/policy/parse/parse.ts";
 import type { PolicyDocument } from "../domain/policy/policy-types.ts";
@@ -32,9 +32,9 @@ async function runTests(
   documents: readonly PolicyDocument[] | null,
   text: string,
   yieldIfSlow: YieldIfSlow,
-): Promise<CheckedTests> {
+): Promise<PolicyTestResults> {
   const parsed = parsePolicyTests(text, "tests");
-  const report: CheckedTests = { faults: parsed.faults.map(fieldError), passed: 0, failed: 0, results: [] };
+  const report: PolicyTestResults = { faults: parsed.faults.map(fieldError), passed: 0, failed: 0, results: [] };
   if (documents === null || report.faults.length > 0) return report;
   for (const [i, test] of parsed.tests.entries()) {
     for (const { name, pointer, failure, effect } of await runTest(documents, test, yieldIfSlow)) {

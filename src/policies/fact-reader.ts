@@ -4,7 +4,7 @@
  * needs them ends.
  */
 import { rejectOnAbort } from "../cluster/reject-on-abort.ts";
-import type { FactReader, FactSourceCounts } from "../contract/core-host.ts";
+import type { FactSources, FactSourceCounts } from "../contract/core-host.ts";
 import { DEFAULT_FACT_AGE_MS, DEFAULT_FACT_TIMEOUT_MS, type FactSource } from "../contract/fact-source.ts";
 import type { Logger } from "../contract/host.ts";
 import { canonicalText } from "../domain/canonical.ts";
@@ -43,7 +43,7 @@ export function createFactReader(options: {
   sources: readonly FactSource[];
   log: Logger;
   clock(): number;
-}): FactReader {
+}): FactSources {
   const states = new Map(options.sources.map((source) => [source.name, createState(source)]));
   const kept = new Map<string, Kept>();
   const reading = new Map<string, Promise<FactAnswer>>();

@@ -74,7 +74,7 @@ interface Basis {
 }
 
 /** An accepted bundle. */
-interface Accepted extends Activation {
+interface AcceptedOffer extends Activation {
   bundle: PolicyBundle;
 }
 
@@ -189,7 +189,7 @@ export class PolicyStore implements PolicyService {
   }
 
   /** Loads a source and activates its policies. Resolves to null if another process handles the source. */
-  private async offer(source: PolicySource, basis: Basis): Promise<Accepted | "superseded" | null> {
+  private async offer(source: PolicySource, basis: Basis): Promise<AcceptedOffer | "superseded" | null> {
     const bundle = await load(source);
     if (bundle === null) return null;
     const activation = await this.activateBundle(source.name, bundle, null, basis).catch((error: unknown) => {
@@ -199,7 +199,7 @@ export class PolicyStore implements PolicyService {
     return activation === null ? "superseded" : { ...activation, bundle };
   }
 
-  private reportActivation(source: PolicySource, { bundle, digest, previous, displaced }: Accepted): void {
+  private reportActivation(source: PolicySource, { bundle, digest, previous, displaced }: AcceptedOffer): void {
     const { log, channels } = this.options;
     log.info("policies are active", { source: source.name, policies: bundle.policies.length, policy_set: digest });
     if (displaced.length > 0)

@@ -1,7 +1,7 @@
 /** Creates the hosts: the services of a runtime that plugins can use. */
 import { createLeaderLease } from "../cluster/leader-lease.ts";
 import type { Config } from "../config/index.ts";
-import type { CoreHost, Documents, FactReader, Groups, HostStorage } from "../contract/core-host.ts";
+import type { CoreHost, Documents, FactSources, Groups, HostStorage } from "../contract/core-host.ts";
 import type { Credential, Host, HostConfig, Logger, VisibleActions } from "../contract/host.ts";
 import { READER_METHODS, type Storage } from "../contract/storage.ts";
 import type { RequestTrace, Tracing } from "../contract/tracer.ts";
@@ -148,7 +148,7 @@ function createPrivileged(
   waitForReadSlot: CoreHost["waitForReadSlot"],
 ): Omit<CoreHost, keyof Host> {
   let reader: HostStorage | null = null;
-  let factReader: FactReader | null = null;
+  let factReader: FactSources | null = null;
   return {
     load,
     waitForReadSlot,

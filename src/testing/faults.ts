@@ -55,7 +55,7 @@ const OPERATIONS: readonly string[] = [
   ...[...READER_METHODS, ...WRITER_METHODS].map((name) => `tx.${name}`),
 ];
 
-interface Planned {
+interface PlannedFault {
   operation: string;
   mode: FaultMode;
   skip: number;
@@ -108,7 +108,7 @@ export function withFaults(storage: Storage): Storage & { faults: Faults } {
 /** The planned faults, and the number of calls of each operation. */
 class FaultPlan implements Faults {
   count = 0;
-  private planned: Planned[] = [];
+  private planned: PlannedFault[] = [];
   private readonly called = new Map<string, number>();
 
   operations(): string[] {

@@ -1,7 +1,7 @@
 /** The audit checks the ledger against the stops in it. */
 import assert from "node:assert/strict";
 import { beforeEach, it } from "node:test";
-import { createStopsAudit, type StopsAudit } from "../../src/audit/stops.ts";
+import { createStopsAuditor, type StopsAuditor } from "../../src/audit/stops.ts";
 
 const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 12, minute)).toISOString();
 const by = { key_id: "k", principal: "owner:ada", agent_id: null, owner: "ada" };
@@ -36,8 +36,8 @@ const execution = (phase: string) => ({ type: "execution", at: at(1), agent_id: 
 const redecision = (effect: string) => ({ type: "redecision", at: at(1), agent_id: "bot", decision: { effect } });
 const WENT_ON = /the stop s was active and should have prevented this entry/;
 
-let audit: StopsAudit;
-beforeEach(() => (audit = createStopsAudit()));
+let audit: StopsAuditor;
+beforeEach(() => (audit = createStopsAuditor()));
 
 it("the audit reports an action that was allowed, approved or started while a stop was active", () => {
   audit.fold(placed());

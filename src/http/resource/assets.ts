@@ -39,10 +39,10 @@ const compressBrotli = promisify(brotliCompress);
 
 /** @param prefix the path prefix, such as `/console` @param files the files by name; a name can contain folders */
 export function createAssets(prefix: string, files: Readonly<Record<string, AssetFile>>): Assets {
-  let loading: Promise<{ version: string; served: Map<string, Served> }> | null = null;
+  let loading: Promise<{ version: string; served: Map<string, ServedFile> }> | null = null;
   const load = () =>
     (loading ??= (async () => {
-      const served = new Map<string, Served>();
+      const served = new Map<string, ServedFile>();
       for (const [name, file] of Object.entries(files)) {
         const bytes = new Uint8Array(await readFile(file.path()));
         const type = TYPES[name.split(".").at(-1) ?? ""];
@@ -99,7 +99,7 @@ export function createAssets(prefix: string, files: Readonly<Record<string, Asse
  * @param headers the headers of the response. It is HTML unless they contain another `Content-Type`
  */
 export function createDocument(text: () => Promise<string>, headers: Record<string, string>): Page["serve"] {
-  let page: Promise<Served> | null = null;
+  let page: Promise<ServedFile> | null = null;
   return async (request) => {
     page ??= text().then((body) =>
       createServed(utf8(body), { "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache", ...headers }),
@@ -109,7 +109,7 @@ export function createDocument(text: () => Promise<string>, headers: Record<stri
   };
 }
 
-interface Served {
+interface ServedFile {
   bytes: Uint8Array;
   hash: string;
   answer(request: Request): Promise<Response>;
@@ -117,7 +117,7 @@ interface Served {
 
 type Encoding = "br" | "gzip";
 
-function createServed(bytes: Uint8Array, headers: Record<string, string>): Served {
+function createServed(bytes: Uint8Array, headers: Record<string, string>): ServedFile {
   const hash = sha256Hex(bytes).slice(0, 32);
   const variants = new Map<Encoding, Promise<Uint8Array>>();
   async function encoded(encoding: Encoding | null): Promise<Uint8Array> {

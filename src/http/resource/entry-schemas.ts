@@ -28,7 +28,7 @@ import type {
 } from "../../domain/entries.ts";
 import { ERASABLE_PARTS } from "../../domain/erasure.ts";
 import { DENIED_BY } from "../../domain/denied-by.ts";
-import { REVIEW_ANSWERS, REVIEW_FAULTS } from "../../domain/reviews.ts";
+import { REVIEW_ANSWERS, REVIEWER_FAILURES } from "../../domain/reviews.ts";
 import {
   orNull,
   text,
@@ -203,7 +203,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     asked: Type.Integer({ minimum: 0, description: "`seq` of the entry that made the action pending." }),
     input: orNull(digest("SHA-256(salt ‖ SHA-256(input)) of what the reviewer was sent; null if it was not called.")),
     answer: orNull(oneOfSchema("Its answer; null if it gave no valid answer in time.", ...REVIEW_ANSWERS)),
-    fault: orNull(oneOfSchema("Why there is no answer; null if there is one.", ...REVIEW_FAULTS)),
+    fault: orNull(oneOfSchema("Why there is no answer; null if there is one.", ...REVIEWER_FAILURES)),
     comment: orNull(text("Reason that the reviewer gave.")),
     latency_ms: count("Milliseconds from the call to its answer, fault or timeout."),
     outstanding: count("Reviewers of the same request that have not answered yet."),

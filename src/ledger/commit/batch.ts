@@ -31,19 +31,19 @@ import { applyUserEntry, type Users } from "../../domain/users.ts";
 import { includeBatchEntries } from "./own-entries.ts";
 import { computeCompletedTiles } from "./completed-tiles.ts";
 import { findEnvelopeFault } from "./envelope.ts";
-import { prefetchRows, type Prefetched } from "./prefetch.ts";
+import { prefetchRows, type PrefetchedRows } from "./prefetch.ts";
 import { createJobTransaction, type BatchMembers, type JobTransaction } from "./job-transaction.ts";
 import { JobTimeoutError, type JobOutcome, type QueuedJob } from "./job.ts";
 import { runJobs, type PendingWrite } from "./run-jobs.ts";
 
 /** An entry of the current batch. */
-interface Recorded {
+interface RecordedEntry {
   seq: number;
   body: EntryBody;
 }
 
 /** Writes rows that depend on a batch's entries, in the batch's transaction. */
-export type AfterEntries = (tx: StorageTransaction, entries: readonly Recorded[], now: number) => Promise<void>;
+export type AfterEntries = (tx: StorageTransaction, entries: readonly RecordedEntry[], now: number) => Promise<void>;
 
 export interface BatchContext {
   now: number;
@@ -134,7 +134,7 @@ async function append(
 
 class Batch {
   readonly rows: EntryRow[] = [];
-  readonly recorded: Recorded[] = [];
+  readonly recorded: RecordedEntry[] = [];
   readonly expected: PendingWrite[] = [];
   /** Whether the running job has written or recorded anything. */
   changed = false;
@@ -155,7 +155,7 @@ class Batch {
   private delegations: Delegations;
   private breakGlass: BreakGlassUses;
   private suggestedRules: SuggestedRules;
-  private prefetched: Prefetched | null = null;
+  private prefetched: PrefetchedRows | null = null;
   /**
    * Whether a job of this batch has changed an agent. Agent facts that are read after that are uncommitted, so they
    * must not be cached, even if the epoch is the same.

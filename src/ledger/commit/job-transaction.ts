@@ -11,7 +11,7 @@ import type {
   StorageTransaction,
   StorageWrites,
 } from "../../contract/storage.ts";
-import type { Prefetched } from "./prefetch.ts";
+import type { PrefetchedRows } from "./prefetch.ts";
 
 /** Transaction of a core job. Plugins access documents through their host, which sets the owner of the documents. */
 export type JobTransaction = LedgerTransaction & DocumentReads & DocumentWrites;
@@ -28,7 +28,7 @@ interface JobTransactionOptions {
   /** Reads entries, including the entries of the batch. */
   entries: BatchReads;
   /** Returns the prefetched rows of all jobs; null before the prefetch. */
-  prefetched(): Prefetched | null;
+  prefetched(): PrefetchedRows | null;
   /** Called before each write. */
   wrote(): void;
   /** Called before an agent's row changes. */

@@ -31,10 +31,10 @@ type Reader = Pick<
   | "limitsUsed"
   | "pastActions"
 >;
-type Used = Awaited<ReturnType<StorageReader["limitUsed"]>>;
+type LimitUsage = Awaited<ReturnType<StorageReader["limitUsed"]>>;
 
 /** The prefetched reads. The methods update or evict them when a job writes. */
-export interface Prefetched extends Pick<
+export interface PrefetchedRows extends Pick<
   Reader,
   "action" | "entriesOfAction" | "idempotency" | "key" | "limitUsed" | "pastActions"
 > {
@@ -59,7 +59,7 @@ const spanKey = ({ policy, basis, subject, since, limit }: HistorySpan): string 
   cacheKey(policy, basis, subject, since, limit);
 
 /** Reads the rows that the jobs need. `requests` can be incomplete, because jobs read missing rows themselves. */
-export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]): Promise<Prefetched> {
+export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]): Promise<PrefetchedRows> {
   const histories = new Set<string>();
   const names = new Map<string, IdempotencyLookup>();
   const spans = new Map<string, LimitSpan>();
@@ -85,12 +85,12 @@ export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]
   const rowsByName = new Map<string, IdempotencyRow | null>([...names.keys()].map((name) => [name, null]));
   for (const row of rows) rowsByName.set(cacheKey(row.key_id, row.route, row.idempotency_key), row);
   /** Limit uses by policy, limit and subject. */
-  const uses = new Map<string, { since: number; used: Used }[]>();
-  const remember = ({ policy, limit_name, subject, since }: LimitSpan, used: Used): void => {
+  const uses = new Map<string, { since: number; used: LimitUsage }[]>();
+  const remember = ({ policy, limit_name, subject, since }: LimitSpan, used: LimitUsage): void => {
     const key = cacheKey(policy, limit_name, subject);
     uses.set(key, [...(uses.get(key) ?? []), { since, used }]);
   };
-  [...spans.values()].forEach((span, i) => remember(span, used[i] as Used));
+  [...spans.values()].forEach((span, i) => remember(span, used[i] as LimitUsage));
 
   return {
     async action(id) {

@@ -62,7 +62,7 @@ interface RollCallOptions {
   steady?(): number;
 }
 
-type Listed = Awaited<ReturnType<ProcessTable["list"]>>;
+type ProcessList = Awaited<ReturnType<ProcessTable["list"]>>;
 
 export class RollCall {
   private readonly options: RollCallOptions;
@@ -84,7 +84,7 @@ export class RollCall {
    * Reads the rows, renews the row of this process, and starts a roll call if the database is not settled. Resolves to
    * the head.
    */
-  async poll(): Promise<Listed["head"]> {
+  async poll(): Promise<ProcessList["head"]> {
     const listed = await this.readProcesses();
     if (listed.head.server?.isSettled === false) void this.awaitAgreement().catch(() => undefined);
     return listed.head;
@@ -110,7 +110,7 @@ export class RollCall {
     await this.options.storage.processes.remove(this.options.instance).catch(() => undefined);
   }
 
-  private async readProcesses(): Promise<Listed> {
+  private async readProcesses(): Promise<ProcessList> {
     const { storage, instance } = this.options;
     const listed = await storage.processes.list();
     const { server } = listed.head;

@@ -95,7 +95,7 @@ type Attempt =
   | { outcome: "job not prepared"; unprepared: JobNotPreparedError }
   | { outcome: "job failed"; poisoned: JobFailedError };
 
-class Unsettled extends Error {}
+class UnsettledError extends Error {}
 
 /** Maximum number of attempts after conflicts, and maximum pause before the second attempt in milliseconds. */
 const MAX_CONFLICTS = 8;
@@ -318,7 +318,7 @@ export class Sequencer {
       if (error instanceof JobFailedError) return { outcome: "job failed", poisoned: error };
       if (error instanceof JobNotPreparedError) return { outcome: "job not prepared", unprepared: error };
       if (error instanceof PreparationRequired) return { outcome: "batch not prepared", missing: error };
-      if (error instanceof Unsettled) return { outcome: "unsettled" };
+      if (error instanceof UnsettledError) return { outcome: "unsettled" };
       options.heads.lastCommitted = null;
       if (error instanceof StorageError && error.kind === "conflict") return { outcome: "conflict", error };
       this.refuse(live, error);
@@ -363,7 +363,7 @@ export class Sequencer {
 
   private async headUnderLock(tx: StorageTransaction): Promise<StoredHead> {
     const head = await tx.head();
-    if (head.server?.isSettled === false) throw new Unsettled();
+    if (head.server?.isSettled === false) throw new UnsettledError();
     await this.assertContinuity(tx, head);
     const last = this.options.heads.lastCommitted;
     this.othersWrite = last === null || !isSameHead(head, last);

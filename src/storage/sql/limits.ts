@@ -10,7 +10,7 @@ import type { SqlDialect } from "./dialect.ts";
 import { joinGivenRows, sameColumnsAsGiven } from "./join-each.ts";
 import { LIMIT_USE_COLUMNS, type Tables } from "./table-schema.ts";
 import {
-  bindRows,
+  encodeRowsParameter,
   param,
   params,
   toPlainRow,
@@ -100,7 +100,7 @@ export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, 
 
 const sameKey = (other: string): string => KEY.map((name) => `${other}.${name} = limit_totals.${name}`).join(" and ");
 
-interface Used {
+interface MeasuredUsage {
   count: number;
   sum: number;
   /** Number of uses that no total covers. */
@@ -111,12 +111,14 @@ async function readUsed(
   { limitsUsed }: Pick<ReturnType<typeof prepareLimitReads>, "limitsUsed">,
   db: Pick<SqlExecutor, "all">,
   spans: readonly LimitSpan[],
-): Promise<Used[]> {
-  const given = bindRows(
+): Promise<MeasuredUsage[]> {
+  const given = encodeRowsParameter(
     columnsOf(SPAN),
     spans.map((span, n) => ({ ...span, n })),
   );
-  const rows = (await db.all(limitsUsed, { spans: given })).map((row) => toPlainRow<Used & { n: number }>(row));
+  const rows = (await db.all(limitsUsed, { spans: given })).map((row) =>
+    toPlainRow<MeasuredUsage & { n: number }>(row),
+  );
   const used = new Map(rows.map(({ n, count, sum, loose }) => [Number(n), { count, sum, loose }]));
   return spans.map((_, n) => used.get(n) ?? { count: 0, sum: 0, loose: 0 });
 }
@@ -242,7 +244,7 @@ export function createTransactionLimits(
 
   async function changeTotals(): Promise<void> {
     if (changes.length === 0) return;
-    const given = bindRows(columnsOf(CHANGE), changes);
+    const given = encodeRowsParameter(columnsOf(CHANGE), changes);
     changes = [];
     await db.send(writes.changeTotals, { changes: given });
   }

@@ -96,7 +96,7 @@ export function prepareInsert(db: Kysely<Tables>, table: keyof Tables, columns: 
 }
 
 /** Encodes rows as a JSON array for the parameter of `SqlDialect.given`. Throws StorageError like `bindValues`. */
-export function bindRows(columns: readonly string[], rows: readonly object[]): string {
+export function encodeRowsParameter(columns: readonly string[], rows: readonly object[]): string {
   return JSON.stringify(
     rows.map((row) =>
       Object.fromEntries(columns.map((name) => [name, encode((row as Record<string, unknown>)[name], name)])),

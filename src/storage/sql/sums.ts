@@ -4,7 +4,7 @@
  * not been added yet, and parts of a time range that do not fill a bucket, are counted from rows, so the result is
  * always exact. Sums are additive over decision_seq, so clock changes do not matter.
  */
-import { bindRows, toPlainRow, type SqlExecutor, type SqlRow } from "./statement.ts";
+import { encodeRowsParameter, toPlainRow, type SqlExecutor, type SqlRow } from "./statement.ts";
 import {
   ALL_GRAINS,
   BUCKET,
@@ -95,7 +95,9 @@ function bucketChanges() {
       const buckets = [...changes.values()];
       if (buckets.length === 0) return;
       const stored = new Map<string, string>();
-      for (const row of await db.all(statements.bucketsOf, { buckets: bindRows(columnsOf(BUCKET), buckets) })) {
+      for (const row of await db.all(statements.bucketsOf, {
+        buckets: encodeRowsParameter(columnsOf(BUCKET), buckets),
+      })) {
         const { counts, ...bucket } = toPlainRow<Omit<Bucket, "counts"> & { counts: string }>(row);
         stored.set(keyOf(bucket), counts);
       }
@@ -105,7 +107,7 @@ function bucketChanges() {
         for (const [value, n] of bucket.counts) count(counts, value, n);
         return { ...bucket, counts: JSON.stringify(Object.fromEntries(counts)) };
       });
-      await db.run(statements.putBuckets, { buckets: bindRows(columnsOf(COUNTED), rows) });
+      await db.run(statements.putBuckets, { buckets: encodeRowsParameter(columnsOf(COUNTED), rows) });
     },
   };
 }
@@ -124,7 +126,7 @@ export function createStatusChangeCollector(statements: SumStatements, db: SqlEx
     },
     async apply() {
       if (moves.size === 0) return;
-      const ids = bindRows(
+      const ids = encodeRowsParameter(
         ["id"],
         [...moves.keys()].map((id) => ({ id })),
       );

@@ -20,7 +20,7 @@ import type {
   TileRow,
 } from "../../contract/storage.ts";
 
-type Stored<Row, Replaced> = Omit<Row, keyof Replaced> & Replaced;
+type StoredRow<Row, Replaced> = Omit<Row, keyof Replaced> & Replaced;
 
 export interface Tables {
   entries: EntryRow;
@@ -40,12 +40,12 @@ export interface Tables {
   checkpoint: { id: number; size: number; note: string | null };
   /** `agent_fold`: the case-folded name of the agent; null if it equals `agent_id`. */
   actions: ActionRow & { agent_fold: string | null };
-  approvals: Stored<ApprovalRow, { approve: number; self_approval: number; break_glass: number }>;
+  approvals: StoredRow<ApprovalRow, { approve: number; self_approval: number; break_glass: number }>;
   idempotency: IdempotencyRow;
   /** `scopes` is a JSON array. */
-  api_keys: Stored<KeyRow, { scopes: string }>;
+  api_keys: StoredRow<KeyRow, { scopes: string }>;
   /** `allowed_tools` is a JSON array or null. */
-  agents: Stored<AgentRow, { allowed_tools: string | null }>;
+  agents: StoredRow<AgentRow, { allowed_tools: string | null }>;
   policies: PolicyRow;
   policy_versions: PolicyVersionRow;
   policy_sets: PolicySetRow;

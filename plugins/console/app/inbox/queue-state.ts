@@ -121,7 +121,7 @@ export function putNextPage(state: QueueState, { actions, total, next_cursor }: 
 export const isSearched = (query: ListQuery): boolean => isNarrowed(query) || (query.sort ?? "deadline") !== "deadline";
 
 /** Stores a request that was read individually. */
-export function putRead(state: QueueState, action: Action, open: string | null): QueueState {
+export function putFetchedAction(state: QueueState, action: Action, open: string | null): QueueState {
   const { id } = action;
   const outcome = outcomeOf(action);
   const known = state.items.get(id);

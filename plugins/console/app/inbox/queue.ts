@@ -21,7 +21,7 @@ import {
   putAction,
   putFirstPage,
   putNextPage,
-  putRead,
+  putFetchedAction,
   type QueueState,
   showHeldRows,
 } from "./queue-state.ts";
@@ -75,7 +75,7 @@ function createQueueReads(
   async function reread(id: string, signal?: AbortSignal): Promise<void> {
     try {
       const action = await request("GET /v1/actions/{id}", { path: [id], signal });
-      setState((old) => putRead(old, action, newest().open));
+      setState((old) => putFetchedAction(old, action, newest().open));
     } catch (error) {
       if (signal?.aborted) return;
       const missing = newest().open === id ? { id, error } : null;

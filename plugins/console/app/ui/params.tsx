@@ -124,7 +124,7 @@ export function Params({ value, label, root, first, lines = 40 }: ParamsProps) {
   );
 }
 
-interface Described {
+interface DescribedAction {
   params: Record<string, unknown>;
   shown_first?: readonly string[] | undefined;
 }
@@ -133,7 +133,10 @@ interface Described {
  * Returns the member that distinguishes an action from others of its kind, such as "amount" and "120"; null if there is
  * none.
  */
-export function findHeadlineMember({ params, shown_first: first }: Described): { name: string; value: string } | null {
+export function findHeadlineMember({
+  params,
+  shown_first: first,
+}: DescribedAction): { name: string; value: string } | null {
   const node = outline(params, { root: "/params", lines: 1, ...(first === undefined ? {} : { first }) });
   const member = node.kind === "members" ? node.members[0] : undefined;
   if (member === undefined || !("text" in member.value)) return null;
@@ -141,7 +144,7 @@ export function findHeadlineMember({ params, shown_first: first }: Described): {
 }
 
 /** Returns the headline member as text for labels, such as "amount 120"; "" if there is none. */
-export function formatHeadline(action: Described): string {
+export function formatHeadline(action: DescribedAction): string {
   const found = findHeadlineMember(action);
   return found === null ? "" : `${found.name} ${found.value.slice(0, 60)}`;
 }

@@ -6,7 +6,7 @@ import type { PolicyTestSchema } from "../parse/policy-schema.ts";
 type TestDocument = Static<typeof PolicyTestSchema>;
 type Scenario = NonNullable<TestDocument["scenarios"]>[number];
 export type ScenarioStep = Scenario["steps"][number];
-type Expected = NonNullable<ScenarioStep["expect"]>;
+type Expectation = NonNullable<ScenarioStep["expect"]>;
 
 /** The verbs of a step, each with the keys that belong to it. */
 const STEP_KEYS = {
@@ -48,7 +48,7 @@ export function findTestFaults({ cases, scenarios }: TestDocument): TestFault[] 
   ];
 }
 
-function findExpectationFaults({ effect, approval }: Expected, at: string): TestFault[] {
+function findExpectationFaults({ effect, approval }: Expectation, at: string): TestFault[] {
   if (approval === undefined) return [];
   const inside = `${at}/approval`;
   if (effect !== undefined && effect !== "require_approval")

@@ -72,11 +72,15 @@ export function equalValues(a: unknown, b: unknown): boolean {
   if (isReflectMessage(x))
     return isReflectMessage(y) && x.desc.typeName === y.desc.typeName && equalTimes(x.message, y.message);
   if (typeof x === "object" && x !== null && isCelType(x as never))
-    return isCelType(y as never) && (x as Named).kind === (y as Named).kind && (x as Named).name === (y as Named).name;
+    return (
+      isCelType(y as never) &&
+      (x as NamedType).kind === (y as NamedType).kind &&
+      (x as NamedType).name === (y as NamedType).name
+    );
   return x === y;
 }
 
-interface Named {
+interface NamedType {
   kind: string;
   name: string;
 }

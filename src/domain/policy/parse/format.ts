@@ -23,7 +23,7 @@ import { MAX_DOCUMENTS, readYaml } from "./yaml.ts";
 /** Width at which unquoted text is wrapped. Does not apply to text in `>-`, which keeps its line breaks. */
 const WIDTH = 140;
 
-type Formatted = { ok: true; text: string } | { ok: false; message: string };
+type FormatResult = { ok: true; text: string } | { ok: false; message: string };
 
 /** Maximum number of passes. A pass moves comments in unusual positions by only one step. */
 const MAX_ROUNDS = 5;
@@ -32,8 +32,8 @@ const MAX_ROUNDS = 5;
  * Formats a file. Returns a fault if the meaning would change, a comment would be lost, or a second run would produce a
  * different result.
  */
-export function formatYaml(source: string): Formatted {
-  const refuse = (why: string): Formatted => ({ ok: false, message: `the file is left as it is: ${why}` });
+export function formatYaml(source: string): FormatResult {
+  const refuse = (why: string): FormatResult => ({ ok: false, message: `the file is left as it is: ${why}` });
   let text = formatOnce(source);
   for (let round = 1; text !== null && round <= MAX_ROUNDS; round++) {
     const next = formatOnce(text);
