@@ -117,7 +117,7 @@ class FaultPlan implements Faults {
 
   failNext(operation: string, mode: FaultMode, options: FaultOptions = {}): void {
     if (!OPERATIONS.includes(operation))
-      throw new RangeError(`there is no operation "${operation}"; see faults.operations()`);
+      throw new RangeError(`unknown operation "${operation}"; faults.operations() lists the operations`);
     this.planned.push({ operation, mode, skip: options.skip ?? 0, kind: options.kind ?? "unavailable" });
   }
 

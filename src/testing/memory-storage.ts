@@ -25,7 +25,7 @@ export function memoryStorage(disk: MemoryDisk = memoryDisk()): Storage & { faul
       name: "memory",
       async open({ readOnly }) {
         if (readOnly && kept.size === 0) throw new StorageError("unavailable", "there is no store yet");
-        if (!readOnly && disk.locked) throw new StorageError("locked", "another storage has this memory open");
+        if (!readOnly && disk.locked) throw new StorageError("locked", "another storage has this memory disk open");
         if (!readOnly) disk.locked = own = true;
         return [...kept.values()];
       },

@@ -106,7 +106,7 @@ export function analyticsCases(test: Case): void {
     assert.equal((await storage.upkeep?.(10)) ?? 0, 0);
   });
 
-  test("counts are those of the rows, before, while and after they are folded", async ({ storage, reopen }) => {
+  test("counts equal the rows before, while and after actions are added to the sums", async ({ storage, reopen }) => {
     const below = numbers(1);
     const rows = Array.from({ length: 400 }, (_, i) => randomAction(i * 3, below));
     await storage.write(async (tx) => {
@@ -122,10 +122,10 @@ export function analyticsCases(test: Case): void {
     await storage.write(async (tx) => {
       for (const row of late) await tx.insertAction(row);
     });
-    await compare(await reopen(), [...rows, ...late], "some more, after reopening");
+    await compare(await reopen(), [...rows, ...late], "more actions, after reopening");
   });
 
-  test("a change of status is counted whether its action was folded or not", async ({ storage }) => {
+  test("a change of status is counted whether or not its action was added to the sums", async ({ storage }) => {
     const below = numbers(2);
     const rows = Array.from({ length: 60 }, (_, i) => randomAction(i, below));
     await storage.write(async (tx) => {
@@ -148,7 +148,7 @@ export function analyticsCases(test: Case): void {
     await compare(storage, rows, "after changes");
   });
 
-  test("changes of one transaction are counted together, also several of one action", async ({ storage }) => {
+  test("all changes of one transaction are counted, including several changes of one action", async ({ storage }) => {
     const below = numbers(3);
     const rows = Array.from({ length: 60 }, (_, i) => randomAction(i, below));
     await storage.write(async (tx) => {

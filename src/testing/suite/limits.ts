@@ -6,7 +6,7 @@ import { T0, limitUseRow, type Case } from "./rows.ts";
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
 export function limitCases(test: Case): void {
-  test("uses count by limit, subject and time", async ({ storage, reopen }) => {
+  test("uses are counted by limit, subject and time", async ({ storage, reopen }) => {
     const rows = [
       limitUseRow(1),
       limitUseRow(2),
@@ -48,7 +48,7 @@ export function limitCases(test: Case): void {
     );
   });
 
-  test("a sum stays a number that a double holds", async ({ storage }) => {
+  test("a sum never exceeds the integers that a double can represent", async ({ storage }) => {
     await storage.write(async (tx) => {
       for (const n of [1, 2]) await tx.insertLimitUse(limitUseRow(n, { amount: Number.MAX_SAFE_INTEGER }));
     });
@@ -77,7 +77,7 @@ export function limitCases(test: Case): void {
     });
   });
 
-  test("uses go with their action, and when they are over", async ({ storage }) => {
+  test("uses are removed with their action, and after they have expired", async ({ storage }) => {
     await storage.write(async (tx) => {
       for (const row of [limitUseRow(1), limitUseRow(1, { limit_name: "other" }), limitUseRow(2), limitUseRow(3)])
         await tx.insertLimitUse(row);
@@ -153,7 +153,7 @@ export function limitCases(test: Case): void {
       assert.equal(removed, uses.length - left.length);
       uses = left;
       await check(again, `pruned at ${now}`);
-      await again.write((tx) => check(tx, `once more at ${now}`));
+      await again.write((tx) => check(tx, `again at ${now}`));
     }
     assert.deepEqual(await again.inspect?.(), again.inspect === undefined ? undefined : []);
   });

@@ -53,9 +53,7 @@ function expected(filter: ActionFilter): ActionRow[] {
 }
 
 function decisionCases(test: Case): void {
-  test("decisions come with their entries, newest first, of a stretch, a span and what the caller may see", async ({
-    storage,
-  }) => {
+  test("decisions are listed with their entries, newest first, by range, time and visibility", async ({ storage }) => {
     assert.equal(await storage.decisionSpan(0, Number.MAX_SAFE_INTEGER), null);
     await storage.write(async (tx) => {
       await appendEntries(tx, 12);
@@ -82,11 +80,7 @@ function decisionCases(test: Case): void {
     assert.deepEqual(await seqs({}), [11, 10, 9, 8, 6, 5, 4, 2, 1, 0]);
     assert.deepEqual(await seqs({ before_seq: 9, limit: 3 }), [8, 6, 5]);
     assert.deepEqual(await seqs({ from_seq: 4, before_seq: 9 }), [8, 6, 5, 4]);
-    assert.deepEqual(
-      await seqs({ since: T0 + 20, until: T0 + 60 }),
-      [4, 2],
-      "by the time of creation, the end exclusive",
-    );
+    assert.deepEqual(await seqs({ since: T0 + 20, until: T0 + 60 }), [4, 2], "by creation time, with an exclusive end");
     assert.deepEqual(await seqs({ visibility: { agent_id: "agent-1" } }), [11, 9, 5, 1]);
     assert.deepEqual(await seqs({ visibility: { key_id: "key-0" } }), [9, 6, 0]);
     assert.deepEqual(await storage.decisionSpan(T0 + 10, T0 + 20), { first: 1, last: 5 });
@@ -117,28 +111,31 @@ export function listCases(test: Case): void {
     });
   const everything: StoredVisibility = { all: true };
 
-  filled("actions come newest first", async (list) => {
+  filled("actions are listed newest first", async (list) => {
     assert.deepEqual(await list({ visibility: everything, limit: 1000 }), [...ROWS].reverse());
   });
 
-  filled("a credential sees the actions of its agent, or those that its key submitted, and no others", async (list) => {
-    assert.deepEqual(
-      await list({ visibility: { agent_id: "agent-0" }, limit: 99 }),
-      ROWS.filter((row) => row.agent_id === "agent-0").reverse(),
-    );
-    assert.deepEqual(
-      await list({ visibility: { key_id: "key-2" }, limit: 99 }),
-      ROWS.filter((row) => row.submitted_by === "key-2").reverse(),
-    );
-    assert.deepEqual(await list({ visibility: { agent_id: "key-2" }, limit: 99 }), []);
-    assert.deepEqual(await list({ visibility: { key_id: "" }, limit: 99 }), []);
-  });
+  filled(
+    "a credential sees only the actions of its agent, or only the actions that its key submitted",
+    async (list) => {
+      assert.deepEqual(
+        await list({ visibility: { agent_id: "agent-0" }, limit: 99 }),
+        ROWS.filter((row) => row.agent_id === "agent-0").reverse(),
+      );
+      assert.deepEqual(
+        await list({ visibility: { key_id: "key-2" }, limit: 99 }),
+        ROWS.filter((row) => row.submitted_by === "key-2").reverse(),
+      );
+      assert.deepEqual(await list({ visibility: { agent_id: "key-2" }, limit: 99 }), []);
+      assert.deepEqual(await list({ visibility: { key_id: "" }, limit: 99 }), []);
+    },
+  );
 
-  filled("a filter never widens what is visible", async (list) => {
+  filled("a filter never makes other actions visible", async (list) => {
     assert.deepEqual(await list({ visibility: { agent_id: "agent-0" }, agent_id: "agent-1", limit: 99 }), []);
   });
 
-  filled("the first action of each plan is found, also with other filters", async (list) => {
+  filled("the first action of each plan is found, even with other filters", async (list) => {
     const first = ROWS.filter((row) => row.plan_position === 1).reverse();
     assert.ok(first.length > 1);
     assert.deepEqual(await list({ visibility: everything, first_of_plan: true, limit: 99 }), first);
@@ -163,7 +160,7 @@ export function listCases(test: Case): void {
     assert.deepEqual(await seqs({ before_seq: 0 }), []);
   });
 
-  filled("limit and offset cut the same list", async (list) => {
+  filled("limit and offset select from the same list", async (list) => {
     const all = [...ROWS].reverse();
     assert.deepEqual(await list({ visibility: everything, limit: 5 }), all.slice(0, 5));
     assert.deepEqual(await list({ visibility: everything, limit: 5, offset: 5 }), all.slice(5, 10));
@@ -188,7 +185,7 @@ export function listCases(test: Case): void {
     }
   });
 
-  filled("a cursor walks the whole list without a gap while actions are added", async (list) => {
+  filled("a cursor returns the whole list without a gap while actions are added", async (list) => {
     const walked: number[] = [];
     let before_seq: number | undefined;
     for (;;) {
@@ -207,7 +204,7 @@ export function listCases(test: Case): void {
     );
   });
 
-  test("lists inside a transaction see its own actions and changes", async ({ storage }) => {
+  test("lists within a transaction contain its own actions and changes", async ({ storage }) => {
     await storage.write(async (tx) => {
       await tx.insertAction(actionRow(1));
       await tx.insertAction(actionRow(2));
