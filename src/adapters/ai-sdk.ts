@@ -32,7 +32,7 @@ export function governTools<Tools extends Record<string, SdkTool>>(tools: Tools,
   const governed = Object.entries(tools).map(([name, tool]) => {
     const { execute, needsApproval } = tool;
     if (execute === undefined)
-      throw new TypeError(`the tool ${name} has no execute: it runs where nothing can be asked`);
+      throw new TypeError(`the tool ${name} has no execute function, so its calls cannot be governed`);
     const callOf = (args: unknown, { toolCallId, abortSignal }: ExecutionOptions) => ({
       name,
       args,

@@ -32,7 +32,8 @@ export function governTool<Definition extends ToolDefinition>(
 ): Definition {
   const gate = createGate(options);
   const { id, execute } = definition;
-  if (execute === undefined) throw new TypeError(`the tool ${id} has no execute: it runs where nothing can be asked`);
+  if (execute === undefined)
+    throw new TypeError(`the tool ${id} has no execute function, so its calls cannot be governed`);
   return {
     ...definition,
     async execute(input: unknown, context: ExecutionContext = {}) {

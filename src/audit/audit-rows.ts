@@ -225,11 +225,11 @@ async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: Repo
   if (!KINDS.includes(row.kind)) fault(`the message kind ${row.kind} does not exist`);
   if (row.kind === "event") return;
   if (row.kind === "stop") {
-    if (entry.type !== "stop") fault(`entry ${row.seq} is no stop to report of`);
+    if (entry.type !== "stop") fault(`entry ${row.seq} is not a stop entry`);
     return;
   }
   if (row.kind === "coverage_gap") {
-    if (entry.type !== COVERAGE_ENTRY) fault(`entry ${row.seq} is no coverage statement to report of`);
+    if (entry.type !== COVERAGE_ENTRY) fault(`entry ${row.seq} is not a coverage statement`);
     return;
   }
   const body = decodeEntry<DecisionEntry | ApprovalEntry | RedecisionEntry | ExecutionEntry>(entry.bytes);

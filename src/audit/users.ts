@@ -45,7 +45,7 @@ export function createUsersAuditor(origin: string): UsersAuditor {
     if (id === null) return;
     const user = users.get(id);
     if (user === undefined) throw new RangeError(`it names the user ${id}, which does not exist`);
-    if (user.ended_at !== null) throw new RangeError(`it was made by the user ${id} after that user was ended`);
+    if (user.ended_at !== null) throw new RangeError(`it was made by the user ${id} after that user was deactivated`);
     if (body["type"] !== "approval") return;
     const { verdict } = body as unknown as ApprovalEntry;
     const isVote = verdict === "approve" || verdict === "deny";

@@ -95,7 +95,7 @@ export function createAssent(options: AssentOptions = {}) {
       const me = await call<{ key?: { agent_id?: unknown } } | undefined>("GET", "/v1/me", undefined, how);
       const agent = me?.key?.agent_id;
       if (typeof agent === "string") return (boundTo = agent);
-      throw new RequestRefused("this key is bound to no agent; say for which agent it asks", {
+      throw new RequestRefused("this key is not bound to an agent; set the agent of the request", {
         status: 403,
         code: "AGENT_UNBOUND",
       });

@@ -151,7 +151,9 @@ export async function runAdmitted<T>(
     value = await run();
     // Reject generators, because their bodies would run after success was reported.
     if (/^\[object (?:Async)?Generator\]$/.test(Object.prototype.toString.call(value)))
-      throw new TypeError("not run: it gave a generator; govern what takes its values, too");
+      throw new TypeError(
+        "not run: the function returned a generator; govern a function that also consumes the generator's values",
+      );
   } catch (error) {
     await report({ success: false, error: errorText(error) });
     throw error;
@@ -171,7 +173,7 @@ export async function runAdmitted<T>(
  * or invalid strings.
  */
 export function errorText(error: unknown): string {
-  let text = "it threw what has no text";
+  let text = "it threw a value that cannot be converted to a string";
   try {
     text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   } catch {

@@ -22,7 +22,7 @@ const TEXTS = ["iss", "sub", "aud", "jti", "agent_id", "operation"] as const;
 const DIGESTS = ["action_digest", "request_hash", "decision_hash"] as const;
 const FORM_FAULTS = {
   malformed: "the permit's header, or its base64url, has another form than permits have",
-  wrong_algorithm: "permits are signed with Ed25519, and this is not",
+  wrong_algorithm: "permits are signed with Ed25519, but this one is not",
   wrong_type: `the permit's type is not ${PERMIT_TYPE}`,
 } as const;
 /**

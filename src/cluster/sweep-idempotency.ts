@@ -73,8 +73,7 @@ export function createIdempotencySweep(options: IdempotencySweepOptions): Idempo
     task: sweep,
     everyMs: INTERVAL_MS,
     afterFailureMs: RETRY_DELAY_MS,
-    onFailure: (error) =>
-      log.warn("old idempotency keys could not be forgotten; trying again", { error: String(error) }),
+    onFailure: (error) => log.warn("expired idempotency keys could not be deleted; retrying", { error: String(error) }),
   });
 
   return {

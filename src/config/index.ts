@@ -195,7 +195,7 @@ function readText(path: string, required: boolean): string | null {
         line: null,
         column: null,
         message: missing
-          ? "there is no such file; check --config and ASSENT_CONFIG"
+          ? "the file does not exist; check --config and ASSENT_CONFIG"
           : `it cannot be read: ${(error as Error).message}`,
       },
     ]);

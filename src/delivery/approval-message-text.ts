@@ -75,12 +75,12 @@ export function describeOutcome(message: ClosedMessage | ThrottleMessage): strin
     return "The action was started, and no result was reported in time. Find out whether it had its effect, and settle it.";
   const outcome = closedOutcome(action);
   if (outcome === "expired")
-    return `The request expired${action.expires_at === null ? "" : ` at ${formatTime(action.expires_at)}`}. Nobody denied it, and it will not run.`;
+    return `The request expired${action.expires_at === null ? "" : ` at ${formatTime(action.expires_at)}`}. No one denied it, and it will not run.`;
   if (outcome === "cancelled") return "The request was cancelled. It will not run.";
   const votes = action.votes.filter(({ approve }) => approve === (outcome === "approved"));
   const who = votes.map(
     ({ approver, on_behalf_of, break_glass, at, reason }) =>
-      `${formatPrincipal(approver)}${on_behalf_of === null ? "" : ` for ${formatPrincipal(on_behalf_of)}`}${break_glass ? ", alone in an emergency," : ""} at ${formatTime(at)}${reason === null || reason === "" ? "" : ` (“${renderText(reason, MAX_FACT)}”)`}`,
+      `${formatPrincipal(approver)}${on_behalf_of === null ? "" : ` for ${formatPrincipal(on_behalf_of)}`}${break_glass ? " without a second approver in an emergency," : ""} at ${formatTime(at)}${reason === null || reason === "" ? "" : ` (“${renderText(reason, MAX_FACT)}”)`}`,
   );
   const review = votes.some(({ break_glass }) => break_glass)
     ? " Another person must review it (/v1/break-glass)."

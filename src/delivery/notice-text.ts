@@ -37,7 +37,7 @@ export function renderNotice(message: NoticeMessage): NoticeText {
 }
 
 function renderStop({ stop }: StopMessage): NoticeText {
-  const words = { placed: "Stopped", lift_asked: "Somebody wants to lift a stop", lifted: "Stop lifted" }[stop.change];
+  const words = { placed: "Stopped", lift_asked: "Someone wants to lift a stop", lifted: "Stop lifted" }[stop.change];
   const facts: [string, string | null][] = [
     ["Covers", formatStopScope(stop)],
     ["Why", renderText(stop.reason, MAX)],
@@ -54,8 +54,8 @@ function renderStop({ stop }: StopMessage): NoticeText {
 }
 
 function describeStop({ change, until, approvals, needed }: StopMessage["stop"]): string {
-  const end = until === null ? "until somebody lifts it" : `until ${formatTime(until)}, or until it is lifted`;
-  if (change === "placed") return `It holds ${end}. Nothing that it covers is approved or started meanwhile.`;
+  const end = until === null ? "until someone lifts it" : `until ${formatTime(until)}, or until it is lifted`;
+  if (change === "placed") return `It holds ${end}. Nothing that it covers is approved or started until then.`;
   if (change === "lifted") return "It does not hold any more. What waited and has not run out may go on.";
   return `${approvals} of ${needed} people have asked for that. It holds ${end}.`;
 }

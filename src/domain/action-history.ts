@@ -270,7 +270,7 @@ function applyEntry(history: RecordedLifecycle, entry: ActionEntry): void {
     if (entry.verdict !== "approve" && entry.verdict !== "deny") return;
     if (entry.by === null) return void faults.push("one of its votes names no voter");
     if (entry.questions !== questionsDigest(history.questions))
-      faults.push(`the vote of entry ${entry.seq} names other questions than were asked`);
+      faults.push(`the vote of entry ${entry.seq} names questions that differ from the recorded questions`);
     if (entry.gesture === null && requiresSignature(history.requirement?.approvers ?? []))
       faults.push(`the vote of entry ${entry.seq} has no signature, and its rule requires one`);
     if (entry.plan !== null && action.plan_id === null)
@@ -388,7 +388,7 @@ function applyReview(
   if (asked === null || entry.asked !== asked.seq)
     return void faults.push(`the review of entry ${seq} answers another request`);
   if (!findOutstanding(asked.reviewers, asked.reviews).some(({ name }) => name === reviewer))
-    faults.push(`the review of entry ${seq} is by a reviewer that had answered, or that was not asked`);
+    faults.push(`the review of entry ${seq} is by a reviewer that had already answered or was not called`);
   history.asked = { ...asked, reviews: [...asked.reviews, entry] };
   const { reviewers, reviews } = history.asked;
   if (entry.outstanding !== findOutstanding(reviewers, reviews).length)
@@ -413,7 +413,7 @@ function applyReview(
 function applyExecution(history: RecordedLifecycle, { phase, by, result }: ExecutionEntry, at: number): void {
   const { action, faults } = history;
   if (phase === "no_result") {
-    if (by !== null) faults.push("somebody is named as the one who did not report its result");
+    if (by !== null) faults.push("the entry about its missing result names an actor");
     return;
   }
   if (by === null) return void faults.push(`no one is named for its ${phase}`);
@@ -492,7 +492,7 @@ export function findPlaceTime({ action, edit, confirmedAt }: RecordedLifecycle):
 /** Parses an entry's time into milliseconds. Throws RangeError if it is not RFC 3339. */
 export function parseEntryTime(text: string): number {
   const ms = parseRfc3339(text);
-  if (ms === null) throw new RangeError(`${JSON.stringify(text)} is no time`);
+  if (ms === null) throw new RangeError(`${JSON.stringify(text)} is not a valid time`);
   return ms;
 }
 

@@ -38,7 +38,7 @@ export function applyBreakGlassEntry(
   { seq, change, agent_id, use, related_action, comment, by, ...entry }: BreakGlassEntry & { seq: number },
 ): BreakGlassUses {
   const at = parseRfc3339(entry.at);
-  if (at === null) throw new RangeError(`${entry.at} is no time`);
+  if (at === null) throw new RangeError(`${entry.at} is not a valid time`);
   if (comment.trim() === "") throw new RangeError(`the break-glass approval ${use.id} has no comment`);
   const before = all.get(use.id);
   if (change === "used") {

@@ -95,6 +95,6 @@ const isLive = (user: User | undefined): boolean => user !== undefined && user.e
 
 function timeOf(text: string): number {
   const at = parseRfc3339(text);
-  if (at === null) throw new RangeError(`${text} is no time`);
+  if (at === null) throw new RangeError(`${text} is not a valid time`);
   return at;
 }

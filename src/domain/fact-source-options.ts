@@ -8,6 +8,6 @@ export const FACT_SOURCE_OPTIONS = {
     default: 30,
     minimum: 2,
     maximum: 86_400,
-    description: "How long an answer is used.",
+    description: "Time for which an answer is cached.",
   }),
 };

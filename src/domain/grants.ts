@@ -114,6 +114,6 @@ const targetKey = ({ agent_id, tool, operation }: GrantTarget): string =>
 
 function timeOf(text: string): number {
   const at = parseRfc3339(text);
-  if (at === null) throw new RangeError(`${text} is no time`);
+  if (at === null) throw new RangeError(`${text} is not a valid time`);
   return at;
 }

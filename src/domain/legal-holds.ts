@@ -33,7 +33,7 @@ export function applyLegalHoldEntry(holds: LegalHolds, entry: LegalHoldEntry & {
   const { id } = entry.hold;
   const before = holds.get(id);
   const at = parseRfc3339(entry.at);
-  if (at === null) throw new RangeError(`${entry.at} is no time`);
+  if (at === null) throw new RangeError(`${entry.at} is not a valid time`);
   if (entry.change === "placed") {
     if (before !== undefined) throw new RangeError(`the legal hold ${id} is placed twice`);
     const { action, agent, subject } = entry.hold;

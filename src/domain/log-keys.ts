@@ -129,7 +129,7 @@ export function openCheckpointFromPin(
     const bytes = fromBase64(proof.leaf);
     const entry = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as LogKeyEntry & { seq: number };
     if (entry.type !== "log_key" || entry.seq !== proof.index)
-      throw new NoteError("malformed", `what stands at ${proof.index} is no change of the log's key`);
+      throw new NoteError("malformed", `the entry at ${proof.index} is not a change of the log's key`);
     if (keys.changes.length === 0 && entry.previous !== pin) continue;
     keys = appendLogKey(keys, entry, verify);
     followed.push({ proof, leafHash: hashLeaf(bytes) });

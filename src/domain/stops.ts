@@ -62,7 +62,8 @@ export function applyStopEntry({ all }: Stops, entry: StopEntry & { seq: number 
   } else {
     if (before === undefined || before.lifted_at !== null) throw new RangeError(`there is no stop ${id} to lift`);
     const lifted = entry.change === "lifted";
-    if (lifted !== entry.approvals >= entry.needed) throw new RangeError(`the stop ${id} is not lifted by so many`);
+    if (lifted !== entry.approvals >= entry.needed)
+      throw new RangeError(`the stop ${id} was not lifted by this number of people`);
     const lifts = [...before.lifts, { by: entry.by, at, comment: entry.comment }];
     stop = { ...before, lifts, lifted_at: lifted ? at : null };
   }
@@ -108,6 +109,6 @@ export function findStopFacts(
 
 function timeOf(text: string): number {
   const at = parseRfc3339(text);
-  if (at === null) throw new RangeError(`${text} is no time`);
+  if (at === null) throw new RangeError(`${text} is not a valid time`);
   return at;
 }

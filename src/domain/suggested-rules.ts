@@ -48,7 +48,7 @@ const MIN_FAILURES = 3;
 export function applySuggestedRuleEntry(rules: SuggestedRules, entry: SuggestedRuleEntry): SuggestedRules {
   const { change, rule, cause } = entry;
   const at = parseRfc3339(entry.at);
-  if (at === null) throw new RangeError(`${entry.at} is no time`);
+  if (at === null) throw new RangeError(`${entry.at} is not a valid time`);
   const before = rules.get(rule.policy);
   if ((change === "reverted") !== (cause !== null))
     throw new RangeError(`the change of the suggested rule ${rule.policy} and its cause contradict each other`);

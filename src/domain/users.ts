@@ -98,7 +98,7 @@ export function resolveOwner(users: Users, owner: string): { owner: string } | {
     return isValidOwner(user.name)
       ? { owner: user.name }
       : { fault: `the name of the user ${quoted} has no visible characters or is too long; change it first` };
-  if (named.length > 0) return { fault: `the user ${quoted} was ended` };
+  if (named.length > 0) return { fault: `the user ${quoted} was deactivated` };
   if (id !== null || findUser(users, hasEnrolled) !== null)
     return { fault: `no user is ${id === null ? `named ${quoted}` : quoted}; create the user first (POST /v1/users)` };
   return { owner };

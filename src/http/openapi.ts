@@ -91,7 +91,7 @@ export function openApiDocument(options: OpenApiOptions): Json {
         ETag: { description: "Entity tag, for If-None-Match and If-Match.", schema: { type: "string" } },
         IdempotencyReplayed: {
           description:
-            "`true` if this request created nothing and the response is that of the first request with the key.",
+            "`true` if this request created nothing and this is the response of the first request with the key.",
           schema: { type: "string" },
         },
       },

@@ -269,7 +269,7 @@ function applied<T>(seq: number, apply: () => T): T {
     return apply();
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw new StorageError("corrupt", `entry ${seq} of the ledger makes no sense: ${error.message}; run assent audit`);
+    throw new StorageError("corrupt", `entry ${seq} of the ledger is not valid: ${error.message}; run assent audit`);
   }
 }
 

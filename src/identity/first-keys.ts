@@ -80,7 +80,7 @@ export async function createFirstKeys(
     if ((await tx.keys()).length > 0) {
       // An earlier run of this batch displayed keys and was rolled back. Since then, another process has stored its
       // keys.
-      if (shown) throw new Error("another process has stored the first keys: those shown here are of no use");
+      if (shown) throw new Error("another process has stored the first keys; the keys displayed here are invalid");
       return;
     }
     if (!shown) show({ admin: admin.value, agent: agent.value, link });
@@ -110,7 +110,7 @@ export async function warnAboutUnboundKeys(
   );
   if (unbound.length > 0)
     log.warn(
-      "keys that are bound to no agent cannot submit any more: give each agent a key with agent_id, or set `agents: any` in the configuration",
+      "keys that are not bound to an agent can no longer submit: give each agent a key with agent_id, or set `agents: any` in the configuration",
       { keys: unbound.slice(0, 20).map(({ name }) => name), count: unbound.length },
     );
 }
@@ -126,7 +126,7 @@ export async function addAdminKey(
   await ledger.transact(async (tx) => {
     const namesake = (await tx.keys()).find((key) => key.name === name && key.revoked_at === null);
     if (namesake !== undefined)
-      throw new Refusal("KEY_NAME_TAKEN", `a live key is named "${name}"; choose another name`);
+      throw new Refusal("KEY_NAME_TAKEN", `an active key already has the name "${name}"; choose another name`);
     await createKey(tx, minted.row);
   });
   return minted;

@@ -32,7 +32,7 @@ export function createKeyUse(storage: Pick<Storage, "write">, log: Logger): KeyU
       });
     } catch (error) {
       for (const [id, at] of uses) if (!unwritten.has(id)) unwritten.set(id, at);
-      log.warn("the last use of API keys could not be written; it is kept for the next time", { error: String(error) });
+      log.warn("the last use of API keys could not be written; retrying later", { error: String(error) });
     }
   }
 

@@ -71,7 +71,7 @@ export class KeyService implements Keys {
       if (checkKeyFormat(value) === "mistyped") {
         throw new Refusal(
           "INVALID_CREDENTIAL",
-          "the key's checksum is wrong: it was mistyped or cut short; copy it again",
+          "the key's checksum is wrong; the key was mistyped or truncated; copy it again",
           challengeHeaders(),
         );
       }
@@ -109,7 +109,7 @@ export class KeyService implements Keys {
     // The row in the store may have changed, so also verify the row that authenticated the request.
     if (altered.length === 0 && current !== credential) altered = this.options.directory.altered(credential.key);
     if (altered.length > 0) {
-      this.options.log.error("a key in the store is not the one in the ledger; run assent audit", {
+      this.options.log.error("a key in the store differs from the ledger; run assent audit", {
         key: current.key.id,
         altered: altered.join(", "),
       });
@@ -336,7 +336,7 @@ function visibilityOf({ id, agent_id }: KeyRow, may: (scope: Scope) => boolean, 
 function gone(key: KeyRow): Refusal {
   return new Refusal(
     "INVALID_CREDENTIAL",
-    `the key "${key.name}" was revoked or has expired; use a live one`,
+    `the key "${key.name}" was revoked or has expired; use an active key`,
     challengeHeaders(),
   );
 }

@@ -54,7 +54,7 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
   const missed = new Map<string, number>();
   if (ledger.key === null && ledger.next_key !== null)
     throw new VaultError(
-      "ledger.next_key (ASSENT_LOG_NEXT_KEY) goes with ledger.key: without it `assent keys rotate-log` makes the next key in the data folder",
+      "ledger.next_key (ASSENT_LOG_NEXT_KEY) requires ledger.key; without ledger.key, `assent keys rotate-log` creates the next key in the data folder",
     );
 
   function add(given: string): Uint8Array {

@@ -155,7 +155,7 @@ class PermitKeys implements PermitKeyService {
     const mine = this.ownKey();
     if (mine !== undefined && mine.until === null) return;
     if (!this.hasWarned)
-      this.options.log.warn("the permit key of this process was rotated; start it again with the new one", {
+      this.options.log.warn("the permit key of this process was rotated; restart the process with the new key", {
         signs_until: mine === undefined ? null : toRfc3339(mine.until as number),
       });
     this.hasWarned = true;

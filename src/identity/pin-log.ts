@@ -25,7 +25,7 @@ export async function pinLog(storage: Storage, configured: string | null, public
       if (size > 0)
         throw new StorageError(
           "corrupt",
-          `the store holds ${size} entries and does not name the log's key, which is stored before the first entry: the key was removed. Put a backup back, and run assent audit with --key`,
+          `the store has ${size} entries and does not name the log's key, which is stored before the first entry: the key was removed. Put a backup back, and run assent audit with --key`,
         );
       await tx.putMeta("log_origin", name);
       await tx.putMeta("log_vkey", formatVkey(name, publicKey));

@@ -55,7 +55,7 @@ export async function rotateLogKey(
   const handover = signHandover({ origin, size: signed.size, root: signed.root }, ends, follows);
   const change = await ledger.transact((tx) => {
     if (currentVkey(book.keys()) !== previous)
-      throw new VaultError("the log's key was changed by somebody else just now: look at it, and run this again");
+      throw new VaultError("someone else has just changed the log's key; check the change, then run the command again");
     const previous_until = tx.now + overlap;
     const { seq } = tx.record({
       type: "log_key",
@@ -77,6 +77,6 @@ export async function rotateLogKey(
 function signerOf(ring: LogKeyring, vkey: string): NonNullable<ReturnType<LogKeyring["signer"]>> {
   const { name, publicKey } = parseVkey(vkey);
   const signer = ring.signer(name, publicKey);
-  if (signer === null) throw new VaultError(`the private key of ${vkey} is not here`);
+  if (signer === null) throw new VaultError(`this process does not have the private key of ${vkey}`);
   return signer;
 }

@@ -66,7 +66,7 @@ export function createUsers(options: {
     assertUnexpired(workload, tx.now);
     const user = tx.users.get(key.id);
     if (user === undefined || user.ended_at !== null)
-      throw new Refusal("INVALID_CREDENTIAL", `the user "${key.name}", for whom this agent acts, was ended`);
+      throw new Refusal("INVALID_CREDENTIAL", `the user "${key.name}", for whom this agent acts, was deactivated`);
     return createAgentCredential(user, key.agent_id as string, workload, epoch, options.groups);
   }
 

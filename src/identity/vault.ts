@@ -31,7 +31,7 @@ export function openVault(config: Config, log: Logger): Vault {
   const weakness = describeWeakness(secret);
   if (weakness !== null)
     throw new VaultError(
-      `the token secret can be guessed: it ${weakness}. Make one with \`openssl rand -base64 32\`; approval tokens that were given out before are then no longer good`,
+      `the token secret can be guessed: it ${weakness}. Make one with \`openssl rand -base64 32\`; approval tokens that were issued earlier then become invalid`,
     );
   const derived = new Map<string, Buffer>();
   const imported = new WeakMap<Uint8Array, KeyObject>();

@@ -112,7 +112,7 @@ export class CommitFollower {
       await this.reading;
       await this.options.keepSeen();
     } catch (error) {
-      this.options.log.debug("the newest checkpoint could not be kept", { error: String(error) });
+      this.options.log.debug("the newest checkpoint could not be stored", { error: String(error) });
     }
   }
 }

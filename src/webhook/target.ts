@@ -73,7 +73,7 @@ export function readTarget(
   );
   for (const [key, value] of Object.entries(headers)) {
     if (!/^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(key) || /[^\t\x20-\x7e\x80-\xff]/.test(value))
-      throw fault(`"${key}" is no header that can be sent`);
+      throw fault(`"${key}" is not a valid header name`);
     if (RESERVED.test(key)) throw fault(`the header "${key}" is set by the protocol`);
   }
   return {
@@ -100,7 +100,7 @@ export function readAddress(name: string, address: string, allowPrivate: boolean
   const url = URL.canParse(address) ? new URL(address) : null;
   if (url === null || !["https:", "http:"].includes(url.protocol)) throw fault("its url must begin with https://");
   if (url.username !== "" || url.password !== "")
-    throw fault("its url must hold no user and password; put them into headers, as Authorization");
+    throw fault("its url must not contain a user and password; set the header Authorization instead");
   if (url.protocol === "http:" && !allowPrivate)
     throw fault(
       "its url must begin with https://, because others could read what it sends; http:// is only allowed for private addresses, with allow_private",

@@ -213,7 +213,7 @@ test("a broken record is reported with its line, and nothing is recorded", async
     [`${good}\n{"eventID": "x`, /broken\.json:2: the file ends inside this record/],
     [`${good}\n\n{"eventID": "x"}\n`, /broken\.json:3: the record's eventTime|broken\.json:3: the record has no text/],
     [`{"Records": [\n${good},\n`, /broken\.json:3: the file ends inside its list/],
-    [`${good}\n${good.replace('"a"', '"b"')}\n`, /broken\.json:2: the event "f1" occurs with two contents/],
+    [`${good}\n${good.replace('"a"', '"b"')}\n`, /broken\.json:2: the event "f1" occurs twice with different content/],
     [gzipSync(good).subarray(0, 40), /broken\.json:1: expected a JSON object|cannot be read/],
   ] as const) {
     const run = await reconcile("trail", { "broken.json": content });

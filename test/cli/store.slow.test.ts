@@ -99,7 +99,7 @@ describe("the embedded store", () => {
     assert.equal(refused.code, 1);
     assert.match(
       refused.err,
-      /the store holds \d+ entries, and the stored checkpoint .*checkpoint was signed over \d+: an older copy of the store was put back[\s\S]*--accept-rollback/,
+      /the store has \d+ entries, and the stored checkpoint .*checkpoint was signed over \d+: an older copy of the store was put back[\s\S]*--accept-rollback/,
     );
     const kept = await assentHereWith(env, "audit", "--checkpoint", join(data, "checkpoint"));
     assert.equal(kept.code, 6);
@@ -138,7 +138,7 @@ describe("the embedded store", () => {
       assert.equal(refused.code, 1);
       assert.match(
         refused.err,
-        /the store holds \d+ entries, and the stored checkpoint .*state.*\.checkpoint was signed over \d+/,
+        /the store has \d+ entries, and the stored checkpoint .*state.*\.checkpoint was signed over \d+/,
       );
       assert.equal(await stopProcess(await startProcess(at, ["--accept-rollback"])), 0);
       assert.equal(await stopProcess(await startProcess(at)), 0, "once is enough");

@@ -71,8 +71,8 @@ it("actions that the stop does not cover, or that follow its end, are accepted",
 it("a stop is placed once, and lifted by the required number of people", () => {
   audit.fold(placed());
   assert.throws(() => audit.fold(placed()), /placed twice/);
-  assert.throws(() => audit.fold(lift(1, 2)), /not lifted by so many/);
-  assert.throws(() => audit.fold(lift(2, 2, "lift_asked")), /not lifted by so many/);
+  assert.throws(() => audit.fold(lift(1, 2)), /not lifted by this number of people/);
+  assert.throws(() => audit.fold(lift(2, 2, "lift_asked")), /not lifted by this number of people/);
   audit.fold(lift(1, 2, "lift_asked"));
   audit.fold(lift(2, 2));
   assert.throws(() => audit.fold(lift(2, 2)), /no stop s to lift/);

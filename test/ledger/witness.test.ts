@@ -216,7 +216,7 @@ describe("a log with witnesses", () => {
     assert.equal((await witness.addCheckpoint(request(0, 20))).status, 200);
     const behind = await logWith(by(witness));
     assert.equal(await behind.grow(12), null);
-    assert.match(behind.lines.join(""), /it has cosigned 20 entries of this log, and the store holds 12/);
+    assert.match(behind.lines.join(""), /it has cosigned 20 entries of this log, and the store has 12/);
     assert.equal(await behind.grow(12), null);
     assert.equal(behind.lines.length, 1, "once for each reason");
     const other = await logWith(by(witness));

@@ -145,7 +145,7 @@ class SourceMatcher implements EffectMatcher {
     const content = sha256Hex(utf8(JSON.stringify(event.record)));
     const earlier = this.seen.get(event.id);
     if (earlier !== undefined && earlier !== content)
-      throw new RangeError(`the event ${JSON.stringify(event.id)} occurs with two contents`);
+      throw new RangeError(`the event ${JSON.stringify(event.id)} occurs twice with different content`);
     if (earlier !== undefined) return void this.skipped.duplicates++;
     this.seen.set(event.id, content);
     const mapping = this.byEvent.get(event.event);

@@ -16,7 +16,7 @@ interface LogRecord {
 export function readRecordText({ line, value }: LogRecord, pointer: string): string {
   const found = readPointer(value, pointer);
   if (typeof found === "string" && found !== "") return found;
-  throw new SourceFault(line, `the record has no text at ${pointer}`);
+  throw new SourceFault(line, `the record has no string at ${pointer}`);
 }
 
 /**

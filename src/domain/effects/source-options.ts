@@ -23,19 +23,23 @@ const Mapping = Type.Object(
 
 /** Options that each source has. */
 const COMMON_OPTIONS = {
-  effects: Type.Array(Mapping, { minItems: 1, maxItems: 500, description: "Which events are effects of actions." }),
+  effects: Type.Array(Mapping, {
+    minItems: 1,
+    maxItems: 500,
+    description: "Maps events to the actions that cause them.",
+  }),
   actors: Type.Optional(
     Type.Array(Name("Pattern."), {
       minItems: 1,
       maxItems: 100,
-      description: "Patterns of the identities whose events are compared; absent for all.",
+      description: "Patterns of the identities whose events are compared. Default: all identities.",
     }),
   ),
   tolerance_seconds: Type.Integer({
     default: 300,
     minimum: 0,
     maximum: 86_400,
-    description: "By how much clocks can differ, and how late the log can record an effect.",
+    description: "Maximum clock difference, plus the maximum delay with which the log records an effect.",
   }),
 };
 

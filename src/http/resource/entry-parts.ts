@@ -178,7 +178,7 @@ export const DecisionMade = Type.Object(
           rejection_holds_ms: Type.Optional(Type.Integer()),
           reviewers: Type.Optional(
             Type.Array(Type.Object({ may_approve: Type.Boolean(), name: Type.String() }, closed), {
-              description: "Machine reviewers that are asked. Absent if the rules name none.",
+              description: "Machine reviewers to call. Absent if the rules name none.",
             }),
           ),
           notify: Type.Array(Type.String()),

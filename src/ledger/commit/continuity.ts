@@ -140,6 +140,6 @@ async function containsHead(reader: StorageReader, head: LedgerHead, before: Led
 function lostHistoryError(seen: LedgerHead, head: LedgerHead): StorageError {
   return new StorageError(
     "corrupt",
-    `the store holds ${head.size} entries and does not continue the ${seen.size} entries that this process has seen: it was replaced by an older copy or another history, such as a standby that lacks the newest entries. The process neither reads nor writes it. Restore the right database, or audit this one and restart to continue with it`,
+    `the store has ${head.size} entries and does not continue the ${seen.size} entries that this process has seen: it was replaced by an older copy or another history, such as a standby that lacks the newest entries. The process neither reads nor writes it. Restore the right database, or audit this one and restart to continue with it`,
   );
 }

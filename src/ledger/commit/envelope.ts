@@ -12,9 +12,9 @@ export function findEnvelopeFault(
   now: number,
 ): string | null {
   const named = (id: unknown): boolean => id === null || typeof id === "string";
-  if (!Number.isInteger(v)) return "its v is no integer";
-  if (at !== toRfc3339(now)) return "its time is not that of the batch; write at: toRfc3339(tx.now)";
-  if (!named(action_id) || !named(agent_id)) return "its action_id and agent_id must be texts, or null";
+  if (!Number.isInteger(v)) return "its v is not an integer";
+  if (at !== toRfc3339(now)) return "its time is not the time of the batch; write at: toRfc3339(tx.now)";
+  if (!named(action_id) || !named(agent_id)) return "its action_id and agent_id must be strings or null";
   if (by === undefined) return "it does not say by whom; write by: toActor(who.key, who.principal), or null";
   if ((action_id === null) !== (submittedBy === null))
     return "it must be recorded with the submitter of the action that it names, and without one when it names none";

@@ -54,7 +54,7 @@ export function openCheckpointFile(
   function skip(error: unknown): void {
     if (unusable) return;
     unusable = true;
-    log.warn("the newest checkpoint is not kept outside the data folder; set `state`, or ASSENT_STATE", {
+    log.warn("the newest checkpoint is not stored outside the data folder; set `state` or ASSENT_STATE", {
       path,
       error: String(error),
     });
@@ -70,7 +70,7 @@ export function openCheckpointFile(
       if (optional) return skip(error);
       throw new StorageError(
         "unavailable",
-        `the newest checkpoint could not be kept in ${path}, and so it is not handed out: ${error instanceof Error ? error.message : String(error)}`,
+        `the newest checkpoint could not be stored in ${path}, and so it is not handed out: ${error instanceof Error ? error.message : String(error)}`,
         { cause: error },
       );
     }
@@ -203,7 +203,7 @@ export async function verifyCheckpointFile(
         return {
           size,
           root,
-          fault: `the store holds ${stored} entries, and ${place} was signed over ${size}: an older copy of the store was put back, or entries were lost`,
+          fault: `the store has ${stored} entries, and ${place} was signed over ${size}: an older copy of the store was put back, or entries were lost`,
         };
       if (equalBytes(await rootAt(size), root)) return { size, root, fault: null };
       return {
@@ -218,7 +218,7 @@ export async function verifyCheckpointFile(
       return {
         size,
         root: stated,
-        fault: `the store holds ${stored} entries, and ${place} says ${size} and is signed by a key that this store does not know: a copy from before the log's key was changed was put back, or entries were lost`,
+        fault: `the store has ${stored} entries, and ${place} says ${size} and is signed by a key that this store does not know: a copy from before the log's key was changed was put back, or entries were lost`,
       };
     }
   } catch (error) {
@@ -252,12 +252,9 @@ export async function compareWithCheckpointFile(kept: CheckpointFile, comparison
     );
   }
   const aside = kept.setAside(size);
-  comparison.log.warn(
-    "the store is older than the checkpoint that was kept; going on because --accept-rollback was given",
-    {
-      size: comparison.size,
-      kept_size: size,
-      kept_as: aside,
-    },
-  );
+  comparison.log.warn("the store is older than the checkpoint outside it; continuing because of --accept-rollback", {
+    size: comparison.size,
+    kept_size: size,
+    kept_as: aside,
+  });
 }

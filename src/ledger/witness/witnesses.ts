@@ -50,7 +50,7 @@ export class Witnesses {
     this.rounds = createRepeatingTask({
       task: () => this.ask(),
       everyMs: options.everyMs,
-      onFailure: (error) => options.log.warn("the witnesses could not be asked", { error: String(error) }),
+      onFailure: (error) => options.log.warn("the witnesses could not be reached", { error: String(error) }),
     });
   }
 
@@ -75,7 +75,7 @@ export class Witnesses {
       const old = this.sizes.get(witness.vkey) ?? 0;
       if (old > signed.size)
         throw new Error(
-          `it has cosigned ${old} entries of this log, and the store holds ${signed.size}: an older copy of the store was put back, or entries were lost`,
+          `it has cosigned ${old} entries of this log, and the store has ${signed.size}: an older copy of the store was put back, or entries were lost`,
         );
       const proof = old === 0 || old === signed.size ? [] : await this.options.ledger.consistency(old, signed.size);
       const answer = await this.post(witness.url, formatAddCheckpoint({ old, proof, checkpoint: signed.note }));

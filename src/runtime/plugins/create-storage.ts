@@ -34,6 +34,9 @@ export async function createStorage(plugins: readonly LoadedPlugin[], host: Stor
     throw pluginFailure(plugin.name, "storage", error, host.log);
   }
   if (typeof storage !== "object" || storage === null)
-    throw new PluginError(plugin.name, "storage returned no storage; return an object that keeps the storage contract");
+    throw new PluginError(
+      plugin.name,
+      "`storage` did not return a storage; return an object that implements the storage contract",
+    );
   return storage;
 }

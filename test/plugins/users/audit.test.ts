@@ -54,7 +54,7 @@ const IMPOSSIBLE: Record<string, [RegExp, ...Record<string, unknown>[]]> = {
   ],
   "a vote of a user who was never created": [/does not exist/, vote],
   "a vote of a user who was ended": [
-    /after that user was ended/,
+    /after that user was deactivated/,
     entry("created", user("ada")),
     entry("ended", user("ada", { ended_at: AT })),
     vote,

@@ -17,7 +17,7 @@ export function findPreviewFault(preview: string, params: StaticType): string | 
     if ("message" in inferred) return inferred.message;
     const types = unionMembers(inferred.type);
     if (types.length > 0 && types.every(({ kind }) => kind === "list" || kind === "map"))
-      return `"{${part.source}}" is ${describeType(inferred.type)}; name a member that is a text, a number or a bool`;
+      return `"{${part.source}}" is ${describeType(inferred.type)}; name a member that is a string, a number or a bool`;
   }
   return null;
 }

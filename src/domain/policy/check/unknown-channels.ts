@@ -28,7 +28,7 @@ export function findUnknownChannels(
         return {
           policy,
           channel,
-          message: `"${rule}" of the policy "${policy}" tells the channel "${channel}", which the configuration does not have: nobody is told${meant === null ? "" : `; did you mean "${meant}"?`}`,
+          message: `"${rule}" of the policy "${policy}" notifies the channel "${channel}", which is not configured: no one is notified${meant === null ? "" : `; did you mean "${meant}"?`}`,
         };
       });
   });

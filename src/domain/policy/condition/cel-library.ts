@@ -122,7 +122,7 @@ function reverseText(this: string): string {
 
 function join(this: CelList, separator = ""): string {
   const texts = [...elementsOf(this)].map((element) => {
-    if (typeof element !== "string") throw new Error("an element is no text");
+    if (typeof element !== "string") throw new Error("an element is not a string");
     charge((element.length + separator.length) >> 5);
     return element;
   });
@@ -200,7 +200,7 @@ function compareNumbers(left: CelNumber, right: CelNumber): number {
 function extreme(sign: 1 | -1, args: readonly unknown[]): CelNumber {
   const [first] = args;
   const numbers = args.length === 1 && isCelList(first) ? elementsOf(first) : args;
-  if (numbers.length === 0 || !numbers.every(isNumber)) throw new Error("these are no numbers");
+  if (numbers.length === 0 || !numbers.every(isNumber)) throw new Error("the arguments are not numbers");
   return numbers.reduce((best, value) => (compareNumbers(value, best) * sign > 0 ? value : best));
 }
 
@@ -224,7 +224,7 @@ function encodeBase64(bytes: Uint8Array): string {
 
 function decodeBase64(text: string): Uint8Array {
   charge(1 + (text.length >> 2));
-  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text)) throw new Error("the text is no base64");
+  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text)) throw new Error("the string is not base64");
   return Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
 }
 

@@ -306,7 +306,7 @@ class ShapeCheck {
     } catch (error) {
       return this.fail(
         arg,
-        `the pattern is no RE2 regular expression: ${error instanceof Error ? error.message.replace(/^error parsing regexp: /, "") : "it cannot be read"}`,
+        `the pattern is not an RE2 regular expression: ${error instanceof Error ? error.message.replace(/^error parsing regexp: /, "") : "it cannot be read"}`,
       );
     }
     if (size > MAX_PATTERN_INSTRUCTIONS)

@@ -13,7 +13,7 @@ import { toCelValue } from "./cel-values.ts";
 /** Messages of faults. They contain no values of requests, because reasons are stored forever. */
 const FAULTS: Readonly<Record<HistoryFault | "unknown", string>> = {
   no_session: "the history is of a session, and the request has no session token",
-  no_value: "the value by which the history is kept could not be evaluated",
+  no_value: "the owner of the history could not be evaluated",
   too_large: "the members that conditions read of past actions are too large",
   too_many: "the history has more actions than its max",
   unknown: "the history is not known",

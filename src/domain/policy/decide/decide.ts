@@ -365,8 +365,8 @@ const isCritical = (findings: readonly Finding[]): boolean => findings.some(({ r
 /** Names the stop by its id. Its reason is visible only to people who can read stops. */
 function denialByStop({ id, policy, until }: StopFact, shadow: ShadowOutcome[]): Decision {
   const what = policy === null ? "" : `, which stops what policy "${policy}" answers,`;
-  const end = until === null ? "until somebody lifts it" : `until ${until}, or until somebody lifts it`;
-  return denial("STOPPED", `the stop ${id}${what} holds ${end}: nothing is decided meanwhile`, shadow);
+  const end = until === null ? "until someone lifts it" : `until ${until}, or until someone lifts it`;
+  return denial("STOPPED", `the stop ${id}${what} holds ${end}: no action is decided until then`, shadow);
 }
 
 function denial(code: ReasonCode, reason: string, shadow: ShadowOutcome[]): Decision {

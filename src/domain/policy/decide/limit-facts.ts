@@ -99,7 +99,7 @@ function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation:
       return {
         kind: "error",
         code: "CONDITION_ERROR",
-        message: "what it counts per is not a text, a number or a boolean",
+        message: "its `per` is not a string, a number or a boolean",
       };
     subject = named;
   }

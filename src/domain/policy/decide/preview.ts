@@ -35,7 +35,7 @@ export interface PreviewedAction {
 export function parsePreview(template: string): PreviewPart[] | string {
   const literal = template.replaceAll(/\{[^{}]*\}/g, "");
   if (/[{}]/.test(literal)) return 'a brace has no partner; write a value as "{params.amount}"';
-  if (QUOTES.test(literal)) return "remove the quotation marks: the service adds them to the values that are texts";
+  if (QUOTES.test(literal)) return "remove the quotation marks: the service adds them to string values";
   if (markedText(literal) !== literal)
     return `the text has hidden or misleading characters: ${clipText(markedText(literal), 200)}`;
   const parts: PreviewPart[] = [];

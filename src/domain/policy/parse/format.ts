@@ -33,7 +33,7 @@ const MAX_ROUNDS = 5;
  * different result.
  */
 export function formatYaml(source: string): FormatResult {
-  const refuse = (why: string): FormatResult => ({ ok: false, message: `the file is left as it is: ${why}` });
+  const refuse = (why: string): FormatResult => ({ ok: false, message: `the file was not changed: ${why}` });
   let text = formatOnce(source);
   for (let round = 1; text !== null && round <= MAX_ROUNDS; round++) {
     const next = formatOnce(text);

@@ -222,7 +222,7 @@ export function parsePolicyTests(
 export function parseSampleAction(text: string, file: string): { action: SampleAction | null; faults: TextFault[] } {
   const { values, faults } = readFile(text, file, (value) => findSchemaFaults(actionCheck, SampleActionSchema, value));
   if (faults.length === 0 && values.length !== 1)
-    faults.push({ file, line: 1, column: 1, message: `one action is expected, and ${values.length} are here` });
+    faults.push({ file, line: 1, column: 1, message: `expected one action; got ${values.length}` });
   return { action: faults.length === 0 ? (values[0]?.value as unknown as SampleAction) : null, faults };
 }
 

@@ -254,7 +254,7 @@ function quotingHint(text: string, { code, pos: [offset] }: YAMLParseError | YAM
 }
 
 function explainYamlError({ code, message }: YAMLParseError | YAMLWarning): string {
-  if (code === "BLOCK_AS_IMPLICIT_KEY") return "a colon and a space end a text that has no quotes";
+  if (code === "BLOCK_AS_IMPLICIT_KEY") return "a colon and a space end an unquoted string";
   if (/call stack/i.test(message)) return `the file nests deeper than ${MAX_DEPTH} levels`;
   const first = message.split(" at line ")[0] as string;
   return first.charAt(0).toLowerCase() + first.slice(1);
