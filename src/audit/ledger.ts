@@ -290,7 +290,7 @@ async function checkCheckpoint(
       fault(`the stored checkpoint has size ${checkpoint.size} but is stored as size ${stored.size}`);
     else if (checkpoint.size > head.size)
       fault(
-        `the head (size ${head.size}) is behind the newest signed checkpoint (size ${checkpoint.size}): entries were lost or an older copy of the store was put back`,
+        `the head (size ${head.size}) is behind the newest signed checkpoint (size ${checkpoint.size}): entries were lost or an older copy of the store was restored`,
       );
     else if (!equalBytes(await createProofReader(reader).rootAt(checkpoint.size), checkpoint.root))
       fault(`the ledger does not contain the tree that was signed at size ${checkpoint.size}`);

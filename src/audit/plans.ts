@@ -108,7 +108,7 @@ export function createPlansAuditor(): PlansAuditor {
       if (open !== null && body["type"] !== "decision" && body["type"] !== "throttle") {
         const { id } = open.plan.terms;
         open = null;
-        throw new RangeError(`it stands between the plan ${id} and the decisions on its actions`);
+        throw new RangeError(`it is between the plan ${id} and the decisions on its actions`);
       }
       if (body["type"] === "plan") foldPlan(body as unknown as PlanEntry);
       else if (body["type"] === "decision") foldDecision(body as unknown as DecisionEntry);
@@ -138,12 +138,12 @@ function findFault(
   if (struck !== null && !(isStrike && struck.list === entry.plan)) {
     plan.struck = null;
     if (actionListDigest(terms, membersAt(plan, struck.at)) !== struck.list)
-      return `the votes before it rejected actions of the plan ${terms.id} with another list than remained`;
+      return `the earlier votes rejected actions of the plan ${terms.id} with a list that differs from the remaining actions`;
   }
   if (isStrike) plan.struck = { list: entry.plan ?? "", at };
   const isApproval = entry.type === "approval" && entry.verdict === "approve";
   if (isApproval && entry.plan !== actionListDigest(terms, membersAt(plan, at)))
-    return `its vote approves another list of actions than remained of the plan ${terms.id}`;
+    return `its vote approves a list that differs from the remaining actions of the plan ${terms.id}`;
   const isStart =
     (entry.type === "execution" && entry.phase === "start") ||
     (entry.type === "redecision" && entry.occasion === "permit" && entry.status !== "denied");

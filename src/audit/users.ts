@@ -66,7 +66,7 @@ export function createUsersAuditor(origin: string): UsersAuditor {
     const { action_id = "", commitment = "", verdict = "", comment = null } = entry;
     const { questions = null, plan = null, break_glass = false, grant = null, preview = null } = entry;
     if (preview !== gesture.preview)
-      throw new RangeError("its vote records another preview than the one that was signed");
+      throw new RangeError("its vote records a different preview than the one that was signed");
     const vote = { action_id, commitment, verdict, comment, questions, plan, break_glass, grant, gesture };
     const fault = findGestureFault(origin, vote, principal, passkey, verifyPasskeySignature);
     if (fault !== null) throw new RangeError(`the signature of its vote is not valid: ${fault}`);

@@ -55,7 +55,7 @@ export function submissionCalls({ call, record, listOf, sessionHeader }: ApiCall
       const { params: asked } = action.proposed ?? action;
       const answered = [action.agent_id, action.tool, action.operation, asked, action.context];
       if (equalJson([whom.agent_id, whom.tool, whom.operation, ran, why], answered)) return action;
-      throw unreadableAnswer(200, `${action.id} is not the action that was asked for`);
+      throw unreadableAnswer(200, `${action.id} is not the action that was requested`);
     },
     /**
      * Returns the decision that a request would get. Records nothing. The response does not permit running the action.
@@ -110,7 +110,7 @@ export function executionCalls({ record, action, transport }: ApiCalls) {
         }
       } catch (error) {
         if (!limit.isOver()) throw error;
-        throw timeoutError(`there was no answer about ${id} within ${timeout} seconds`);
+        throw timeoutError(`there was no response about ${id} within ${timeout} seconds`);
       } finally {
         limit.end();
       }

@@ -24,7 +24,7 @@ export function createApiCalls(
     const path = id === null ? "" : `/${encodeURIComponent(id)}`;
     const { json } = await transport.send(method, `/v1/actions${path}${verb}`, details);
     if (!isObject(json) || typeof json["id"] !== "string" || typeof json["status"] !== "string")
-      throw unreadableAnswer(200, "it is no action");
+      throw unreadableAnswer(200, "it is not an action");
     if (id !== null && json["id"] !== id) throw unreadableAnswer(200, `it is about ${json["id"]}, not ${id}`);
     return json as unknown as ActionRecord;
   }
@@ -72,7 +72,7 @@ export function createApiCalls(
           signal,
         });
         const items = page?.[name];
-        if (!Array.isArray(items)) throw unreadableAnswer(200, "it is no list");
+        if (!Array.isArray(items)) throw unreadableAnswer(200, "it is not a list");
         yield* items as Item[];
         if (typeof page?.["next_cursor"] !== "string") return;
         if (page["next_cursor"] === cursor) throw unreadableAnswer(200, "its pages have no end");

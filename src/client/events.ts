@@ -36,7 +36,7 @@ export async function* followEvents(
       );
       if (!response.ok) await limit.race(readResponse(response));
       if (!/^text\/event-stream\b/.test(response.headers.get("content-type") ?? ""))
-        throw unreadableAnswer(response.status, "it is no event stream");
+        throw unreadableAnswer(response.status, "it is not an event stream");
       for await (const { id, name, data } of blocksOf(response, limit)) {
         failures = 0;
         const seq = /^\d{1,16}$/.test(id) ? Number(id) : null;

@@ -50,7 +50,7 @@ export async function checkPermit(
   if (!Number.isFinite(at) || !Number.isFinite(clockTolerance) || clockTolerance < 0)
     throw new TypeError("verifyPermit needs a time of day, and a `clockTolerance` of 0 seconds or more");
   if (typeof permit !== "string" || permit.length > MAX_PERMIT_LENGTH)
-    throw new PermitRefused("malformed", "this is no permit: a permit is a compact JWS of at most 8,192 characters");
+    throw new PermitRefused("malformed", "this is not a permit: a permit is a compact JWS of at most 8,192 characters");
   const formFault = findPermitFormatFault(permit);
   if (formFault !== null) throw new PermitRefused(formFault, FORM_FAULTS[formFault]);
   const digest = digestOf(request);
@@ -81,7 +81,7 @@ export async function checkPermit(
       `the permit was signed at ${new Date(claims.iat * 1000).toISOString()}, which is in the future; check the clocks`,
     );
   if (claims.action_digest !== digest)
-    throw new PermitRefused("wrong_request", "the permit is for another request than the one that is to run");
+    throw new PermitRefused("wrong_request", "the permit is for a different request than the one to run");
   return claims;
 }
 

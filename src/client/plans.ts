@@ -48,7 +48,7 @@ export async function submitPlan(
     context,
   ]);
   if (equalJson(wanted, answered)) return plan;
-  throw unreadableAnswer(200, `${plan.id} is not the plan that was asked for`);
+  throw unreadableAnswer(200, `${plan.id} is not the plan that was requested`);
 }
 
 /** Reads a plan. */
@@ -92,6 +92,6 @@ export async function cancelPlan(
 
 function readPlan({ json }: { json: unknown }): PlanRecord {
   if (!isObject(json) || typeof json["id"] !== "string" || !Array.isArray(json["actions"]))
-    throw unreadableAnswer(200, "it is no plan");
+    throw unreadableAnswer(200, "it is not a plan");
   return json as unknown as PlanRecord;
 }

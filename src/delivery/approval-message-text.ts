@@ -90,7 +90,7 @@ export function describeOutcome(message: ClosedMessage | ThrottleMessage): strin
 
 function describeThrottling({ throttle: { requests, usual, until } }: ThrottleMessage): string {
   const rate = Math.round(usual.requests / usual.hours);
-  return `Your agent made ${requests} requests for approval in this hour. It usually makes ${rate}. Further ones are refused until ${formatTime(until)}. This was its last request:`;
+  return `Your agent made ${requests} requests for approval in this hour. It usually makes ${rate}. More requests are refused until ${formatTime(until)}. This was its last request:`;
 }
 
 /**

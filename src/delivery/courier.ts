@@ -270,7 +270,7 @@ class StoreCourier implements Courier {
     const dead = permanent || next > row.give_up_at;
     const last_error = errorText(cause);
     this.options.log[dead ? "error" : "warn"](
-      dead ? "a delivery failed for good" : "a delivery failed and will be retried",
+      dead ? "a delivery failed permanently" : "a delivery failed and will be retried",
       { delivery: row.id, destination: row.destination, kind: row.kind, attempts, error: last_error },
     );
     let closed: ClosedDestination | null = null;

@@ -55,9 +55,10 @@ function renderStop({ stop }: StopMessage): NoticeText {
 
 function describeStop({ change, until, approvals, needed }: StopMessage["stop"]): string {
   const end = until === null ? "until someone lifts it" : `until ${formatTime(until)}, or until it is lifted`;
-  if (change === "placed") return `It holds ${end}. Nothing that it covers is approved or started until then.`;
-  if (change === "lifted") return "It does not hold any more. What waited and has not run out may go on.";
-  return `${approvals} of ${needed} people have asked for that. It holds ${end}.`;
+  if (change === "placed") return `It is in effect ${end}. Nothing that it covers is approved or started until then.`;
+  if (change === "lifted")
+    return "It is no longer in effect. Actions that are waiting and have not expired can continue.";
+  return `${approvals} of ${needed} people have requested that. It is in effect ${end}.`;
 }
 
 function formatStopScope({ agent, tool, policy }: StopMessage["stop"]): string {

@@ -21,7 +21,7 @@ export function reportStrayErrors(log: Logger): void {
   const report = (error: unknown): void => {
     const context = calling.getStore();
     if (context !== undefined) {
-      log.error("a notifier threw an error outside of its promise; the service continues", {
+      log.error("a notifier threw an error outside its promise; the service continues", {
         notifier: context.notifier,
         error: error instanceof Error ? (error.stack ?? error.message) : String(error),
       });

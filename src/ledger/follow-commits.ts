@@ -103,7 +103,7 @@ export class CommitFollower {
         // it.
         this.keeping ??= this.keepSeen().finally(() => (this.keeping = null));
       })
-      .catch((error: unknown) => log.debug("the database could not be looked at", { error: String(error) }))
+      .catch((error: unknown) => log.debug("the database could not be read", { error: String(error) }))
       .finally(() => (this.polling = null));
   }
 

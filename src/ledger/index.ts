@@ -263,7 +263,7 @@ class ProcessLedger implements OpenLedger {
       delegations: options.delegations ?? (() => NO_DELEGATIONS),
       breakGlass: options.breakGlass ?? (() => NO_BREAK_GLASS),
       suggestedRules: options.suggestedRules ?? (() => NO_SUGGESTED_RULES),
-      confirmUser: options.confirmUser ?? (() => Promise.reject(new Error("no one signs in here"))),
+      confirmUser: options.confirmUser ?? (() => Promise.reject(new Error("users cannot sign in to this service"))),
       outbox: options.outbox,
       entryFault: options.entryFault ?? (() => "no plugin declares it"),
       unstoredCheckpoint: () => checkpoints.unstored(),

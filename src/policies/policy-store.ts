@@ -184,7 +184,7 @@ export class PolicyStore implements PolicyService {
     }
     throw new StorageError(
       "unavailable",
-      `other processes activated what the policy source "${source.name}" has ${OFFERS} times in a row`,
+      `other processes activated what the policy source "${source.name}" offers ${OFFERS} times in a row`,
     );
   }
 
@@ -233,7 +233,7 @@ export class PolicyStore implements PolicyService {
       error.faults.length > 0 ? error.faults : [{ file: name, line: null, column: null, message: error.message }];
     const before = this.trouble.get(name);
     this.trouble.set(name, { since: before?.since ?? clock(), faults, source: error.source });
-    log.error(`policies were not taken: ${error.message}; the last good set stays`, {
+    log.error(`policies were rejected: ${error.message}; the last valid set stays active`, {
       source: name,
       faults: faults.map(formatFault),
     });

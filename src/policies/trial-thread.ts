@@ -55,7 +55,7 @@ class Turn {
     if (this.spent + worked > this.budgetMs)
       throw new Refusal(
         "TRIAL_TOO_LONG",
-        `trying out the policies takes longer than ${this.budgetMs / 1000} s, the limit of one request; send fewer actions, or cheaper conditions`,
+        `the trial of the policies takes longer than ${this.budgetMs / 1000} s, the limit of one request; send fewer actions, or cheaper conditions`,
       );
     return worked < TURN_MS ? null : this.yieldOrAbort();
   };

@@ -224,7 +224,10 @@ class ThreadedTrials implements TrialService {
     const seconds = Math.round((pingMs * maxUnansweredPings) / 1000);
     this.rejectAll((id) =>
       id === this.current
-        ? new Refusal("TRIAL_TOO_LONG", `the policies could not be tried out within ${seconds} s; send less at once`)
+        ? new Refusal(
+            "TRIAL_TOO_LONG",
+            `the trial of the policies could not be completed within ${seconds} s; send less at once`,
+          )
         : trialLost("policies of another request blocked the thread for policy trials; try again"),
     );
   }

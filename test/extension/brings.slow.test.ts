@@ -300,7 +300,7 @@ describe("plugins cannot", () => {
         { name: "a-b", errors: defineErrors("a-b", { X: [404, "t"] }) },
         { name: "a.b", errors: defineErrors("a.b", { X: [404, "t"] }) },
       ],
-      'plugin "a.b": its error "A_B_X" is taken by plugin "a-b"',
+      'plugin "a.b": its error "A_B_X" is already used by plugin "a-b"',
     ],
     [
       "an entry type of the core",

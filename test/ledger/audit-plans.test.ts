@@ -91,7 +91,7 @@ test("decisions that are not those of the plan", () => {
     [/action 1 of the plan p/, { agent_id: "other" }],
     [/action 1 of the plan p/, { at: at(1) }],
     [/action 1 of the plan p/, { submitted_by: { ...by, key_id: "other" } }],
-    [/stands between the plan p/, { type: "stop" }],
+    [/is between the plan p/, { type: "stop" }],
   ];
   for (const [expected, more] of forged) {
     audit = createPlansAuditor();
@@ -122,21 +122,21 @@ test("votes on a list that did not remain", () => {
   for (const [what, bodies] of forged) {
     audit = createPlansAuditor();
     open();
-    assert.throws(() => fold(...bodies), /another list of actions/, what);
+    assert.throws(() => fold(...bodies), /a list that differs/, what);
   }
 });
 
 test("a strike that names another list is found with the next entry of the plan", () => {
   open();
   fold(strike("b", list(["a"])));
-  refuses(/rejected actions of the plan p with another list/, vote("a", list(["a", "c"])));
+  refuses(/rejected actions of the plan p with a list that differs/, vote("a", list(["a", "c"])));
 });
 
 test("a changed request changes the list", () => {
   open();
   const edit = { type: "redecision", at: at(1), action_id: "a", occasion: "edit", edit: {}, commitment: "changed" };
   fold({ ...edit, status: "pending_approval", expires_at: at(50) });
-  refuses(/another list/, vote("a", list(IDS)));
+  refuses(/a list that differs/, vote("a", list(IDS)));
   fold(vote("b", list(IDS, TERMS, { a: "changed" })));
 });
 

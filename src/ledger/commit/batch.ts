@@ -195,7 +195,7 @@ class Batch {
   }
 
   private move(): void {
-    if (this.sealed) throw new Error("the batch is over: await everything inside the job");
+    if (this.sealed) throw new Error("the batch has ended; await everything within the job");
     this.changed = true;
   }
 

@@ -57,7 +57,7 @@ async function roots(
 
 function assertFullTile(hashes: Uint8Array[]): Uint8Array[] {
   if (hashes.length !== TILE_WIDTH) {
-    throw new StorageError("corrupt", `the store gave ${hashes.length} of the ${TILE_WIDTH} hashes of a tile`);
+    throw new StorageError("corrupt", `the store returned ${hashes.length} of the ${TILE_WIDTH} hashes of a tile`);
   }
   return hashes;
 }

@@ -15,7 +15,7 @@ export function findEnvelopeFault(
   if (!Number.isInteger(v)) return "its v is not an integer";
   if (at !== toRfc3339(now)) return "its time is not the time of the batch; write at: toRfc3339(tx.now)";
   if (!named(action_id) || !named(agent_id)) return "its action_id and agent_id must be strings or null";
-  if (by === undefined) return "it does not say by whom; write by: toActor(who.key, who.principal), or null";
+  if (by === undefined) return "it does not name its actor; write by: toActor(who.key, who.principal), or null";
   if ((action_id === null) !== (submittedBy === null))
     return "it must be recorded with the submitter of the action that it names, and without one when it names none";
   return null;

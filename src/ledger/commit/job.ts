@@ -57,7 +57,7 @@ export type JobOutcome = { pending: QueuedJob; value: unknown } | { pending: Que
 export class JobFailedError extends Error {
   readonly pending: QueuedJob;
   constructor(pending: QueuedJob, cause: unknown) {
-    super("a job failed inside its batch", { cause });
+    super("a job failed within its batch", { cause });
     this.pending = pending;
   }
 }

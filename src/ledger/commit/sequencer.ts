@@ -227,7 +227,7 @@ export class Sequencer {
         case "unsettled":
           try {
             if (++rollCalls > MAX_ROLL_CALLS)
-              throw new StorageError("unavailable", "the database was replaced again and again");
+              throw new StorageError("unavailable", "the database was replaced repeatedly");
             await this.options.agree();
           } catch (error) {
             return this.refuse(live, error);
@@ -248,7 +248,7 @@ export class Sequencer {
           continue;
         case "job failed": {
           const { pending, cause } = attempt.poisoned;
-          this.options.log.error("a job failed inside its batch; the batch runs again without it", {
+          this.options.log.error("a job failed within its batch; the batch runs again without it", {
             error: stackOf(cause),
           });
           pending.reject(cause);

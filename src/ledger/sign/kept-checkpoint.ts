@@ -70,7 +70,7 @@ export function openCheckpointFile(
       if (optional) return skip(error);
       throw new StorageError(
         "unavailable",
-        `the newest checkpoint could not be stored in ${path}, and so it is not handed out: ${error instanceof Error ? error.message : String(error)}`,
+        `the newest checkpoint could not be stored in ${path}, so it is not published: ${error instanceof Error ? error.message : String(error)}`,
         { cause: error },
       );
     }
@@ -203,13 +203,13 @@ export async function verifyCheckpointFile(
         return {
           size,
           root,
-          fault: `the store has ${stored} entries, and ${place} was signed over ${size}: an older copy of the store was put back, or entries were lost`,
+          fault: `the store has ${stored} entries, and ${place} was signed over ${size}: an older copy of the store was restored, or entries were lost`,
         };
       if (equalBytes(await rootAt(size), root)) return { size, root, fault: null };
       return {
         size,
         root,
-        fault: `the store does not contain what ${place} was signed over (size ${size}): it is another history`,
+        fault: `the store does not contain what ${place} was signed over (size ${size}): its history differs`,
       };
     } catch (error) {
       // The signer might be a key that was added to the log after this copy of the store was made.
@@ -218,7 +218,7 @@ export async function verifyCheckpointFile(
       return {
         size,
         root: stated,
-        fault: `the store has ${stored} entries, and ${place} says ${size} and is signed by a key that this store does not know: a copy from before the log's key was changed was put back, or entries were lost`,
+        fault: `the store has ${stored} entries, and ${place} says ${size} and is signed by a key that this store does not know: a copy from before the log's key was changed was restored, or entries were lost`,
       };
     }
   } catch (error) {
@@ -246,7 +246,7 @@ export async function compareWithCheckpointFile(kept: CheckpointFile, comparison
   if (!comparison.acceptRollback) {
     throw new LedgerTampered(
       [
-        `${fault}. To go on with this store, start once with --accept-rollback: what came after is gone, and who holds proofs of it can show so`,
+        `${fault}. To continue with this store, start once with --accept-rollback. The later entries are then lost, and anyone who has proofs of them can show it`,
       ],
       { size, root },
     );

@@ -115,7 +115,7 @@ function taken(keys: LogKeys, { seq, bytes, leaf_hash }: EntryRow, verify: Verif
   } catch (error) {
     throw new StorageError(
       "corrupt",
-      `entry ${seq} gives the log another key, and that is not the word of the one before: ${error instanceof Error ? error.message : String(error)}; run assent audit`,
+      `entry ${seq} changes the log's key without a valid signature of the previous key: ${error instanceof Error ? error.message : String(error)}; run assent audit`,
       { cause: error },
     );
   }

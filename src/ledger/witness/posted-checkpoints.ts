@@ -51,7 +51,7 @@ export function createPostedCheckpoints({
       signal: AbortSignal.any([AbortSignal.timeout(REQUEST_TIMEOUT_MS), over.signal]),
     });
     await response.body?.cancel();
-    if (!response.ok) throw new Error(`it answered ${response.status}`);
+    if (!response.ok) throw new Error(`it responded with status ${response.status}`);
   }
 
   async function publish(): Promise<void> {
@@ -69,7 +69,7 @@ export function createPostedCheckpoints({
           const reason = error instanceof Error ? error.message : String(error);
           // Log each reason once. Omit the path of the URL, which can contain a secret.
           if (!over.signal.aborted && complaints.get(url) !== reason)
-            log.warn("a checkpoint was not taken; the next one will cover it", {
+            log.warn("a checkpoint was not accepted; the next one will cover it", {
               host: new URL(url).host,
               error: reason,
             });

@@ -68,7 +68,7 @@ export function createWitness({ logs, state, signer, clock, verify }: WitnessOpt
   async function decide(origin: string, vkeys: readonly string[], request: AddCheckpoint): Promise<WitnessAnswer> {
     const { old, proof, checkpoint: note } = request;
     const checkpoint = firstThatOpens(note, vkeys, verify);
-    if (checkpoint === null) return text(403, "no signature of a key that is trusted for this log verifies");
+    if (checkpoint === null) return text(403, "no signature by a trusted key of this log is valid");
     const { size, root } = checkpoint;
     if (old > size) return text(400, `the old size ${old} is larger than the checkpoint's, ${size}`);
     const last = (await state.read(origin)) ?? { size: 0, root: sha256(new Uint8Array(0)) };
@@ -95,7 +95,7 @@ export function createWitness({ logs, state, signer, clock, verify }: WitnessOpt
         throw error;
       }
       const vkeys = logs.filter((vkey) => parseVkey(vkey).name === origin);
-      if (vkeys.length === 0) return text(404, "this log is not witnessed here");
+      if (vkeys.length === 0) return text(404, "this witness does not witness this log");
       // Handle requests for the same log one at a time. Otherwise two requests could be checked against the same state.
       const turn = (turns.get(origin) ?? Promise.resolve()).then(() => decide(origin, vkeys, request));
       turns.set(
@@ -136,7 +136,7 @@ export function witnessFolder(folder: string): WitnessStateStore {
       }
       const kept = JSON.parse(content) as { origin?: unknown; size?: unknown; root?: unknown };
       if (kept.origin !== origin || !Number.isSafeInteger(kept.size) || typeof kept.root !== "string")
-        throw new Error(`${pathOf(origin)} does not hold what was cosigned of ${origin}; put it back from a backup`);
+        throw new Error(`${pathOf(origin)} does not contain the cosigned state of ${origin}; restore it from a backup`);
       return { size: kept.size as number, root: fromHex(kept.root) };
     },
     async write(origin, { size, root }) {

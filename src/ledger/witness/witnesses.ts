@@ -75,7 +75,7 @@ export class Witnesses {
       const old = this.sizes.get(witness.vkey) ?? 0;
       if (old > signed.size)
         throw new Error(
-          `it has cosigned ${old} entries of this log, and the store has ${signed.size}: an older copy of the store was put back, or entries were lost`,
+          `it has cosigned ${old} entries of this log, and the store has ${signed.size}: an older copy of the store was restored, or entries were lost`,
         );
       const proof = old === 0 || old === signed.size ? [] : await this.options.ledger.consistency(old, signed.size);
       const answer = await this.post(witness.url, formatAddCheckpoint({ old, proof, checkpoint: signed.note }));
@@ -87,7 +87,7 @@ export class Witnesses {
       const size = answer.status === 409 && /^\d{1,16}\n?$/.test(answer.body) ? Number(answer.body) : null;
       // If the witness has a different root at the same size, the conflict is permanent, so do not retry.
       if (size === null || size === old || last)
-        throw new Error(`it answered ${answer.status}: ${answer.body.slice(0, 300).trim()}`);
+        throw new Error(`it responded with status ${answer.status}: ${answer.body.slice(0, 300).trim()}`);
       this.sizes.set(witness.vkey, size);
     }
     throw new Error("unreachable");
@@ -103,7 +103,7 @@ export class Witnesses {
         if (!(error instanceof NoteError)) throw error;
       }
     }
-    throw new Error("its answer holds no cosignature by its key on this checkpoint");
+    throw new Error("its response contains no cosignature of this checkpoint by its key");
   }
 
   private async post(url: string, body: string): Promise<{ status: number; body: string }> {
@@ -118,7 +118,7 @@ export class Witnesses {
     const decoder = new TextDecoder();
     for await (const chunk of response.body ?? []) {
       text += decoder.decode(chunk as Uint8Array, { stream: true });
-      if (text.length > MAX_RETRY_DELAY_MS) throw new Error(`it answered more than ${MAX_RETRY_DELAY_MS} bytes`);
+      if (text.length > MAX_RETRY_DELAY_MS) throw new Error(`it responded with more than ${MAX_RETRY_DELAY_MS} bytes`);
     }
     return { status: response.status, body: text };
   }

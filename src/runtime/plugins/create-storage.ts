@@ -14,14 +14,14 @@ export async function createStorage(plugins: readonly LoadedPlugin[], host: Stor
   if (first !== undefined && second !== undefined) {
     throw new PluginError(
       second.plugin.name,
-      `it brings a storage, and so does "${first.plugin.name}"; configure one of the two`,
+      `it provides a storage, and so does "${first.plugin.name}"; configure one of the two`,
     );
   }
   if (first === undefined) {
     if (plugins.length === 0) return null;
     throw new PluginError(
       plugins.map(({ plugin }) => plugin.name).join(", "),
-      "none of the plugins brings a storage; add one, such as storage-sqlite",
+      "none of the plugins provides a storage; add one, such as storage-sqlite",
     );
   }
   const { plugin, options } = first;

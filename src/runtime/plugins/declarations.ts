@@ -82,7 +82,7 @@ class Names {
     if (this.core.includes(given)) throw new PluginError(name, `${its} is one of the core's; give it another name`);
     const owner = this.owners.get(given);
     if (owner === name) throw new PluginError(name, `${its} is declared twice; name it once`);
-    if (owner !== undefined) throw new PluginError(name, `${its} is taken by plugin "${owner}"`);
+    if (owner !== undefined) throw new PluginError(name, `${its} is already used by plugin "${owner}"`);
     this.owners.set(given, name);
   }
 }

@@ -79,7 +79,7 @@ export async function collectContributions(
   );
   for (const { name, brought } of parts)
     for (const { path } of brought.facades ?? [])
-      if (taken.has(shapeOf(path))) throw new PluginError(name, `the facade ${path} stands where a route or page is`);
+      if (taken.has(shapeOf(path))) throw new PluginError(name, `the facade ${path} conflicts with a route or page`);
   const policySources = uniqueNames(parts, (b) => b.policySources, "policy source");
   const notifiers = uniqueNames(parts, (b) => b.notifiers, "notifier");
   const reviewers = uniqueNames(parts, (b) => b.reviewers, "reviewer");
@@ -148,7 +148,7 @@ function unique<T extends object>(
   for (const { name, brought } of parts) {
     for (const item of pick(brought) ?? []) {
       const owner = owners.get(key(item));
-      if (owner !== undefined) throw new PluginError(name, `${words(item)} is taken by plugin "${owner}"`);
+      if (owner !== undefined) throw new PluginError(name, `${words(item)} is already used by plugin "${owner}"`);
       owners.set(key(item), name);
       items.push(item);
     }

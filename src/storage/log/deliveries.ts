@@ -113,7 +113,7 @@ export function deliveryWrites(t: Tables) {
     id !== null && [...t.actions.values()].some((row) => row.id === id && row.status === "pending_approval");
   return {
     insertDelivery(row: Omit<DeliveryRow, "position">) {
-      if (t.deliveries.get(row.id) !== undefined) throw new Error(`a delivery ${row.id} is there already`);
+      if (t.deliveries.get(row.id) !== undefined) throw new Error(`a delivery ${row.id} already exists`);
       const position = Math.max(0, ...[...t.deliveries.values()].map((other) => other.position)) + 1;
       t.deliveries.set(row.id, copyRow({ ...row, position }));
     },
@@ -165,7 +165,7 @@ export function deliveryWrites(t: Tables) {
         max,
       ),
     insertLimitUse(row: LimitUseRow) {
-      if (t.limitUses.get(useKey(row)) !== undefined) throw new Error("this use is there already");
+      if (t.limitUses.get(useKey(row)) !== undefined) throw new Error("this use already exists");
       t.limitUses.set(useKey(row), copyRow(row));
     },
     releaseLimitUses(actionId: string) {

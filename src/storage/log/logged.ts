@@ -215,7 +215,7 @@ async function runStatements<T>(pending: Pending, work: (tx: StorageTransaction)
   let failure: unknown = null;
   const run = async (method: () => unknown): Promise<unknown> => {
     if (isOver)
-      throw new StorageError("unavailable", "the transaction is over: await everything inside the work of `write`");
+      throw new StorageError("unavailable", "the transaction has ended; await everything within the work of `write`");
     if (failure !== null) throw failure;
     try {
       return copyRow(method());

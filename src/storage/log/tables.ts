@@ -94,7 +94,7 @@ export function compositeKey(...parts: (string | number)[]): string {
  */
 export function copyRow<T>(value: T, name = "value"): T {
   if (typeof value === "string" && /\p{Cs}/u.test(value))
-    throw new TypeError(`${name} holds a lone surrogate, which has no UTF-8 form`);
+    throw new TypeError(`${name} contains a lone surrogate, which has no UTF-8 form`);
   if (typeof value === "number" && !Number.isSafeInteger(value))
     throw new TypeError(`${name} must be a safe integer, not ${value}`);
   if (value === undefined) throw new TypeError(`${name} is missing`);

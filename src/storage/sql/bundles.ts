@@ -106,7 +106,7 @@ const tileStart = (seq: number): number => seq - (seq % TILE_WIDTH);
 /** Decodes a bundle. Throws unless it has as many entries as a tile. */
 function decodeBundle(packed: Uint8Array): Uint8Array[] {
   const entries = decodeEntryBundle(gunzipSync(packed, { maxOutputLength: MAX_BUNDLE_BYTES }));
-  if (entries.length !== TILE_WIDTH) throw new RangeError(`it holds ${entries.length} entries`);
+  if (entries.length !== TILE_WIDTH) throw new RangeError(`it has ${entries.length} entries`);
   return entries;
 }
 

@@ -22,6 +22,6 @@ export function schemaDifferences(expected: readonly SchemaObject[], stored: rea
     else if (found.get(name) !== definition) faults.push(`the ${name} of the schema was altered`);
   }
   for (const name of found.keys())
-    if (!wanted.has(name)) faults.push(`the schema has a ${name} that no migration made`);
+    if (!wanted.has(name)) faults.push(`the schema has a ${name} that no migration created`);
   return faults;
 }

@@ -9,7 +9,7 @@ import { bindValues as bindTo, type SqlExecutor, type SqlRow, type SqlValue, typ
 /** Maximum characters and bytes of the rows in one statement. A larger row gets a separate statement. */
 const MOST_AT_ONCE = 4_000_000;
 
-const OVER = "the transaction is over: await everything inside the work of `write`";
+const OVER = "the transaction has ended; await everything within the work of `write`";
 
 /**
  * Creates the executor of a transaction.

@@ -149,7 +149,10 @@ function encode(value: unknown, name: string): SqlValue {
 
 function escapeText(value: string, name: string): string {
   if (/\p{Cs}/u.test(value)) {
-    throw new StorageError("invalid", `${name} cannot be stored: it holds a lone surrogate, which has no UTF-8 form`);
+    throw new StorageError(
+      "invalid",
+      `${name} cannot be stored: it contains a lone surrogate, which has no UTF-8 form`,
+    );
   }
   return value.replaceAll("\u0001", "\u00012").replaceAll("\u0000", "\u00011");
 }

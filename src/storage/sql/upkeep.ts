@@ -83,9 +83,7 @@ export async function findBundleFaults(reads: Reads, db: Pick<SqlExecutor, "all"
     );
     for (const { start, n } of rows)
       if (start % TILE_WIDTH !== 0 || n !== TILE_WIDTH)
-        faults.push(
-          `there is a bundle at ${start}, but only ${n} of its ${TILE_WIDTH} entries are as a bundle leaves them`,
-        );
+        faults.push(`there is a bundle at ${start}, but only ${n} of its ${TILE_WIDTH} entries are stored correctly`);
     if (rows.length < PAGE) return faults;
     after = rows.at(-1)?.start ?? after;
   }

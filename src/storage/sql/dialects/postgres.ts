@@ -56,7 +56,7 @@ const bundleRules = (): string[] => [
 
 /** Returns the rules of `SqlDialect.finishSchema` about changes outside a transaction. */
 const guardRules = (tables: readonly string[], each: "statement" | "row"): string[] => [
-  raising("assent_no_transaction", "25P01", "a change came outside of a transaction of the service: it is refused"),
+  raising("assent_no_transaction", "25P01", "a change outside a transaction of the service is refused"),
   ...tables.map((table) => guardOf(table, each)),
   `create function assent_entry_covered() returns trigger language plpgsql as $$ begin
     if coalesce(current_setting('assent.copying', true), '') <> 'on' and not exists (select 1 from ledger_head where id = 1 and size > new.seq) then

@@ -18,7 +18,7 @@ function isOf(form: PackedForm, text: string): string {
 function appendOnly(table: string, key: readonly string[], onDuplicate: "refuse" | "keep"): string[] {
   const same = key.map((column) => `"${column}" = new."${column}"`).join(" and ");
   const answer =
-    onDuplicate === "keep" ? "raise(ignore)" : `raise(abort, '${table} is append-only: this row is there already')`;
+    onDuplicate === "keep" ? "raise(ignore)" : `raise(abort, '${table} is append-only: this row already exists')`;
   return [
     `create trigger "${table}_no_update" before update on "${table}" begin select raise(abort, '${table} is append-only: a row cannot be changed'); end`,
     `create trigger "${table}_no_delete" before delete on "${table}" begin select raise(abort, '${table} is append-only: a row cannot be deleted'); end`,
