@@ -32,7 +32,7 @@ beforeEach(async () => {
 afterEach(() => slack.close());
 
 const deliver = async (message: Message): Promise<DeliveryResult> =>
-  (await notifier.deliver(message, never)) as Delivered;
+  (await notifier.deliver(message, never)) as DeliveryResult;
 const failure = async (message: Message): Promise<NotifierError> => {
   const error = await deliver(message).then(
     () => assert.fail("it was delivered"),
