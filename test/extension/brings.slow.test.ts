@@ -404,6 +404,6 @@ test("a plugin's command is listed, has help, and calls the service", async (t) 
   assert.deepEqual([gone.code, /ACTION_NOT_FOUND/.test(gone.err)], [1, true]);
   assert.match((await assentHere("note", action)).err, /there is no command "note"; did you mean "notes"\?/);
   Object.assign(process.env, { ASSENT_CONFIG: `${folder}/none.yaml` });
-  assert.match((await assentHere("notes", action)).err, /plugins could not be loaded: .*there is no such file/);
+  assert.match((await assentHere("notes", action)).err, /plugins could not be loaded: .*the file does not exist/);
   assert.equal((await assentHere("help")).code, 0);
 });

@@ -309,6 +309,6 @@ describe("configuration", () => {
     assert.match(fault("", { ASSENT_ADMIN_KEY: "short" }), /^ASSENT_ADMIN_KEY: .*shorter than 32/);
     assert.match(fault("", { ASSENT_LOG_ORIGIN: "a b" }), /cannot name a log/);
     assert.match(fault("", { DATABASE_URL: "mysql://x" }), /does not begin with postgres:/);
-    assert.throws(() => loadConfig({ cwd: tmpdir(), env: {}, file: "/nonexistent.yaml" }), /there is no such file/);
+    assert.throws(() => loadConfig({ cwd: tmpdir(), env: {}, file: "/nonexistent.yaml" }), /the file does not exist/);
   });
 });

@@ -372,7 +372,7 @@ test("an invalid destination aborts startup with a reason", () => {
     [{ url: "ftp://example.com" }, /destination "ops": its url must begin with https/],
     [{ url: "nonsense" }, /must begin with https/],
     [{ url: "http://example.com" }, /http:\/\/ is only allowed for private addresses/],
-    [{ url: "https://user:secret@example.com" }, /put them into headers/],
+    [{ url: "https://user:secret@example.com" }, /set the header Authorization/],
     [{ url: "https://10.0.0.1/" }, /10\.0\.0\.1 is not a public address/],
     [{ url: "https://0x7f.1/" }, /127\.0\.0\.1 is not a public address/],
     [{ url: "https://[::ffff:127.0.0.1]/" }, /is not a public address/],
