@@ -84,7 +84,7 @@ describe("a facade", () => {
     for (const [facades, words] of [
       [[facade({ path: "/v1/actions" })], /conflicts with a route or page/],
       [[facade({ path: "/v1/actions/:other" })], /conflicts with a route or page/],
-      [[facade(), facade({ path: "/door" })], /taken by plugin "door"/],
+      [[facade(), facade({ path: "/door" })], /used by plugin "door"/],
     ] as const)
       await assert.rejects(startService({ plugins: [plugin([...facades])] }), words);
   });
