@@ -73,7 +73,7 @@ export function readTarget(
   );
   for (const [key, value] of Object.entries(headers)) {
     if (!/^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(key) || /[^\t\x20-\x7e\x80-\xff]/.test(value))
-      throw fault(`"${key}" is not a valid header name`);
+      throw fault(`the header "${key}" has an invalid name or value`);
     if (RESERVED.test(key)) throw fault(`the header "${key}" is set by the protocol`);
   }
   return {
