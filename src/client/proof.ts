@@ -73,7 +73,7 @@ async function openSignedCheckpoint(
   for (const [publicKey, message, signature] of claims) {
     const key = await subtle.importKey("raw", buffer(publicKey), "Ed25519", false, ["verify"]);
     if (!(await subtle.verify("Ed25519", key, buffer(signature), buffer(message))))
-      throw new Error("the signature does not fit the checkpoint");
+      throw new Error("the signature does not match the checkpoint");
   }
   if (claims.length === 0) throw new Error("the checkpoint is not signed by the pinned key");
   return opened;

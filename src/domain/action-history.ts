@@ -264,7 +264,7 @@ function applyEntry(history: RecordedLifecycle, entry: ActionEntry): void {
   action.updated_at = at;
   if (entry.type === "approval") {
     if (entry.verdict === "rejection_lifted") {
-      if (action.rejection_until === null) faults.push("a rejection was lifted that did not hold");
+      if (action.rejection_until === null) faults.push("a rejection that was not in effect was lifted");
       action.rejection_until = null;
     }
     if (entry.verdict !== "approve" && entry.verdict !== "deny") return;
@@ -335,7 +335,8 @@ function applyEdit(history: RecordedLifecycle, entry: RedecisionEntry & { seq: n
   if (edit === null || occasion !== "edit" || !isOpen || history.mayHaveRun || history.edit !== null)
     history.faults.push(`entry ${entry.seq} changes the request when it could not be changed`);
   if (edit?.previous !== history.commitment) history.faults.push(`entry ${entry.seq} changes another request`);
-  if (by === null) return void history.faults.push(`entry ${entry.seq} names no one who changed the request`);
+  if (by === null)
+    return void history.faults.push(`entry ${entry.seq} does not name the person who changed the request`);
   history.edit = { entry, at, by, comment: edit?.comment ?? null, commitment };
   history.commitment = commitment;
   history.votes = [];
@@ -401,7 +402,7 @@ function applyReview(
   action.waited_ms = Math.max(0, at - action.created_at);
   if (status === "approved") {
     if (!reviewsApprove(reviewers, reviews))
-      faults.push(`the review of entry ${seq} approves the action, which its decision does not let it`);
+      faults.push(`the review of entry ${seq} approves the action although its decision does not permit that`);
     action.approved_until = startDeadline(entry);
   } else {
     action.reason = describeReviewDenial(reviewer, entry.comment);
@@ -439,7 +440,7 @@ function applyApproval(history: RecordedLifecycle, entry: ApprovalEntry & { seq:
   const { principal, key_id } = by;
   const standing = { groups, independent, self, signed, break_glass };
   if ([principal, on_behalf_of].includes(history.edit?.by.principal ?? ""))
-    history.faults.push(`entry ${entry.seq} is the approval of who changed the request`);
+    history.faults.push(`entry ${entry.seq} is an approval by the person who changed the request`);
   history.approvals.push({ principal, key_id, on_behalf_of, plan: entry.plan, ...standing, at });
   if (entry.status !== "approved" || history.requirement === null) return;
   const { approvers, since } = history.requirement;
@@ -458,7 +459,7 @@ export function countRecorded(vote: RecordedApproval): CountedVote {
 function findBreakGlassFault({ verdict, status, comment, self_approval, delegation }: ApprovalEntry): string | null {
   if (verdict !== "approve" || status !== "approved") return "does not approve the action";
   if (comment === null || comment.trim() === "") return "has no reason";
-  if (self_approval) return "is of the person behind the agent";
+  if (self_approval) return "is by the person behind the agent";
   return delegation === null ? null : "uses a delegation";
 }
 

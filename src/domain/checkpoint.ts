@@ -119,7 +119,7 @@ export function openNote(note: string, vkeys: readonly string[], verify: VerifyS
     const key = keys.find((k) => k.name === name && equalBytes(k.id, id));
     if (key === undefined) continue;
     if (signature.length !== 64 || !verify(key.publicKey, utf8(text), signature)) {
-      throw new NoteError("bad_signature", `the signature of ${name} does not fit the note`);
+      throw new NoteError("bad_signature", `the signature of ${name} does not match the note`);
     }
     verified = true;
   }

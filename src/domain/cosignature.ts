@@ -65,7 +65,7 @@ export function verifyCosignatures(note: string, vkeys: readonly string[], verif
     if (witness === undefined) continue;
     const time = signature.length === SIGNATURE_BYTES ? readTime(signature) : null;
     if (time === null || !verify(witness.publicKey, cosignedMessage(text, time), signature.slice(8)))
-      throw new NoteError("bad_signature", `the cosignature of ${name} does not fit the checkpoint`);
+      throw new NoteError("bad_signature", `the cosignature of ${name} does not match the checkpoint`);
     if (!cosignatures.some((candidate) => candidate.name === name)) cosignatures.push({ name, seconds: time });
   }
   return cosignatures;

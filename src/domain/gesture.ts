@@ -122,7 +122,7 @@ export function findAssertionFault(
   { challenge, passkey, origin }: ExpectedAssertion,
   verify: VerifyPasskeySignature,
 ): string | null {
-  if (assertion.credential_id !== passkey.id) return "it is of another passkey";
+  if (assertion.credential_id !== passkey.id) return "it is by a different passkey";
   const data = decode(assertion.authenticator_data);
   const client = decode(assertion.client_data_json);
   const signature = decode(assertion.signature);

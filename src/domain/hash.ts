@@ -22,7 +22,7 @@ export function setSha256(native: (bytes: Uint8Array) => Uint8Array): void {
   for (const length of [0, 1, 55, 64, 119, 1000]) {
     const probe = new Uint8Array(length).fill(length);
     if (!equalBytes(native(probe), nobleSha256(probe)))
-      throw new Error("the platform's SHA-256 gives other digests than the portable one");
+      throw new Error("the platform's SHA-256 computes different digests than the portable implementation");
   }
   digest = native;
 }

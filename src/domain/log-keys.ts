@@ -80,11 +80,11 @@ export function openHandover(
   openCheckpoint(handover, vkey, verify);
   const lines = readNote(handover).text.split("\n").slice(3, -1);
   if (lines.length !== 1 || lines[0] !== handoverLine(previous, vkey))
-    throw new NoteError("bad_checkpoint", `what was signed does not say that the key ${vkey} follows ${previous}`);
+    throw new NoteError("bad_checkpoint", `the signed text does not say that the key ${vkey} follows ${previous}`);
   if (checkpoint.size > seq)
     throw new NoteError(
       "bad_checkpoint",
-      `the entry stands at ${seq}, and was handed over with ${checkpoint.size} entries`,
+      `the entry is at ${seq}, and was handed over with ${checkpoint.size} entries`,
     );
   return checkpoint;
 }

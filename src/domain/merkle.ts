@@ -120,7 +120,7 @@ export function computeRoot(size: number, node: NodeSource): Promise<Uint8Array>
 export async function inclusionProof(index: number, size: number, node: NodeSource): Promise<Uint8Array[]> {
   assertSize(size);
   if (!Number.isSafeInteger(index) || index < 0 || index >= size)
-    throw new RangeError(`index ${index} does not lie in a tree of size ${size}`);
+    throw new RangeError(`index ${index} is not in a tree of size ${size}`);
   const path: Promise<Uint8Array>[] = [];
   let from = 0;
   let to = size;

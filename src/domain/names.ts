@@ -12,7 +12,7 @@ const BLANK = "\u2800";
  */
 export function findNameFault(text: string): string | null {
   if (VISIBLE_ASCII.test(text)) return null;
-  if (hasHiddenCharacters(text) || text.includes(BLANK)) return "holds a character that shows nothing";
+  if (hasHiddenCharacters(text) || text.includes(BLANK)) return "contains an invisible character";
   if (text.trim() !== text) return "begins or ends with a space";
   if (text.normalize("NFKC") !== text) return "is not in the Unicode normal form NFKC";
   return findMixedScriptFault(text);

@@ -154,7 +154,7 @@ export function findPermitFormatFault(permit: string): "malformed" | "wrong_algo
 /** Returns the leaf hash of the entry that a checked permit names (`decision_hash`). */
 export function permitDecisionHash(permit: string): string {
   const hash = decode(permit.split(".")[1])?.["decision_hash"];
-  if (typeof hash !== "string") throw new TypeError("only a permit that was checked names its entry");
+  if (typeof hash !== "string") throw new TypeError("call this only for a permit that was checked");
   return hash;
 }
 

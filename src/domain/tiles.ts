@@ -53,10 +53,10 @@ function indexPath(index: number): string {
  */
 export function tilePath(level: number | "entries", index: number, width: number = TILE_WIDTH): string {
   if (level !== "entries" && !(Number.isInteger(level) && level >= 0 && level <= MAX_LEVEL))
-    throw new RangeError(`a tile's level lies between 0 and ${MAX_LEVEL}, not ${level}`);
+    throw new RangeError(`a tile's level is between 0 and ${MAX_LEVEL}, not ${level}`);
   if (!Number.isSafeInteger(index) || index < 0) throw new RangeError(`${index} is not the index of a tile`);
   if (!Number.isInteger(width) || width < 1 || width > TILE_WIDTH)
-    throw new RangeError(`a tile holds 1 to ${TILE_WIDTH} hashes, not ${width}`);
+    throw new RangeError(`a tile has 1 to ${TILE_WIDTH} hashes, not ${width}`);
   return `tile/${level}/${indexPath(index)}${width === TILE_WIDTH ? "" : `.p/${width}`}`;
 }
 
@@ -78,7 +78,7 @@ export function parseTilePath(path: string): { level: number | "entries"; index:
  */
 export function encodeEntryBundle(entries: readonly Uint8Array[]): Uint8Array {
   if (entries.length > TILE_WIDTH)
-    throw new RangeError(`a bundle holds at most ${TILE_WIDTH} entries, not ${entries.length}`);
+    throw new RangeError(`a bundle has at most ${TILE_WIDTH} entries, not ${entries.length}`);
   const parts: Uint8Array[] = [];
   for (const entry of entries) {
     if (entry.length > 0xffff) throw new RangeError(`an entry of ${entry.length} bytes does not fit a bundle`);
@@ -96,8 +96,8 @@ export function decodeEntryBundle(bytes: Uint8Array): Uint8Array[] {
   let at = 0;
   while (at < bytes.length) {
     const length = (bytes[at] as number) * 256 + (bytes[at + 1] ?? NaN);
-    if (!(at + 2 + length <= bytes.length)) throw new RangeError("the bundle is cut short");
-    if (entries.length === TILE_WIDTH) throw new RangeError(`a bundle holds at most ${TILE_WIDTH} entries`);
+    if (!(at + 2 + length <= bytes.length)) throw new RangeError("the bundle is truncated");
+    if (entries.length === TILE_WIDTH) throw new RangeError(`a bundle has at most ${TILE_WIDTH} entries`);
     entries.push(bytes.subarray(at + 2, at + 2 + length));
     at += 2 + length;
   }

@@ -15,7 +15,7 @@ export function toRfc3339(ms: number): string {
   // Cache the last two results, because the rows, entries and responses of a batch use only two times.
   if (ms === newest.ms) return newest.text;
   if (ms === older.ms) return older.text;
-  if (!(ms >= FIRST_MS && ms <= LAST_MS)) throw new RangeError(`${ms} ms does not lie in the years 0000 to 9999`);
+  if (!(ms >= FIRST_MS && ms <= LAST_MS)) throw new RangeError(`${ms} ms is outside the years 0000 to 9999`);
   older = newest;
   newest = { ms, text: new Date(ms).toISOString() };
   return newest.text;

@@ -59,8 +59,11 @@ export function applyUserEntry(before: User | null, { change, user }: UserEntry)
     throw new RangeError(before === null ? `${who} was never created` : `${who} is created twice`);
   if (before === null) return user;
   if (change === "resumed" ? before.ended_at === null : before.ended_at !== null)
-    throw new RangeError(change === "resumed" ? `${who} was not ended` : `${who} is changed after the end`);
-  if ((change === "ended") !== (user.ended_at !== null)) throw new RangeError(`${who} is not ended by such an entry`);
+    throw new RangeError(
+      change === "resumed" ? `${who} was not deactivated` : `${who} is changed after the deactivation`,
+    );
+  if ((change === "ended") !== (user.ended_at !== null))
+    throw new RangeError(`${who} is not deactivated by such an entry`);
   if (
     change !== "passkey_added" &&
     user.passkeys.some(({ id }) => !before.passkeys.some((passkey) => passkey.id === id))

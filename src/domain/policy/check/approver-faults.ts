@@ -42,13 +42,12 @@ export function findApproverFaults(terms: ApprovalTerms): ApproverFault[] {
     const ms = parseDuration(after);
     if (i === 0) faults.push({ pointer, key: true, detail: "the first stage is open from the start; remove `after`" });
     else if (ms === null) faults.push({ pointer, detail: `"${after}" is not a duration such as 30m, 1h or 7d` });
-    else if (ms < 1_000 || ms > MAX_AFTER_MS)
-      faults.push({ pointer, detail: `"${after}" does not lie between 1s and 30d` });
+    else if (ms < 1_000 || ms > MAX_AFTER_MS) faults.push({ pointer, detail: `"${after}" is not between 1s and 30d` });
   }
   if (mode === "self_confirm" && ((quorum ?? 1) > 1 || approvers !== undefined || stages !== undefined))
     faults.push({
       pointer: "/mode",
-      detail: "self_confirm asks one person; remove quorum, approvers and stages, or use maker_checker",
+      detail: "self_confirm requires only one person; remove quorum, approvers and stages, or use maker_checker",
     });
   if (mode === "self_confirm" && terms.exclude_requester_groups === true)
     faults.push({

@@ -36,7 +36,7 @@ export function findGrantFaults(
   if (ms === null)
     faults.push({ pointer: "/grants/for", detail: `"${grants.for}" is not a duration such as 30m, 1h or 7d` });
   else if (ms < 60_000 || ms > MAX_GRANT_MS)
-    faults.push({ pointer: "/grants/for", detail: `"${grants.for}" does not lie between 1m and 30d` });
+    faults.push({ pointer: "/grants/for", detail: `"${grants.for}" is not between 1m and 30d` });
   return faults;
 }
 

@@ -264,7 +264,10 @@ class TypeChecker {
         kind === "dyn" || indexed.some((type) => (type.kind === "map" ? kind === "string" : isNumber(kind))),
     );
     if (!fits)
-      this.fail(node, `${this.text(operand)} is ${describeType(owner)}; ${describeType(keyType)} is no index of it`);
+      this.fail(
+        node,
+        `${this.text(operand)} is ${describeType(owner)}; ${describeType(keyType)} is not an index of it`,
+      );
     return createUnion(
       indexed.map((type) =>
         type.kind === "list" ? type.element : createUnion([...type.fields.values(), type.rest ?? DYN]),

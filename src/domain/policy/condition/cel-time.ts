@@ -22,7 +22,7 @@ const MAX_SECONDS = 253_402_300_799n;
 
 /** Returns a timestamp. Throws outside of the years 0001 to 9999. */
 export function createTimestamp(seconds: bigint, nanos = 0): object {
-  if (seconds < MIN_SECONDS || seconds > MAX_SECONDS) throw new Error("it does not lie in the years 0001 to 9999");
+  if (seconds < MIN_SECONDS || seconds > MAX_SECONDS) throw new Error("it is outside the years 0001 to 9999");
   return reflect(TimestampSchema, create(TimestampSchema, { seconds, nanos }));
 }
 

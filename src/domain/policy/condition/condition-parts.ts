@@ -109,7 +109,7 @@ export function evaluateConditionParts(
           depth: depth + 1,
           element: `${more} more`,
           value: null,
-          error: `only the first ${MAX_ELEMENTS} are looked at`,
+          error: `only the first ${MAX_ELEMENTS} are evaluated`,
         });
     }
   }

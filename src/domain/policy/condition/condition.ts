@@ -200,7 +200,7 @@ export function compileCondition(source: string, named: NamedValues = NO_NAMED_V
         if ("error" in result) return result;
         return typeof result.value === "boolean"
           ? { value: result.value }
-          : { error: "CONDITION_ERROR", message: "it gives something else than true or false" };
+          : { error: "CONDITION_ERROR", message: "its result is not true or false" };
       },
     },
   };
@@ -296,7 +296,7 @@ export function explainError(message: string, names: ReadonlySet<string>): strin
     /^found no matching overload for '([^']*)' applied to '.*\(([a-z_., ]*)\)'$/i.exec(message) ?? [];
   if (operator !== undefined)
     return `"${/^[a-z]/i.test(operator) ? operator : operator.replaceAll(/[_@]/g, "")}" cannot take (${types ?? ""})`;
-  if (message.startsWith("index ")) return "an index lies outside its list";
+  if (message.startsWith("index ")) return "an index is outside its list";
   if (message.startsWith("unresolved attribute")) return "a field of something that has no fields is read";
   if (message.startsWith("type mismatch: iterable")) return "exists, all, map and filter need a list or a map";
   if (message.startsWith("type mismatch: expected bool")) return "&& and || need true or false on both sides";

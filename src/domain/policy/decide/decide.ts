@@ -226,7 +226,7 @@ function evaluateLimit(
   });
   if (match.kind === "error") return denied(match.code, match.message);
   const used = findUsedBefore(facts, { policy: policy.name, limit: rule.name, basis: limit.basis });
-  if (used === null) return denied("CONDITION_ERROR", "what was used of it is not known");
+  if (used === null) return denied("CONDITION_ERROR", "its usage is not known");
   if (!isExceeded(limit, used, match.amount)) return null;
   return {
     policy,
@@ -364,9 +364,9 @@ const isCritical = (findings: readonly Finding[]): boolean => findings.some(({ r
 
 /** Names the stop by its id. Its reason is visible only to people who can read stops. */
 function denialByStop({ id, policy, until }: StopFact, shadow: ShadowOutcome[]): Decision {
-  const what = policy === null ? "" : `, which stops what policy "${policy}" answers,`;
+  const what = policy === null ? "" : `, which stops the answers of policy "${policy}",`;
   const end = until === null ? "until someone lifts it" : `until ${until}, or until someone lifts it`;
-  return denial("STOPPED", `the stop ${id}${what} holds ${end}: no action is decided until then`, shadow);
+  return denial("STOPPED", `the stop ${id}${what} is in effect ${end}: no action is decided until then`, shadow);
 }
 
 function denial(code: ReasonCode, reason: string, shadow: ShadowOutcome[]): Decision {

@@ -195,7 +195,7 @@ function explainLimit(
       outcome: "failed",
       subject: match.subject,
       used: null,
-      error: "what was used of it is not known",
+      error: "its usage is not known",
       answer: { effect: "deny", reason_code: "CONDITION_ERROR" },
     };
   const exceeded = isExceeded(limit, used, match.amount);

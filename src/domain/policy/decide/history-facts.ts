@@ -233,7 +233,7 @@ export function findUnknownHistories(evaluation: Evaluation): UnknownHistory[] {
     const why =
       owner.fault === "no_session"
         ? "the request has no session token"
-        : "its `per` could not be evaluated to a string, a number or a boolean";
+        : "its per could not be evaluated to a string, a number or a boolean";
     return [{ policy, rule: history.rule, reason: `the history of policy "${policy.name}": ${why}` }];
   });
 }

@@ -92,14 +92,14 @@ function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation:
       return {
         kind: "error",
         code: result.error,
-        message: `what it counts per could not be evaluated: ${result.message}`,
+        message: `its per could not be evaluated: ${result.message}`,
       };
     const named = subjectOf(result.value);
     if (named === null)
       return {
         kind: "error",
         code: "CONDITION_ERROR",
-        message: "its `per` is not a string, a number or a boolean",
+        message: "its per is not a string, a number or a boolean",
       };
     subject = named;
   }

@@ -30,7 +30,7 @@ export function parseWindow(text: string, zone: string | undefined): Window | st
     return "time_zone has no meaning with a window that slides; use it with hour, day, week or month";
   const ms = parseDuration(text);
   if (ms === null) return `"${text}" is not a window such as 1h, 24h, 7d, day or month`;
-  return ms < MIN_WINDOW || ms > MAX_WINDOW ? `"${text}" does not lie between 1s and 366d` : { kind: "sliding", ms };
+  return ms < MIN_WINDOW || ms > MAX_WINDOW ? `"${text}" is not between 1s and 366d` : { kind: "sliding", ms };
 }
 
 function isZone(zone: string): boolean {

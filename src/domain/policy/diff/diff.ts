@@ -109,7 +109,7 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
     const moved = !kept.has(i);
     if (fields.length > 0) {
       const words = fields.map((change) => describeChange(`the rule "${rule.name}"`, change));
-      if (moved) words.push(`it moves from place ${old + 1} to ${i + 1}`);
+      if (moved) words.push(`it moves from position ${old + 1} to ${i + 1}`);
       ruleChanges.push({
         kind: "rule_changed",
         rule: rule.name,
@@ -125,7 +125,7 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
         before: old + 1,
         after: i + 1,
         fields: [],
-        summary: `the rule "${rule.name}" moves from place ${old + 1} to ${i + 1}`,
+        summary: `the rule "${rule.name}" moves from position ${old + 1} to ${i + 1}`,
       });
     }
   }

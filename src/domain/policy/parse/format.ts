@@ -44,7 +44,7 @@ export function formatYaml(source: string): FormatResult {
     const why = findDifference(source, text);
     return why === null ? { ok: true, text } : refuse(why);
   }
-  return refuse(text === null ? "it cannot be read, or is empty" : "its layout does not come to rest");
+  return refuse(text === null ? "it cannot be read, or is empty" : "repeated formatting does not converge");
 }
 
 function findDifference(before: string, after: string): string | null {

@@ -161,7 +161,7 @@ export function parsePolicies(
       file,
       line: 1,
       column: 1,
-      message: "the file holds no policy; write one, or remove the file",
+      message: "the file contains no policy; add one, or remove the file",
     });
   return {
     documents: values.map(({ value }) => value as unknown as PolicyDocument),
@@ -431,7 +431,7 @@ function findSemanticFaults(
       const ms = parseDuration(text);
       const pointer = `${at}/approval/${name}`;
       if (ms === null) faults.push({ pointer, detail: `"${text}" is not a duration such as 30m, 1h or 7d` });
-      else if (ms < least || ms > most) faults.push({ pointer, detail: `"${text}" does not lie between ${between}` });
+      else if (ms < least || ms > most) faults.push({ pointer, detail: `"${text}" is not between ${between}` });
     }
     if (rule.when !== undefined) {
       const scope = kind === "limit" ? { ...schemas, named: withoutInputs(schemas.named) } : schemas;

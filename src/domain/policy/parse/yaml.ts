@@ -92,7 +92,7 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
     } catch {
       faults.push({
         ...place(document.contents.range?.[0] ?? 0),
-        message: `aliases unfold to more than ${MAX_UNFOLDING} times what they stand for; write the values out`,
+        message: `aliases unfold to more than ${MAX_UNFOLDING} times their number of nodes; write the values out`,
       });
     }
   }
@@ -144,7 +144,7 @@ function findNonJsonFaults(document: Document): { offset: number; message: strin
       const target = anchors.get(node.source);
       if (target === undefined) fault(node, `there is no anchor "&${node.source}" before this alias`);
       else if (path.includes(target))
-        fault(node, `"*${node.source}" stands inside what it stands for; write the value out`);
+        fault(node, `"*${node.source}" refers to a value that contains it; write the value out`);
       return undefined;
     },
     Scalar(_, node) {
@@ -154,7 +154,7 @@ function findNonJsonFaults(document: Document): { offset: number; message: strin
     },
     Pair(_, pair) {
       if (!isScalar(pair.key) || typeof pair.key.value !== "string")
-        fault(pair.key as Node | null, "keys must be text; put quotes around them");
+        fault(pair.key as Node | null, "keys must be strings; put quotes around them");
     },
   });
   return faults;
@@ -177,9 +177,10 @@ function isCollection(node: unknown): boolean {
 }
 
 function scalarFault({ value, source }: Scalar): string | null {
-  if (typeof value === "string") return /\p{Surrogate}/u.test(value) ? "the text holds half of a surrogate pair" : null;
+  if (typeof value === "string")
+    return /\p{Surrogate}/u.test(value) ? "the string contains half of a surrogate pair" : null;
   if (value === null || typeof value === "boolean") return null;
-  if (typeof value !== "number") return "this value is neither text, number, boolean nor null; put quotes around it";
+  if (typeof value !== "number") return "this value is not a string, number, boolean or null; put quotes around it";
   const exact = Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
   return exact ? null : `the number ${source ?? String(value)} cannot be represented exactly; put quotes around it`;
 }
