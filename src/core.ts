@@ -1,8 +1,8 @@
 /**
- * `assent/core`: what the plugins of the product itself need in addition to `assent/plugin`. Prefer `assent/plugin`.
- * `defineCorePlugin` is the privilege: it gives a plugin the `CoreHost`, with which it can change actions, keys,
- * policies and entries, and so break what the ledger promises. The operator grants it with `core: true` in
- * `assent.yaml`. All other exports are pure functions or need a host to reach the service.
+ * `assent/core`: what the product's own plugins use in addition to `assent/plugin`. Prefer `assent/plugin`.
+ * `defineCorePlugin` gives a plugin the `CoreHost`, which can change actions, keys, policies and entries, and so can
+ * break the guarantees of the ledger. The operator has to grant this privilege with `core: true` in `assent.yaml`. All
+ * other exports are pure functions, or need a host to reach the service.
  */
 import type { Static, TObject } from "@sinclair/typebox";
 import type { CoreHost } from "./contract/core-host.ts";
@@ -14,8 +14,8 @@ export interface CorePlugin<Options extends TObject> extends Omit<Plugin<Options
 }
 
 /**
- * Defines a plugin that receives the privileged host. The service does not start with it unless the operator grants it
- * the privilege in `assent.yaml`.
+ * Defines a plugin that receives the privileged host. The service refuses to start with such a plugin unless the
+ * operator grants the privilege in `assent.yaml`.
  * @example
  * // assent.yaml:  plugins: [built-in, { name: ./ledger-size.ts, core: true }]
  * export default defineCorePlugin({
@@ -80,7 +80,7 @@ export {
   type RecordedQuestion,
   type StoredQuestion,
 } from "./domain/questions.ts";
-export { actionEntryFields, cancellationEntry, NO_VOTE } from "./domain/open-actions.ts";
+export { actionEntryFields, cancellationEntry, NON_VOTE_FIELDS } from "./domain/open-actions.ts";
 export {
   commitDigest,
   commitResult,
@@ -115,7 +115,7 @@ export {
   principalOfReviewer,
   type RequiredReviewer,
   REVIEW_ANSWERS,
-  REVIEW_FAULTS,
+  REVIEWER_FAILURES,
   type ReviewFault,
   reviewsApprove,
 } from "./domain/reviews.ts";

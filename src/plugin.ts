@@ -1,5 +1,8 @@
 import type { Static, TObject } from "@sinclair/typebox";
-/** For options: a plugin must define its schemas with the TypeBox that checks them. */
+/**
+ * Plugins define the schemas of their options with these exports, because the TypeBox that checks a schema must have
+ * created it.
+ */
 export { Type, type Static } from "@sinclair/typebox";
 import type { Authenticator } from "./contract/authenticator.ts";
 import type { PluginCommand } from "./contract/command.ts";
@@ -21,10 +24,10 @@ import type { PluginEntryType } from "./domain/entries.ts";
 import type { PluginScope } from "./domain/scopes.ts";
 
 /**
- * Everything that a plugin can contribute. New kinds require a change to the core. `start` and `stop` are not members
- * of the plugin itself, so that two runtimes in one process share no state. `start` runs in the order of the
- * configuration once the store is open. `stop` runs in reverse order, even if a later plugin failed to start, and must
- * be idempotent.
+ * Everything that a plugin can contribute. New kinds require a change to the core. `start` and `stop` are members of
+ * this object instead of the plugin, so that two runtimes in one process do not share state. `start` runs after the
+ * store has been opened, in the order of the configuration. `stop` runs in reverse order, even if a later plugin failed
+ * to start, and must be idempotent.
  */
 export interface Contributions {
   routes?: Route[];
@@ -37,9 +40,9 @@ export interface Contributions {
   authenticators?: Authenticator[];
   credentialIssuers?: CredentialIssuer[];
   gauges?: Gauge[];
-  /** At most one plugin contributes it. */
+  /** At most one plugin can contribute a tracer. */
   tracer?: Tracer;
-  /** Called after each response is created. Must be fast. Errors are logged and do not affect the response. */
+  /** Called after each response is created. Must be fast. Errors are logged, and do not affect the response. */
   onResponse?(request: CompletedRequest): void;
   start?(): Promise<void>;
   stop?(): Promise<void>;
@@ -48,13 +51,11 @@ export interface Contributions {
 export interface Plugin<Options extends TObject = TObject> {
   name: string;
   /**
-   * True if `setup` needs the privileged host. Set by `defineCorePlugin` of `assent/core`. Such a plugin is loaded only if
-   * the operator writes `core: true` for it in `assent.yaml`.
+   * True if `setup` needs the privileged host. `defineCorePlugin` in `assent/core` sets it. Such a plugin is loaded
+   * only if the operator sets `core: true` for it in `assent.yaml`.
    */
   core?: true;
-  /**
-   * Schema of the options, validated before `setup`. Unknown keys are refused. If absent, the plugin has no options.
-   */
+  /** Schema of the options, validated before `setup`. Unknown keys are refused. Default: the plugin has no options. */
   options?: Options;
   /** Additional scopes, from `defineScopes`. */
   scopes?: Readonly<Record<string, PluginScope>>;
@@ -66,7 +67,7 @@ export interface Plugin<Options extends TObject = TObject> {
   command?: PluginCommand;
   /**
    * Creates the storage without opening it. Exactly one plugin must have this method. It is separate from `setup`, so
-   * that commands that need only the store run no other plugin code.
+   * that commands that need only the store do not run other plugin code.
    */
   storage?(host: StorageHost, options: Static<Options>): Storage | Promise<Storage>;
   /**
@@ -118,7 +119,7 @@ export { defineErrors, Refusal, type ErrorCode, type ErrorKind } from "./contrac
 export { defineScopes, type PluginScope, type Scope } from "./domain/scopes.ts";
 
 // Routes, pages, facades and sign-in
-export type { Authenticated, Authenticator } from "./contract/authenticator.ts";
+export type { AuthenticationResult, Authenticator } from "./contract/authenticator.ts";
 export type { ApiResponse, Facade, FacadeCall, FacadeFault } from "./contract/facade.ts";
 export type { Page } from "./contract/page.ts";
 export {
@@ -140,7 +141,7 @@ export {
   type CoverageMessage,
   type NoticeMessage,
   type ThrottleMessage,
-  type Delivered,
+  type DeliveryResult,
   type Feed,
   type Message,
   type MessageAction,

@@ -1,4 +1,4 @@
-/** Which Assent this is. */
+/** The version of Assent. */
 import { readFileSync } from "node:fs";
 
 function read(path: string): string | null {
@@ -10,5 +10,5 @@ function read(path: string): string | null {
   }
 }
 
-/** The version in package.json, which is one folder further up for the built code. */
+/** The version in package.json, which is one more folder up for the built code. */
 export const VERSION: string = read("../package.json") ?? read("../../package.json") ?? "unknown";

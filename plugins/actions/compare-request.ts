@@ -10,7 +10,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { contentBytes } from "./visible-action.ts";
+import { contentByteLength } from "./visible-action.ts";
 import type { ActionRecord } from "./schemas.ts";
 
 /** Members of an action's record that compare it with earlier actions. */
@@ -61,7 +61,7 @@ async function readEarlier(
   while (rows.length < MAX_COMPARED && bytes < MAX_BYTES) {
     const page = await storage.actions({ visibility: { all: true }, agent_id, before_seq, limit: PAGE });
     rows.push(...page);
-    bytes += page.reduce((sum, each) => sum + contentBytes(each), 0);
+    bytes += page.reduce((sum, each) => sum + contentByteLength(each), 0);
     if (page.length < PAGE) break;
     before_seq = page.at(-1)?.decision_seq ?? 0;
   }

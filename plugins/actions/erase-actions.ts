@@ -16,7 +16,7 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import type { ContentFilter } from "./content-filter.ts";
 import { actionHeld, createHoldFinder } from "./held-actions.ts";
 import { verifyAgainstLedger, verifyContent } from "./verify-record.ts";
-import { contentBytes, rereadAction, visibleAction } from "./visible-action.ts";
+import { contentByteLength, rereadAction, visibleAction } from "./visible-action.ts";
 
 /** Rows held in memory at a time. Each may be as large as a request. */
 const PAGE = 50;
@@ -48,7 +48,7 @@ export function* groupBySize<T extends ActionRow>(rows: readonly T[]): Iterable<
   let group: T[] = [];
   let size = 0;
   for (const row of rows) {
-    const bytes = contentBytes(row);
+    const bytes = contentByteLength(row);
     if (group.length > 0 && size + bytes > MAX_BYTES_PER_TRANSACTION) {
       yield group;
       [group, size] = [[], 0];

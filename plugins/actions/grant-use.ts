@@ -24,7 +24,7 @@ import { maySelfConfirm, readApproverStanding } from "./approver-plans.ts";
 import { selfApprovalRelation, type SubmittedAction } from "./self-approval.ts";
 
 /** A decision that requires approval, and the facts that it was made from. */
-interface Uncovered {
+interface UncoveredUse {
   decision: Decision;
   facts: Facts;
 }
@@ -39,7 +39,7 @@ export async function findGrantedDecision(
   tx: LedgerTransaction,
   action: SubmittedAction,
   evaluation: Evaluation,
-  uncovered: Uncovered,
+  uncovered: UncoveredUse,
 ): Promise<{ decision: Decision; facts: Facts } | null> {
   if (uncovered.decision.approval?.grants === undefined) return null;
   for (const grant of findOpenGrants(tx.grants, action, tx.stops, tx.now)) {
@@ -60,7 +60,7 @@ export function reapplyGrant(
   tx: LedgerTransaction,
   action: SubmittedAction,
   evaluation: Evaluation,
-  uncovered: Uncovered,
+  uncovered: UncoveredUse,
   first: Facts,
 ): Promise<{ decision: Decision; facts: Facts } | null> {
   const grant = tx.grants.all.get(first.grant?.id ?? "");
@@ -75,7 +75,7 @@ async function applyOpenGrant(
   tx: LedgerTransaction,
   action: SubmittedAction,
   evaluation: Evaluation,
-  { decision, facts }: Uncovered,
+  { decision, facts }: UncoveredUse,
   grant: Grant,
   readUsage: (tx: LedgerTransaction, grant: Grant) => Promise<GrantUsage>,
 ): Promise<{ decision: Decision; facts: Facts } | null> {

@@ -73,7 +73,7 @@ const HoldRecord = Type.Object(
     placed_by: Type.String({ description: "Principal." }),
     release: Type.Object(
       {
-        needed: Type.Integer({ description: "Number of people needed to release the hold." }),
+        needed: Type.Integer({ description: "Number of people who must request to release the hold." }),
         asked: Type.Array(
           Type.Object(
             { by: Type.String({ description: "Principal." }), at: Time("Time of the request."), reason: Type.String() },

@@ -4,7 +4,7 @@ import {
   confirmWithScope,
   type CoreHost,
   type LedgerTransaction,
-  NO_VOTE,
+  NON_VOTE_FIELDS,
   toActor,
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
@@ -41,7 +41,7 @@ export function liftRejection(
         verdict: "rejection_lifted",
         by: toActor(current.key, current.principal),
         comment: reason,
-        ...NO_VOTE,
+        ...NON_VOTE_FIELDS,
         approvals: votes.filter(({ approve }) => approve).length,
         quorum: row.quorum ?? 1,
         status: "denied",

@@ -25,7 +25,7 @@ import {
   type PendingApprover,
   PendingFilter,
 } from "./pending-filter.ts";
-import { contentBytes } from "./visible-action.ts";
+import { contentByteLength } from "./visible-action.ts";
 import { ActionRecord } from "./schemas.ts";
 
 const LIST = "approvals";
@@ -76,7 +76,7 @@ export function pendingRoute(host: CoreHost, tag: string): Route {
           { limit: query.limit ?? DEFAULT_LIMIT, bytes: host.config.server.max_page_bytes },
           {
             read: read.page,
-            size: contentBytes,
+            size: contentByteLength,
             position: read.position,
             render: (row) => readRecord(host, row, credential, { token: false, set }),
             turn: host.waitForReadSlot,

@@ -171,7 +171,7 @@ function assertNotFailed({ terms, members }: VerifiedPlan): void {
   if (terms.stop_on_failure && failed !== undefined) throw planObstacleError(terms, { kind: "stopped", by: failed });
 }
 
-type Prepared = PlannedVote & { ballot: PreparedVote | EndedAction };
+type PreparedPlanVote = PlannedVote & { ballot: PreparedVote | EndedAction };
 
 /** Checks every vote and writes nothing. Leaves out approvals that must come from other people. */
 async function prepareVotes(
@@ -180,8 +180,8 @@ async function prepareVotes(
   caller: Credential,
   votes: readonly PlannedVote[],
   proof: PlanProof,
-): Promise<Prepared[]> {
-  const prepared: Prepared[] = [];
+): Promise<PreparedPlanVote[]> {
+  const prepared: PreparedPlanVote[] = [];
   let refusal: unknown = null;
   for (const planned of votes) {
     const { i, row, vote } = planned;

@@ -54,7 +54,7 @@ export function readRoutes(host: CoreHost, tag: string, expiry: Expiry, waiters:
               host.storage.actions(
                 after === null ? { ...filter, limit } : { ...filter, offset: 0, before_seq: after.decision_seq, limit },
               ),
-            size: contentBytes,
+            size: contentByteLength,
             position: (row) => row.decision_seq,
             render(row) {
               if (isOverdue(row, now)) expiry.notice();

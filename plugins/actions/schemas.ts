@@ -12,7 +12,7 @@ import {
   MAX_UNUSUAL_SENTENCES,
   orNull,
   REVIEW_ANSWERS,
-  REVIEW_FAULTS,
+  REVIEWER_FAILURES,
 } from "../../src/core.ts";
 import { PAGE_QUERY } from "../../src/plugin.ts";
 import { GrantRecord, GrantTermsBody } from "./grant-schemas.ts";
@@ -290,7 +290,7 @@ const ReviewRecord = Type.Object(
     answer: orNull(Type.Union(REVIEW_ANSWERS.map((answer) => Type.Literal(answer)))),
     fault: orNull(
       Type.Union(
-        REVIEW_FAULTS.map((fault) => Type.Literal(fault)),
+        REVIEWER_FAILURES.map((fault) => Type.Literal(fault)),
         { description: "Why there is no answer; null if there is one." },
       ),
     ),

@@ -14,10 +14,10 @@ const SLICE = 200;
 type Filter = Omit<Parameters<CoreHost["storage"]["actions"]>[0], "limit" | "offset">;
 
 /** What the store cannot filter by. */
-type Searched = Pick<ListQuery, "q" | "decision" | "policy" | "rule">;
+type SearchFilter = Pick<ListQuery, "q" | "decision" | "policy" | "rule">;
 
 /** Returns whether the query has a filter that the store cannot apply. */
-export function isSearch({ q, decision, policy, rule }: Searched): boolean {
+export function isSearch({ q, decision, policy, rule }: SearchFilter): boolean {
   return [q, decision, policy, rule].some((value) => value !== undefined);
 }
 
@@ -28,7 +28,7 @@ interface ActionSearch {
   cutAt(): number | null;
 }
 
-export function createActionSearch(host: CoreHost, filter: Filter, searched: Searched): ActionSearch {
+export function createActionSearch(host: CoreHost, filter: Filter, searched: SearchFilter): ActionSearch {
   let read = 0;
   let cut: number | null = null;
   return {
@@ -56,7 +56,7 @@ export function createActionSearch(host: CoreHost, filter: Filter, searched: Sea
   };
 }
 
-function matches({ q = "", decision, policy, rule }: Searched, row: ActionRow): boolean {
+function matches({ q = "", decision, policy, rule }: SearchFilter, row: ActionRow): boolean {
   if (decision !== undefined && row.decision !== decision) return false;
   if (policy !== undefined && row.policy !== policy) return false;
   if (rule !== undefined && row.rule !== rule) return false;

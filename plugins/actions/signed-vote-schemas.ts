@@ -61,7 +61,7 @@ export const VoteChallenge = Type.Object(
           grant: orNull(
             Type.Object(VOTED_GRANT, {
               ...closed,
-              description: "The grant that the vote gives; null if it gives none.",
+              description: "The grant that was created with the vote; null if there is none.",
             }),
           ),
           nonce: text("The nonce."),
@@ -69,7 +69,7 @@ export const VoteChallenge = Type.Object(
           plan: orNull(
             text("Digest of the actions that remain after the vote on a plan; null unless the vote is part of one."),
           ),
-          preview: orNull(text("Salted commitment to the preview that the rule renders; null if it has none.")),
+          preview: orNull(text("Salted commitment to the preview of the rule; null if the rule has no preview.")),
           questions: orNull(text("Digest of the questions to the agent and its answers; null if there are none.")),
           reason: orNull(text("The reason given.")),
           user: text("The approver's principal."),

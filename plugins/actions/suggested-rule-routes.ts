@@ -44,7 +44,7 @@ const oneOf = <const Values extends readonly string[]>(description: string, ...v
 
 const RuleRecord = Type.Object(
   {
-    policy: text("Its policy, which identifies the rule."),
+    policy: text("Name of the rule's policy, which identifies the rule."),
     status: oneOf(
       "`active`: allows actions. `reverted`: requires approval again, until a person restores it. `inactive`: its policy is not active, or in shadow mode.",
       "active",

@@ -172,14 +172,14 @@ export function recordAlteredError({ id }: Pick<ActionRow, "id">, altered: reado
   );
 }
 
-interface Compared {
+interface RecordComparison {
   /** Null if the first entry is not a decision, or cannot be parsed. */
   recorded: VerifiedHistory | null;
   /** Names of the parts that differ. */
   altered: string[];
 }
 
-async function alteredIn(tx: Reader, row: ActionRow, votes?: readonly ApprovalRow[]): Promise<Compared> {
+async function alteredIn(tx: Reader, row: ActionRow, votes?: readonly ApprovalRow[]): Promise<RecordComparison> {
   // Damaged entries affect this action only, not the others of the batch.
   const entries = await nullIfCorrupt(tx.entriesOfAction(row.id));
   if (entries === null) return { recorded: null, altered: ["entries"] };
@@ -191,7 +191,7 @@ async function alteredIn(tx: Reader, row: ActionRow, votes?: readonly ApprovalRo
   }
 }
 
-function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly ApprovalRow[]): Compared {
+function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly ApprovalRow[]): RecordComparison {
   const [head] = entries;
   const hashesMatch = entries.every(({ bytes, leaf_hash }) => equalBytes(hashLeaf(bytes), leaf_hash));
   // Entries of plugins do not change the action.

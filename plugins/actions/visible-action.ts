@@ -27,7 +27,7 @@ export function withCurrentStatus(row: ActionRow, now: number): ActionRow {
 }
 
 /** Returns the size in bytes of the columns that can be large. */
-export function contentBytes(row: ActionRow): number {
+export function contentByteLength(row: ActionRow): number {
   return [row.request, row.past, row.meta, row.questions, row.effective, row.result].reduce(
     (bytes, text) => bytes + Buffer.byteLength(text ?? ""),
     0,

@@ -32,7 +32,7 @@ const Options = Type.Object(
   { additionalProperties: false },
 );
 
-interface Answered {
+interface AnsweredCall {
   allowed: boolean;
   code: string;
   /** Message for a model. */
@@ -51,7 +51,7 @@ export default definePlugin({
  * and a JSON body becomes the result of the call. So every response except an allow has a body.
  */
 function docker(tool: string, wait: number): Facade {
-  const reply = (answered: Answered, status = 200): Reply =>
+  const reply = (answered: AnsweredCall, status = 200): Reply =>
     answered.allowed
       ? { status: 200, text: "" }
       : { status, json: { content: [{ type: "text", text: answered.message }], isError: true } };
@@ -76,7 +76,7 @@ function docker(tool: string, wait: number): Facade {
 
 /** ToolHive reads `allowed` only if the status is 200. For any other status its own `failure_policy` applies. */
 function toolhive(tool: string | null, wait: number): Facade {
-  const reply = ({ allowed, code, message }: Answered, uid: unknown = ""): Reply => ({
+  const reply = ({ allowed, code, message }: AnsweredCall, uid: unknown = ""): Reply => ({
     status: 200,
     json: {
       version: "v0.1.0",
@@ -123,7 +123,7 @@ function requestOf({ name, args, more }: ToolCall, caller = {}): Pick<GateReques
 }
 
 /** @param read returns null for a message that calls no tool */
-async function answerTo(call: FacadeCall, wait: number, read: () => GateRequest | null): Promise<Answered> {
+async function answerTo(call: FacadeCall, wait: number, read: () => GateRequest | null): Promise<AnsweredCall> {
   let request: GateRequest | null;
   try {
     request = read();

@@ -1,7 +1,14 @@
 /** A notifier that sends approval requests by email, over SMTP with TLS. */
 import { readFileSync } from "node:fs";
 import type { Static } from "@sinclair/typebox";
-import { definePlugin, type Delivered, type Message, type Notifier, NotifierError, Type } from "../../src/plugin.ts";
+import {
+  definePlugin,
+  type DeliveryResult,
+  type Message,
+  type Notifier,
+  NotifierError,
+  Type,
+} from "../../src/plugin.ts";
 import { renderMail } from "./mail.ts";
 
 const Options = Type.Object(
@@ -67,7 +74,7 @@ export async function createNotifier(options: EmailOptions): Promise<Notifier> {
   });
 
   /** Uses a new connection for each message, so that no idle connection has to be closed when the service stops. */
-  async function deliver(message: Message, signal: AbortSignal): Promise<Delivered> {
+  async function deliver(message: Message, signal: AbortSignal): Promise<DeliveryResult> {
     if (message.kind === "event") throw new NotifierError("notify-email has no feeds", { permanent: true });
     const messageId = `<${message.id}@${from.address.slice(from.address.lastIndexOf("@") + 1)}>`;
     const thread =

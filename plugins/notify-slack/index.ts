@@ -3,7 +3,7 @@ import {
   type ApprovalMessage,
   type ClosedMessage,
   definePlugin,
-  type Delivered,
+  type DeliveryResult,
   type Facade,
   type Message,
   type Notifier,
@@ -76,7 +76,7 @@ export function createNotifier(options: SlackOptions): Notifier {
   const call = connect(options);
   const votes = options.signing_secret !== undefined;
 
-  async function post(channel: string, shown: Shown, signal: AbortSignal, more: object = {}): Promise<Delivered> {
+  async function post(channel: string, shown: Shown, signal: AbortSignal, more: object = {}): Promise<DeliveryResult> {
     const answer = await call(
       "chat.postMessage",
       { channel, ...shown, ...INERT, ...more, unfurl_links: false, unfurl_media: false },
@@ -87,7 +87,7 @@ export function createNotifier(options: SlackOptions): Notifier {
       : {};
   }
 
-  async function deliver(message: Message, signal: AbortSignal): Promise<Delivered> {
+  async function deliver(message: Message, signal: AbortSignal): Promise<DeliveryResult> {
     if (message.kind === "event") throw new NotifierError("notify-slack has no feeds", { permanent: true });
     if (isNotice(message)) return post(message.to, renderNoticeBlocks(message), signal);
     if (message.kind === "agent_throttled")
@@ -117,8 +117,8 @@ const INERT = { parse: "none", link_names: false, mrkdwn: false };
 async function withoutRefusal(
   message: ApprovalMessage | ClosedMessage | ThrottleMessage,
   votes: boolean,
-  send: (shown: Shown) => Promise<Delivered>,
-): Promise<Delivered> {
+  send: (shown: Shown) => Promise<DeliveryResult>,
+): Promise<DeliveryResult> {
   try {
     return await send(renderBlocks(message, { votes }));
   } catch (error) {

@@ -34,12 +34,12 @@ import { toRfc3339 } from "../../src/plugin.ts";
 import { type ActionRow, type EntryRow, StorageError } from "../../src/storage/index.ts";
 import { compareFields, type FieldComparison } from "./compare.ts";
 
-type Decided = (DecisionEntry | RedecisionEntry) & { seq: number };
+type DecidedEntry = (DecisionEntry | RedecisionEntry) & { seq: number };
 
 /** Result of evaluating a recorded decision again. */
 export interface Reevaluation {
   row: EntryRow;
-  entry: Decided;
+  entry: DecidedEntry;
   facts: Facts;
   clock: number;
   decision: Decision;
@@ -53,7 +53,7 @@ export async function reevaluateEntry(
   proposed: ActionRequest,
   row: EntryRow,
 ): Promise<Reevaluation> {
-  const entry = decodeEntry<Decided>(row.bytes);
+  const entry = decodeEntry<DecidedEntry>(row.bytes);
   const request = isOfEdited(entry, action) ? (effectiveRequest(action) ?? proposed) : proposed;
   const clock = parseRfc3339(entry.at);
   if (clock === null) throw new StorageError("corrupt", `the entry ${row.seq} has no clock`);
@@ -111,17 +111,17 @@ export function renderReevaluation(
  * Whether the entry is about the request as an approver or the policies changed it. Only such entries commit to the changed
  * request.
  */
-function isOfEdited({ commitment }: Decided, action: ActionRow): boolean {
+function isOfEdited({ commitment }: DecidedEntry, action: ActionRow): boolean {
   return action.effective !== null && commitment === commitEffective(action);
 }
 
-function saltOf(entry: Decided, action: ActionRow): string {
+function saltOf(entry: DecidedEntry, action: ActionRow): string {
   return isOfEdited(entry, action) ? (decodeEdit(action.effective)?.salt ?? action.salt) : action.salt;
 }
 
 /** Rebuilds the entry from the stored inputs. If the bytes are equal, the entry is complete and unchanged. */
 function rebuild(
-  entry: Decided,
+  entry: DecidedEntry,
   action: ActionRow,
   request: ActionRequest,
   decision: Decision,

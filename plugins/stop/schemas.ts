@@ -68,7 +68,7 @@ export const StopRecord = Type.Object(
     placed_by: nullable(Type.String({ description: "Principal; null for keys that see only what agents can see." })),
     lift: Type.Object(
       {
-        needed: Type.Integer({ description: "Number of people needed to lift the stop." }),
+        needed: Type.Integer({ description: "Number of people who must request to lift the stop." }),
         asked: Type.Array(Lift, {
           description: "Who asked to lift the stop, in order; empty for keys that see only what agents can see.",
         }),

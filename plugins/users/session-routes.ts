@@ -6,7 +6,7 @@ import { findEnrolment } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
 import { assertionOptions, registrationOptions, SIGN_IN } from "./passkeys.ts";
 import * as schema from "./schemas.ts";
-import { assertSameSite, type Identified, type Sessions } from "./sessions.ts";
+import { assertSameSite, type IdentifiedSession, type Sessions } from "./sessions.ts";
 import { enrol, enrolmentPurpose, signInWithPasskey } from "./sign-in.ts";
 import { requireSecureSite, type Site } from "./site.ts";
 import { confirmTerminal, signInTerminal, terminalOptions } from "./terminal-sign-in.ts";
@@ -254,7 +254,7 @@ function requireSamePage(host: CoreHost, request: Request): Site {
   return site;
 }
 
-async function identify(sessions: Sessions, request: Request): Promise<Identified> {
+async function identify(sessions: Sessions, request: Request): Promise<IdentifiedSession> {
   const found = await sessions.identify(request);
   if (found === null) throw new Refusal("MISSING_CREDENTIAL", "you are not signed in; open /sign-in");
   return found;

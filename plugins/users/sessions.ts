@@ -3,7 +3,7 @@
  * in every process.
  */
 import { randomBytes } from "node:crypto";
-import { type Authenticated, type Document, type DocumentReader, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { type AuthenticationResult, type Document, type DocumentReader, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import {
   type CoreHost,
   type LedgerTransaction,
@@ -91,7 +91,7 @@ type ProviderLogin = {
 type SignIn = Pick<StoredSession, "method" | "browser"> & { parent?: string };
 
 /** A request's session: the credential, and the session as it is stored. */
-export interface Identified extends Authenticated {
+export interface IdentifiedSession extends AuthenticationResult {
   session: StoredSession;
   site: Site;
 }
@@ -128,7 +128,7 @@ export class Sessions {
    * Returns the caller's credential; null if the request has no session cookie. Throws MISSING_CREDENTIAL if the session has ended,
    * and USERS_CROSS_SITE if a request that changes something did not come from a page of this service.
    */
-  async identify(request: Request): Promise<Identified | null> {
+  async identify(request: Request): Promise<IdentifiedSession | null> {
     if (!hasSessionCookie(request)) return null;
     const site = requireSecureSite(this.host.config.server.public_url, request);
     if (!SAFE_METHODS.includes(request.method)) assertSameSite(request, site);

@@ -102,7 +102,7 @@ export async function enrol(
 }
 
 /** Purpose of the challenge that adds a passkey in a session. */
-export function additionPurpose(credential: Credential): string {
+export function passkeyAdditionPurpose(credential: Credential): string {
   const { user, id } = sessionOf(credential);
   return `add:${user.id}:${id}`;
 }
@@ -114,7 +114,7 @@ export async function addOwnPasskey(
   credential: Credential,
   answer: { response: unknown; name: string },
 ): Promise<User> {
-  const added = await verifyRegistration(host, site, answer, additionPurpose(credential));
+  const added = await verifyRegistration(host, site, answer, passkeyAdditionPurpose(credential));
   return host.ledger.transact(async (tx) => {
     const caller = await tx.confirm(credential);
     const user = liveUser(tx.users, sessionOf(caller).user.id);

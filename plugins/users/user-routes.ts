@@ -19,7 +19,7 @@ import { registrationOptions } from "./passkeys.ts";
 import * as schema from "./schemas.ts";
 import type { Sessions } from "./sessions.ts";
 import { TAG } from "./session-routes.ts";
-import { addOwnPasskey, additionPurpose } from "./sign-in.ts";
+import { addOwnPasskey, passkeyAdditionPurpose } from "./sign-in.ts";
 import { requireSecureSite } from "./site.ts";
 
 export function userRoutes(host: CoreHost, sessions: Sessions): Route[] {
@@ -282,7 +282,7 @@ function ownRoutes(host: CoreHost): Route[] {
         const site = requireSecureSite(host.config.server.public_url, request);
         return {
           status: 200,
-          json: { options: await registrationOptions(host, site, user, additionPurpose(credential)) },
+          json: { options: await registrationOptions(host, site, user, passkeyAdditionPurpose(credential)) },
         };
       },
     }),

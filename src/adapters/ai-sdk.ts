@@ -12,7 +12,7 @@ interface ExecutionOptions {
 
 /** The members of the SDK's `Tool` that the adapter wraps. */
 interface SdkTool {
-  // The SDK's own types describe input and output; both are passed through unchanged.
+  // The adapter passes input and output through unchanged; the SDK's own types describe them.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   execute?: ((input: any, options: any) => any) | undefined;
   needsApproval?: unknown;
@@ -32,7 +32,7 @@ export function governTools<Tools extends Record<string, SdkTool>>(tools: Tools,
   const governed = Object.entries(tools).map(([name, tool]) => {
     const { execute, needsApproval } = tool;
     if (execute === undefined)
-      throw new TypeError(`the tool ${name} has no execute: it runs where nothing can be asked`);
+      throw new TypeError(`the tool ${name} has no execute function, so its calls cannot be governed`);
     const callOf = (args: unknown, { toolCallId, abortSignal }: ExecutionOptions) => ({
       name,
       args,
@@ -68,7 +68,7 @@ function wasRequested({ toolCallId, messages = [] }: ExecutionOptions): boolean 
   );
 }
 
-/** Returns the result of a streaming tool: its last part. */
+/** Waits for a streaming tool to finish and returns its last part, which is its result. */
 async function finished(output: unknown): Promise<unknown> {
   const value: unknown = await output;
   if (typeof value !== "object" || value === null || !(Symbol.asyncIterator in value)) return value;

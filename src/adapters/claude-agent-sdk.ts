@@ -17,18 +17,17 @@ interface HookInput {
 }
 
 /**
- * Seconds. The answer must arrive well before the SDK's own timeout, after which the call proceeds unless `onFailure`
- * is "block".
+ * Seconds. The decision must arrive well before the SDK's own timeout. After that timeout, the SDK runs the call unless
+ * `onFailure` is "block".
  */
 const APPROVAL_TIMEOUT = 30;
 const TIMEOUT = 300;
 
 /**
- * Returns hooks that govern every tool call of an agent.
- * Use as `query({ options: { hooks: assentHooks({ … }) } })`. Denies calls that must not run, with a reason for the
- * model, and leaves other calls to the host's own rules. Sets `onFailure: "block"`, so that a Claude Code version that
- * does not know this option refuses to start. Let no other hook change a tool's input, because the changed input would
- * not be the one that was decided.
+ * Returns hooks that govern every tool call of an agent. Use as `query({ options: { hooks: assentHooks({ … }) } })`.
+ * Denies calls that must not run, with a reason for the model, and leaves other calls to the host's own rules. Sets
+ * `onFailure: "block"`, so Claude Code versions without this option refuse to start. No other hook may change a tool's
+ * input, because the tool would then run with an input that was not decided.
  * @example
  * query({ prompt, options: { hooks: assentHooks({ tool: "claude" }) } });
  */

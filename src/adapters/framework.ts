@@ -1,6 +1,6 @@
 /**
- * The versions of agent frameworks that the adapters work with. Adapters check them at import. They are not peer
- * dependencies, because npm would then change or reject the frameworks of projects that use no adapter.
+ * Checks, when an adapter is imported, that it supports the installed version of its framework. The frameworks are not
+ * peer dependencies, because npm would then change or reject their versions in projects that use no adapter.
  */
 export interface SupportedVersions {
   /** Oldest version that the adapter works with. */

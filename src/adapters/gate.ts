@@ -15,8 +15,8 @@ type Json = Record<string, unknown>;
 
 export interface GateOptions {
   /**
-   * The tool's name for policies: one name for all calls, with the call's name as the operation, or a function that
-   * returns both.
+   * The tool that policies see. A string is the tool of every call, and the call's name is the operation. A function
+   * returns both for each call's name.
    */
   tool: string | ((name: string) => { tool: string; operation: string });
   /** Default: the agent that the API key is bound to. */
@@ -24,13 +24,13 @@ export interface GateOptions {
   /** Default: `createAssent()`. */
   assent?: Assent | undefined;
   /**
-   * Reason and beneficiary of the call. It is part of the request and must be equal when a call is resumed, so omit
+   * Why and for whom the call is made. It is part of the request and must be the same when a call is resumed, so omit
    * session and run ids.
    */
   context?: Json | undefined;
   /** Seconds that a call waits for approval. Default 0 if the framework can suspend calls, else 30. */
   approvalTimeout?: number | undefined;
-  /** Called for each call that waits for approval. `assent.wait(action.id)` resolves when it can be resumed. */
+  /** Called for each call that waits for approval. `assent.wait(action.id)` resolves when the call can be resumed. */
   onPending?: ((action: ActionRecord) => void) | undefined;
 }
 
@@ -43,7 +43,10 @@ const OPTIONS: Readonly<Record<keyof GateOptions, true>> = {
   onPending: true,
 };
 
-/** A tool call of the framework. Run, thread and call id go into `meta` and are not part of the request. */
+/**
+ * A tool call of the framework. The ids of the run, the thread and the call go into `meta`, which is not part of the
+ * request.
+ */
 export interface Call {
   name: string;
   args: unknown;
@@ -125,10 +128,10 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
   }
 
   /**
-   * Submits calls that the model made together as one plan, so that people decide on them together. Each call then runs
-   * as its action of the plan. If the plan cannot be submitted, each call is submitted by itself and gets its own
-   * refusal.
-   * @param idempotencyKey equal for these calls whenever the run is resumed
+   * Submits the calls that the model made in one turn as a plan, so that people decide on all of them at once. Each
+   * call then runs as one action of the plan. If the plan cannot be submitted, each call is submitted by itself and
+   * gets its own refusal.
+   * @param idempotencyKey a key that stays the same for these calls whenever the run is resumed
    */
   async function plan(calls: readonly Call[], idempotencyKey: string): Promise<void> {
     const [first] = calls;
@@ -145,7 +148,9 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
     assent,
     plan,
     start,
-    /** Whether the call requires approval. False does not permit the call: `run` requests a decision again. */
+    /**
+     * Resolves to true if the call requires approval. False does not permit the call: `run` requests a decision again.
+     */
     async needsApproval(call: Call): Promise<boolean> {
       try {
         const action = await assent.submit(await requestOf(call), {
@@ -157,11 +162,13 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
         options.onPending?.(action);
         return true;
       } catch {
-        // Return false, because running the call fails in the same way, with a message for the model.
+        // Return false: `run` fails in the same way, with a message for the model.
         return false;
       }
     },
-    /** Starts the action, runs it and reports the result. Throws NotRun, or what `run` throws. */
+    /**
+     * Starts the action, runs it and reports the result. Throws NotRun if the tool did not run, or the error of `run`.
+     */
     async run<T>(call: Call, run: (params: Json) => T | Promise<T>): Promise<T> {
       const { action, params } = await start(call, true);
       return await runAdmitted(assent, action, {}, () => run(params));

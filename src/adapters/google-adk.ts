@@ -1,4 +1,4 @@
-/** Google ADK: an agent callback that replaces every tool call. */
+/** Google ADK: an agent callback that runs every tool call in place of the framework. */
 import { errorText } from "../client/govern.ts";
 import { checkFramework } from "./framework.ts";
 import { createGate, NotRun, type GateOptions } from "./gate.ts";
@@ -9,7 +9,7 @@ checkFramework("@google/adk");
 interface Before {
   tool: {
     name: string;
-    // ADK's own types describe the input; it is passed through unchanged.
+    // The adapter passes the input through unchanged; ADK's own types describe it.
     // eslint-disable-next-line @typescript-eslint/no-explicit-any
     runAsync: (request: { args: Record<string, unknown>; toolContext: any }) => Promise<unknown>;
   };

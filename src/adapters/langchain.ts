@@ -23,12 +23,13 @@ export interface LangChainOptions<Message> extends GateOptions {
   message: (fields: { tool_call_id: string; name: string; status: "error"; content: string }) => Message;
   /**
    * LangGraph's `interrupt`, which requires a checkpointer. A call that requires approval stops the graph, and resuming
-   * it requests a decision again, whatever the resume value. Without it, the model is told to retry later.
+   * it requests a decision again, whatever the resume value. Without `interrupt`, the model gets a message to retry
+   * later.
    */
   interrupt?: ((value: { action_id: string; message: string }) => unknown) | undefined;
   /**
-   * Whether calls that the model makes at once are submitted as one plan. Default true. If false, people decide on each
-   * call by itself.
+   * Whether the calls that the model makes in one turn are submitted as one plan. Default true. If false, people decide
+   * on each call by itself.
    */
   plans?: boolean | undefined;
 }
@@ -60,28 +61,31 @@ export function wrapToolCall<Message>(options: LangChainOptions<Message>) {
         if (!(error instanceof NotRun)) throw error;
         if (error.state !== "pending" || error.action === null || options.interrupt === undefined)
           return options.message({ tool_call_id: id, name, status: "error", content: error.message });
-        // At first, `interrupt` throws. In a resumed graph it returns a value that anyone could have supplied, so
-        // request a decision again.
+        // `interrupt` throws on the first run. In a resumed graph it returns a value that anyone could have supplied,
+        // so request a decision again.
         options.interrupt({ action_id: error.action.id, message: error.message });
       }
     }
   };
 }
 
-/** Returns the calls that the model made together with this one, in its order. Empty if the state does not have them. */
+/**
+ * Returns the calls that the model made in the same turn as this one, in the model's order; an empty list if the state
+ * does not contain them.
+ */
 function callsOfTurn(state: Request["state"], id: string): readonly ToolCall[] {
   const turn = state?.messages?.findLast(({ tool_calls: calls }) => calls?.some((call) => call.id === id) === true);
   return turn?.tool_calls ?? [];
 }
 
-/** Maximum number of remembered plans, so that the calls of one turn submit their plan once. */
+/** Maximum number of plans that are remembered, so that the calls of one turn submit their plan only once. */
 const MAX_PLANS = 100;
 
-/** Returns a function that submits the calls of one turn as a plan, once. */
+/** Returns a function that submits the calls of a turn as a plan, the first time that it is called for this turn. */
 function createPlanner(gate: ReturnType<typeof createGate>) {
   const submitted = new Map<string, Promise<void>>();
   return async (calls: readonly ToolCall[], thread: unknown, signal: AbortSignal | undefined): Promise<void> => {
-    // Calls without ids cannot be a plan, because a resumed run would submit them as another plan.
+    // Calls without ids cannot be a plan, because a resumed run would submit them again as a second plan.
     if (calls.length < 2 || calls.some(({ id }) => id === undefined)) return;
     const key = await digestOf([typeof thread === "string" ? thread : null, ...calls.map(({ id }) => id)]);
     const meta = { framework: "langchain", ...(typeof thread === "string" ? { thread } : {}) };
@@ -98,7 +102,7 @@ function createPlanner(gate: ReturnType<typeof createGate>) {
   };
 }
 
-/** Returns SHA-256 of the JSON, in hex. */
+/** Returns the SHA-256 of the value's JSON, in hex. */
 async function digestOf(value: unknown): Promise<string> {
   const bytes = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(JSON.stringify(value)));
   return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -7,7 +7,7 @@ checkFramework("@mastra/core");
 /** The members of Mastra's tool definition that the adapter wraps. */
 interface ToolDefinition {
   id: string;
-  // Mastra's own types describe input and output; both are passed through unchanged.
+  // The adapter passes input and output through unchanged; Mastra's own types describe them.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   execute?: ((input: any, context: any) => any) | undefined;
 }
@@ -32,7 +32,8 @@ export function governTool<Definition extends ToolDefinition>(
 ): Definition {
   const gate = createGate(options);
   const { id, execute } = definition;
-  if (execute === undefined) throw new TypeError(`the tool ${id} has no execute: it runs where nothing can be asked`);
+  if (execute === undefined)
+    throw new TypeError(`the tool ${id} has no execute function, so its calls cannot be governed`);
   return {
     ...definition,
     async execute(input: unknown, context: ExecutionContext = {}) {

@@ -7,7 +7,7 @@ checkFramework("@openai/agents");
 /** The options of `tool()` that the adapter wraps. `parameters` is the schema of an object. */
 interface ToolOptions {
   name: string;
-  // The SDK's own types describe input and output; both are passed through unchanged.
+  // The adapter passes input and output through unchanged; the SDK's own types describe them.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   execute: (input: any, context?: any, details?: any) => any;
   needsApproval?: unknown;

@@ -5,7 +5,7 @@ import {
   findPlaceTime,
   parseEntryTime,
   type ActionEntry,
-  type ActionHistory,
+  type RecordedLifecycle,
 } from "../domain/action-history.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { canonicalText } from "../domain/canonical.ts";
@@ -24,8 +24,8 @@ import type { MatchedLimit } from "../domain/policy/decide/limit-facts.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
 import type { JsonValue } from "../domain/json.ts";
 import { commitDigest, commitResult, encodeRequest } from "../domain/request.ts";
-import type { ExceptionalVotesAudit } from "./exceptional-votes.ts";
-import type { GrantsAudit } from "./grants.ts";
+import type { ExceptionalVotesAuditor } from "./exceptional-votes.ts";
+import type { GrantsAuditor } from "./grants.ts";
 import { createRecordedHistoriesCheck, type CheckRecordedHistories } from "./recorded-histories.ts";
 import {
   withSubject,
@@ -38,7 +38,7 @@ import {
 
 const PAGE = 200;
 const REQUEST_MEMBERS = ["agent_id", "context", "operation", "params", "tool"];
-/** Number of actions whose ids differ only in the last hexadecimal digit. */
+/** Number of ids that share a prefix: they differ only in the last hexadecimal digit. */
 const IDS_PER_PREFIX = 16;
 
 export interface LedgerTotals {
@@ -46,7 +46,7 @@ export interface LedgerTotals {
   decisions: number;
   /** Number of entries that belong to actions: decisions, votes, starts and results. */
   actionEntries: number;
-  /** Number of entries that the store could not return, so that their type is unknown. */
+  /** Number of entries that the store could not return. Their types are unknown. */
   unread: number;
   /** Latest clock time in the ledger. */
   latest: number;
@@ -57,13 +57,13 @@ interface ActionsAudit {
   totals: LedgerTotals;
   /** Returns null if the store does not have the set. The policy audit reports that. */
   compiled(digest: string | null): Promise<CompiledPolicySet | null>;
-  grants: GrantsAudit;
-  exceptional: ExceptionalVotesAudit;
+  grants: GrantsAuditor;
+  exceptional: ExceptionalVotesAuditor;
   progress(done: number): void;
   fault: ReportFault;
 }
 
-/** Audits all actions. Resolves to their number. */
+/** Audits all actions. Resolves to the number of actions. */
 export async function auditActions(audit: ActionsAudit): Promise<number> {
   const { store, totals, fault } = audit;
   const checkHistories = createRecordedHistoriesCheck(store);
@@ -88,7 +88,7 @@ export async function auditActions(audit: ActionsAudit): Promise<number> {
     before = last.decision_seq;
     audit.progress(Math.min(done, totals.decisions));
   }
-  // Any entry that could not be read may be a decision or a vote, so compare counts only if all were read.
+  // An entry that could not be read might be a decision or a vote, so compare counts only if all entries were read.
   const isRead = totals.unread === 0;
   if (done < totals.decisions || done > totals.decisions + totals.unread)
     fault(`the store has ${done} actions, but the ledger has ${totals.decisions} decisions`);
@@ -102,7 +102,7 @@ export async function auditActions(audit: ActionsAudit): Promise<number> {
       `action ${newest.id} is stored with entry ${newest.decision_seq}, but the ledger has only ${head.size} entries`,
     );
   const stored = await store.copying?.count("approvals");
-  // A running service may have stored newer votes since.
+  // A running service may have stored newer votes after the entries were counted.
   if (isRead && stored !== undefined && head.size === totals.size && stored !== votes)
     fault(`the store has ${stored} votes, but the ledger has ${votes}`);
   return done;
@@ -145,7 +145,7 @@ async function auditAction(
   await checkVotes(audit.store, row, history, fault);
   if (request !== null) {
     const decision = entryOf(first as EntryRow) as DecisionEntry & { seq: number };
-    // The changed request counts instead of the proposed one.
+    // If an approver changed the request, the changed request counts.
     const counted = nullIfThrows(() => effectiveRequest(row)) ?? request;
     const basis = restoreEntry(history.edit?.entry ?? decision, row.past);
     await checkUses(audit, counted, history, basis, fault);
@@ -160,7 +160,10 @@ async function auditAction(
   };
 }
 
-/** A signed vote must name the newest entry that made the action pending, unless the vote itself caused that entry. */
+/**
+ * A signed vote must name the newest entry that made the action pending. An entry that the vote itself caused does not
+ * count.
+ */
 function checkSignedDecisions(rows: readonly EntryRow[], fault: ReportFault): void {
   const requests: string[] = [];
   let previous: ActionEntry | null = null;
@@ -177,7 +180,7 @@ function checkSignedDecisions(rows: readonly EntryRow[], fault: ReportFault): vo
   }
 }
 
-/** Checks that a vote in the place of another user is on an agent and a tool that the delegation covers. */
+/** Checks that the delegation of a vote in the place of another user covers the agent and the tool. */
 function checkDelegatedVotes({ exceptional }: ActionsAudit, entries: readonly ActionEntry[], fault: ReportFault): void {
   const [decision] = entries;
   if (decision?.type !== "decision") return;
@@ -187,7 +190,7 @@ function checkDelegatedVotes({ exceptional }: ActionsAudit, entries: readonly Ac
   }
 }
 
-/** Checks that a grant that was created with a vote is for the agent, tool and operation of the approved action. */
+/** Checks that a grant that was created with a vote has the agent, tool and operation of the approved action. */
 function checkVotedGrants(
   { grants }: ActionsAudit,
   entries: readonly ActionEntry[],
@@ -237,7 +240,8 @@ function openRequest(row: ActionRow, commitment: string, fault: ReportFault): Ac
   if (nullIfThrows(() => commitDigest(row.salt, row.request_hash)) !== commitment)
     fault("its request hash and salt do not match the commitment in the ledger");
   const whole = Object.keys(request).sort().join() === REQUEST_MEMBERS.join();
-  // The text must be canonical JSON, or have the client's order of members. Any other text could differ in meaning.
+  // The stored request must be canonical JSON, or have the client's order of members. Any other form could differ in
+  // meaning.
   if (!whole || (row.request !== sealed.text && row.request !== JSON.stringify(request)))
     fault("its request is not in the format that the service writes");
   return before ? request : null;
@@ -277,7 +281,7 @@ function opensResult(text: string, salt: string, commitment: string): boolean {
 function checkCommitments(
   { past, meta, questions }: ActionRow,
   entries: readonly ActionEntry[],
-  history: ActionHistory,
+  history: RecordedLifecycle,
   fault: ReportFault,
 ): void {
   if (!pastMatchesCommitments(history.past, past))
@@ -294,7 +298,7 @@ function checkCommitments(
 async function checkVotes(
   store: AuditedStore,
   row: ActionRow,
-  history: ActionHistory,
+  history: RecordedLifecycle,
   fault: ReportFault,
 ): Promise<void> {
   const mayHaveVotes = row.quorum !== null || history.votes.length > 0 || store.copying === undefined;
@@ -308,11 +312,14 @@ async function checkVotes(
   }
 }
 
-/** Checks that every use that should count against a limit is stored. `rows.ts` checks that every stored use should count. */
+/**
+ * Checks that the store has every use that counts against a limit. `audit-rows.ts` checks the reverse: that every
+ * stored use counts.
+ */
 async function checkUses(
   { store, totals, compiled }: ActionsAudit,
   request: ActionRequest,
-  history: ActionHistory,
+  history: RecordedLifecycle,
   entry: DecisionEntry | RedecisionEntry,
   fault: ReportFault,
 ): Promise<void> {
@@ -331,11 +338,14 @@ async function checkUses(
   }
 }
 
-/** Checks that the action is in every history to which it belongs. `audit-rows.ts` checks that no other action is. */
+/**
+ * Checks that the action is in every history to which it belongs. `audit-rows.ts` checks that the histories contain no
+ * other actions.
+ */
 async function checkPlaces(
   { store, totals, compiled }: ActionsAudit,
   request: ActionRequest,
-  history: ActionHistory,
+  history: RecordedLifecycle,
   entry: DecisionEntry | RedecisionEntry,
   fault: ReportFault,
 ): Promise<void> {
@@ -367,7 +377,7 @@ async function checkGrant(
   if (set !== null) grants.checkUse({ entry, request, facts: restoreFacts(entry.facts, row.past), set }, fault);
 }
 
-/** Checks that the suggested rule allows the action that it allowed. */
+/** Checks that the suggested rule that allowed an action permits it. */
 async function checkSuggested(
   { compiled }: ActionsAudit,
   row: ActionRow,

@@ -1,6 +1,6 @@
 /**
- * Compares rows with the actions, keys and entries that they name: limit uses, idempotency keys, deliveries, and facts
- * about the store.
+ * Compares limit uses, idempotency keys, deliveries and facts about the store with the actions, keys and entries that
+ * they name.
  */
 import type { Vault } from "../contract/core-host.ts";
 import type {
@@ -18,7 +18,7 @@ import {
   findPlaceTime,
   parseEntryTime,
   type ActionEntry,
-  type ActionHistory,
+  type RecordedLifecycle,
 } from "../domain/action-history.ts";
 import { equalBytes } from "../domain/hash.ts";
 import {
@@ -37,12 +37,12 @@ import { recomputeHistoryPlaces } from "../domain/policy/decide/history-facts.ts
 import { recomputeLimitUses } from "../domain/limit-uses.ts";
 import { effectiveRequest } from "../domain/edited-request.ts";
 import { withSubject, reportDifferences, checkEachRow, type AuditedStore, type ReportFault } from "./report.ts";
-import type { PoliciesAudit } from "./policies.ts";
-import type { GrantsAudit } from "./grants.ts";
-import type { LegalHoldsAudit } from "./legal-holds.ts";
-import type { SuggestedRulesAudit } from "./suggested-rules.ts";
-import type { PlansAudit } from "./plans.ts";
-import type { StopsAudit } from "./stops.ts";
+import type { PoliciesAuditor } from "./policies.ts";
+import type { GrantsAuditor } from "./grants.ts";
+import type { LegalHoldsAuditor } from "./legal-holds.ts";
+import type { SuggestedRulesAuditor } from "./suggested-rules.ts";
+import type { PlansAuditor } from "./plans.ts";
+import type { StopsAuditor } from "./stops.ts";
 import { createProofReader } from "../ledger/reader.ts";
 import { UNRECORDED_META } from "./unrecorded.ts";
 
@@ -61,13 +61,13 @@ const KINDS: readonly DeliveryKind[] = [
 
 interface RowsAudit {
   store: AuditedStore;
-  policies: PoliciesAudit;
-  stops: StopsAudit;
-  holds: LegalHoldsAudit;
-  grants: GrantsAudit;
-  suggested: SuggestedRulesAudit;
-  plans: PlansAudit;
-  /** Returns the log's keys. Null if checkpoints are not verified. */
+  policies: PoliciesAuditor;
+  stops: StopsAuditor;
+  holds: LegalHoldsAuditor;
+  grants: GrantsAuditor;
+  suggested: SuggestedRulesAuditor;
+  plans: PlansAuditor;
+  /** Returns the log's keys. The member is null if checkpoints are not verified. */
   keys: (() => LogKeys) | null;
   verify: Vault["verify"];
 }
@@ -88,7 +88,10 @@ export async function auditRows(audit: RowsAudit, copying: StorageCopying, fault
   await checkEachRow(copying, "meta", fault, (row, report) => checkMeta(audit, row, report));
 }
 
-/** Checks that a limit use belongs to an action that counts, with the amount that its decision recorded. */
+/**
+ * Checks that a limit use belongs to an action that counts against the limit, and has the amount that its decision
+ * recorded.
+ */
 async function checkUse(audit: RowsAudit, row: LimitUseRow, fault: ReportFault): Promise<void> {
   const found = await findDecidedAction(audit, row.action_id);
   if (found === null) return fault(`there is no action ${row.action_id}`);
@@ -111,7 +114,7 @@ async function checkUse(audit: RowsAudit, row: LimitUseRow, fault: ReportFault):
   );
 }
 
-/** Checks that an action belongs to the history of a row. */
+/** Checks that the action of a history row belongs to that history. */
 async function checkPastAction(audit: RowsAudit, row: PastActionRef, fault: ReportFault): Promise<void> {
   const found = await findDecidedAction(audit, row.action_id);
   if (found === null) return fault(`there is no action ${row.action_id}`);
@@ -131,11 +134,13 @@ async function checkPastAction(audit: RowsAudit, row: PastActionRef, fault: Repo
   reportDifferences({ ...place, at }, row, report);
 }
 
-/** Returns an action with the entry from which on it counts; null if the action is not stored. */
+/**
+ * Returns an action with the entry that decided its current request, and its history; null if the action is not stored.
+ */
 async function findDecidedAction(
   { store }: RowsAudit,
   id: string,
-): Promise<{ action: ActionRow; entry: DecisionEntry | RedecisionEntry; history: ActionHistory | null } | null> {
+): Promise<{ action: ActionRow; entry: DecisionEntry | RedecisionEntry; history: RecordedLifecycle | null } | null> {
   const action = await store.action(id);
   const [stored] = action === null ? [] : await store.entries(action.decision_seq, action.decision_seq + 1);
   if (action === null || stored === undefined) return null;
@@ -145,11 +150,11 @@ async function findDecidedAction(
     entries.map(({ bytes }) => decodeEntry<ActionEntry>(bytes)),
     action.decision_hash,
   );
-  // A request that an approver changed counts instead of the proposed one, from the change on.
+  // Once an approver has changed the request, the changed request counts.
   return { action, entry: restoreEntry(history?.edit?.entry ?? first, action.past), history };
 }
 
-/** Checks that the resource of an idempotency key was created by the same key at the same time. */
+/** Checks that the resource of an idempotency key was created by the same API key at the same time. */
 async function checkIdempotency(
   { store, policies, stops, holds, grants, plans }: RowsAudit,
   row: IdempotencyRow,
@@ -157,11 +162,11 @@ async function checkIdempotency(
 ): Promise<void> {
   const { key_id, route, resource_id, created_at } = row;
   const report = withSubject(`${route} ${resource_id}`, fault);
-  // Recorded columns of the row, read from the resource, by route.
+  // Reads, by route, what the resource records for the row's columns.
   const recordedBy: Record<string, () => Promise<object | null>> = {
     "POST /v1/actions": async () => {
       const action = await store.action(resource_id);
-      // The hash of the request is compared by the audit of actions.
+      // The audit of actions compares the hash of the request.
       return action && { key_id: action.submitted_by, created_at: action.created_at, body_hash: "" };
     },
     "POST /v1/agents": async () => creationOf(await store.agent(resource_id)),
@@ -178,7 +183,7 @@ async function checkIdempotency(
       const { by, granted_at } = grants.grant(resource_id) ?? {};
       return by === undefined ? null : { key_id: by.key_id, created_at: granted_at };
     },
-    // Its actions hold the requests.
+    // The requests are in the plan's actions.
     "POST /v1/plans": async () => {
       const submission = plans.submission(resource_id);
       if (submission === undefined) return null;
@@ -220,11 +225,11 @@ async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: Repo
   if (!KINDS.includes(row.kind)) fault(`the message kind ${row.kind} does not exist`);
   if (row.kind === "event") return;
   if (row.kind === "stop") {
-    if (entry.type !== "stop") fault(`entry ${row.seq} is no stop to report of`);
+    if (entry.type !== "stop") fault(`entry ${row.seq} is not a stop entry`);
     return;
   }
   if (row.kind === "coverage_gap") {
-    if (entry.type !== COVERAGE_ENTRY) fault(`entry ${row.seq} is no coverage statement to report of`);
+    if (entry.type !== COVERAGE_ENTRY) fault(`entry ${row.seq} is not a coverage statement`);
     return;
   }
   const body = decodeEntry<DecisionEntry | ApprovalEntry | RedecisionEntry | ExecutionEntry>(entry.bytes);

@@ -1,7 +1,7 @@
 /**
  * Audits a whole store: the ledger for consistency, and every table against what the entries imply. The service may run
- * meanwhile. Memory: one page of rows, and about 200 bytes for each key, agent, policy version and policy set, independent of
- * the number of actions.
+ * during the audit. Uses memory for one page of rows, and about 200 bytes for each key, agent, policy version and
+ * policy set; memory does not grow with the number of actions.
  */
 import type { Vault } from "../contract/core-host.ts";
 import type { StorageCopying } from "../contract/storage.ts";
@@ -11,7 +11,7 @@ import { auditActions } from "./actions.ts";
 import { auditRows } from "./audit-rows.ts";
 import { FoldedEntries } from "./folded-entries.ts";
 import { auditLedger, reportUnreadable, type AuditReport } from "./ledger.ts";
-import { createKeysAudit } from "./log-keys.ts";
+import { createKeysAuditor } from "./log-keys.ts";
 import { createFaultCollector, retryWhileFaulty, type AuditedStore, type ReportFault } from "./report.ts";
 
 interface StoreAuditOptions {
@@ -38,10 +38,10 @@ export interface StoreAuditReport extends AuditReport {
   logKeys: LogKeys;
 }
 
-/** Audits the store. `faults` is empty if it is valid, and has at most 20 faults of each kind. */
+/** Audits the store. `faults` is empty if the store is valid, and has at most 20 faults of each kind. */
 export async function auditStore(store: AuditedStore, options: StoreAuditOptions): Promise<StoreAuditReport> {
   const faults: string[] = [];
-  const signing = createKeysAudit(store, options.vkey ?? null, options.verify);
+  const signing = createKeysAuditor(store, options.vkey ?? null, options.verify);
   const origin = await readOrigin(store, options.vkey);
   const entries = new FoldedEntries(store, signing, origin, createFaultCollector(faults));
   const ledger = await auditLedger(store, {
@@ -84,7 +84,7 @@ interface TablesAudit {
   faults: string[];
 }
 
-/** Returns the name of the log: from the pinned key if there is one, else from the store. */
+/** Returns the name of the log, from the pinned key if there is one, else from the store. */
 async function readOrigin(store: AuditedStore, vkey: string | undefined): Promise<string> {
   return vkey?.split("+")[0] ?? (await store.meta("log_origin")) ?? "";
 }
@@ -98,7 +98,7 @@ function checkCurrent(
   return retryWhileFaulty(what, createFaultCollector(faults), check, () => entries.catchUp());
 }
 
-/** Resolves to the number of actions. */
+/** Audits all actions. Resolves to the number of actions. */
 async function checkActions({ store, entries, options, faults }: TablesAudit): Promise<number> {
   const { totals, policies, grants, exceptional } = entries;
   const fault = createFaultCollector(faults);
@@ -138,7 +138,7 @@ async function checkPolicies(audit: TablesAudit): Promise<void> {
   });
 }
 
-/** @param size number of entries that the ledger audit has read */
+/** @param size the number of entries that the ledger audit has read */
 async function checkCopiedTables(
   { store, entries, options, faults }: TablesAudit,
   copying: StorageCopying,
@@ -151,7 +151,8 @@ async function checkCopiedTables(
   await reportUnreadable("the rows about actions", rowFault, () => auditRows(rows, copying, rowFault));
   await retryWhileFaulty("the head", createFaultCollector(faults), async (fault) => {
     const head = await store.head();
-    // While the service runs, there may be newer entries. A head that is too large was already reported.
+    // While the service runs, the store may have newer entries. If the head is too large, the ledger audit has reported
+    // it.
     if (head.size === size) {
       const tiles = tilesBetween(0, size).length;
       const stored = { tiles: await copying.count("tiles"), entries: await copying.count("entries") };

@@ -1,6 +1,6 @@
 /**
- * Checks coverage statements: each must be consistent, and account for every action that succeeded in its window
- * according to the ledger.
+ * Checks coverage statements: each statement must be consistent and account for every action that, according to the
+ * ledger, succeeded in its window.
  */
 import type { StorageReader } from "../contract/storage.ts";
 import { decodeEntry, type ExecutionEntry } from "../domain/entries.ts";
@@ -10,12 +10,15 @@ import { parseRfc3339 } from "../domain/time.ts";
 import type { EntryBody, ReportFault } from "./report.ts";
 
 const PAGE = 256;
-/** Plugin whose documents list the statements, under keys that begin with `statement/`. */
+/** Plugin that stores the list of statements, in documents whose keys begin with `statement/`. */
 const PLUGIN = "coverage";
 
 type Reader = Pick<StorageReader, "entries" | "actionsById">;
 
-/** Counts the actions of these operations whose success was recorded in the window. Reads the entries below `size`. */
+/**
+ * Counts the actions of these operations whose success was recorded in the window. Reads the first `size` entries of
+ * the ledger.
+ */
 export async function countSuccesses(
   reader: Reader,
   { from, to, operations }: Pick<CoverageStatement, "from" | "to" | "operations">,
@@ -54,13 +57,13 @@ function operationKey({ tool, operation }: { tool: string; operation: string }):
   return JSON.stringify([foldName(tool), foldName(operation)]);
 }
 
-export interface CoverageAudit {
+export interface CoverageAuditor {
   fold(body: EntryBody): void;
-  /** Counts the successes of each statement again, and compares the stored list of statements with the ledger. */
+  /** Recounts the successes of each statement, and compares the stored list of statements with the ledger. */
   check(reader: Reader & Pick<StorageReader, "documents">, fault: ReportFault): Promise<void>;
 }
 
-export function createCoverageAudit(): CoverageAudit {
+export function createCoverageAuditor(): CoverageAuditor {
   const statements: { seq: number; total: number; window: Pick<CoverageStatement, "from" | "to" | "operations"> }[] =
     [];
   return {

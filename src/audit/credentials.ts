@@ -1,22 +1,22 @@
-/** Finds credentials that were issued for actions, have expired, and were never recorded as ended. */
+/** Finds credentials that were issued for actions and have expired, but whose end the ledger does not record. */
 import { parseRfc3339 } from "../domain/time.ts";
 import type { EntryBody } from "./report.ts";
 
-export interface CredentialsAudit {
+export interface CredentialsAuditor {
   fold(body: EntryBody): void;
-  /** Returns at most 20 warnings. @param now milliseconds */
+  /** Returns at most 20 warnings. @param now the current time in milliseconds */
   warnings(now: number): string[];
 }
 
 /**
- * Grace period, because the service records the end a moment after the expiry, and repeats a revocation that fails.
- * Milliseconds.
+ * Grace period in milliseconds. The service records the end of a credential shortly after its expiry, and retries
+ * failed revocations.
  */
 const GRACE_MS = 3_600_000;
 const MAX_WARNINGS = 20;
 
-/** Creates the audit, which keeps only credentials that have not ended in memory. */
-export function createCredentialsAudit(): CredentialsAudit {
+/** Creates an auditor that keeps only credentials without a recorded end in memory. */
+export function createCredentialsAuditor(): CredentialsAuditor {
   const open = new Map<string, { seq: number; action_id: string; issuer: string; expires_at: string }>();
   return {
     fold(body) {

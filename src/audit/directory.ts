@@ -18,8 +18,11 @@ import {
 
 const PAGE = 200;
 
-/** Stores the positions of entries and not their content, so that memory use does not grow with names and lists. */
-export class DirectoryAudit {
+/**
+ * Compares the keys and agents with their entries. Remembers the positions of entries instead of their content, so
+ * memory use does not grow with names and lists.
+ */
+export class DirectoryAuditor {
   private readonly store: AuditedStore;
   private readonly keyRows = new Map<string, { created: number; revoked_at: number | null }>();
   private readonly agentRows = new Map<string, { registered: number; last: number; suspended_at: number | null }>();

@@ -1,6 +1,6 @@
 /**
- * Checks delegations and the votes that use them, and emergency approvals and their reviews: each vote in the place of
- * another user used an active delegation, and no emergency approval was reviewed by the person who gave it.
+ * Checks delegations, emergency approvals and their reviews. Each vote in the place of another user must use an active
+ * delegation. The person who gave an emergency approval must not have reviewed it.
  */
 import { parseEntryTime } from "../domain/action-history.ts";
 import { applyBreakGlassEntry, NO_BREAK_GLASS } from "../domain/break-glass.ts";
@@ -15,23 +15,23 @@ import { UserNames } from "../domain/user-names.ts";
 import { userAsKey, type Users } from "../domain/users.ts";
 import type { EntryBody } from "./report.ts";
 
-export interface ExceptionalVotesAudit {
+export interface ExceptionalVotesAuditor {
   /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
   /**
-   * Returns what is wrong with the delegation of a vote on this agent and tool, as of the entry that was applied last;
-   * null if nothing.
+   * Returns the fault of a vote's delegation for this agent and tool, as of the entry that was applied last; null if
+   * the delegation covers the vote.
    */
   findUncovered(vote: ApprovalEntry, subject: { agent_id: string; tool: string }): string | null;
 }
 
-/** @param users returns the users as of the previous entry */
-export function createExceptionalVotesAudit(users: () => Users): ExceptionalVotesAudit {
+/** @param users a function that returns the users as of the previous entry */
+export function createExceptionalVotesAuditor(users: () => Users): ExceptionalVotesAuditor {
   let delegations = NO_DELEGATIONS;
   let uses = NO_BREAK_GLASS;
   const keys = new Map<string, RecordedKey>();
   const names = new UserNames();
-  /** The emergency approval that the next entry must record. */
+  /** The emergency approval that the next entry must record; null if none is due. */
   let expected: ApprovalEntry | null = null;
 
   const keyOf = (id: string): RecordedKey | null => {
@@ -94,8 +94,8 @@ export function createExceptionalVotesAudit(users: () => Users): ExceptionalVote
   }
 
   return {
-    // The action's decision entry names the tool, and may be much older than the vote, so the caller passes the
-    // subject.
+    // The caller passes the agent and the tool, because the decision entry that names the tool may be much older than
+    // the vote.
     findUncovered({ delegation: used }, subject) {
       const delegation = used === null ? undefined : delegations.get(used.id);
       const limits = delegation === undefined ? null : limitsOfDelegation(delegation);

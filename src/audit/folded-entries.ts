@@ -4,37 +4,37 @@ import { parseEntryTime } from "../domain/action-history.ts";
 import { FOLLOWED_TYPES, decodeEntry, type DecisionEntry, type PlanEntry } from "../domain/entries.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { LedgerTotals } from "./actions.ts";
-import { createCoverageAudit } from "./coverage.ts";
-import { createCredentialsAudit } from "./credentials.ts";
-import { DirectoryAudit } from "./directory.ts";
-import { createExceptionalVotesAudit, type ExceptionalVotesAudit } from "./exceptional-votes.ts";
-import { createGrantsAudit } from "./grants.ts";
-import { createLegalHoldsAudit } from "./legal-holds.ts";
-import type { KeysAudit } from "./log-keys.ts";
-import { createPlansAudit } from "./plans.ts";
-import { PoliciesAudit } from "./policies.ts";
+import { createCoverageAuditor } from "./coverage.ts";
+import { createCredentialsAuditor } from "./credentials.ts";
+import { DirectoryAuditor } from "./directory.ts";
+import { createExceptionalVotesAuditor, type ExceptionalVotesAuditor } from "./exceptional-votes.ts";
+import { createGrantsAuditor } from "./grants.ts";
+import { createLegalHoldsAuditor } from "./legal-holds.ts";
+import type { KeysAuditor } from "./log-keys.ts";
+import { createPlansAuditor } from "./plans.ts";
+import { PoliciesAuditor } from "./policies.ts";
 import type { AuditedStore, EntryBody, ReportFault } from "./report.ts";
-import { createStopsAudit } from "./stops.ts";
-import { createSuggestedRulesAudit } from "./suggested-rules.ts";
-import { createThrottlesAudit } from "./throttles.ts";
-import { createUsersAudit } from "./users.ts";
+import { createStopsAuditor } from "./stops.ts";
+import { createSuggestedRulesAuditor } from "./suggested-rules.ts";
+import { createThrottlesAuditor } from "./throttles.ts";
+import { createUsersAuditor } from "./users.ts";
 
 const PAGE = 256;
 
 export class FoldedEntries {
-  readonly directory: DirectoryAudit;
-  readonly policies: PoliciesAudit;
-  readonly stops = createStopsAudit();
-  readonly holds = createLegalHoldsAudit();
-  readonly grants = createGrantsAudit(() => this.stops.stops());
-  readonly suggested = createSuggestedRulesAudit();
-  readonly plans = createPlansAudit();
-  readonly users: ReturnType<typeof createUsersAudit>;
-  readonly exceptional: ExceptionalVotesAudit;
-  readonly coverage = createCoverageAudit();
-  readonly credentials = createCredentialsAudit();
-  readonly throttles = createThrottlesAudit();
-  readonly signing: KeysAudit;
+  readonly directory: DirectoryAuditor;
+  readonly policies: PoliciesAuditor;
+  readonly stops = createStopsAuditor();
+  readonly holds = createLegalHoldsAuditor();
+  readonly grants = createGrantsAuditor(() => this.stops.stops());
+  readonly suggested = createSuggestedRulesAuditor();
+  readonly plans = createPlansAuditor();
+  readonly users: ReturnType<typeof createUsersAuditor>;
+  readonly exceptional: ExceptionalVotesAuditor;
+  readonly coverage = createCoverageAuditor();
+  readonly credentials = createCredentialsAuditor();
+  readonly throttles = createThrottlesAuditor();
+  readonly signing: KeysAuditor;
   readonly totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, unread: 0, latest: 0 };
   /** Number of changes of keys, agents and stops. Each change raises the head's epoch. */
   changes = 0;
@@ -45,18 +45,18 @@ export class FoldedEntries {
   /** Sequence number of the next entry to read. */
   private next = 0;
 
-  /** @param origin name of the log */
-  constructor(store: AuditedStore, signing: KeysAudit, origin: string, fault: ReportFault) {
+  /** @param origin the name of the log */
+  constructor(store: AuditedStore, signing: KeysAuditor, origin: string, fault: ReportFault) {
     this.store = store;
     this.signing = signing;
     this.fault = fault;
-    this.directory = new DirectoryAudit(store);
-    this.policies = new PoliciesAudit(store);
-    this.users = createUsersAudit(origin);
-    this.exceptional = createExceptionalVotesAudit(this.users.users);
+    this.directory = new DirectoryAuditor(store);
+    this.policies = new PoliciesAuditor(store);
+    this.users = createUsersAuditor(origin);
+    this.exceptional = createExceptionalVotesAuditor(this.users.users);
   }
 
-  /** Applies an entry. @param body null if the stored entry cannot be used */
+  /** Applies an entry. @param body the decoded entry; null if the stored bytes cannot be used */
   add(row: EntryRow, body: EntryBody | null): void {
     if (row.type === "decision") this.totals.decisions++;
     if (row.type === "erasure") this.erased++;
@@ -71,7 +71,7 @@ export class FoldedEntries {
     this.next = seq + 1;
   }
 
-  /** Applies entries that were recorded meanwhile, for example that of a key that was created during the audit. */
+  /** Applies the entries that were recorded during the audit, for example the creation of a key. */
   async catchUp(): Promise<void> {
     for (;;) {
       const rows = await this.store.entries(this.next, this.next + PAGE);
@@ -109,13 +109,13 @@ export class FoldedEntries {
     if (at !== row.created_at) this.fault(`entry ${row.seq} is stored with a different time than it contains`);
     this.totals.latest = Math.max(this.totals.latest, at);
     if ((FOLLOWED_TYPES as readonly string[]).includes(row.type)) this.changes++;
-    // Votes, starts and results name the submitter of their decision, which is compared with the action.
+    // Rows of votes, starts and results name the submitter of the decision. The audit of actions compares that name.
     if (row.submitted_by !== submitterOf(row, body) && (row.type === "decision" || row.action_id === null))
       this.fault(`entry ${row.seq} is stored with a different submitter than it contains`);
   }
 }
 
-/** Returns the key that the row of an entry must name, as far as the entry itself determines it. */
+/** Returns the key that the row of an entry must name as `submitted_by`, if the entry's content determines it. */
 function submitterOf({ type }: EntryRow, body: EntryBody): string | null {
   if (type === "decision") return (body as unknown as DecisionEntry).submitted_by.key_id;
   return type === "plan" ? (body as unknown as PlanEntry).by.key_id : null;

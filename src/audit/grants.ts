@@ -1,6 +1,6 @@
 /**
- * Checks the grants in the ledger, and each decision that a grant allowed: the grant was open, its grantor could still
- * grant, and its caps were not exceeded. Uses about 200 bytes of memory for each use.
+ * Checks the grants in the ledger, and each decision that a grant allowed: the grant must be open, its grantor must
+ * still be permitted to grant, and its caps must not be exceeded. Uses about 200 bytes of memory for each use.
  */
 import { parseEntryTime } from "../domain/action-history.ts";
 import type { ActionRequest } from "../domain/actions.ts";
@@ -28,11 +28,11 @@ import { hasScope } from "../domain/scopes.ts";
 import type { Stops } from "../domain/stops.ts";
 import type { EntryBody, ReportFault } from "./report.ts";
 
-export interface GrantsAudit {
+export interface GrantsAuditor {
   /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
   grant(id: string): Grant | undefined;
-  /** Evaluates an action that a grant allowed again, and compares the decision and the usage that the decision read. */
+  /** Evaluates again an action that a grant allowed. Compares the decision, and the usage that the decision read. */
   checkUse(use: AuditedUse, fault: ReportFault): void;
   /**
    * Compares the sums that decisions read with the amounts of the earlier uses, and reports grants without their votes.
@@ -54,11 +54,13 @@ interface Use {
   grant: string;
   seq: number;
   status: string;
-  /** Number of earlier uses that counted. */
+  /** Number of earlier uses that counted against the grant. */
   count: number;
-  /** Sequence number of the entry that returned the use; null while the use counts. */
+  /** Sequence number of the entry that gave the use back to the grant; null while the use counts. */
   released: number | null;
-  /** The amount of this use, and the sum that its decision read. Millionths. Null until its action was audited. */
+  /**
+   * Amount of this use, and the sum that its decision read, in millionths. Null until the audit has reached the action.
+   */
   sum: { amount: number; used: number } | null;
 }
 
@@ -67,16 +69,16 @@ interface Grantor {
   isBound: boolean;
   expires_at: number;
   hasEnded: boolean;
-  /** Credential ids. */
+  /** Credential ids of the passkeys. */
   passkeys: readonly string[];
 }
 
-/** The credentials that could grant, as of the entry that was applied last. */
+/** The credentials that could create grants, as of the entry that was applied last. */
 interface Grantors {
   fold(body: EntryBody): void;
-  /** Throws RangeError unless the credential could vote and grant at this time. */
+  /** Throws RangeError unless the credential could vote and create grants at this time. */
   assertMayGrant(actor: Actor, at: number): void;
-  /** Whether the credential's user has the passkey. */
+  /** Returns true if the credential's user has the passkey. */
   hasPasskey(actor: Actor, passkey: string): boolean;
 }
 
@@ -134,14 +136,14 @@ function assertTerms(grant: Grant, fact: GrantFact): void {
     throw new RangeError(`the terms of the grant ${fact.id} differ from those that were granted`);
 }
 
-/** @param stops returns the stops as of the entry that is being applied */
-export const createGrantsAudit = (stops: () => Stops): GrantsAudit => new FoldedGrants(stops);
+/** @param stops a function that returns the stops as of the entry that is being applied */
+export const createGrantsAuditor = (stops: () => Stops): GrantsAuditor => new FoldedGrants(stops);
 
-class FoldedGrants implements GrantsAudit {
+class FoldedGrants implements GrantsAuditor {
   private readonly stops: () => Stops;
   private grants = NO_GRANTS;
   private readonly grantors = createGrantors();
-  /** Grants whose votes follow, by action. */
+  /** Grants whose votes are still to come, by action. */
   private readonly awaited = new Map<string, Grant>();
   private readonly uses = new Map<string, Use>();
   private readonly counts = new Map<string, number>();
@@ -196,7 +198,9 @@ class FoldedGrants implements GrantsAudit {
       throw new RangeError(`the grant ${grant.id} is signed, but was given without a vote`);
   }
 
-  /** The terms of a grant with a vote must be those that the vote names and that its signature covers. */
+  /**
+   * A grant that was created with a vote must have the terms that the vote names and that the vote's signature covers.
+   */
   private foldVote(vote: ApprovalEntry): void {
     const grant = this.awaited.get(vote.action_id);
     this.awaited.delete(vote.action_id);
@@ -255,7 +259,10 @@ class FoldedGrants implements GrantsAudit {
     this.counts.set(grant.id, count + 1);
   }
 
-  /** An operator who cancels an action that could start states that it has not run, which returns the use. */
+  /**
+   * By cancelling an action that could start, an operator states that it has not run. This gives the use back to the
+   * grant.
+   */
   private foldStatus(body: EntryBody): void {
     const use = this.uses.get(String(body["action_id"]));
     if (use === undefined || typeof body["status"] !== "string") return;

@@ -1,7 +1,7 @@
 /**
- * Checks that a stored ledger is consistent: entries match their leaf hashes, hashes match the tiles, tiles match the head,
- * the head extends the newest signed checkpoint, and the active policy set matches the entries. Reads in pages. Reports
- * faults instead of throwing, so that one run finds all of them (at most `MAX_FAULTS`).
+ * Checks that a stored ledger is consistent: entries match their leaf hashes, hashes match the tiles, tiles match the
+ * head, the head extends the newest signed checkpoint, and the active policy set matches the entries. Reads in pages.
+ * Reports faults instead of throwing, so that one run finds up to `MAX_FAULTS` of them.
  */
 import type { Vault } from "../contract/core-host.ts";
 import {
@@ -20,11 +20,11 @@ import { rootOfTile, tilesBetween, TILE_WIDTH } from "../domain/tiles.ts";
 import { createProofReader } from "../ledger/reader.ts";
 
 const MAX_FAULTS = 20;
-/** Entries per read: at most 16 MB, if every entry has the maximum size. */
+/** Entries per read. A page has at most 16 MB, even if every entry has the maximum size. */
 const PAGE = 256;
 
 interface AuditOptions {
-  /** The first entry whose bytes are hashed again; 0 checks all entries. */
+  /** Sequence number of the first entry whose bytes are hashed again; 0 checks all entries. */
   from: number;
   /**
    * Returns the keys of the log. Called after all entries were passed to `onEntry`. If absent, the newest checkpoint is
@@ -71,7 +71,7 @@ export async function auditLedger(reader: StorageReader, options: AuditOptions):
   let counted = 0;
   await reportUnreadable("the entries", fault, async () => {
     counted = await checkEntries(reader, from, head, options, fault);
-    // Another process may have moved the head since it was read. In that case the next entry exists and is valid.
+    // Another process may have appended entries since the head was read. The entry after the head is then not a fault.
     const behind = (await reader.entries(head.size, head.size + 1)).length > 0;
     if (behind && (await reader.head()).size === head.size)
       fault(`the store has an entry ${head.size} after the end of the ledger`);
@@ -112,8 +112,8 @@ async function checkEntries(
 ): Promise<number> {
   let edge: Uint8Array[] = [];
   let next = from;
-  // Digest of the active policy set, which each decision and each change of policies names. Undefined while it is
-  // unknown: at the start in the middle of the ledger, and after an entry that could not be read.
+  // Digest of the active policy set, which each decision and each change of policies names. Undefined while unknown:
+  // when the audit starts in the middle of the ledger, and after an entry that could not be read.
   let set: unknown = from === 0 ? null : undefined;
   while (next < size) {
     const rows = await pageOf(reader, next, Math.min(size, next + PAGE), fault);
@@ -154,8 +154,8 @@ async function checkEntries(
 }
 
 /**
- * Reads a page of entries. If the store cannot return the page, reads its entries individually, and only the leaf hash
- * of those that cannot be read.
+ * Reads a page of entries. If the store cannot return the page, reads each entry by itself, and only the leaf hash of
+ * an unreadable entry.
  */
 async function pageOf(
   reader: StorageReader,
@@ -175,7 +175,7 @@ async function pageOf(
   for (const [i, leaf_hash] of (await reader.leafHashes(from, to)).entries()) {
     const seq = from + i;
     const one = await nullIfCorrupt(reader.entries(seq, seq + 1));
-    // After a missing entry, the positions of leaf hashes differ from those of their entries, so stop.
+    // If an entry is missing, leaf hashes and entries no longer have the same positions, so stop.
     if (one?.length === 0) break;
     rows.push(one?.[0] ?? { seq, leaf_hash });
     if (one === null) unread++;
@@ -227,8 +227,8 @@ async function checkTiles(
   size: number,
   fault: (message: string) => void,
 ): Promise<void> {
-  // Start at the beginning of the tile that contains `from`. This only skips the bytes of earlier entries, because the
-  // tile has their hashes.
+  // Start at the beginning of the tile that contains `from`. The tile has the hashes of earlier entries, so only their
+  // bytes are not read.
   const first = Math.floor(from / TILE_WIDTH) * TILE_WIDTH;
   for (const { level, index } of tilesBetween(first, size)) {
     const tile = await reader.tile(level, index);
@@ -267,7 +267,10 @@ async function checkHead(reader: StorageReader, head: LedgerHead, fault: (messag
   if (!equalBytes(root, head.root)) fault("the head's root does not match its right edge");
 }
 
-/** Resolves to the size of the checkpoint if its signature is valid and the ledger contains the signed tree; else null. */
+/**
+ * Verifies the newest checkpoint. Resolves to its size if the signature is valid and the ledger contains the signed
+ * tree; else to null.
+ */
 async function checkCheckpoint(
   reader: StorageReader,
   { keys, verify, allowUnsigned }: { keys: LogKeys; verify: Vault["verify"]; allowUnsigned: boolean },
@@ -276,7 +279,7 @@ async function checkCheckpoint(
   const stored = await reader.checkpoint();
   const head = await reader.head();
   if (stored === null) {
-    // An empty log has no stored signature. The service stores its first one together with the first entries.
+    // An empty log has no stored signature. The service stores its first signature together with the first entries.
     if (head.size > 0 && !allowUnsigned)
       fault(`the store has ${head.size} entries but no signed checkpoint: the checkpoint was removed`);
     return null;
@@ -287,7 +290,7 @@ async function checkCheckpoint(
       fault(`the stored checkpoint has size ${checkpoint.size} but is stored as size ${stored.size}`);
     else if (checkpoint.size > head.size)
       fault(
-        `the head (size ${head.size}) is behind the newest signed checkpoint (size ${checkpoint.size}): entries were lost or an older copy of the store was put back`,
+        `the head (size ${head.size}) is behind the newest signed checkpoint (size ${checkpoint.size}): entries were lost or an older copy of the store was restored`,
       );
     else if (!equalBytes(await createProofReader(reader).rootAt(checkpoint.size), checkpoint.root))
       fault(`the ledger does not contain the tree that was signed at size ${checkpoint.size}`);

@@ -20,7 +20,7 @@ import type { EntryBody, ReportFault } from "./report.ts";
 const PAGE = 100;
 const ERASURES = ["erasure", "part_erasure"];
 
-export interface LegalHoldsAudit {
+export interface LegalHoldsAuditor {
   /**
    * Applies the next entry; call it in order. Throws for an erasure that a hold should have prevented, or for a
    * contradiction.
@@ -31,7 +31,7 @@ export interface LegalHoldsAudit {
   check(store: Pick<StorageReader, "documents">, fault: ReportFault): Promise<void>;
 }
 
-export function createLegalHoldsAudit(): LegalHoldsAudit {
+export function createLegalHoldsAuditor(): LegalHoldsAuditor {
   let holds = NO_LEGAL_HOLDS;
   let active: LegalHold[] = [];
   return {

@@ -1,4 +1,4 @@
-/** Checks the keys that sign the log and the permits: each change of key must name and follow the previous key. */
+/** Checks the keys that sign the log and the permits: each change of key must name the key that it replaces. */
 import type { Vault } from "../contract/core-host.ts";
 import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/action-history.ts";
@@ -10,22 +10,23 @@ import { withSubject, type AuditedStore, type EntryBody, type ReportFault } from
 import { reportUnreadable } from "./ledger.ts";
 import { createProofReader } from "../ledger/reader.ts";
 
-export interface KeysAudit {
+export interface KeysAuditor {
   /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(row: Pick<EntryRow, "seq" | "type">, body: EntryBody): void;
   /**
-   * Returns the log's keys as of the entry that was applied last; only the pinned key if the log never changed its key.
+   * Returns the log's keys as of the entry that was applied last. If the log never changed its key, this is only the
+   * pinned key.
    */
   logKeys(): LogKeys;
   check(fault: ReportFault): Promise<void>;
 }
 
-type Folded<Entry> = Entry & { seq: number };
+type NumberedEntry<Entry> = Entry & { seq: number };
 
-/** @param pin a current or former key of the log; null skips the check of the log's keys */
-export function createKeysAudit(store: AuditedStore, pin: string | null, verify: Vault["verify"]): KeysAudit {
-  const logEntries: Folded<LogKeyEntry>[] = [];
-  const permitEntries: Folded<PermitKeyEntry>[] = [];
+/** @param pin a current or former key of the log; null to skip the check of the log's keys */
+export function createKeysAuditor(store: AuditedStore, pin: string | null, verify: Vault["verify"]): KeysAuditor {
+  const logEntries: NumberedEntry<LogKeyEntry>[] = [];
+  const permitEntries: NumberedEntry<PermitKeyEntry>[] = [];
   let logKeys: LogKeys = { first: pin ?? "", changes: [] };
 
   async function checkLogKeys(fault: ReportFault): Promise<void> {

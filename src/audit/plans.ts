@@ -1,7 +1,6 @@
 /**
- * Checks plans: the entries of the decisions follow the entry of the plan in order, each vote names the remaining
- * actions, and no action started before its plan permitted it. Uses about 300 bytes of memory for each action of a
- * plan.
+ * Checks plans. The decisions must follow the plan's entry in order, each vote must name the remaining actions, and no
+ * action may start before its plan permits it. Uses about 300 bytes of memory for each action of a plan.
  */
 import { parseEntryTime } from "../domain/action-history.ts";
 import {
@@ -22,10 +21,10 @@ import type {
 } from "../domain/entries.ts";
 import type { EntryBody } from "./report.ts";
 
-export interface PlansAudit {
+export interface PlansAuditor {
   /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
-  /** Returns the submitter of the plan, and the time of the submission; undefined if there is no such plan. */
+  /** Returns the plan's submitter and the time of its submission; undefined if the plan does not exist. */
   submission(id: string): { key_id: string; created_at: number } | undefined;
 }
 
@@ -35,11 +34,11 @@ interface Plan {
   terms: PlanTerms;
   key_id: string;
   created_at: number;
-  /** In order. */
+  /** The plan's actions, in order. */
   members: Member[];
   /**
-   * The list that votes named while they rejected actions, and the time of the last of these votes; null if there are
-   * none.
+   * The list that votes named when they rejected actions, and the time of the last such vote; null if no vote rejected
+   * an action.
    */
   struck: { list: string; at: number } | null;
 }
@@ -47,7 +46,7 @@ interface Plan {
 type AuditedEntry = DecisionEntry | ApprovalEntry | RedecisionEntry | ReviewEntry | ExecutionEntry;
 const CHANGING: readonly string[] = ["approval", "redecision", "review", "execution"] satisfies AuditedEntry["type"][];
 
-export function createPlansAudit(): PlansAudit {
+export function createPlansAuditor(): PlansAuditor {
   const plans = new Map<string, Plan>();
   const planOf = new Map<string, Plan>();
   /** The plan whose decisions must be the next entries; null if there is none. */
@@ -105,11 +104,11 @@ export function createPlansAudit(): PlansAudit {
 
   return {
     fold(body) {
-      // A throttling entry can be between the decisions, if one of them reaches the limit of its key.
+      // A throttling entry can appear between the decisions, if one of them reaches the limit of its key.
       if (open !== null && body["type"] !== "decision" && body["type"] !== "throttle") {
         const { id } = open.plan.terms;
         open = null;
-        throw new RangeError(`it stands between the plan ${id} and the decisions on its actions`);
+        throw new RangeError(`it is between the plan ${id} and the decisions on its actions`);
       }
       if (body["type"] === "plan") foldPlan(body as unknown as PlanEntry);
       else if (body["type"] === "decision") foldDecision(body as unknown as DecisionEntry);
@@ -127,7 +126,7 @@ function membersAt({ members }: Plan, at: number): PlanMember[] {
   return members.map((member) => planMemberOf(member, at));
 }
 
-/** Returns what is wrong with an entry about an action of the plan; null if nothing is. */
+/** Returns the fault of an entry about an action of the plan; null if the entry is valid. */
 function findFault(
   plan: Plan,
   { action }: Member,
@@ -139,12 +138,12 @@ function findFault(
   if (struck !== null && !(isStrike && struck.list === entry.plan)) {
     plan.struck = null;
     if (actionListDigest(terms, membersAt(plan, struck.at)) !== struck.list)
-      return `the votes before it rejected actions of the plan ${terms.id} with another list than remained`;
+      return `the earlier votes rejected actions of the plan ${terms.id} with a list that differs from the remaining actions`;
   }
   if (isStrike) plan.struck = { list: entry.plan ?? "", at };
   const isApproval = entry.type === "approval" && entry.verdict === "approve";
   if (isApproval && entry.plan !== actionListDigest(terms, membersAt(plan, at)))
-    return `its vote approves another list of actions than remained of the plan ${terms.id}`;
+    return `its vote approves a list that differs from the remaining actions of the plan ${terms.id}`;
   const isStart =
     (entry.type === "execution" && entry.phase === "start") ||
     (entry.type === "redecision" && entry.occasion === "permit" && entry.status !== "denied");
@@ -155,7 +154,7 @@ function findFault(
     : `its action may start although action ${obstacle.by.position} of the plan ${terms.id} was ${obstacle.by.status}`;
 }
 
-/** Returns the member as the entry changes it. */
+/** Returns the state of the plan's action after the entry. */
 function changed(member: Member, entry: Exclude<AuditedEntry, DecisionEntry>): Member {
   const { status } = entry;
   const action = { ...member.action, status };

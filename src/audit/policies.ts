@@ -23,11 +23,11 @@ interface KnownPolicy {
 
 interface KnownSet {
   created_at: number;
-  /** Canonical JSON; null if an entry only names the set. */
+  /** Canonical JSON of the set; null if an entry names the set without its content. */
   source: string | null;
 }
 
-export class PoliciesAudit {
+export class PoliciesAuditor {
   private readonly store: AuditedStore;
   readonly sets = new Map<string, KnownSet>();
   private readonly policies = new Map<string, KnownPolicy>();
@@ -109,7 +109,7 @@ export class PoliciesAudit {
       : (JSON.parse(row.document) as PolicySetDocument);
   }
 
-  /** Checks all policy sets. Resolves to the digests of their definitions by name and version. */
+  /** Checks all policy sets. Resolves to the digests of the sets' policies, by name and version. */
   private async checkSets(
     fault: ReportFault,
     progress: (done: number, total: number) => void,
@@ -169,7 +169,7 @@ export class PoliciesAudit {
   }
 }
 
-/** Returns the digest of the one policy in the YAML; null if the YAML has a fault. */
+/** Returns the digest of the only policy in the YAML; null if the YAML has a fault. */
 function digestOfYaml(yaml: string): string | null {
   const { documents, faults } = parsePolicies(yaml, "policy_versions.yaml");
   return faults.length > 0 || documents.length !== 1

@@ -1,6 +1,6 @@
 /**
- * Compares the past actions that decisions read with the actions themselves. Decisions read the rows without comparing
- * them with entries. Someone could therefore change a row, let a decision read it, and change it back.
+ * Compares the past actions that decisions read with the actions themselves. A decision reads the rows of past actions
+ * without comparing them with entries, so someone could change a row, let a decision read it, and change it back.
  */
 import type { ActionRow } from "../contract/storage.ts";
 import { decodePasts } from "../domain/past.ts";
@@ -8,20 +8,21 @@ import type { PastAction } from "../domain/policy/policy-types.ts";
 import type { AuditedStore, ReportFault } from "./report.ts";
 
 /**
- * Maximum number of remembered actions. It suffices, because actions of one history are close together in the ledger.
+ * Maximum number of cached actions. A small cache suffices, because actions of one history are close together in the
+ * ledger.
  */
 const MAX_REMEMBERED = 10_000;
 
-type Named = Pick<ActionRow, "agent_id" | "tool" | "operation">;
+type ActionNames = Pick<ActionRow, "agent_id" | "tool" | "operation">;
 
-/** Reports the past actions of a row whose agent, tool or operation differs from the action with their id. */
+/** Reports past actions in a row whose agent, tool or operation differs from the stored action with the same id. */
 export type CheckRecordedHistories = (row: Pick<ActionRow, "past">, fault: ReportFault) => Promise<void>;
 
-/** Returns the check for one audit. The audit itself compares each action's own row with its entries. */
+/** Returns the check for one audit. `auditActions` compares each action's own row with its entries. */
 export function createRecordedHistoriesCheck(store: Pick<AuditedStore, "action">): CheckRecordedHistories {
-  const remembered = new Map<string, Named>();
+  const remembered = new Map<string, ActionNames>();
 
-  async function findNames(id: string): Promise<Named | null> {
+  async function findNames(id: string): Promise<ActionNames | null> {
     const known = remembered.get(id);
     if (known !== undefined) return known;
     const row = await store.action(id);

@@ -2,14 +2,14 @@
 import type { CopiedRow, CopiedTable, StorageCopying, StorageReader } from "../contract/storage.ts";
 import { reportUnreadable } from "./ledger.ts";
 
-/** A store to audit. Without `copying`, the audit skips tables that no method of the contract lists. */
+/** A store to audit. Without `copying`, the audit skips tables that no method of `StorageReader` lists. */
 export type AuditedStore = StorageReader & { readonly copying?: StorageCopying; inspect?(): Promise<string[]> };
 export type ReportFault = (message: string) => void;
 
 /** The decoded JSON of an entry. */
 export type EntryBody = Record<string, unknown>;
 
-/** Maximum attempts for each check, because a row that is written during a check can look wrong once. */
+/** Maximum attempts for each check. A row that is written during a check can look wrong once. */
 const MAX_ATTEMPTS = 3;
 /** Rows that are checked in parallel, which hides the latency of a remote database. */
 const CONCURRENCY = 8;
@@ -59,8 +59,8 @@ export async function forEachConcurrently<T>(items: Iterable<T>, work: (item: T)
 const printBigInt = (_: string, value: unknown): unknown => (typeof value === "bigint" ? String(value) : value);
 
 /**
- * Calls `check` for every row of a table, a page at a time. The check gets the current row; null if the row was deleted
- * meanwhile.
+ * Calls `check` for every row of a table, a page at a time. Passes the current row, or null if the row was deleted
+ * after the page was read.
  */
 export async function checkEachRow(
   copying: StorageCopying,
@@ -69,7 +69,8 @@ export async function checkEachRow(
   check: (row: CopiedRow, fault: ReportFault) => Promise<void>,
 ): Promise<void> {
   let after: CopiedRow | null = null;
-  // A damaged index can return the same rows again. One remembered position is enough to detect that (Brent's algorithm).
+  // A damaged index can return the same rows in a cycle. Brent's algorithm detects a cycle with one remembered
+  // position.
   let anchor: string | null = null;
   for (let page = 1; ; page++) {
     const rows: CopiedRow[] = await copying.read(table, after, PAGE);

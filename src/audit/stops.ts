@@ -8,16 +8,16 @@ import type { EntryBody } from "./report.ts";
 type OpenEntry = ApprovalEntry | RedecisionEntry | ExecutionEntry;
 const CHECKED_TYPES = ["decision", "approval", "redecision", "execution"];
 
-/** Whether the entry lets an open action continue: an approval, a permit or a start. */
+/** Returns true if the entry lets an open action continue: an approval, a permit or a start. */
 function letsActionContinue(entry: OpenEntry): boolean {
   if (entry.type === "approval") return entry.verdict === "approve";
   return entry.type === "redecision" ? entry.decision.effect !== "deny" : entry.phase === "start";
 }
 
-export interface StopsAudit {
+export interface StopsAuditor {
   /**
-   * Applies the next entry; call it in order. Throws for an entry that a stop should have prevented, or that
-   * contradicts earlier ones.
+   * Applies the next entry; call it in order. Throws for an entry that a stop should have prevented, and for one that
+   * contradicts earlier entries.
    */
   fold(body: EntryBody): void;
   stop(id: string): Stop | undefined;
@@ -25,12 +25,12 @@ export interface StopsAudit {
   stops(): Stops;
 }
 
-export function createStopsAudit(): StopsAudit {
+export function createStopsAuditor(): StopsAuditor {
   let stops = NO_STOPS;
 
   /**
-   * Throws RangeError if a stop applied. Ignores stops of a policy, which only replay can check. For entries other than
-   * decisions it also ignores stops of a tool, because only decisions name the tool.
+   * Throws RangeError if a stop applied. Ignores stops of a policy, which only a replay can check. Ignores stops of a
+   * tool for entries other than decisions, because only decisions name the tool.
    */
   function assertNotStopped(body: EntryBody, at: number): void {
     const entry = body as unknown as DecisionEntry | OpenEntry;

@@ -1,6 +1,6 @@
 /**
- * Checks suggested rules: each allowed action was allowed while the rule was active, and each stop, failed result and
- * flag that had to revert a rule reverted it. Uses about 100 bytes of memory for each such action.
+ * Checks suggested rules: a rule must be active when it allows an action, and each stop, failed result and flag that
+ * has to revert a rule must have reverted it. Uses about 100 bytes of memory for each such action.
  */
 import type { StorageReader } from "../contract/storage.ts";
 import type {
@@ -24,7 +24,7 @@ import {
 import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
 import type { EntryBody, ReportFault } from "./report.ts";
 
-export interface SuggestedRulesAudit {
+export interface SuggestedRulesAuditor {
   /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
   /** Returns true if `meta` contains recent results for a rule of this policy. */
@@ -33,12 +33,12 @@ export interface SuggestedRulesAudit {
   check(reader: Pick<StorageReader, "meta">, active: PolicySetDocument, fault: ReportFault): Promise<void>;
 }
 
-export function createSuggestedRulesAudit(): SuggestedRulesAudit {
+export function createSuggestedRulesAuditor(): SuggestedRulesAuditor {
   let rules = NO_SUGGESTED_RULES;
   const results = new Map<string, string>();
-  /** Policies that allowed each action: in its first decision, and in its newest redecision. */
+  /** Policies whose suggested rules allowed each action, in its first decision and in its newest redecision. */
   const uses = new Map<string, { first: string[]; newest: string[] }>();
-  /** Policies that the next entries must revert, and the cause. */
+  /** Policies whose suggested rules the next entries must revert, and the cause. */
   let due: { cause: SuggestedRuleEntry["cause"]; policies: Set<string> } = { cause: null, policies: new Set() };
 
   function foldDecision({ action_id, facts, decision, ...entry }: DecisionEntry | RedecisionEntry): void {

@@ -1,16 +1,16 @@
-/** Recomputes each throttling from the decisions before it: its hour, its number of requests, and the usual rate. */
+/** Recomputes each throttling from the earlier decisions: its hour, its number of requests, and the usual rate. */
 import { parseEntryTime } from "../domain/action-history.ts";
 import type { DecisionEntry, ThrottleEntry } from "../domain/entries.ts";
 import { HOUR_MS, MAX_MEASURED, type RequestRate, throttleLimit, throttlePeriod } from "../domain/throttle.ts";
 import type { EntryBody } from "./report.ts";
 
-export interface ThrottlesAudit {
+export interface ThrottlesAuditor {
   /** Applies the next entry; call it in order. Throws for a throttling that contradicts earlier ones. */
   fold(body: EntryBody): void;
 }
 
-export function createThrottlesAudit(): ThrottlesAudit {
-  /** Requests for approval by key, and by the start of their hour in ascending order. */
+export function createThrottlesAuditor(): ThrottlesAuditor {
+  /** For each key, the number of requests for approval by the start of their hour, in ascending order. */
   const requests = new Map<string, Map<number, number>>();
   let newest: DecisionEntry | null = null;
 
@@ -51,7 +51,7 @@ export function createThrottlesAudit(): ThrottlesAudit {
   };
 }
 
-/** Computes the rate of the newest requests in the same way as the store. */
+/** Returns the rate of the newest requests, computed in the same way as the store computes it. */
 function measure(hours: readonly (readonly [start: number, requests: number])[]): RequestRate {
   const rate: RequestRate = { requests: 0, hours: 0 };
   for (const [, requests] of hours.toReversed()) {

@@ -3,20 +3,20 @@
  * docs/operations.md contains the same table, and a test compares the two. Another test changes every other column and
  * expects a fault.
  */
-interface Unrecorded {
+interface UnrecordedColumn {
   table: string;
-  /** `*` stands for all columns. */
+  /** Name of the column; `*` for all columns of the table. */
   column: string;
   why: string;
 }
 
-export const UNRECORDED: readonly Unrecorded[] = [
-  { table: "api_keys", column: "prefix", why: "shows people which key it is; the ledger contains no part of a key" },
+export const UNRECORDED: readonly UnrecordedColumn[] = [
+  { table: "api_keys", column: "prefix", why: "identifies the key to people; the ledger contains no part of a key" },
   { table: "api_keys", column: "last_used_at", why: "uses of a key are not recorded, and no decision depends on them" },
   {
     table: "actions",
     column: "asked_at",
-    why: "time of an agent's last request for the action, shown to people; no decision depends on it",
+    why: "time of an agent's last request for the action, displayed to people; no decision depends on it",
   },
   {
     table: "actions",
@@ -54,12 +54,16 @@ export const UNRECORDED: readonly Unrecorded[] = [
   { table: "action_sums", column: "*", why: "sums for analytics, computed from actions" },
   { table: "sums_state", column: "*", why: "progress of these sums" },
   { table: "leases", column: "*", why: "the process that runs the shared jobs" },
-  { table: "processes", column: "*", why: "the processes that share the store, and what each has seen of the ledger" },
+  {
+    table: "processes",
+    column: "*",
+    why: "the processes that share the store, and the newest ledger state that each has read",
+  },
   { table: "liveness", column: "*", why: "written to test that the store accepts writes" },
-  { table: "schema_migrations", column: "*", why: "the schema steps of the store" },
+  { table: "schema_migrations", column: "*", why: "the applied migrations of the store" },
 ];
 
-/** Names in `meta` whose values the ledger does not contain. A name that ends in a colon is a prefix. */
+/** Names in `meta` whose values the ledger does not record. A name that ends in a colon is a prefix. */
 export const UNRECORDED_META = [
   "secret_fingerprint",
   "environment",

@@ -1,6 +1,6 @@
 /**
- * Checks the users in the ledger: each entry was made by a user who could make it at that time, and each signed vote
- * has the signature of a passkey that the user had at that time.
+ * Checks the users in the ledger: the user who made an entry must have been permitted to make it at that time, and each
+ * signed vote must have the signature of a passkey that the user had then.
  */
 import type { ApprovalEntry, Actor, UserEntry } from "../domain/entries.ts";
 import { findGestureFault } from "../domain/gesture.ts";
@@ -11,7 +11,7 @@ import { applyUserEntry, type User, type Users } from "../domain/users.ts";
 import { verifyPasskeySignature } from "../identity/passkey-signature.ts";
 import type { EntryBody } from "./report.ts";
 
-interface UsersAudit {
+interface UsersAuditor {
   /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
   fold(body: EntryBody): void;
   count(): number;
@@ -19,10 +19,10 @@ interface UsersAudit {
   users(): Users;
 }
 
-/** @param origin origin of the log */
-export function createUsersAudit(origin: string): UsersAudit {
+/** @param origin the name of the log */
+export function createUsersAuditor(origin: string): UsersAuditor {
   const users = new Map<string, User>();
-  /** The user of each external identity and passkey. Neither can ever move to another user. */
+  /** The user of each external identity and passkey. An identity or passkey can never move to another user. */
   const holders = new Map<string, string>();
 
   function foldUser(entry: UserEntry): void {
@@ -45,7 +45,7 @@ export function createUsersAudit(origin: string): UsersAudit {
     if (id === null) return;
     const user = users.get(id);
     if (user === undefined) throw new RangeError(`it names the user ${id}, which does not exist`);
-    if (user.ended_at !== null) throw new RangeError(`it was made by the user ${id} after that user was ended`);
+    if (user.ended_at !== null) throw new RangeError(`it was made by the user ${id} after that user was deactivated`);
     if (body["type"] !== "approval") return;
     const { verdict } = body as unknown as ApprovalEntry;
     const isVote = verdict === "approve" || verdict === "deny";
@@ -66,7 +66,7 @@ export function createUsersAudit(origin: string): UsersAudit {
     const { action_id = "", commitment = "", verdict = "", comment = null } = entry;
     const { questions = null, plan = null, break_glass = false, grant = null, preview = null } = entry;
     if (preview !== gesture.preview)
-      throw new RangeError("its vote records another preview than the one that was signed");
+      throw new RangeError("its vote records a different preview than the one that was signed");
     const vote = { action_id, commitment, verdict, comment, questions, plan, break_glass, grant, gesture };
     const fault = findGestureFault(origin, vote, principal, passkey, verifyPasskeySignature);
     if (fault !== null) throw new RangeError(`the signature of its vote is not valid: ${fault}`);
@@ -74,7 +74,7 @@ export function createUsersAudit(origin: string): UsersAudit {
 
   return {
     fold(body) {
-      // Check the actor before applying the change, because users may remove their own roles or themselves.
+      // Check the actor before applying the change, because users can remove their own roles or deactivate themselves.
       assertActor(body);
       assertSignature(body);
       if (body["type"] === "user") foldUser(body as unknown as UserEntry);

@@ -73,7 +73,7 @@ examples:
       });
       if (storedKey === null && done.size > 0)
         done.faults.push(
-          `the store holds ${done.size} entries and does not name the log's key: it was removed${vkey === null ? ", and no signature was verified; give the key with --key" : ""}`,
+          `the store has ${done.size} entries and does not name the log's key: it was removed${vkey === null ? ", and no signature was verified; give the key with --key" : ""}`,
         );
       done.faults.push(...kept.faults);
       done.warnings.push(...kept.warnings);

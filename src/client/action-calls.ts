@@ -17,22 +17,22 @@ import type {
   WaitOptions,
 } from "./action-types.ts";
 
-/** Seconds of one waiting request. Short, because proxies close connections that are idle for a minute. */
+/** Maximum seconds that one request waits. Short, because proxies close connections that are idle for a minute. */
 const LONGEST_WAIT = 30;
 
-/** Seconds after a wait in which the service's answer may still arrive. */
+/** Seconds after the end of a wait in which the service's response may still arrive. */
 const GRACE = 5;
 
-/** Seconds for which a start without an answer is retried. A later start is of little use to the caller. */
+/** Seconds for which a start without a response is retried. A later start is of little use to the caller. */
 const START_AGAIN = 20;
 
 /** Returns the methods that submit actions and read their decisions. */
 export function submissionCalls({ call, record, listOf, sessionHeader }: ApiCalls) {
   return {
     /**
-     * Submits an action. Retries if the answer is missing and the call has `join` or `idempotencyKey`, so that it
-     * cannot create two actions. Throws ServiceUnavailable if the answer is about another request, because an
-     * intermediary can mix up answers.
+     * Submits an action. Retries if the response is missing and the call has `join` or `idempotencyKey`, so that it
+     * cannot create two actions. Throws ServiceUnavailable if the response is about a different request, because an
+     * intermediary can mix up responses.
      */
     async submit({ agent_id, tool, operation, params, context }: ActionRequest, how: SubmitOptions = {}) {
       const { join, meta, wait, permit, idempotencyKey, signal } = how;
@@ -51,20 +51,20 @@ export function submissionCalls({ call, record, listOf, sessionHeader }: ApiCall
         signal,
         repeatable: join === true || idempotencyKey !== undefined,
       });
-      // Compare with the proposed parameters, because an approver may have changed those of the joined action.
+      // Compare with the proposed parameters, because an approver may have changed the parameters of the joined action.
       const { params: asked } = action.proposed ?? action;
       const answered = [action.agent_id, action.tool, action.operation, asked, action.context];
       if (equalJson([whom.agent_id, whom.tool, whom.operation, ran, why], answered)) return action;
-      throw unreadableAnswer(200, `${action.id} is not the action that was asked for`);
+      throw unreadableAnswer(200, `${action.id} is not the action that was requested`);
     },
     /**
-     * Returns the decision that a request would get. Records nothing. The answer does not permit running the action.
+     * Returns the decision that a request would get. Records nothing. The response does not permit running the action.
      */
     gate: async ({ agent_id, tool, operation, params, context }: ActionRequest, { signal }: CallOptions = {}) =>
       call<{
         is_permission: false;
         outcome: "EXECUTE" | "ABSTAIN" | "HALT";
-        /** Null if a limit applies, because a preview does not count against limits. */
+        /** Null if a limit applies, because a preview cannot reserve a use of the limit. */
         decision: ActionRecord["decision"] | null;
         reason: string;
         never_allowed?: boolean;
@@ -101,7 +101,7 @@ export function executionCalls({ record, action, transport }: ApiCalls) {
             const now = await action(id, { wait: Math.min(LONGEST_WAIT, Math.ceil(left)), signal: limit.signal });
             if (now.status !== "pending_approval" || openQuestion(now) !== null || performance.now() >= end) return now;
             failures = 0;
-            // An immediate answer with a pending action means that the service does not support waiting.
+            // If the service responds at once with a pending action, it does not support waiting.
             if (performance.now() - begun < 1000) await pause(Math.min(left, 1), [limit.signal]);
           } catch (error) {
             if (!(error instanceof ServiceUnavailable) || performance.now() >= end) throw error;
@@ -110,7 +110,7 @@ export function executionCalls({ record, action, transport }: ApiCalls) {
         }
       } catch (error) {
         if (!limit.isOver()) throw error;
-        throw timeoutError(`there was no answer about ${id} within ${timeout} seconds`);
+        throw timeoutError(`there was no response about ${id} within ${timeout} seconds`);
       } finally {
         limit.end();
       }
@@ -119,8 +119,8 @@ export function executionCalls({ record, action, transport }: ApiCalls) {
     permit: (id: string, { signal }: CallOptions = {}) =>
       record(id, "POST", "/permit", { body: {}, signal, repeatable: true }),
     /**
-     * Starts the action for this call only. Retries if the answer is missing. A caller without an answer must not run
-     * the action.
+     * Starts the action for this call only. Retries if the response is missing. A caller that gets no response must not
+     * run the action.
      */
     async start(
       id: string,
@@ -136,7 +136,7 @@ export function executionCalls({ record, action, transport }: ApiCalls) {
         throw unreadableAnswer(200, `${id} is ${started.status} after it was started`);
       return started;
     },
-    /** Reports the result. Retries if the answer is missing; the service keeps the first result. */
+    /** Reports the result. Retries if the response is missing; the service keeps the first result. */
     async result(id: string, { success, error, meta, attempt }: ActionResult, { signal }: CallOptions = {}) {
       const details = { body: { success, error, meta, attempt }, signal, repeatable: true };
       try {

@@ -1,7 +1,7 @@
 /** Public names of the API types, and options of calls. */
 import type { Action, ActionList, Event, ListedPlan, Plan, EventsQuery, ListQuery, Result, Submission } from "./api.ts";
 
-/** A request; `meta` is a separate option. */
+/** A request without `meta`, which is a separate option. */
 export type ActionRequest = Omit<Submission, "meta">;
 
 export type ActionRecord = Action;
@@ -20,19 +20,22 @@ export interface CallOptions {
 }
 
 export interface SubmitOptions extends CallOptions {
-  /** Whether to return an open duplicate of the request instead of a new action. Makes a retry safe. */
+  /**
+   * Whether to return an open action with the same request, if there is one, instead of a new action. Makes a retry
+   * safe.
+   */
   join?: boolean | undefined;
-  /** Trace id, session, tool call id: stored and displayed, but not part of the request. At most 4 KiB of JSON. */
+  /** Trace id, session, tool call id. Stored and displayed, but not part of the request. At most 4 KiB of JSON. */
   meta?: Record<string, unknown> | undefined;
   /** Seconds to wait for approval. */
   wait?: number | undefined;
-  /** Whether to request a permit. If the permit in the response is null, none could be issued. */
+  /** Whether to request a permit. If the permit in the response is null, the service could not issue one. */
   permit?: boolean | undefined;
   /** The same idempotency key with the same request always returns the same action. */
   idempotencyKey?: string | undefined;
 }
 
-/** A plan with its actions. */
+/** A plan with the records of its actions. */
 export type PlanRecord = Plan;
 
 /** A plan in a list, with the status of each action. */
@@ -50,7 +53,7 @@ export interface SubmitPlanOptions extends CallOptions {
   ordered?: boolean | undefined;
   /** Whether no action can start after one has failed. */
   stopOnFailure?: boolean | undefined;
-  /** `meta` of every action. */
+  /** `meta` for every action of the plan. */
   meta?: Record<string, unknown> | undefined;
   /** The same idempotency key with the same requests always returns the same plan. Makes a retry safe. */
   idempotencyKey?: string | undefined;
@@ -65,24 +68,26 @@ export interface PlanVoteOptions extends CallOptions {
 }
 
 export interface WaitOptions extends CallOptions {
-  /** Seconds after which the pending action is returned. Default: wait until it is no longer pending. */
+  /**
+   * Maximum seconds to wait; then the pending action is returned. Default: wait until the action is no longer pending.
+   */
   timeout?: number | undefined;
 }
 
 export interface StartOptions extends CallOptions {
-  /** Required for a key that did not submit the action. */
+  /** Permit of the action. Required for a key that did not submit the action. */
   permit?: string | undefined;
-  /** Id from `newAttempt`, unique to this start. Default: a new one. */
+  /** Id from `newAttempt`, unique to this start. Default: a new id. */
   attempt?: string | undefined;
   /**
-   * `request_hash` of the record whose `params` the caller is about to run. Required if an approver changed them, that is,
-   * if `proposed` is not null.
+   * `request_hash` of the record whose `params` the caller is about to run. Required if an approver changed the
+   * parameters, that is, if `proposed` is not null.
    */
   requestHash?: string | undefined;
 }
 
 export interface AnswerOptions extends CallOptions {
-  /** Number of the question, starting at 1. Default: the first one without an answer. */
+  /** Number of the question, starting at 1. Default: the first question without an answer. */
   number?: number | undefined;
 }
 
@@ -94,25 +99,25 @@ export interface VoteOptions extends CallOptions {
 export interface GrantTerms {
   /** Time from now to the end of the grant, such as `8h`. */
   for: string;
-  /** Number of uses. */
+  /** Maximum number of uses. */
   count: number;
-  /** Condition in CEL. If absent, the grant covers every request. */
+  /** Condition in CEL. Default: the grant covers every request. */
   scope?: string;
-  /** Maximum sum of a CEL expression over all uses. */
+  /** Maximum sum of the CEL expression `of` over all uses. */
   sum?: { of: string; at_most: number };
-  /** Whether a failed result of a use ends the grant. */
+  /** Whether the grant ends when a use fails. */
   ends_on_failure?: boolean;
 }
 
 export interface ApproveOptions extends VoteOptions {
   /** Grants later actions together with the approval. */
   grant?: GrantTerms | undefined;
-  /** `approval_token` of the action as it was displayed. Default: the action is read again. */
+  /** `approval_token` of the action as it was displayed. Default: read the action again. */
   token?: string | undefined;
 }
 
 /** A ledger entry as an event. */
 export type LedgerEvent = Event;
 
-/** Query of events. Without `after`, only new events are delivered. `type` can be a list. */
+/** Query of events. Without `after`, only new events are delivered. `type` can be an array. */
 export type EventQuery = CallOptions & Omit<EventsQuery, "type"> & { type?: string | readonly string[] | undefined };

@@ -1,4 +1,4 @@
-/** Admission: submits a request, waits for approval and starts it. Every governed action passes through here. */
+/** Submits a request, waits for approval and starts the action. Every governed action passes through `admit`. */
 import { newAttempt } from "./action-calls.ts";
 import type { Assent } from "./client.ts";
 import { RequestRefused, timeoutError } from "./client-errors.ts";
@@ -7,20 +7,23 @@ import { explainRefusal, type RefusalOutcome } from "./refusal.ts";
 import type { ActionRecord, ActionRequest } from "./action-types.ts";
 
 export interface AdmitOptions {
-  /** Metadata such as trace, session and tool call. Duplicate requests can have different metadata. */
+  /** Metadata such as trace, session and tool call. Requests that differ only in metadata are duplicates. */
   meta?: Record<string, unknown> | undefined;
   /** Seconds to wait for an approval. Default 30. */
   approvalTimeout?: number | undefined;
   /**
-   * Whether the caller runs `action.params` instead of its own copy, and so applies an approver's changes. Default
+   * Whether the caller runs `action.params` instead of its own copy, so that an approver's changes apply. Default
    * false: a changed request is refused.
    */
   appliesEdits?: boolean | undefined;
-  /** Ends the wait. The request stays submitted. */
+  /** Ends the wait. The action stays submitted. */
   signal?: AbortSignal | undefined;
 }
 
-/** If `state` is `started`, run the action now, once, and report the result. Otherwise it must not run. */
+/**
+ * Result of `admit`. If `state` is `started`, run the action now, once, and report the result. Otherwise the action
+ * must not run.
+ */
 export interface Admission {
   state: "started" | "pending" | "refused";
   action: ActionRecord;
@@ -31,16 +34,16 @@ export interface Admission {
 }
 
 /**
- * Seconds within which the answer to a start must arrive. A later answer is discarded, because the process may have
- * been suspended.
+ * Seconds within which the response to a start must arrive. The client discards a later response, because the process
+ * may have been suspended.
  */
 const LIVE = 60;
 const LONGEST_WAIT = 30;
 const DEFAULT_APPROVAL_TIMEOUT = 30;
 
 /**
- * Submits `request` or joins an open duplicate, waits for approval, and starts it. Throws AssentError if the service
- * does not answer, and the reason of an aborted signal. In both cases the action must not run.
+ * Submits `request` or joins an open duplicate, waits for approval, and starts the action. Throws AssentError if the
+ * service does not respond, and the reason of an aborted signal. In both cases the action must not run.
  * @example
  * const { state, action, message } = await admit(assent, request, { approvalTimeout: 60 });
  * if (state !== "started") return message;
@@ -63,15 +66,12 @@ export async function admit(
     if (action.proposed != null && !appliesEdits) return refusedAdmission(action);
     const started = await start(assent, action, signal);
     if ("action" in started) return started;
-    // A second decision requires more approvals.
+    // The second decision, made at the start, requires more approvals.
     action = started;
   }
 }
 
-/**
- * Does not pass the caller's signal to the start request, because an aborted start could leave an action that never
- * runs.
- */
+/** Starts the action without the caller's signal, because an aborted start could leave an action that never runs. */
 async function start(
   assent: Assent,
   { id, proposed, request_hash: requestHash }: ActionRecord,
@@ -86,8 +86,8 @@ async function start(
   try {
     action = await assent.start(id, { attempt, ...(proposed == null || requestHash === null ? {} : { requestHash }) });
   } catch (error) {
-    // The start may have succeeded although its answer was lost. The attempt id prevents this from ending another
-    // call's run.
+    // The start may have succeeded although its response was lost. The attempt id ensures that this report cannot end
+    // another call's run.
     if (!(error instanceof RequestRefused)) {
       void reportNotRun("the start was not confirmed");
       throw error;
@@ -104,7 +104,7 @@ async function start(
   throw timeoutError(`${why}; nothing was run`);
 }
 
-/** @param error why the service did not start it */
+/** @param error the reason why the service did not start the action */
 function refusedAdmission(action: ActionRecord, error?: RequestRefused): Admission {
   const { id, tool, operation } = action;
   const { outcome, why, next } = explainRefusal(action, error);

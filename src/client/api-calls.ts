@@ -1,14 +1,14 @@
-/** The requests from which the client's methods are made: JSON calls, actions, lists and the session token. */
+/** The requests that the client's methods consist of: JSON calls, actions, lists and the session token. */
 import { RequestRefused, unreadableAnswer } from "./client-errors.ts";
 import { isObject, type Call, type Transport } from "./transport.ts";
 import type { ActionRecord, CallOptions } from "./action-types.ts";
 
-/** Milliseconds after which a session token is requested again. It is valid for a day. */
+/** Requests a session token again when it is older than this. A token is valid for a day. Milliseconds. */
 const SESSION_TOKEN_AGE = 3_600_000;
 
 export type ApiCalls = ReturnType<typeof createApiCalls>;
 
-/** Creates the requests. Sends the token of the agent's session, if `options` has a session. */
+/** Returns functions that send the requests. They send the token of the agent's session, if `options` has a session. */
 export function createApiCalls(
   transport: Transport,
   { session: name, sessionToken: token }: { session?: string | undefined; sessionToken?: string | undefined },
@@ -19,12 +19,12 @@ export function createApiCalls(
     return (await transport.send(method, path, { ...details, body })).json as T;
   }
 
-  /** Calls a route of the action `id`, or of all actions if `id` is null. Returns the action in the answer. */
+  /** Calls a route of the action `id`, or of all actions if `id` is null. Returns the action in the response. */
   async function record(id: string | null, method: string, verb: string, details: Call): Promise<ActionRecord> {
     const path = id === null ? "" : `/${encodeURIComponent(id)}`;
     const { json } = await transport.send(method, `/v1/actions${path}${verb}`, details);
     if (!isObject(json) || typeof json["id"] !== "string" || typeof json["status"] !== "string")
-      throw unreadableAnswer(200, "it is no action");
+      throw unreadableAnswer(200, "it is not an action");
     if (id !== null && json["id"] !== id) throw unreadableAnswer(200, `it is about ${json["id"]}, not ${id}`);
     return json as unknown as ActionRecord;
   }
@@ -38,7 +38,7 @@ export function createApiCalls(
     record,
     action,
 
-    /** Returns the header of the agent's session; no header without a session. */
+    /** Returns the header of the agent's session; no header if there is no session. */
     async sessionHeader(signal: AbortSignal | undefined): Promise<Record<string, string>> {
       if (name !== undefined && performance.now() - tokenFrom > SESSION_TOKEN_AGE) {
         const details = { signal, repeatable: true };
@@ -49,7 +49,7 @@ export function createApiCalls(
       return token === undefined ? {} : { "assent-session": token };
     },
 
-    /** Returns the caller's approval token. Throws RequestRefused if it gets none. */
+    /** Returns the caller's approval token. Throws RequestRefused if the service returns no token. */
     async readToken(id: string, signal: AbortSignal | undefined): Promise<string> {
       const { approval_token: token, status } = await action(id, { signal });
       if (token !== undefined) return token;
@@ -59,7 +59,7 @@ export function createApiCalls(
       );
     },
 
-    /** Yields the items of a list. @param name the member of the answer that contains them */
+    /** Yields the items of a list. @param name the member of the response that contains the items */
     async *listOf<Item = ActionRecord>(
       path: string,
       query: { cursor?: string | undefined },
@@ -72,7 +72,7 @@ export function createApiCalls(
           signal,
         });
         const items = page?.[name];
-        if (!Array.isArray(items)) throw unreadableAnswer(200, "it is no list");
+        if (!Array.isArray(items)) throw unreadableAnswer(200, "it is not a list");
         yield* items as Item[];
         if (typeof page?.["next_cursor"] !== "string") return;
         if (page["next_cursor"] === cursor) throw unreadableAnswer(200, "its pages have no end");

@@ -2,7 +2,7 @@
 import type { ApiCalls } from "./api-calls.ts";
 import type { ActionRecord, AnswerOptions, ApproveOptions, CallOptions, VoteOptions } from "./action-types.ts";
 
-/** Returns the methods that decide on pending actions with `vote`. */
+/** Returns the methods that vote on pending actions and change them. `vote` sends a vote. */
 export function approvalCalls(
   { record, readToken, listOf }: ApiCalls,
   vote: (id: string, approve: boolean, how?: ApproveOptions) => Promise<ActionRecord>,
@@ -21,13 +21,13 @@ export function approvalCalls(
     ask: (id: string, question: string, { signal }: CallOptions = {}) =>
       record(id, "POST", "/questions", { body: { question }, signal, repeatable: true }),
     /**
-     * Answers an approver's question about a pending action of this agent: question `number`, or the first one without
-     * an answer. `ActionRecord.questions` lists them.
+     * Answers an approver's question about a pending action of this agent: question `number`, or the first question
+     * without an answer. `ActionRecord.questions` lists the questions.
      */
     answer: (id: string, answer: string, { number, signal }: AnswerOptions = {}) =>
       record(id, "POST", "/answers", { body: { answer, number }, signal, repeatable: true }),
     /**
-     * Changes parameters of a pending action, where its rules allow it. Reads the caller's approval token first.
+     * Changes parameters of a pending action, if its rules allow the change. Reads the caller's approval token first.
      * Another person has to approve the changed request.
      */
     async edit(

@@ -1,8 +1,9 @@
 /**
- * Errors of the client, one class for each way in which a caller can react. An aborted call throws its signal's reason.
+ * Errors of the client, one class for each possible reaction of a caller. An aborted call throws its signal's reason
+ * instead.
  */
 
-/** An RFC 9457 problem document from the service; empty if the answer was not one. */
+/** An RFC 9457 problem document from the service; empty if the response was not one. */
 export interface Problem {
   type?: string;
   title?: string;
@@ -14,7 +15,7 @@ export interface Problem {
 }
 
 interface Facts {
-  /** HTTP status; 0 when there was no answer. */
+  /** HTTP status; 0 if there was no response. */
   status: number;
   /** A code of docs/errors.md, or the client's own UNREACHABLE, TIMEOUT or UNREADABLE_ANSWER. */
   code: string;
@@ -42,15 +43,15 @@ export abstract class AssentError extends Error {
 }
 
 /**
- * No usable answer: none, a timeout, an unreadable one, 429 or 5xx. A retry can succeed. The call may have been carried
- * out although its answer is missing.
+ * Thrown if there is no usable response: no response, a timeout, an unreadable response, 429 or 5xx. A retry can
+ * succeed. The service may have carried out the call although the response is missing.
  */
 export class ServiceUnavailable extends AssentError {}
 
-/** The API key is missing, invalid or not authorized: 401, and 403 if the key is the reason. */
+/** Thrown if the API key is missing, invalid or not authorized: 401, and 403 if the key is the reason. */
 export class Unauthorized extends AssentError {}
 
-/** The service rejected the request: every other 4xx. A retry gets the same answer. */
+/** Thrown if the service rejected the request: every other 4xx. A retry gets the same response. */
 export class RequestRefused extends AssentError {}
 
 /** Thrown if a proof cannot be verified with the log's pinned key. */

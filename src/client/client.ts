@@ -18,20 +18,23 @@ export interface AssentOptions {
   fetch?: typeof fetch | undefined;
   /** Ends every call of this client. */
   signal?: AbortSignal | undefined;
-  /** Seconds for one attempt, in addition to the requested wait. Default 30. */
+  /** Timeout of one attempt in seconds, in addition to the requested wait. Default 30. */
   timeout?: number | undefined;
   /** Maximum retries of calls that are safe to repeat. Default 5. */
   retries?: number | undefined;
   /**
-   * Name of the agent's session. The client requests its token, with a key that has `sessions:issue`, and sends it with
-   * each action.
+   * Name of the agent's session. The client requests the session's token and sends it with each action. The API key
+   * must have the scope `sessions:issue`.
    */
   session?: string | undefined;
-  /** Token of the agent's session, if another process requested it. */
+  /** Token of the agent's session, for use instead of `session` if another process requested the token. */
   sessionToken?: string | undefined;
-  /** Verifier key of the log, read once from GET /v1/provenance/keys. Every proof is verified against it. */
+  /**
+   * Verifier key of the log, for example from GET /v1/provenance/keys. The client verifies every proof against this
+   * key.
+   */
   logKey?: string | undefined;
-  /** Called with the new key to pin, if a proof shows that `logKey` signed a successor that replaced it. */
+  /** Called with the new key to pin, if a proof shows that a successor signed by `logKey` has replaced it. */
   onLogKey?: ((vkey: string) => void) | undefined;
 }
 
@@ -84,15 +87,15 @@ export function createAssent(options: AssentOptions = {}) {
 
   let boundTo: string | undefined;
   return {
-    /** Makes any other API call with JSON. */
+    /** Sends any other API call with JSON. */
     call,
-    /** Returns the agent that this key is bound to. Throws RequestRefused if there is none. */
+    /** Returns the agent that this key is bound to. Throws RequestRefused if the key is not bound to an agent. */
     async agent(how: CallOptions = {}): Promise<string> {
       if (boundTo !== undefined) return boundTo;
       const me = await call<{ key?: { agent_id?: unknown } } | undefined>("GET", "/v1/me", undefined, how);
       const agent = me?.key?.agent_id;
       if (typeof agent === "string") return (boundTo = agent);
-      throw new RequestRefused("this key is bound to no agent; say for which agent it asks", {
+      throw new RequestRefused("this key is not bound to an agent; set the agent of the request", {
         status: 403,
         code: "AGENT_UNBOUND",
       });
@@ -106,7 +109,10 @@ export function createAssent(options: AssentOptions = {}) {
   };
 }
 
-/** Reads a variable. Called only for a missing option, because Deno asks for permission. Browsers have no environment. */
+/**
+ * Returns an environment variable; undefined in browsers. Called only for a missing option, because Deno asks for
+ * permission.
+ */
 function environment(name: string): string | undefined {
   return (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env?.[name];
 }

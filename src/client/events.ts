@@ -3,15 +3,15 @@ import { AssentError, RequestRefused, Unauthorized, unreadableAnswer } from "./c
 import { deadline, pause, computeBackoff, readResponse, type Transport } from "./transport.ts";
 import type { EventQuery, LedgerEvent } from "./action-types.ts";
 
-/** Seconds of silence after which a connection counts as lost. The service sends a comment every 15 seconds. */
+/** Seconds without data after which a connection counts as lost. The service sends a comment every 15 seconds. */
 const SILENCE = 60;
 /** Maximum characters of one event. The service accepts no request that would produce a larger one. */
 const LARGEST = 32 * 1024 * 1024;
 
 /**
- * Yields every event after `after`, or from now on, in order and once each. Reconnects after the last event if the
- * connection ends. Ends only when the consumer stops, or a signal aborts, whose reason it throws. Also throws
- * Unauthorized and RequestRefused, because a retry would fail too.
+ * Yields every event after `after` (default: every new event), in order and once each. If the connection ends,
+ * reconnects and continues after the last event. Ends only when the consumer stops or a signal aborts. Throws the
+ * reason of an aborted signal; throws Unauthorized and RequestRefused, because a retry would fail too.
  */
 export async function* followEvents(
   transport: Transport,
@@ -36,7 +36,7 @@ export async function* followEvents(
       );
       if (!response.ok) await limit.race(readResponse(response));
       if (!/^text\/event-stream\b/.test(response.headers.get("content-type") ?? ""))
-        throw unreadableAnswer(response.status, "it is no event stream");
+        throw unreadableAnswer(response.status, "it is not an event stream");
       for await (const { id, name, data } of blocksOf(response, limit)) {
         failures = 0;
         const seq = /^\d{1,16}$/.test(id) ? Number(id) : null;
@@ -56,7 +56,8 @@ export async function* followEvents(
     } finally {
       limit.end();
     }
-    // The service closed the stream: it is shutting down, or the key ended, which the next attempt reports.
+    // The service closed the stream. It is shutting down, or the key expired or was revoked; the next attempt reports
+    // the latter.
     await pause(computeBackoff(0, null), signals);
   }
 }
@@ -67,7 +68,7 @@ interface Block {
   data: string;
 }
 
-/** Yields blocks with an id or data. Closes the connection when the consumer stops. */
+/** Yields the stream's blocks that have an id or data. Closes the connection when the consumer stops. */
 async function* blocksOf(response: Response, limit: ReturnType<typeof deadline>): AsyncGenerator<Block> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   if (reader === undefined) return;
@@ -77,7 +78,7 @@ async function* blocksOf(response: Response, limit: ReturnType<typeof deadline>)
     for (;;) {
       limit.extend(SILENCE);
       const { done, value } = await limit.race(reader.read());
-      // The consumer can take any amount of time for an event.
+      // The consumer may take any amount of time to process an event.
       limit.extend(Infinity);
       if (done) return;
       text += value;

@@ -9,7 +9,7 @@ import type { ActionRecord, ActionResult } from "./action-types.ts";
 /** Thrown when the action must not run. The message says why and what to do next. */
 export class ActionRefused extends Error {
   readonly action: ActionRecord;
-  /** `denied` by policy, `rejected` by a person, `stopped`, `expired`, `cancelled`, or `taken` by another call. */
+  /** Kind of refusal, such as `denied` by policy or `rejected` by a person. See `RefusalOutcome`. */
   readonly outcome: RefusalOutcome;
   constructor(action: ActionRecord, outcome: RefusalOutcome, message: string) {
     super(message);
@@ -19,10 +19,10 @@ export class ActionRefused extends Error {
   }
 }
 
-/** Returned when the action still waits for approval. Nothing has run. */
+/** Returned if the action still waits for approval. The function has not run. */
 export class Pending<T> {
   readonly action: ActionRecord;
-  /** Message for a model: not refused, retry with the same arguments. */
+  /** Message for a model: the call was not refused, retry it later with the same arguments. */
   readonly message: string;
   /** Seconds to wait before a retry. */
   readonly retryAfter = 5;
@@ -55,11 +55,11 @@ export interface GovernOptions<P, T> extends GovernedCallOptions {
   operation: string;
   /** Default: the agent that the API key is bound to. */
   agent?: string | undefined;
-  /** Reason and beneficiary of the call. Part of the request, so duplicate calls need the same context. */
+  /** Why and for whom the call is made. Part of the request, so a repeated call needs the same context. */
   context?: Json | ((params: P) => Json) | undefined;
   /** Default: `createAssent()`. */
   assent?: Assent | undefined;
-  /** Selects what to record of a result: ids, amounts. Default: nothing. */
+  /** Returns the members of a result to record, such as ids and amounts. Default: nothing. */
   record?: ((value: T) => Json) | undefined;
   /** Called if the action ran and its result could not be reported. Default: a warning on the console. */
   onUnreported?: ((error: unknown, action: ActionRecord) => void) | undefined;
@@ -87,9 +87,9 @@ export interface RunContext {
  * Wraps `run`. Each call submits a request, waits `approvalTimeout` seconds for approval, starts the action, runs it
  * with a copy of the arguments that were decided, and reports the result. Returns the result of `run`, or Pending.
  *
- * Throws ActionRefused if it must not run, AssentError if the service does not answer, TypeError for arguments that
- * JSON cannot express and for generator functions, the reason of an aborted signal, and what `run` throws. Only in the
- * last case has anything run.
+ * Throws ActionRefused if it must not run, AssentError if the service does not respond, TypeError for arguments that
+ * JSON cannot express and for generator functions, the reason of an aborted signal, and what `run` throws. `run` was
+ * called only in the last case.
  * @example
  * const refund = govern(({ charge, amount }: Refund) => stripe.refund(charge, amount), { tool: "stripe", operation: "refund" });
  * const result = await refund({ charge: "ch_1", amount: 5 });
@@ -134,7 +134,7 @@ export function govern<P extends object, T>(
   };
 }
 
-/** Returns a copy that no other code can modify. */
+/** Returns a deep copy, so that no other code can modify the arguments. */
 const copyOf = <P>(params: Json): P => structuredClone(params) as P;
 
 /** Runs a started action and reports the result. */
@@ -149,9 +149,11 @@ export async function runAdmitted<T>(
   let value: T;
   try {
     value = await run();
-    // Reject generators, because their body would run after success was reported.
+    // Reject generators, because their bodies would run after success was reported.
     if (/^\[object (?:Async)?Generator\]$/.test(Object.prototype.toString.call(value)))
-      throw new TypeError("not run: it gave a generator; govern what takes its values, too");
+      throw new TypeError(
+        "not run: the function returned a generator; govern a function that also consumes the generator's values",
+      );
   } catch (error) {
     await report({ success: false, error: errorText(error) });
     throw error;
@@ -167,15 +169,15 @@ export async function runAdmitted<T>(
 }
 
 /**
- * Returns an error as text of at most 9,000 characters without lone surrogates, because the service rejects longer or
- * invalid text.
+ * Converts an error to a string of at most 9,000 characters without lone surrogates, because the service rejects longer
+ * or invalid strings.
  */
 export function errorText(error: unknown): string {
-  let text = "it threw what has no text";
+  let text = "it threw a value that cannot be converted to a string";
   try {
     text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   } catch {
-    // Converting the error to text can throw, which must not prevent the report.
+    // Converting the error to a string can throw, which must not prevent the report.
   }
   return new TextDecoder().decode(new TextEncoder().encode(text.slice(0, 9000)));
 }

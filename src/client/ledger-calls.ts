@@ -2,7 +2,7 @@
 import type { ApiCalls } from "./api-calls.ts";
 import type { CallOptions, EventQuery, LedgerEvent } from "./action-types.ts";
 
-/** Returns the methods that read the ledger. Verifies proofs against the pinned key `logKey`. */
+/** Returns the methods that read the ledger. `proof` verifies proofs against the pinned key `logKey`. */
 export function ledgerCalls(
   { call, transport }: ApiCalls,
   { logKey, onLogKey }: { logKey?: string | undefined; onLogKey?: ((vkey: string) => void) | undefined },

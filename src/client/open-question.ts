@@ -1,11 +1,11 @@
-/** An approver's question about a pending action, as text for its agent. */
+/** Renders an approver's question about a pending action as text for the agent. */
 import { approverName, toSingleLine } from "./refusal.ts";
 import type { ActionRecord } from "./action-types.ts";
 
 export type Question = ActionRecord["questions"][number];
 
 /**
- * Returns the first question that the agent has not answered; null if there is none.
+ * Returns the first question that the agent has not answered; null if there is no such question.
  * @example
  * const question = openQuestion(await assent.action(id));
  * if (question !== null) await assent.answer(id, answerFor(question.question));
@@ -16,8 +16,8 @@ export function openQuestion({ status, questions }: Pick<ActionRecord, "status" 
 }
 
 /**
- * Returns a sentence that asks the agent the open question; empty if there is none.
- * @param how how the agent answers; completes "Answer it …"
+ * Returns a sentence that asks the agent the open question; an empty string if there is no open question.
+ * @param how instructions that complete "Answer it …"
  * @example
  * questionText(action, `with assent.answer("${action.id}", …)`);
  */

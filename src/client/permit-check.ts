@@ -22,10 +22,13 @@ const TEXTS = ["iss", "sub", "aud", "jti", "agent_id", "operation"] as const;
 const DIGESTS = ["action_digest", "request_hash", "decision_hash"] as const;
 const FORM_FAULTS = {
   malformed: "the permit's header, or its base64url, has another form than permits have",
-  wrong_algorithm: "permits are signed with Ed25519, and this is not",
+  wrong_algorithm: "permits are signed with Ed25519, but this one is not",
   wrong_type: `the permit's type is not ${PERMIT_TYPE}`,
 } as const;
-/** Maximum cache age of the service's keys, which their response allows. Milliseconds. */
+/**
+ * Maximum age of cached keys of the service, in milliseconds. The response that contains the keys allows caching for
+ * this long.
+ */
 const MAX_AGE = 60_000;
 /** Minimum time between reloads for an unknown key. Milliseconds. */
 const COOLDOWN = 5_000;
@@ -47,7 +50,7 @@ export async function checkPermit(
   if (!Number.isFinite(at) || !Number.isFinite(clockTolerance) || clockTolerance < 0)
     throw new TypeError("verifyPermit needs a time of day, and a `clockTolerance` of 0 seconds or more");
   if (typeof permit !== "string" || permit.length > MAX_PERMIT_LENGTH)
-    throw new PermitRefused("malformed", "this is no permit: a permit is a compact JWS of at most 8,192 characters");
+    throw new PermitRefused("malformed", "this is not a permit: a permit is a compact JWS of at most 8,192 characters");
   const formFault = findPermitFormatFault(permit);
   if (formFault !== null) throw new PermitRefused(formFault, FORM_FAULTS[formFault]);
   const digest = digestOf(request);
@@ -61,7 +64,7 @@ export async function checkPermit(
       requiredClaims: [...TEXTS, ...DIGESTS, "iat", "exp"],
       currentDate: new Date(at),
       ...(issuer === undefined ? {} : { issuer }),
-      // Applies to `nbf` and `exp`; `exp` is checked exactly below.
+      // Applies to `nbf` and `exp`. The code below checks `exp` again, without a tolerance.
       clockTolerance,
     }));
   } catch (error) {
@@ -78,7 +81,7 @@ export async function checkPermit(
       `the permit was signed at ${new Date(claims.iat * 1000).toISOString()}, which is in the future; check the clocks`,
     );
   if (claims.action_digest !== digest)
-    throw new PermitRefused("wrong_request", "the permit is for another request than the one that is to run");
+    throw new PermitRefused("wrong_request", "the permit is for a different request than the one to run");
   return claims;
 }
 
@@ -108,7 +111,7 @@ function remote(url: URL): JWTVerifyGetKey {
   return set;
 }
 
-/** Maps jose's errors to reasons. */
+/** Converts an error of jose to a PermitRefused with the matching reason. */
 function refusalOf(cause: unknown): PermitRefused {
   const reason = reasonOf(cause);
   return new PermitRefused(

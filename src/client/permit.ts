@@ -16,11 +16,11 @@ export interface VerifyPermitOptions {
   jwks: string | URL | PermitKeySet | (() => PermitKeySet | Promise<PermitKeySet>);
   /** The tool's own name, which must be the permit's audience. */
   audience: string;
-  /** Required issuer, which is the name of the log. If absent, any issuer with a key in the set is accepted. */
+  /** Required issuer, which is the name of the log. Default: any issuer with a key in the set is accepted. */
   issuer?: string;
   /** Seconds by which the service's clock may be ahead. Does not extend a permit's expiry. Default 5. */
   clockTolerance?: number;
-  /** Milliseconds; for tests. Default: the time of day. */
+  /** Returns the current time in milliseconds; for tests. Default: the system clock. */
   now?: () => number;
 }
 
@@ -40,7 +40,7 @@ export interface PermitClaims {
 }
 
 export type PermitRefusedReason =
-  /** The text is not a permit, or has malformed claims. */
+  /** The string is not a permit, or its claims are malformed. */
   | "malformed"
   /** The permit uses an algorithm that permits do not use. */
   | "wrong_algorithm"
@@ -53,14 +53,14 @@ export type PermitRefusedReason =
   | "wrong_audience"
   | "not_yet_valid"
   | "expired"
-  /** The permit is for another agent, operation or other parameters. */
+  /** The permit is for a different agent, operation or parameters. */
   | "wrong_request"
-  /** The request has no canonical JSON. */
+  /** The request cannot be written as canonical JSON. */
   | "unreadable_request"
   /** The keys could not be read; a retry can succeed. */
   | "keys_unavailable";
 
-/** Thrown if the permit is not valid for the request, which must not run. */
+/** Thrown if the permit is not valid for the request. The request must not run. */
 export class PermitRefused extends Error {
   readonly reason: PermitRefusedReason;
   constructor(reason: PermitRefusedReason, message: string, options?: { cause?: unknown }) {
@@ -71,9 +71,9 @@ export class PermitRefused extends Error {
 }
 
 /**
- * Verifies that the permit is the service's, for this tool and exactly this request, and currently valid. Returns its
- * claims; throws PermitRefused otherwise. Does not check whether the permit was already used: `start` the action with
- * it. Loads `jose` on the first call.
+ * Verifies that the service signed the permit, that it is for this tool and exactly this request, and that it is valid
+ * now. Returns the permit's claims; throws PermitRefused otherwise. Does not check whether the permit was already used;
+ * to check that, pass the permit to `start`. Loads `jose` on the first call.
  * @example
  * const keys = { jwks: `${url}/.well-known/jwks.json`, audience: "stripe" };
  * const { sub } = await verifyPermit({ agent_id, tool: "stripe", operation: "refund", params }, permit, keys);

@@ -1,4 +1,4 @@
-/** The client's methods of plans. `plans.ts` implements them, and is loaded at the first use. */
+/** The client's methods for plans. `plans.ts` implements them and is loaded on first use. */
 import type { ApiCalls } from "./api-calls.ts";
 import type {
   ActionRequest,
@@ -19,15 +19,15 @@ export function planCalls({ transport, listOf, sessionHeader }: ApiCalls) {
     /** Submits several requests of one agent as a plan, which people approve as one list. */
     submitPlan: async (requests: readonly ActionRequest[], how: SubmitPlanOptions = {}): Promise<PlanRecord> =>
       (await plans()).submitPlan(transport, requests, how, await sessionHeader(how.signal)),
-    /** Reads a plan. Requires a key that can see all of its actions. */
+    /** Reads a plan. Requires a key that can read all of its actions. */
     plan: async (id: string, { signal }: CallOptions = {}): Promise<PlanRecord> =>
       (await plans()).readPlanRecord(transport, id, signal),
-    /** Approves the actions of a plan that are not struck out, or rejects all that are pending. */
+    /** Approves the pending actions of a plan except those in `strikes`, or rejects all pending actions. */
     votePlan: async (id: string, approve: boolean, how: PlanVoteOptions = {}): Promise<PlanRecord> =>
       (await plans()).votePlan(transport, id, approve, how),
     /** Yields all matching plans, newest first. Reads pages as needed. */
     plans: (query: PlanQuery = {}, how?: CallOptions) => listOf<PlanSummary>("/v1/plans", query, how, "plans"),
-    /** Cancels the pending actions of a plan; with an admin key also those that may start. */
+    /** Cancels the pending actions of a plan; with an admin key, also the actions that may start. */
     cancelPlan: async (id: string, how: VoteOptions = {}): Promise<PlanRecord> =>
       (await plans()).cancelPlan(transport, id, how),
   };

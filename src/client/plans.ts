@@ -1,12 +1,12 @@
-/** Plans: several actions that people decide on together. Loaded at the first use. */
+/** Plans: several actions that people decide on together. Loaded on first use. */
 import { RequestRefused, unreadableAnswer } from "./client-errors.ts";
 import { equalJson } from "./snapshot.ts";
 import { isObject, type Transport } from "./transport.ts";
 import type { ActionRequest, PlanRecord, PlanVoteOptions, SubmitPlanOptions, VoteOptions } from "./action-types.ts";
 
 /**
- * Submits the requests as one plan. Throws ServiceUnavailable if the answer is about other requests.
- * @param session the header of the agent's session; empty without one
+ * Submits the requests as one plan. Throws ServiceUnavailable if the response is about other requests.
+ * @param session the header of the agent's session; empty if there is no session
  * @example
  * const { id, actions } = await assent.submitPlan([backup, migrate], { ordered: true, stopOnFailure: true });
  */
@@ -61,8 +61,8 @@ export async function readPlanRecord(
 }
 
 /**
- * Votes on the plan with the caller's approval token. Without `token` it reads the plan first. Throws RequestRefused if the
- * caller gets no token.
+ * Votes on the plan with the caller's approval token. Reads the plan first if there is no `token`. Throws
+ * RequestRefused if the service returns no token.
  */
 export async function votePlan(
   transport: Transport,
@@ -92,6 +92,6 @@ export async function cancelPlan(
 
 function readPlan({ json }: { json: unknown }): PlanRecord {
   if (!isObject(json) || typeof json["id"] !== "string" || !Array.isArray(json["actions"]))
-    throw unreadableAnswer(200, "it is no plan");
+    throw unreadableAnswer(200, "it is not a plan");
   return json as unknown as PlanRecord;
 }

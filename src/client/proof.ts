@@ -12,7 +12,7 @@ interface ProvenEntry {
   index: number;
   /** Size of the signed checkpoint. */
   size: number;
-  /** The key that signed the checkpoint: the pinned key or its successor. */
+  /** Verifier key of the log that signed the checkpoint: the pinned key or its successor. */
   vkey: string;
 }
 
@@ -22,13 +22,13 @@ export async function verifyProof(proof: unknown, leafHash: string, vkey: string
     const { leaf, index, path, checkpoint: note, log_keys } = readProof(proof);
     const bytes = fromBase64(leaf);
     const hash = hashLeaf(bytes);
-    if (!equalBytes(hash, fromHex(leafHash))) throw new Error("the entry is another one than was asked for");
+    if (!equalBytes(hash, fromHex(leafHash))) throw new Error("the entry is not the one that was requested");
     const { checkpoint, keys } = await openSignedCheckpoint(note, vkey, log_keys);
     const { size, root } = checkpoint;
     if (!verifyInclusion({ index, size, leafHash: hash, path: path.map(fromHex), root }))
       throw new Error("the path does not lead from the entry to the signed root");
     const entry: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
-    if (!isObject(entry) || entry["seq"] !== index) throw new Error("the entry says that it stands elsewhere");
+    if (!isObject(entry) || entry["seq"] !== index) throw new Error("the entry states a different position");
     return { entry, index, size, vkey: currentVkey(keys) };
   } catch (error) {
     throw new ProofInvalid(error instanceof Error ? error.message : String(error), { cause: error });
@@ -44,7 +44,7 @@ interface Proof {
 }
 
 function readProof(proof: unknown): Proof {
-  if (!isObject(proof)) throw new Error("it is no object");
+  if (!isObject(proof)) throw new Error("it is not an object");
   const { leaf, index, path, checkpoint, log_keys = [] } = proof;
   if (
     typeof leaf !== "string" ||
@@ -54,13 +54,13 @@ function readProof(proof: unknown): Proof {
     !path.every((hash) => typeof hash === "string") ||
     !Array.isArray(log_keys)
   )
-    throw new Error("it has not the members of a proof");
+    throw new Error("it does not have the members of a proof");
   return { leaf, index, path, checkpoint, log_keys: log_keys as LogKeyProof[] };
 }
 
 /**
- * Collects the signatures first and verifies them afterwards, because the domain's verifier is synchronous and
- * WebCrypto is not.
+ * Verifies the signature of a checkpoint. First collects the signatures and then verifies them, because the domain's
+ * verifier is synchronous and WebCrypto is not.
  */
 async function openSignedCheckpoint(
   note: string,
@@ -73,7 +73,7 @@ async function openSignedCheckpoint(
   for (const [publicKey, message, signature] of claims) {
     const key = await subtle.importKey("raw", buffer(publicKey), "Ed25519", false, ["verify"]);
     if (!(await subtle.verify("Ed25519", key, buffer(signature), buffer(message))))
-      throw new Error("the signature does not fit the checkpoint");
+      throw new Error("the signature does not match the checkpoint");
   }
   if (claims.length === 0) throw new Error("the checkpoint is not signed by the pinned key");
   return opened;

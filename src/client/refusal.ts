@@ -1,4 +1,4 @@
-/** Explains why an action cannot run, and what its agent can do next. The advice depends on the outcome. */
+/** Explains why an action cannot run, and what its agent can do next. */
 import type { AssentError } from "./client-errors.ts";
 import type { ActionRecord } from "./action-types.ts";
 
@@ -26,7 +26,7 @@ export type ExplainedAction = Pick<
 
 export interface Refusal {
   outcome: RefusalOutcome;
-  /** Completes "The call was …": `rejected by alice: use npm run ship instead`. */
+  /** Completes "The call was …", for example with `rejected by alice: use npm run ship instead`. */
   why: string;
   /** One or two sentences for the agent. */
   next: string;
@@ -38,7 +38,7 @@ const NO_DETOUR = "Do not look for another way to do the same";
 
 /**
  * Returns the refusal of an action that cannot run now.
- * @param error why it could not be started, if its status does not say
+ * @param error the reason why it could not be started, if its status does not contain the reason
  * @example
  * const { outcome, why, next } = explainRefusal(action);
  * return `The call was ${why}. ${next}`;
@@ -130,7 +130,7 @@ function deniedRefusal(action: ExplainedAction): Refusal {
   };
 }
 
-/** Returns a principal in the form that people read. */
+/** Returns a principal as a name for display. */
 export function approverName(principal: string | undefined): string {
   if (principal === undefined) return "a person";
   return toSingleLine(
@@ -142,7 +142,7 @@ export function approverName(principal: string | undefined): string {
 }
 
 /**
- * Returns text of people and policies as one short line, without characters that hide or reorder text.
+ * Returns a string of a person or a policy as one short line, without characters that hide or reorder text.
  * @example
  * toSingleLine("too\nexpensive", 200); // "too expensive"
  */

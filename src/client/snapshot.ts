@@ -1,10 +1,10 @@
 /** Copies arguments as JSON, so that they cannot change after the request was submitted. */
 
-/** Maximum depth; the service accepts less. */
+/** Maximum nesting depth. The service accepts fewer levels. */
 const DEEPEST = 200;
 
 /**
- * Returns a copy of plain objects and arrays, and reads each member once. Leaves out undefined members, as JSON does.
+ * Returns a deep copy of plain objects and arrays. Reads each member once, and leaves out undefined members like JSON.
  * Throws TypeError for values that JSON would change: dates, maps, class instances, functions, bigints, NaN, holes,
  * lone surrogates, circular values.
  */
@@ -47,7 +47,7 @@ export function snapshotObject(value: unknown, where?: string): Record<string, u
   throw notJson(where ?? "the arguments", "is no object");
 }
 
-/** Whether two values are the same JSON, whatever the order of their members. */
+/** Returns true if two values have the same JSON. Ignores the order of members. */
 export function equalJson(a: unknown, b: unknown): boolean {
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return a === b;
   if (Array.isArray(a) !== Array.isArray(b)) return false;

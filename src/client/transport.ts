@@ -15,7 +15,7 @@ interface TransportOptions {
   fetch: typeof fetch;
   /** Ends every call of this client. */
   signal: AbortSignal | undefined;
-  /** Seconds for one attempt, in addition to the requested wait. */
+  /** Timeout of one attempt in seconds, in addition to the requested wait. */
   timeout: number;
   retries: number;
 }
@@ -25,15 +25,15 @@ export interface Call {
   body?: unknown;
   headers?: Record<string, string> | undefined;
   signal?: AbortSignal | undefined;
-  /** Seconds that the service may wait before it answers. */
+  /** Seconds that the service may wait before it responds. */
   wait?: number | undefined;
-  /** Whether the call can be retried if its answer is missing. Default: only a GET. */
+  /** Whether the call can be retried if its response is missing. Default: true for GET, else false. */
   repeatable?: boolean;
   /** Seconds after which the call is no longer retried. */
   repeatFor?: number;
 }
 
-/** Maximum seconds before a retry. If the service asks for more, the call fails. */
+/** Maximum seconds before a retry. If the service requests a longer delay, the call fails. */
 const LONGEST_PAUSE = 30;
 
 export type Transport = ReturnType<typeof createTransport>;
@@ -45,7 +45,7 @@ export function createTransport(options: TransportOptions) {
     const body = call.body === undefined ? undefined : JSON.stringify(call.body);
     return options.fetch(base + path + queryOf(call.query), {
       method,
-      // Never send the key to an address other than the configured one.
+      // Do not follow redirects: the key must not be sent to any other address.
       redirect: "error",
       credentials: "omit",
       signal,
@@ -93,7 +93,7 @@ export function createTransport(options: TransportOptions) {
 
   return {
     /**
-     * Returns the answer's JSON (undefined for an empty body) and headers. Throws AssentError, or the reason of an
+     * Returns the response's JSON (undefined for an empty body) and headers. Throws AssentError, or the reason of an
      * aborted signal.
      */
     async send(method: string, path: string, call: Call = {}): Promise<{ json: unknown; headers: Headers }> {
@@ -168,7 +168,7 @@ export function deadline(seconds: number, signals: Signals) {
     over = true;
     controller.abort(new DOMException("the time is over", "TimeoutError"));
   };
-  // Timers support at most 24 days, so a longer wait gets no timer.
+  // Timers support at most 24 days, so a longer timeout gets no timer.
   const timerFor = (time: number) => (time * 1000 < 2 ** 31 ? setTimeout(end, time * 1000) : undefined);
   let timer = timerFor(seconds);
   const ends = signals.map((signal) => {
@@ -179,7 +179,7 @@ export function deadline(seconds: number, signals: Signals) {
   });
   return {
     signal: controller.signal,
-    /** Rejects when the signal aborts, also if a custom fetch ignores the signal. */
+    /** Rejects when the signal aborts, even if a custom fetch ignores the signal. */
     race: <T>(work: Promise<T>): Promise<T> =>
       new Promise((resolve, reject) => {
         const abort = () => reject(controller.signal.reason as Error);
@@ -201,7 +201,7 @@ export function deadline(seconds: number, signals: Signals) {
   };
 }
 
-/** Waits `seconds`. Throws the reason of the first signal that aborts. */
+/** Waits this number of seconds. Throws the reason of the first signal that aborts. */
 export async function pause(seconds: number, signals: Signals): Promise<void> {
   const limit = deadline(seconds, signals);
   try {

@@ -1,8 +1,8 @@
 /** Rejects misspelled options, which plain JavaScript does not detect. */
 
 /**
- * Throws TypeError for an unknown option. If ignored, a misspelled option could send a call to another service, agent
- * or key.
+ * Throws TypeError for an unknown option. If misspelled options were ignored, a call could go to another service or use
+ * another agent or key.
  */
 export function refuseUnknownOptions(what: string, options: object, names: Readonly<Record<string, true>>): void {
   const wrong = Object.keys(options).find((name) => !Object.hasOwn(names, name));

@@ -1,2 +1,2 @@
-/** Whether the text is an absolute http or https URL. */
+/** Returns true for an absolute http or https URL. */
 export const isHttpUrl = (url: string): boolean => /^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : "");

@@ -1,4 +1,7 @@
-/** Runs the storage's deferred work, such as sums for analytics, in the background so that it does not delay decisions. */
+/**
+ * Runs the storage's deferred work in the background, such as computing the sums for analytics, so that it does not
+ * delay decisions.
+ */
 import type { LeaderLease } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Ledger } from "../contract/ledger.ts";
@@ -7,13 +10,16 @@ import type { Storage } from "../contract/storage.ts";
 /** Minimum and maximum number of actions in one transaction. Larger transactions take less time per action. */
 const [FEWEST, MOST] = [250, 4000];
 /**
- * Duration of a fold below which the next one is twice as large, and above which it is half as large. Batches cannot
- * commit during a fold. Milliseconds.
+ * Target duration of a transaction. The number of actions doubles after a shorter one and is halved after a longer one,
+ * because batches cannot commit during this transaction. Milliseconds.
  */
 const [SHORT, LONG] = [20, 50];
-/** The fold starts when no entry was recorded for this time. Milliseconds. */
+/** Starts when no entry has been recorded for this time. Milliseconds. */
 const DELAY_MS = 1000;
-/** Size of the backlog from which on it is folded immediately, because until then analytics count it row by row. */
+/**
+ * Starts immediately if this number of entries is not processed yet, because analytics count unprocessed actions row by
+ * row.
+ */
 const MAX_BACKLOG = 20_000;
 const PAUSE_MS = 20;
 const RETRY_DELAY_MS = 10_000;
@@ -34,7 +40,7 @@ export interface SumFolderOptions {
 }
 
 export function createSumFolder({ upkeep, ledger, log, lease }: SumFolderOptions): SumFolder {
-  /** Announced size of the ledger, and the size up to which this process knows that everything is folded. */
+  /** Announced size of the ledger, and the size up to which this process knows that all entries are processed. */
   let size = 0;
   let done = 0;
   let timer: ReturnType<typeof setTimeout> | null = null;
@@ -61,8 +67,8 @@ export function createSumFolder({ upkeep, ledger, log, lease }: SumFolderOptions
         const began = performance.now();
         const folded = await upkeep(chunk);
         if (folded < chunk) {
-          // All previously announced entries are folded. Compare sizes of the ledger, because not every entry is an
-          // action.
+          // All entries that had been announced are processed. Compare sizes of the ledger, because not every entry is
+          // an action.
           done = announced;
           break;
         }
@@ -71,10 +77,9 @@ export function createSumFolder({ upkeep, ledger, log, lease }: SumFolderOptions
       }
     } catch (error) {
       if (!stopped)
-        log.warn(
-          "what the store puts off, such as the sums for analytics, could not be brought up to date; trying again",
-          { error: String(error) },
-        );
+        log.warn("the sums for analytics and other deferred data of the store could not be updated; retrying", {
+          error: String(error),
+        });
       again = RETRY_DELAY_MS;
     }
     running = null;
@@ -85,7 +90,7 @@ export function createSumFolder({ upkeep, ledger, log, lease }: SumFolderOptions
     start() {
       unsubscribe = ledger.onGrowth((now) => {
         size = now;
-        // The first announcement determines the start, and the first fold includes everything earlier. An announced
+        // The first announcement determines the start. The first transactions include all earlier entries. An announced
         // size may be too large.
         done = done === 0 ? now : Math.min(done, now);
         if (size - done < MAX_BACKLOG) plan(DELAY_MS);
@@ -105,7 +110,7 @@ export function createSumFolder({ upkeep, ledger, log, lease }: SumFolderOptions
 
 /**
  * Returns the number of actions for the next transaction.
- * @param ms duration of the transaction that folded `chunk` actions
+ * @param ms the duration of the transaction that processed `chunk` actions
  */
 export function nextChunkSize(chunk: number, ms: number): number {
   if (ms > LONG) return Math.max(FEWEST, chunk / 2);

@@ -1,17 +1,17 @@
 /**
- * A lease on a background job that only one of the processes sharing the store runs. If the holder dies or hangs, the
- * lease expires and another process takes over. The work must be safe to do twice, because a process that was suspended
- * for longer than its lease does not know that it lost the lease.
+ * A lease on a background job that only one process of a store runs. If the holder dies or hangs, the lease expires and
+ * another process takes over. The work must be safe to do twice, because a process that was suspended for longer than
+ * its lease does not know that it lost the lease.
  */
 import type { LeaderLease } from "../contract/core-host.ts";
 import type { Storage } from "../contract/storage.ts";
 
-/** Lease duration, and so the longest time until another process takes over from a dead one. Milliseconds. */
+/** Lease duration in milliseconds. Another process takes over from a dead one after at most this time. */
 const TERM = 15_000;
-/** Remaining time below which a lease is renewed. Milliseconds. */
+/** A lease is renewed when less than this time remains. Milliseconds. */
 const RENEW = 10_000;
 
-/** @param steady a monotonic clock in milliseconds. Adjustments of the wall clock must not extend a lease */
+/** @param steady a monotonic clock in milliseconds, because adjustments of the wall clock must not extend a lease */
 export function createLeaderLease(
   storage: Storage,
   name: string,
@@ -22,7 +22,7 @@ export function createLeaderLease(
   let released = false;
   return {
     async isLeader() {
-      // No other process can open the store.
+      // No other process can have opened the store.
       if (storage.exclusive) return true;
       if (released) return false;
       const now = steady();

@@ -2,13 +2,13 @@
 import type { Processes } from "../contract/core-host.ts";
 import type { Storage } from "../contract/storage.ts";
 
-/** Age of its row above which a process counts as ended. Milliseconds. */
+/** A process whose row is older than this counts as ended. Milliseconds. */
 const TERM = 15_000;
 
 export function createProcesses(storage: Storage, instance: string): Processes {
   return {
     async list() {
-      // No other process has the store.
+      // Without these methods, no other process can have the store open.
       if (storage.processes === undefined) return { count: 1, duties: [] };
       const [{ processes }, held] = await Promise.all([storage.processes.list(), storage.leases(TERM)]);
       const alive = processes.filter((row) => row.age_ms <= TERM);

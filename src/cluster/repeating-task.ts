@@ -15,7 +15,7 @@ export interface RepeatingTask {
   start(ms?: number): void;
   /** Runs the task now, or joins the current run. Never rejects. */
   run(): Promise<void>;
-  /** Prevents further runs. Resolves when the current run has ended. */
+  /** Prevents more runs. Resolves when the current run has ended. */
   stop(): Promise<void>;
 }
 

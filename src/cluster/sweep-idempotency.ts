@@ -1,6 +1,7 @@
 /**
- * Deletes expired idempotency keys. The key of an action that may have run is retained as long as the action, because a retry
- * of that request could otherwise run it twice. One process per store does this; running it twice is harmless.
+ * Deletes expired idempotency keys. Retains the key of an action that may have run as long as the action itself,
+ * because a retry of the request could otherwise run the action twice. One process per store does this; it is harmless
+ * if two do.
  */
 import type { LeaderLease } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
@@ -35,7 +36,10 @@ interface IdempotencySweepOptions {
 export function createIdempotencySweep(options: IdempotencySweepOptions): IdempotencySweep {
   const { storage, ledger, lease, log } = options;
   let stopped = false;
-  /** Position of the last examined key. Keys that were retained stay retained, so later sweeps start after it. */
+  /**
+   * Position of the last key that was examined. A retained key stays retained, so later sweeps start after this
+   * position.
+   */
   let passed = START_CURSOR;
 
   async function sweep(): Promise<number> {
@@ -69,8 +73,7 @@ export function createIdempotencySweep(options: IdempotencySweepOptions): Idempo
     task: sweep,
     everyMs: INTERVAL_MS,
     afterFailureMs: RETRY_DELAY_MS,
-    onFailure: (error) =>
-      log.warn("old idempotency keys could not be forgotten; trying again", { error: String(error) }),
+    onFailure: (error) => log.warn("expired idempotency keys could not be deleted; retrying", { error: String(error) }),
   });
 
   return {

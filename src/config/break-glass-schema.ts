@@ -6,8 +6,12 @@ export const BreakGlassSchema = Type.Object(
     notify: Type.Union([Type.Array(Type.String({ minLength: 1 }), { maxItems: 100 }), Type.Null()], {
       default: null,
       description:
-        "Channels that are notified when someone approves alone in an emergency, in addition to those that were asked; absent: all of them.",
+        "Channels to notify of emergency approvals, in addition to the channels that were notified of the request. Default: all channels.",
     }),
   },
-  { default: {}, additionalProperties: false, description: "Emergency approvals by one person." },
+  {
+    default: {},
+    additionalProperties: false,
+    description: "Emergency approvals by one person without a second approver (break-glass).",
+  },
 );

@@ -1,14 +1,17 @@
-/** Schema of a channel in `assent.yaml`: the people and places that it notifies. */
+/** Schema of a channel in `assent.yaml`, which lists the destinations of notifications. */
 import { Type } from "@sinclair/typebox";
 
 const To = (more: string) =>
   Type.String({
     minLength: 1,
     maxLength: 500,
-    description: `What the notifier needs to reach them: an address, a channel, a destination's name${more}.`,
+    description: `Recipient in the notifier's format: an address, a channel, or the name of a destination${more}.`,
   });
 const NotifierName = Type.Optional(
-  Type.String({ minLength: 1, description: "Notifier plugin, such as notify-email; the channel's when absent." }),
+  Type.String({
+    minLength: 1,
+    description: "Notifier plugin, such as notify-email. Default: the notifier of the channel.",
+  }),
 );
 
 const TimeOfDay = (description: string) => Type.String({ pattern: "^([01][0-9]|2[0-3]):[0-5][0-9]$", description });
@@ -23,13 +26,14 @@ export const Channel = Type.Object(
             owner: Type.String({
               minLength: 1,
               maxLength: 200,
-              description: "Who decides with the link that is sent; the same name as the `owner` of their API keys.",
+              description:
+                "Name of the person who votes with the link in the message. The same as the `owner` of the person's API keys.",
             }),
             member: Type.Optional(
               Type.String({
                 minLength: 1,
                 maxLength: 200,
-                description: "How the channel's rota names the person, if not by `owner`, such as `user:<id>`.",
+                description: "Name of the person in the channel's rota, such as `user:<id>`. Default: `owner`.",
               }),
             ),
             to: Type.Optional(To("; `owner` when absent")),
@@ -37,58 +41,65 @@ export const Channel = Type.Object(
           },
           { additionalProperties: false },
         ),
-        { maxItems: 100, description: "Each gets a link of their own." },
+        { maxItems: 100, description: "People, who each get their own link." },
       ),
     ),
     places: Type.Optional(
       Type.Array(Type.Object({ to: To(""), notifier: NotifierName }, { additionalProperties: false }), {
         maxItems: 100,
-        description: "Seen by several people: told, with a link that needs a key.",
+        description: "Destinations that several people can read. Their link requires a key.",
       }),
     ),
     rota: Type.Optional(
       Type.String({
         description:
-          "Notifies only those of the people who are on call in this rota, and whoever takes over while the action is pending.",
+          "Rota of the people. Notifies only the person on call, and the person who takes over while the action is pending.",
       }),
     ),
     remind_before: Type.Optional(
-      Type.String({ description: "Reminds those who have not decided, so long before the approval expires." }),
+      Type.String({
+        description: "Time before the approval expires at which people who have not voted get a reminder.",
+      }),
     ),
     quiet: Type.Optional(
       Type.Object(
         {
-          from: TimeOfDay("Begin, in local time, such as 22:00."),
-          until: TimeOfDay("End, such as 07:00; on the next day if it is before `from`."),
+          from: TimeOfDay("Start in local time, such as 22:00."),
+          until: TimeOfDay("End in local time, such as 07:00. If it is before `from`, it is on the next day."),
           time_zone: Type.Optional(
-            Type.String({ minLength: 1, maxLength: 64, description: "Such as Europe/Berlin; UTC when absent." }),
+            Type.String({
+              minLength: 1,
+              maxLength: 64,
+              description: "Time zone, such as Europe/Berlin. Default: UTC.",
+            }),
           ),
           except: Type.Optional(
             Type.Array(Type.Union(["low", "medium", "high", "critical"].map((risk) => Type.Literal(risk))), {
               maxItems: 4,
-              description: "Risks of actions that are notified of at any time; [critical] when absent.",
+              description: "Risks of actions for which quiet hours do not apply. Default: [critical].",
             }),
           ),
         },
         {
           additionalProperties: false,
-          description: "Quiet hours: requests for approval wait until they end, unless too little time would be left.",
+          description:
+            "Quiet hours. Requests for approval are sent when they end, unless too little time to vote would remain.",
         },
       ),
     ),
     digest: Type.Optional(
       Type.String({
         description:
-          "Collects requests for approval, such as 15m: they wait for the next multiple of this time, and each recipient gets one message about all of them. Critical requests do not wait.",
+          "Interval at which requests for approval are sent, such as 15m. Each recipient gets one message about all requests of an interval. Critical requests are sent immediately.",
       }),
     ),
     escalate: Type.Optional(
       Type.Object(
         {
           to: Type.String({ description: "Channel." }),
-          after: Type.String({ description: "How long after the request." }),
+          after: Type.String({ description: "Time from the request to the escalation." }),
         },
-        { additionalProperties: false, description: "Asks another channel too when nobody has decided." },
+        { additionalProperties: false, description: "Notifies another channel if no one has voted." },
       ),
     ),
   },

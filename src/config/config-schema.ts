@@ -13,7 +13,11 @@ import { StopSchema } from "./stop-schema.ts";
 
 const Rate = Type.Object(
   {
-    requests: Type.Integer({ minimum: 1, maximum: 1_000_000_000, description: "Requests in one window." }),
+    requests: Type.Integer({
+      minimum: 1,
+      maximum: 1_000_000_000,
+      description: "Maximum number of requests in one window.",
+    }),
     seconds: Type.Integer({ minimum: 1, maximum: 86_400, description: "Length of a window." }),
   },
   { additionalProperties: false },
@@ -28,34 +32,34 @@ export const ConfigSchema = Type.Object(
     server: ServerSchema,
     data: Type.String({
       default: "./data",
-      description: "Folder of the embedded store and of generated keys. ASSENT_DATA wins.",
+      description: "Folder of the embedded store and of generated keys. ASSENT_DATA overrides it.",
     }),
     state: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
       default: null,
       description:
-        "Folder outside the data folder where the newest checkpoint is kept, too, so that a data folder that was put back as a whole is noticed. Absent: `assent` in XDG_STATE_HOME, or in .local/state of the home folder where there is one. ASSENT_STATE wins.",
+        "Folder outside the data folder for a second copy of the newest checkpoint. With this copy, the service detects that the whole data folder was restored from a backup. Default: `assent` in XDG_STATE_HOME, or in .local/state of the home folder if there is one. ASSENT_STATE overrides it.",
     }),
     policies: Type.String({
       default: "./policies",
-      description: "Folder that the policy-files plugin loads. ASSENT_POLICIES wins.",
+      description: "Folder that the policy-files plugin loads. ASSENT_POLICIES overrides it.",
     }),
     environment: Type.Union([Type.String({ minLength: 1, maxLength: 64 }), Type.Null()], {
       default: null,
       description:
-        "Name of this environment, such as staging. Policies use the values that their shared data has for it. ASSENT_ENVIRONMENT wins.",
+        "Name of this environment, such as staging. Policies use the values of their shared data for this environment. ASSENT_ENVIRONMENT overrides it.",
     }),
     database_url: Type.Union([Type.String(), Type.Null()], {
       default: null,
-      description: "Postgres instead of the embedded store. DATABASE_URL wins.",
+      description: "URL of a Postgres database to use instead of the embedded store. DATABASE_URL overrides it.",
     }),
     secret: Type.Union([Type.String({ minLength: 32 }), Type.Null()], {
       default: null,
       description:
-        "Secret that approval tokens are derived from, at least 32 characters; generated into the data folder when absent. ASSENT_SECRET wins.",
+        "Secret from which approval tokens are derived, at least 32 characters. Default: a secret generated in the data folder. ASSENT_SECRET overrides it.",
     }),
     admin_key: Type.Union([Type.String(), Type.Null()], {
       default: null,
-      description: "Seeds the first admin key of an empty store. ASSENT_ADMIN_KEY wins.",
+      description: "Value of the first admin key of an empty store. ASSENT_ADMIN_KEY overrides it.",
     }),
     log: Type.Object(
       {
@@ -67,13 +71,13 @@ export const ConfigSchema = Type.Object(
             Type.Literal("error"),
             Type.Literal("silent"),
           ],
-          { default: "info", description: "Least severe message that is written." },
+          { default: "info", description: "Lowest level of messages that are written." },
         ),
       },
       {
         default: {},
         additionalProperties: false,
-        description: "The service's own log, one JSON object a line on standard error.",
+        description: "The service's log, with one JSON object per line on standard error.",
       },
     ),
     ledger: Type.Object(
@@ -81,53 +85,56 @@ export const ConfigSchema = Type.Object(
         origin: Type.Union([Type.String({ minLength: 1, maxLength: 255 }), Type.Null()], {
           default: null,
           description:
-            "Name of the log in checkpoints. Kept with the store after the first start. ASSENT_LOG_ORIGIN wins.",
+            "Name of the log in checkpoints. The store keeps the name of the first start. ASSENT_LOG_ORIGIN overrides it.",
         }),
         key: Type.Union([Type.String(), Type.Null()], {
           default: null,
           description:
-            "Ed25519 private key that signs checkpoints: PKCS#8 PEM or a file's path; generated into the data folder when absent. ASSENT_LOG_KEY wins.",
+            "Ed25519 private key that signs checkpoints, as PKCS#8 PEM or the path of a file. Default: a key generated in the data folder. ASSENT_LOG_KEY overrides it.",
         }),
         next_key: Type.Union([Type.String(), Type.Null()], {
           default: null,
           description:
-            "The key that is to follow it, for `assent keys rotate-log`: the same at every process before that is run. Signs nothing until then. ASSENT_LOG_NEXT_KEY wins.",
+            "The next key, for `assent keys rotate-log`. Set the same key at every process before you run the command. It does not sign until then. ASSENT_LOG_NEXT_KEY overrides it.",
         }),
         checkpoint_file: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
           default: null,
           description:
-            "Where the newest signed checkpoint is kept beside the store, so that an older copy of the store is noticed at start; `checkpoint` in the data folder when absent. Another disk is better.",
+            "File for the newest signed checkpoint outside the store, so that the service detects an older copy of the store at startup. Another disk is better. Default: `checkpoint` in the data folder.",
         }),
         checkpoint_log: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
           default: null,
           description:
-            "A file that signed checkpoints are appended to, a line of JSON each, and that is never changed otherwise: for a place that keeps what it is given.",
+            "File to which signed checkpoints are appended, each as one line of JSON. The service never changes the file in any other way, so it can be on append-only storage.",
         }),
         checkpoint_log_seconds: Type.Integer({
           default: 60,
           minimum: 1,
           maximum: 86_400,
-          description: "How soon after a decision the newest checkpoint is appended there.",
+          description: "Maximum delay after a decision until the newest checkpoint is appended.",
         }),
         checkpoint_webhooks: Type.Array(Type.String({ pattern: "^https?://" }), {
           default: [],
           maxItems: 20,
-          description: "Addresses that the newest signed checkpoint is posted to, as `{type, origin, size, note}`.",
+          description: "URLs to which the newest signed checkpoint is posted, as `{type, origin, size, note}`.",
         }),
         checkpoint_webhook_seconds: Type.Integer({
           default: 60,
           minimum: 1,
           maximum: 86_400,
-          description: "How often they get one, where there is a newer one.",
+          description: "Interval at which a new checkpoint is posted, if there is one.",
         }),
         witnesses: Type.Array(
           Type.Object(
             {
               url: Type.String({
                 pattern: "^https?://",
-                description: "Submission prefix of the witness: requests go to `<url>/add-checkpoint`.",
+                description: "Submission prefix of the witness. Requests are sent to `<url>/add-checkpoint`.",
               }),
-              vkey: Type.String({ minLength: 1, description: "Its verifier key, as `assent witness` prints it." }),
+              vkey: Type.String({
+                minLength: 1,
+                description: "Verifier key of the witness, as `assent witness` prints it.",
+              }),
             },
             { additionalProperties: false },
           ),
@@ -135,27 +142,27 @@ export const ConfigSchema = Type.Object(
             default: [],
             maxItems: 20,
             description:
-              "Witnesses that cosign checkpoints (C2SP tlog-witness), so that nobody can be shown another log.",
+              "Witnesses that cosign checkpoints (C2SP tlog-witness), so that no client can be given a forked log.",
           },
         ),
         witness_seconds: Type.Integer({
           default: 60,
           minimum: 1,
           maximum: 86_400,
-          description: "How often the witnesses are asked.",
+          description: "Interval at which cosignatures are requested.",
         }),
         max_batch: Type.Integer({
           default: 256,
           minimum: 1,
           maximum: 4096,
-          description: "Most jobs in one transaction.",
+          description: "Maximum number of jobs in one transaction.",
         }),
         max_queue: Type.Integer({
           default: 1000,
           minimum: 1,
           maximum: 1_000_000,
           description:
-            "Most decisions, starts and results on their way into the ledger at once. Beyond it what agents send gets 503 with Retry-After; what people decide is still taken.",
+            "Maximum number of decisions, starts and results that wait for the ledger. Above the limit, requests of agents get 503 with Retry-After; votes are still accepted.",
         }),
         verify_at_start: Type.Integer({
           default: 65_536,
@@ -172,7 +179,7 @@ export const ConfigSchema = Type.Object(
           default: 10_000,
           minimum: 1,
           maximum: 1_000_000,
-          description: "Maximum number of pending actions of one key; further ones get 429.",
+          description: "Maximum number of pending actions of one key. Above the limit, submissions get 429.",
         }),
         throttle: Type.Object(
           {
@@ -181,13 +188,13 @@ export const ConfigSchema = Type.Object(
               minimum: 0,
               maximum: 1000,
               description:
-                "How many times its usual hourly number of requests for approval a key may make in one hour; further ones get 429. 0: no throttling.",
+                "Factor by which a key may exceed its usual number of requests for approval per hour. Above the limit, requests get 429. 0 disables throttling.",
             }),
             minimum: Type.Integer({
               default: 60,
               minimum: 1,
               maximum: 10_000,
-              description: "Requests for approval in one hour that are never throttled.",
+              description: "Number of requests for approval per hour that is never throttled.",
             }),
           },
           { default: {}, additionalProperties: false, description: "Throttling of unusually many requests." },
@@ -197,12 +204,12 @@ export const ConfigSchema = Type.Object(
           minimum: 0,
           maximum: MAX_REJECTION_HOLDS_MS / 1000,
           description:
-            "How long a person's rejection refuses the same request of the same agent; 0: not at all. A rule's `approval.rejection_holds` wins.",
+            "Time for which a person's rejection denies the same request of the same agent. 0 disables this. A rule's `approval.rejection_holds` overrides it.",
         }),
         trust_key_makers: Type.Boolean({
           default: false,
           description:
-            "Counts votes by the owners of keys alone. Otherwise whoever made a key stands behind its votes: keys that one key made, and that key, count as one person.",
+            "If true, only the owners of keys determine which votes count as one person. If false, a key, the key that created it, and all other keys created by that key also count as one person.",
         }),
       },
       { default: {}, additionalProperties: false, description: "Approvals." },
@@ -215,7 +222,7 @@ export const ConfigSchema = Type.Object(
     legal_hold: LegalHoldSchema,
     channels: Type.Record(Type.String(), Channel, {
       default: {},
-      description: "Who is told when a policy's `approval.notify` names the channel.",
+      description: "Channels by name. A policy's `approval.notify` names the channels to notify.",
     }),
     deliveries: Type.Object(
       {
@@ -223,16 +230,16 @@ export const ConfigSchema = Type.Object(
           default: 30,
           minimum: 1,
           maximum: 600,
-          description: "Longest attempt of a notifier.",
+          description: "Timeout of one attempt of a notifier.",
         }),
         keep_days: Type.Integer({
           default: 30,
           minimum: 4,
           maximum: 3650,
-          description: "How long deliveries that are over are listed.",
+          description: "Time for which finished deliveries are listed.",
         }),
       },
-      { default: {}, additionalProperties: false, description: "Messages to people and to other programs." },
+      { default: {}, additionalProperties: false, description: "Messages to people and other programs." },
     ),
     permits: Type.Object(
       {
@@ -240,12 +247,12 @@ export const ConfigSchema = Type.Object(
           default: 300,
           minimum: 1,
           maximum: MAX_PERMIT_SECONDS,
-          description: "How long an allowed action may start, and how long a permit may be used.",
+          description: "Time in which an allowed action can start, and in which a permit can be used.",
         }),
         key: Type.Union([Type.String(), Type.Null()], {
           default: null,
           description:
-            "Ed25519 private key that signs permits, another than the ledger's: PKCS#8 PEM or a file's path; generated into the data folder when absent. Processes that share a database need the same. ASSENT_PERMIT_KEY wins.",
+            "Ed25519 private key that signs permits, as PKCS#8 PEM or the path of a file. Must differ from the ledger's key. Processes that share a database need the same key. Default: a key generated in the data folder. ASSENT_PERMIT_KEY overrides it.",
         }),
       },
       { default: {}, additionalProperties: false, description: "Permits." },
@@ -253,35 +260,35 @@ export const ConfigSchema = Type.Object(
     retention: Type.Object(
       {
         request_days: RetentionDays(
-          "Erases an action's parameters, context and everything else so many days after its decision; absent: never. The decision, who decided and the proof stay.",
+          "Erases an action's parameters, context and all other content this number of days after its decision. The decision, the approvers and the proof stay. Default: never.",
         ),
         result_days: RetentionDays(
-          "Erases the results that tools reported so many days after the decision; absent: with the request.",
+          "Erases the results that tools reported this number of days after the decision. Default: together with the request.",
         ),
         meta_days: RetentionDays(
-          "Erases the metadata of requests so many days after the decision; absent: with the request.",
+          "Erases the metadata of requests this number of days after the decision. Default: together with the request.",
         ),
         questions_days: RetentionDays(
-          "Erases approvers' questions and the agents' answers so many days after the decision; absent: with the request.",
+          "Erases approvers' questions and the agents' answers this number of days after the decision. Default: together with the request.",
         ),
         idempotency_days: Type.Integer({
           default: 30,
           minimum: 1,
           maximum: 36_500,
           description:
-            "Forgets idempotency keys so many days after their request. Those of actions that may have run stay, so that a request sent again never runs twice.",
+            "Deletes idempotency keys this number of days after their request. Keys of actions that may have run are retained, so that a repeated request never runs twice.",
         }),
       },
       {
         default: {},
         additionalProperties: false,
-        description: "How long parameters, results and idempotency keys are kept.",
+        description: "Retention of parameters, results and idempotency keys.",
       },
     ),
     agents: Type.Union([Type.Literal("bound"), Type.Literal("any")], {
       default: "bound",
       description:
-        "Who submits as which agent. `bound`: a key that is bound to an agent, as that agent alone. `any`: a key that is bound to none, as any agent, too. ASSENT_AGENTS wins.",
+        "The agents that a key can submit for. `bound`: only the agent that the key is bound to. `any`: a key that is not bound to an agent can submit for any agent. ASSENT_AGENTS overrides it.",
     }),
     require_registered_agents: Type.Boolean({
       default: false,
@@ -289,20 +296,27 @@ export const ConfigSchema = Type.Object(
     }),
     rate_limits: Type.Object(
       {
-        per_key: Type.Union([Rate, Type.Null()], { default: null, description: "Requests of one API key." }),
+        per_key: Type.Union([Rate, Type.Null()], {
+          default: null,
+          description: "Limit for the requests of one API key.",
+        }),
         per_address: Type.Union([Rate, Type.Null()], {
           default: null,
-          description: "Calls without a valid key from one address (an IPv6 /64 counts as one).",
+          description: "Limit for requests without a valid key from one address (an IPv6 /64 counts as one address).",
         }),
         bad_keys_per_minute: Type.Integer({
           default: 20,
           minimum: 0,
           maximum: 100_000,
           description:
-            "Wrong keys from one address in a minute before they get 429 with a growing Retry-After; a right key from there still passes. 0: no limit.",
+            "Maximum number of invalid keys from one address per minute. Above the limit, requests with an invalid key get 429 with an increasing Retry-After; requests with a valid key are still accepted. 0 disables the limit.",
         }),
       },
-      { default: {}, additionalProperties: false, description: "Limits; each process counts for itself." },
+      {
+        default: {},
+        additionalProperties: false,
+        description: "Rate limits. Each process counts only its own requests.",
+      },
     ),
     plugins: Type.Union(
       [
@@ -329,7 +343,7 @@ export const ConfigSchema = Type.Object(
       {
         default: null,
         description:
-          "Built-in names or module paths (starting with `./`, `../` or `/`), in order. Absent: all built-in ones.",
+          "Plugins in order, as built-in names or module paths (starting with `./`, `../` or `/`). Default: all built-in plugins.",
       },
     ),
   },

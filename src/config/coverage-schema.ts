@@ -6,7 +6,7 @@ export const CoverageSchema = Type.Object(
     notify: Type.Union([Type.Array(Type.String({ minLength: 1 }), { maxItems: 100 }), Type.Null()], {
       default: null,
       description:
-        "Channels that are notified when a coverage statement has unmatched or missing effects; absent: all of them.",
+        "Channels to notify when a coverage statement has unmatched or missing effects. Default: all channels.",
     }),
   },
   { default: {}, additionalProperties: false, description: "Coverage statements, which `assent reconcile` records." },

@@ -17,7 +17,7 @@ export const EDITOR_SCHEMA_FILES: Readonly<Record<EditorSchema, string>> = {
   config: "config/assent.schema.json",
 };
 
-/** Returns the schema as text that ends in a newline. */
+/** Returns the schema as JSON text that ends in a newline. */
 export function renderEditorSchema(name: EditorSchema): string {
   const schemas: Readonly<Record<EditorSchema, TSchema>> = {
     policy: PolicySchema,
@@ -34,7 +34,7 @@ const VARIABLE = {
 };
 
 /**
- * Relaxes the schema to what the file may contain: members with a default are optional, and numbers and booleans may be
+ * Returns a schema of what the file may contain: members with a default are optional, and numbers and booleans may be
  * `${NAME}`.
  */
 function relaxForEditors(schema: TSchema): TSchema {

@@ -6,7 +6,7 @@ const Patterns = (what: string) =>
     Type.Array(Type.String({ minLength: 1, maxLength: 256 }), {
       minItems: 1,
       maxItems: 200,
-      description: `${what} that the members can see and approve; globs. All when absent.`,
+      description: `Globs of the ${what} that the members can see and approve. Default: all.`,
     }),
   );
 
@@ -18,10 +18,10 @@ export const GroupsSchema = Type.Record(
         default: [],
         maxItems: 10_000,
         description:
-          "Users as `user:<id>`, owners of keys and recipients of links, `key:<id>` for a key without an owner, or `agent:<id>` for an agent, whose groups conditions read as agent_groups.",
+          "Members: names of owners of keys and of recipients of links, `user:<id>` for a user, `key:<id>` for a key without an owner, or `agent:<id>` for an agent, whose groups conditions read as agent_groups.",
       }),
-      agents: Patterns("Agents"),
-      tools: Patterns("Tools"),
+      agents: Patterns("agents"),
+      tools: Patterns("tools"),
     },
     { additionalProperties: false, description: "A group of people." },
   ),

@@ -11,7 +11,7 @@ import { readRotas } from "./rota-schema.ts";
 
 export { ConfigSchema, type Config } from "./config-schema.ts";
 
-/** A fault with its position, if known. `line` and `column` are 1-based. */
+/** A fault of the file, with its position if known. `line` and `column` are 1-based. */
 interface ConfigFault {
   origin: string;
   line: number | null;
@@ -175,8 +175,8 @@ export function defaultConfig(changes: { data: string; policies?: string }): Con
 }
 
 /**
- * Returns the folder for state that must outlive the data folder, by the XDG Base Directory Specification; null if
- * unknown.
+ * Returns the folder for state that must outlive the data folder, as defined by the XDG Base Directory Specification;
+ * null if the environment does not determine it.
  */
 export function stateFolder(env: Environment): string | null {
   const base = env["XDG_STATE_HOME"] || (env["HOME"] ? join(env["HOME"], ".local", "state") : "");
@@ -195,7 +195,7 @@ function readText(path: string, required: boolean): string | null {
         line: null,
         column: null,
         message: missing
-          ? "there is no such file; check --config and ASSENT_CONFIG"
+          ? "the file does not exist; check --config and ASSENT_CONFIG"
           : `it cannot be read: ${(error as Error).message}`,
       },
     ]);
@@ -203,8 +203,8 @@ function readText(path: string, required: boolean): string | null {
 }
 
 /**
- * Expands `${NAME}` and `${NAME:-default}` in scalar values; `$${` escapes `${`. Runs after parsing, so that a value
- * cannot inject YAML.
+ * Expands `${NAME}` and `${NAME:-default}` in scalar values. `$${` is an escaped `${`. Runs after the YAML is parsed,
+ * so that a variable's value cannot inject YAML.
  */
 function expandVariables(document: Document, env: Environment, fault: (offset: number, message: string) => void): void {
   visit(document, {
@@ -225,7 +225,8 @@ function expandVariables(document: Document, env: Environment, fault: (offset: n
           return "";
         },
       );
-      // An unquoted value that consists only of a variable can become a number or a boolean. A quoted value stays text.
+      // An unquoted value that consists only of a variable can become a number or a boolean. A quoted value stays a
+      // string.
       node.value =
         isScalar(node) && node.type === "PLAIN" && /^\$\{[^}]*\}$/.test(text) ? parsePlainScalar(expanded) : expanded;
     },

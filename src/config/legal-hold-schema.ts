@@ -7,7 +7,7 @@ export const LegalHoldSchema = Type.Object(
       default: 1,
       minimum: 1,
       maximum: 10,
-      description: "Number of people needed to release a legal hold. One person can place one.",
+      description: "Number of people who must release a legal hold. One person is enough to place it.",
     }),
   },
   { default: {}, additionalProperties: false, description: "Legal holds, which prevent erasures." },

@@ -15,12 +15,12 @@ export const RotaSchema = Type.Record(
       members: Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
         minItems: 1,
         maxItems: 200,
-        description: "People in the order of their shifts, written like members of a group.",
+        description: "People in the order of their shifts, in the same form as members of a group.",
       }),
       every: Type.String({ maxLength: 40, description: "Length of a shift, such as 12h or 7d; at least 1h." }),
       start: Type.String({
         maxLength: 20,
-        description: "Local start of the first shift, such as 2026-01-05T09:00. Nobody is on call before.",
+        description: "Start of the first shift in local time, such as 2026-01-05T09:00. No one is on call before it.",
       }),
       time_zone: Type.String({
         default: "UTC",
@@ -33,11 +33,11 @@ export const RotaSchema = Type.Record(
   {
     default: {},
     description:
-      "Rotas by name. A rule names one like a group; its only member is whoever is on call at the time of the vote.",
+      "Rotas by name. A rule can name a rota like a group. The only member of that group is the person on call at the time of the vote.",
   },
 );
 
-/** Returns the rotas by name, and the faults that the schema cannot express, by RFC 6901 pointer. */
+/** Returns the rotas by name, and faults that the schema cannot detect, each with its RFC 6901 pointer. */
 export function readRotas(
   given: Static<typeof RotaSchema>,
   groups: Readonly<Record<string, unknown>>,
@@ -48,7 +48,8 @@ export function readRotas(
     const fault = (key: string, message: string): void => void faults.push({ pointer: `/rota/${name}${key}`, message });
     const every_ms = parseDuration(every);
     const first = parseLocalTime(start);
-    if (Object.hasOwn(groups, name)) fault("", "a group has the same name; rules could not tell them apart");
+    if (Object.hasOwn(groups, name))
+      fault("", "a group has the same name, so rules could not distinguish them; rename one");
     if (every_ms === null || every_ms < MIN_SHIFT_MS || every_ms > MAX_SHIFT_MS)
       fault("/every", `"${every}" is not a duration from 1h to 366d, such as 12h or 7d`);
     else if (first === null) fault("/start", `"${start}" is not a local time such as 2026-01-05T09:00`);
@@ -58,7 +59,10 @@ export function readRotas(
   return { rotas, faults };
 }
 
-/** Returns local time as if it were UTC, in milliseconds; null if it is malformed or not a date of the calendar. */
+/**
+ * Parses a local time as if it were UTC. Returns milliseconds; null if the string is malformed or the date does not
+ * exist.
+ */
 function parseLocalTime(text: string): number | null {
   if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d$/.test(text)) return null;
   const ms = Date.parse(`${text}:00.000Z`);

@@ -7,12 +7,12 @@ export const StopSchema = Type.Object(
       default: 1,
       minimum: 1,
       maximum: 10,
-      description: "Number of people needed to lift a stop. One person can place a stop.",
+      description: "Number of people who must lift a stop. One person is enough to place it.",
     }),
     notify: Type.Union([Type.Array(Type.String({ minLength: 1 }), { maxItems: 100 }), Type.Null()], {
       default: null,
-      description: "Channels that are told of stops; absent: all of them.",
+      description: "Channels to notify of stops. Default: all channels.",
     }),
   },
-  { default: {}, additionalProperties: false, description: "Stops, which halt decisions." },
+  { default: {}, additionalProperties: false, description: "Stops, which prevent actions." },
 );

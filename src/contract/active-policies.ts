@@ -5,6 +5,9 @@ export interface ActivePolicies {
   /** Null before the first activation. */
   readonly digest: string | null;
   readonly compiled: CompiledPolicySet;
-  /** Source of the last activation, as in its ledger entry, for example `{kind: "git", commit, …}`. Null if unknown. */
+  /**
+   * Source of the last activation, in the form of its ledger entry, for example `{kind: "git", commit, …}`. Null if
+   * unknown.
+   */
   readonly source: Readonly<Record<string, string>> | null;
 }

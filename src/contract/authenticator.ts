@@ -2,7 +2,8 @@ import type { Credential } from "./host.ts";
 
 /**
  * Authenticates callers with something other than an API key: the cookie of a session, or the token of a workload.
- * Called only on routes that need a scope, in the order of the plugins. Has at least one of the two methods.
+ * Called only on routes that require a scope, in the order of the plugins. An authenticator has at least one of the two
+ * methods.
  */
 export interface Authenticator {
   name: string;
@@ -11,16 +12,16 @@ export interface Authenticator {
    * authenticator knows; in that case the next authenticator is called. Rejects with a `Refusal` (`MISSING_CREDENTIAL`
    * or another 401 or 403) if the credential is not valid.
    */
-  authenticate?(request: Request): Promise<Authenticated | null>;
+  authenticate?(request: Request): Promise<AuthenticationResult | null>;
   /**
-   * Called for `Authorization: Bearer` with a value that has the form of a JWT, also if a facade received it. Resolves
-   * to null if the value is not for this authenticator: in that case the next authenticator is called, and the value
-   * can still be an API key. Rejects with a `Refusal` (`INVALID_CREDENTIAL` for a token that is not valid).
+   * Called for `Authorization: Bearer` with a value that has the form of a JWT, even if a facade received the request.
+   * Resolves to null if the value is not for this authenticator: in that case the next authenticator is called, and the
+   * value can still be an API key. Rejects with a `Refusal` (`INVALID_CREDENTIAL` for a token that is not valid).
    */
   authenticateToken?(token: string): Promise<Credential | null>;
 }
 
-export interface Authenticated {
+export interface AuthenticationResult {
   credential: Credential;
   /** Headers for the response, e.g. `Set-Cookie`. */
   headers?: Record<string, string>;

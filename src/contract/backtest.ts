@@ -6,9 +6,9 @@ export interface BacktestRange {
   visibility: Visibility;
   /** Earliest creation time of the actions, in milliseconds. Inclusive. */
   since: number;
-  /** Exclusive. */
+  /** Latest creation time of the actions. Exclusive. */
   until: number;
-  /** Restricts the range to decisions with a smaller sequence number: the `next` of an earlier report. */
+  /** Restricts the range to decisions with a smaller sequence number. Set it to the `next` of an earlier report. */
   before_seq?: number;
   /** Maximum number of decisions. */
   limit: number;
@@ -35,7 +35,7 @@ export interface FlipExample {
   operation: string;
 }
 
-/** Decisions that change from one outcome to the same other outcome. */
+/** Decisions whose outcomes change in the same way, for example from allow to deny. */
 export interface FlipGroup {
   from: DecisionOutcome;
   to: DecisionOutcome;
@@ -45,24 +45,27 @@ export interface FlipGroup {
 
 export interface BacktestCounts {
   evaluated: number;
-  /** The effect changed. */
+  /** Number of decisions whose effect changed. */
   flipped: number;
-  /** The effect is the same, but another rule matched or the approval terms differ. */
+  /** Number of decisions with the same effect whose matching rule or approval terms changed. */
   otherwise: number;
-  /** Not evaluated, because the request was erased. */
+  /** Number of decisions that were not evaluated because the request was erased. */
   erased: number;
-  /** Not evaluated, because the new policies read past actions that the recorded decision did not read. */
+  /**
+   * Number of decisions that were not evaluated because the new policies read past actions that the recorded decision
+   * did not read.
+   */
   unrecorded: number;
-  /** Not evaluated, because someone changed the stored row. */
+  /** Number of decisions that were not evaluated because someone altered the stored row. */
   altered: number;
 }
 
 export interface BacktestReport extends BacktestCounts {
   /** Most frequent first. */
   flips: FlipGroup[];
-  /** Flips in groups that `flips` does not list. */
+  /** Number of changed decisions in groups that `flips` does not list. */
   unlisted: number;
-  /** Limits without recorded use. The backtest counts their use from its own decisions, starting at zero. */
+  /** Limits whose use the decisions did not record. The backtest counts their use itself, starting at zero. */
   counted: { policy: string; limit: string; decisions: number }[];
   /** Value of `before_seq` for the next page; null after the last page. */
   next: number | null;

@@ -50,7 +50,7 @@ export interface PluginCommand {
   readonly summary: string;
   /** Complete help text: usage, options, examples. */
   readonly help: string;
-  /** Returns the exit code: 0 for success, 1 for failure, 2 for wrong usage; docs/cli.md lists the others. */
+  /** Returns the exit code: 0 for success, 1 for failure, 2 for wrong usage; docs/cli.md lists the other codes. */
   run(args: string[], context: CommandContext): Promise<number>;
 }
 
@@ -60,7 +60,7 @@ export interface CommandContext {
   /** Prints any other line to standard error. */
   err(line: string): void;
   /**
-   * Sends a request to the service at ASSENT_URL with ASSENT_API_KEY and resolves to the JSON response. If the service
+   * Sends a request with ASSENT_API_KEY to the service at ASSENT_URL, and resolves to the JSON response. If the service
    * refuses or is unreachable, the command ends with an error message and the matching exit code.
    */
   call(method: string, path: string, body?: unknown): Promise<unknown>;

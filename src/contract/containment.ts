@@ -5,9 +5,10 @@ import type { ActionOwner } from "./storage.ts";
 
 export interface Containment {
   /**
-   * Cancels one page of the owner's open actions in this job: pending actions, and allowed or approved ones that have
-   * not started. Works in pages so that the ledger's lock is held only briefly. Resolves to whether another job is
-   * needed. The owner must be unable to submit, as a suspended agent or a revoked key is.
+   * Cancels one page of the owner's open actions within this ledger transaction: pending actions, and allowed or
+   * approved actions that have not started. Works in pages so that the ledger's lock is held only briefly. Resolves to
+   * true if another transaction is needed for more actions. The owner must already be unable to submit, because the
+   * agent is suspended or the key is revoked.
    */
   cancelOpen(
     tx: LedgerTransaction,

@@ -32,33 +32,39 @@ import type { GroupVisibility } from "../domain/visibility.ts";
 import type { VisibleReads } from "./visible-reads.ts";
 
 export interface Keys {
-  /** Resolves to null if no live key has this value. */
+  /** Authenticates an API key. Resolves to null if no active key has this value. */
   authenticate(value: string): Promise<Credential | null>;
   /** Reads the credential again; null if its key was revoked or expired. For work that outlasts a request. */
   refresh(credential: Credential): Promise<Credential | null>;
-  /** Returns a key as recorded in the ledger. Current as of the last authentication or batch start in this process. */
+  /**
+   * Returns a key as recorded in the ledger. The result is current as of the last authentication or batch start in this
+   * process.
+   */
   recordedKey(id: string): RecordedKey | null;
-  /** Returns all keys with this name as recorded in the ledger. Current as `recordedKey` is. */
+  /** Returns all keys with this name as recorded in the ledger. As current as `recordedKey`. */
   recordedKeysNamed(name: string): RecordedKey[];
   /**
-   * Whether a key has no owner, or its owner names no user, past or present. False until the first user has enrolled,
-   * because until then people are only known as owners of keys. Current as `recordedKey` is.
+   * Returns true if a key has no owner, or if its owner's name is not a past or present name of a user. Returns false
+   * until the first user has enrolled, because until then people are only known as owners of keys. As current as
+   * `recordedKey`.
    */
   isUnknownOwner(owner: string | null): boolean;
   /**
-   * Whether the owner names users, now or before, and all of them were ended. Current as `recordedKey` is.
-   * @param users the users to look in, such as those of a transaction. Default: the users that `recordedKey` reads
+   * Returns true if the owner is a past or present name of users, and all of them are deactivated. As current as
+   * `recordedKey`.
+   * @param users the users to search, for example the users of a transaction. Default: the users that `recordedKey`
+   * reads
    */
   isEndedOwner(owner: string, users?: Users): boolean;
   /**
-   * Returns the principal, and those of each user who has or had it: `user:<id>` and every name, past or present. Two
-   * principals can be the same person if their lists have a common member. Current as `recordedKey` is.
+   * Returns the principal and all principals of each user who has or had it: `user:<id>`, and every past or present
+   * name. Two principals can be the same person if their lists have a common member. As current as `recordedKey`.
    */
   samePersonPrincipals(principal: string): readonly string[];
   /**
-   * Returns the credential of an agent whose token was verified. Null if the key or the user has ended. It has at most the
-   * scopes of the preset `agent`, and ends with the token.
-   * @param bearer the key that stands for the workload, or the user that the agent acts for
+   * Returns the credential of an agent whose token was verified; null if the key is revoked or expired, or the user is
+   * deactivated. The credential has at most the scopes of the preset `agent`, and expires with the token.
+   * @param bearer the key that represents the workload, or the user that the agent acts for
    */
   workload(
     bearer: { key_id: string } | { user_id: string; agent_id: string },
@@ -66,8 +72,8 @@ export interface Keys {
   ): Promise<Credential | null>;
   /**
    * Returns the current rights of a key or a user, without a credential. Null if the key was revoked, has expired or
-   * was altered in the store, or if the user was ended.
-   * @param tx a ledger transaction, or reads on one snapshot
+   * was altered in the store, or if the user was deactivated.
+   * @param tx a ledger transaction, or a reader of one snapshot
    */
   rightsOf(tx: RightsReader, id: string): Promise<Rights | null>;
   /** Creates a key's row and its secret value. The value is stored nowhere else. */
@@ -93,7 +99,10 @@ export interface RightsReader extends Pick<LedgerTransaction, "key" | "users"> {
 
 /** A lease on a background job, which only one of the processes that share the store runs at a time. */
 export interface LeaderLease {
-  /** Acquires or renews the lease. True if this process holds it for at least a few seconds. Rejects with StorageError. */
+  /**
+   * Acquires or renews the lease. Resolves to true if this process holds the lease for at least a few more seconds.
+   * Rejects with StorageError.
+   */
   isLeader(): Promise<boolean>;
   /** Ends the lease, so that another process can take over at once. */
   release(): Promise<void>;
@@ -104,16 +113,16 @@ export interface Groups {
   /** Returns the groups that the configuration assigns to this principal. Sorted. */
   of(principal: string): readonly string[];
   /**
-   * Whether members of the group can see and approve actions of this agent and tool. A group without limits covers all
-   * actions.
+   * Returns true if members of the group can see and approve actions of this agent and tool. A group without limits
+   * covers all actions.
    */
   covers(group: string, action: GroupSubject): boolean;
   /**
-   * Returns what a member of these groups can see. If some of the groups have limits, the result is the union of those
-   * limits; a group without limits does not lift the limits of another.
+   * Returns what a member of these groups can see: the union of the groups' limits. A group without limits does not
+   * lift the limits of other groups.
    */
   visibility(groups: readonly string[]): GroupVisibility;
-  /** The rotas of the configuration, by name. No group has the name of a rota. */
+  /** The rotas of the configuration, by name. A group and a rota never have the same name. */
   readonly rotas: ReadonlyMap<string, Rota>;
   /** Returns the rotas in which the principal is on call at `at` (milliseconds). Sorted. */
   onCall(principal: string, at: number): readonly string[];
@@ -139,7 +148,7 @@ export interface BreakGlassList {
 
 /** Users, as the ledger records them. */
 export interface UserList {
-  /** Returns all users at the newest commit, including ended ones. Rejects with StorageError. */
+  /** Returns all users at the newest commit, including deactivated users. Rejects with StorageError. */
   list(): Promise<Users>;
   /** Returns all delegations at the newest commit, including ended ones. Rejects with StorageError. */
   delegations(): Promise<Delegations>;
@@ -148,7 +157,9 @@ export interface UserList {
    * cover nothing now, for example because the delegator is no longer an approver. Rejects with StorageError.
    */
   delegatorsOf(id: string): Promise<readonly Delegator[]>;
-  /** Returns the credential of a session whose secret was verified; null if the user does not exist or was ended. */
+  /**
+   * Returns the credential of a session whose secret was verified; null if the user does not exist or was deactivated.
+   */
   credential(session: VerifiedSession): Promise<Credential | null>;
   /**
    * Returns the passkeys of the user in the credential's session; null for an API key, and for sessions without
@@ -159,18 +170,21 @@ export interface UserList {
 
 /** Signs votes with the passkeys of a session's user. */
 export interface SessionPasskeys {
-  /** Returns a value that is accepted once, in this session, until `expires_at` (milliseconds). Writes nothing. */
+  /** Returns a nonce that this session can use once, until `expires_at` (milliseconds). Writes nothing. */
   createNonce(): { nonce: string; expires_at: number };
-  /** Returns the options for `navigator.credentials.get`. Throws VOTE_SIGNATURE_INVALID if the user has no passkey here. */
+  /**
+   * Returns the options for `navigator.credentials.get`. Throws VOTE_SIGNATURE_INVALID if the user has no passkey for
+   * this service.
+   */
   options(user: User, challenge: Uint8Array): JsonObject;
   /**
-   * Verifies the answer of `navigator.credentials.get` and uses up the nonce. Throws VOTE_SIGNATURE_INVALID, also if the
-   * signature counter went back.
+   * Verifies the result of `navigator.credentials.get` and consumes the nonce. Throws VOTE_SIGNATURE_INVALID if the
+   * signature is not valid or the signature counter decreased.
    */
   claim(nonce: string, challenge: Uint8Array, response: PasskeyResponse): Promise<PasskeyAssertion>;
 }
 
-/** The answer of `navigator.credentials.get` in its JSON form. Members of `response` are base64url. */
+/** The result of `navigator.credentials.get` as JSON. Members of `response` are base64url. */
 export interface PasskeyResponse {
   id: string;
   response: { authenticatorData: string; clientDataJSON: string; signature: string };
@@ -180,7 +194,7 @@ export interface VerifiedSession {
   id: string;
   user_id: string;
   terminal: boolean;
-  /** Whether the session has not ended. With `tx`, reads under the ledger's lock. */
+  /** Resolves to true if the session has not ended. With `tx`, reads under the ledger's lock. */
   isLive(tx: LedgerTransaction | null): Promise<boolean>;
   passkeys: SessionPasskeys;
 }
@@ -201,30 +215,30 @@ export interface Processes {
 /** The notification channels of the configuration. */
 export interface Channels {
   names(): readonly string[];
-  /** Whether one of these channels, or a channel they escalate to, notifies this person. */
+  /** Returns true if one of these channels, or a channel that they escalate to, notifies this person. */
   notifiesPerson(named: readonly string[], owner: string): boolean;
-  /** Returns the addresses that channels have for a notifier, each with its channel. */
+  /** Returns the addresses that channels configure for a notifier, each with its channel. */
   addressesOf(notifier: string): { channel: string; to: string }[];
 }
 
 /** The configured machine reviewers. */
 export interface Reviewers {
-  /** Sorted. */
+  /** Returns the names of the reviewers, sorted. */
   names(): readonly string[];
   /** Returns null if no plugin contributes a reviewer of this name. */
   find(name: string): Reviewer | null;
 }
 
-/** How often a source was asked, and how often it had no usable answer, since this process started. */
+/** Number of reads of a source, and number of reads without a usable answer, since this process started. */
 export interface FactSourceCounts {
   reads: number;
   failures: number;
 }
 
 /** The configured fact sources. */
-export interface FactReader {
+export interface FactSources {
   list(): readonly Pick<FactSource, "name" | "inputs">[];
-  /** Returns the answer to a call if it is recent enough to decide with, also if it is a fault; else null. */
+  /** Returns the answer to a call, which can be a fault, if it is recent enough for a decision; else null. */
   recent(call: FactCall): FactAnswer | null;
   /**
    * Asks the sources, except for answers that are recent. A failure is an answer. Rejects only with OVERLOADED, if too many
@@ -236,7 +250,7 @@ export interface FactReader {
 
 /** Signing operations for plugins. Plugins never see the secrets. */
 export interface Vault {
-  /** HMAC-SHA256 under a key derived from the service's secret for `purpose`. */
+  /** Returns an HMAC-SHA256. Derives its key from the service's secret for this `purpose`. */
   mac(purpose: string, message: Uint8Array): Uint8Array;
   verify(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean;
 }
@@ -246,9 +260,12 @@ export type HostStorage = Omit<StorageReader, keyof DocumentReads | keyof Visibl
   VisibleReads &
   Pick<Storage, "name" | "exclusive" | "schema" | "ping">;
 
-/** A plugin's documents, which it can also write in a job of `ledger.transact`. */
+/** A plugin's documents, which it can also write within a ledger transaction. */
 export interface Documents extends DocumentReader {
-  /** Returns a writer for the documents inside a ledger job. Its writes commit with the job or not at all. */
+  /**
+   * Returns a writer for the documents within a ledger transaction. Its writes commit with the transaction or not at
+   * all.
+   */
   within(tx: Omit<LedgerTransaction, "activePolicies">): DocumentWriter;
 }
 
@@ -256,21 +273,21 @@ export interface Documents extends DocumentReader {
 export interface CoreHost extends Host {
   /** Current use of this process's limits. */
   readonly load: {
-    /** Bytes of request bodies in flight. */
+    /** Returns the number of bytes of request bodies in flight. */
     bodyBytes(): number;
-    /** Number of bytes of large responses that are being built or sent. */
+    /** Returns the number of bytes of large responses that are being built or sent. */
     responseBytes(): number;
-    /** Number of agents' requests in the ledger's queue. */
+    /** Returns the number of agents' requests in the ledger's queue. */
     queued(): number;
   };
   /**
-   * Resolves in a later turn of the event loop, for one caller per turn. Await it before each slice of a long read, so
+   * Resolves in a later turn of the event loop, one caller in each turn. Await it before each slice of a long read, so
    * that decisions run between slices even with many readers.
    */
   waitForReadSlot(): Promise<void>;
-  /** All scopes: the core's, then those of plugins. */
+  /** All scopes of the core, then the scopes of plugins. */
   readonly scopes: readonly Scope[];
-  /** This plugin's private documents. After start. */
+  /** This plugin's private documents. Available after start. */
   readonly documents: Documents;
   /** Available after start. */
   readonly storage: HostStorage;
@@ -291,7 +308,7 @@ export interface CoreHost extends Host {
   readonly legalHolds: LegalHoldList;
   /** Available after start. */
   readonly grants: GrantList;
-  /** After start. */
+  /** Available after start. */
   readonly breakGlass: BreakGlassList;
   /** Available after start. */
   readonly suggestedRules: SuggestedRuleList;
@@ -303,16 +320,16 @@ export interface CoreHost extends Host {
   /** Available after start. */
   readonly permits: Permits;
   readonly channels: Channels;
-  /** Issuers of all plugins. After start. */
+  /** Issuers of all plugins. Available after start. */
   readonly credentialIssuers: readonly CredentialIssuer[];
-  /** Gauges of all plugins. After start. */
+  /** Gauges of all plugins. Available after start. */
   readonly gauges: readonly Gauge[];
   /** Available after start. */
   readonly reviewers: Reviewers;
-  /** After start. */
-  readonly factSources: FactReader;
-  /** After start. */
+  /** Available after start. */
+  readonly factSources: FactSources;
+  /** Available after start. */
   readonly processes: Processes;
-  /** Returns the lease on a background job that only one process runs. After start. */
+  /** Returns the lease on a background job that only one process runs. Available after start. */
   leaderLease(name: string): LeaderLease;
 }

@@ -1,11 +1,12 @@
 /**
- * The contract of effect sources: logs of other systems that record what really happened there. `assent reconcile` reads
- * them and compares each effect with the actions of the ledger. Sources run in the command, not in the service.
+ * The contract of effect sources, which are logs of other systems that record what really happened there. `assent
+ * reconcile` reads them and compares each effect with the actions of the ledger. Sources run in the command, not in the
+ * service.
  */
 import type { EffectMapping, SourceEvent } from "../domain/effects/match-effects.ts";
 import type { EffectSourceOptions } from "../domain/effects/source-options.ts";
 
-/** A record of the log, and the line on which it starts. */
+/** A record of the log, and the number of its first line. */
 export interface SourceRecord {
   readonly line: number;
   /** Null for a record that is not an effect, such as a failed call. */
@@ -17,25 +18,28 @@ export interface EffectSource {
   readonly name: string;
   /** Name of the log's published format, such as `aws-cloudtrail`. */
   readonly format: string;
-  /** Maps events to operations. Events without a mapping are only counted. */
+  /** Maps events to operations. Events without a mapping are counted and not compared. */
   readonly effects: readonly EffectMapping[];
   /** Patterns of the actors whose events are compared; null for all actors. */
   readonly actors: readonly string[] | null;
-  /** Maximum clock difference plus maximum delay with which the source records an effect. */
+  /**
+   * Tolerance when times are compared: the largest clock difference, plus the largest delay with which the source
+   * records an effect.
+   */
   readonly tolerance_seconds: number;
   /** Sentences that say what the log does not contain. Each coverage statement includes them. */
   readonly cannot_see: readonly string[];
   /**
-   * Parses one file in pieces, so that a file of any size fits in memory. Throws `SourceFault` with the line of a record
-   * that it cannot read.
-   * @param text the decoded file
+   * Parses a file as a stream, because it can be larger than memory. Throws `SourceFault` with the line of a record
+   * that it cannot parse.
+   * @param text the decoded content of the file
    */
   read(text: AsyncIterable<string>): AsyncIterable<SourceRecord>;
 }
 
 /**
  * Creates the sources that the options of a plugin name.
- * @param describe returns the members that the plugin adds to the options of one source
+ * @param describe a function that returns the members that the plugin adds to the options of one source
  * @example
  * createEffectSources(sources, () => ({ format: "my-log", cannot_see: [], read: readMyLog }));
  */

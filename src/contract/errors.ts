@@ -134,7 +134,7 @@ export type ErrorCode = keyof typeof ERRORS;
 /** An error code with its status and title, from the table above or from a plugin. */
 export interface ErrorKind {
   readonly code: string;
-  /** 400 to 599. */
+  /** HTTP status from 400 to 599. */
   readonly status: number;
   readonly title: string;
 }
@@ -145,13 +145,13 @@ export function resolveErrorKind(error: ErrorCode | ErrorKind): ErrorKind {
   return { code: error, status, title };
 }
 
-/** Returns the prefix of a plugin's error codes: `MY_PLUGIN_` for `my-plugin`. */
+/** Returns the prefix of a plugin's error codes, such as `MY_PLUGIN_` for `my-plugin`. */
 export function errorCodePrefix(plugin: string): string {
   return `${plugin.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_")}_`;
 }
 
 /**
- * Defines a plugin's own errors. List one in a route's `errors`, and throw a `Refusal` with it to return it.
+ * Defines a plugin's own errors. To return one, list it in the route's `errors` and throw a `Refusal` with it.
  * @example
  * const errors = defineErrors("notes", { FULL: [409, "No room for another note"] });
  * throw new Refusal(errors.FULL, "the action has 50 notes; remove one first"); // code NOTES_FULL
@@ -173,7 +173,7 @@ export interface FieldError {
   pointer?: string;
   parameter?: string;
   detail: string;
-  /** Position in a text body (YAML), 1-based. */
+  /** Line of the fault in a body that is not JSON (YAML), starting at 1. */
   line?: number;
   column?: number;
 }
@@ -184,7 +184,7 @@ export class Refusal extends Error {
   readonly errors: FieldError[];
   readonly headers: Record<string, string>;
 
-  /** @param detail one sentence in lowercase that quotes what was sent and says what to do */
+  /** @param detail one sentence in lowercase that quotes the value that was sent and says what to do */
   constructor(
     error: ErrorCode | ErrorKind,
     detail: string,

@@ -3,33 +3,36 @@ import type { Reply } from "./resource.ts";
 
 /**
  * An endpoint that speaks another protocol. It parses the request itself, calls `/v1` with the caller's key, and
- * translates the response or the error into its protocol.
+ * translates the response or the error into that protocol.
  */
 export interface Facade {
   /** Path with literal segments and `:name` parameters, as in a route. */
   path: string;
-  /** Also matches every path below `path`, in any encoding. Requires a `path` without parameters. */
+  /** Whether the facade also gets every path below `path`, in any encoding. Requires a `path` without parameters. */
   includesSubpaths?: boolean;
   title: string;
   /** `any` accepts every method, including HEAD and OPTIONS. */
   methods: "any" | readonly ("GET" | "POST")[];
-  /** Request header that holds the API key, alone or as `Bearer <key>`. Default: `Authorization`. */
+  /** Request header that contains the API key, either as `<key>` or as `Bearer <key>`. Default: `Authorization`. */
   keyHeader?: string;
-  /** Also accepts the key as the HTTP Basic password, for callers that can be configured only with a URL. */
+  /** Whether the key can also be the HTTP Basic password, for callers that can be configured only with a URL. */
   acceptsBasicAuth?: boolean;
   /**
-   * True if the facade verifies its callers itself, for example by a signature over the body. Its calls to the API then have
-   * no key, so they reach only routes that need none.
+   * True if the facade verifies its callers itself, for example by a signature over the body. Its calls to the API then
+   * have no key, so they can use only routes that do not require a key.
    */
   verifiesCallers?: true;
   /** Maximum body size in bytes. Default: the configured limit. */
   bodyLimit?: number;
   serve(call: FacadeCall): Promise<Reply> | Reply;
-  /** Returns the response if `serve` was not called or failed. The response must not look like an allow. */
+  /**
+   * Returns the response that the caller gets if `serve` was not called or failed. The response must not look like an
+   * allow.
+   */
   fault(fault: FacadeFault): Reply;
 }
 
-/** The error, as the core would return it in a problem document. */
+/** An error of the core, with the members of its problem document. */
 export interface FacadeFault {
   status: number;
   code: string;
@@ -43,14 +46,13 @@ export interface FacadeCall {
    * become slashes. Null if the server provides only the normalised form (Bun).
    */
   readonly target: string | null;
-  /** Percent-decoded. */
+  /** Percent-decoded parameters of the path. */
   readonly params: Readonly<Record<string, string>>;
   /** The complete, unmodified body. */
   readonly body: Uint8Array;
   /**
-   * Calls this service's own API in this process with the caller's key. The call is aborted when the caller
-   * disconnects.
-   * @param path of this service, e.g. `/v1/actions?join=open`
+   * Calls this service's own API in this process with the caller's key. Aborts the call when the caller disconnects.
+   * @param path a path of this service, e.g. `/v1/actions?join=open`
    */
   callApi(method: string, path: string, options?: ApiCallOptions): Promise<ApiResponse>;
   readonly log: Logger;

@@ -1,11 +1,12 @@
 /**
- * The contract of fact sources: systems that the service asks before it decides, such as a customer database. A policy names
- * them under `facts`. The service reads outside any transaction, keeps answers for `maxAgeMs`, and records the value that a
- * decision used. A source that throws, hangs or returns anything but JSON is an error, and the policy denies.
+ * The contract of fact sources, which are systems that the service reads before a decision, such as a customer
+ * database. A policy names them under `facts`. The service reads outside any transaction, caches answers for
+ * `maxAgeMs`, and records the value that a decision used. If a source throws, hangs or returns anything except JSON,
+ * its fact is an error, and the policy denies the action.
  */
 import type { JsonValue } from "../domain/json.ts";
 
-/** Time for one read, and for how long its answer is used, if the source does not say. Milliseconds. */
+/** Default timeout of one read, and default time for which its answer is cached. Milliseconds. */
 export const DEFAULT_FACT_TIMEOUT_MS = 2_000;
 export const DEFAULT_FACT_AGE_MS = 30_000;
 export const MAX_FACT_TIMEOUT_MS = 10_000;
@@ -15,17 +16,20 @@ export const MAX_CONCURRENT_READS = 32;
 export interface FactSource {
   /** The name that policies use: lowercase letters, digits and dashes. */
   readonly name: string;
-  /** Names of the inputs that a read takes. A policy must pass exactly these. */
+  /** Names of the inputs of a read. A policy must pass exactly these inputs. */
   readonly inputs: readonly string[];
-  /** Default: 2 s. At most 10 s. */
+  /** Timeout of one read. Default: 2 s. At most 10 s. */
   readonly timeoutMs?: number;
-  /** For how long an answer is used. Default: 30 s. At least 2 s, because a decision waits for the ledger's lock. */
+  /**
+   * Time for which an answer is cached. Default: 30 s. At least 2 s, because a decision waits for the ledger's lock
+   * after the read.
+   */
   readonly maxAgeMs?: number;
   /** How many reads run at a time. Default and maximum: 32. */
   readonly maxConcurrent?: number;
   /**
-   * Makes one attempt. Rejects if there is no answer. `inputs` come from requests of agents: never use them as a part of
-   * SQL, of a command, or of the host in an address. Errors are logged, so they must not contain inputs.
+   * Makes one attempt to read. Rejects if it gets no answer. Agents control the `inputs`: never insert them into SQL, a
+   * command, or the host of an address. The service logs errors, so they must not contain inputs.
    * @example
    * read: async ({ id }, signal) => (await lookUp(String(id), signal)) ?? null,
    */

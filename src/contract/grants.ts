@@ -3,6 +3,9 @@ import type { Grants } from "../domain/grants.ts";
 import type { Stops } from "../domain/stops.ts";
 
 export interface GrantList {
-  /** Returns the grants and the stops, which end grants, at the newest commit that this process knows. Rejects with StorageError. */
+  /**
+   * Returns the grants, and the stops (which can end grants), at the newest commit that this process knows. Rejects
+   * with StorageError.
+   */
   list(): Promise<{ grants: Grants; stops: Stops }>;
 }

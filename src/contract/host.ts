@@ -1,4 +1,4 @@
-/** The services that every plugin receives. The privileged ones are in core-host.ts. */
+/** The services that every plugin receives. The services of privileged plugins are in core-host.ts. */
 import type { DecisionEntry, EntryType, PluginEntryType } from "../domain/entries.ts";
 import type { Delegation } from "../domain/delegations.ts";
 import type { JsonObject } from "../domain/json.ts";
@@ -19,13 +19,13 @@ export interface Logger {
 /** An authenticated API key, the session of a person, or the token of a workload. */
 export interface Credential {
   /**
-   * The key. For a session, and for an agent that acts for a user, a substitute that is not stored: `id` is the user's
-   * id, and `owner` the user's name.
+   * The API key. Sessions, and agents that act for a user, have a substitute that is not stored: `id` is the user's id,
+   * and `owner` the user's name.
    */
   readonly key: KeyRow;
-  /** The ledger's epoch when `key` was read, or an earlier epoch. */
+  /** The ledger's epoch at the time when `key` was read, or an earlier epoch. */
   readonly epoch: number;
-  /** The identity that counts for quorum and self-approval: `owner:<owner>`, `key:<id>` or `user:<id>`. */
+  /** The identity that is compared for quorums and self-approval: `owner:<owner>`, `key:<id>` or `user:<id>`. */
   readonly principal: string;
   /** Groups of the principal, from the configuration or the sign-in. Sorted, without duplicates. */
   readonly groups: readonly string[];
@@ -43,7 +43,7 @@ export interface Credential {
 export interface Session {
   readonly id: string;
   readonly user: User;
-  /** Whether a terminal has the session, which may not vote in an emergency or grant anything. */
+  /** Whether the session belongs to a terminal. Such a session must not give emergency approvals or create grants. */
   readonly terminal: boolean;
   /** What the user sees without delegations. */
   readonly visibility: Visibility;
@@ -66,7 +66,7 @@ export interface Delegator {
 export interface Workload {
   /** Verified claims, which conditions read as `principal.claims`. */
   readonly claims: JsonObject;
-  /** Time from which on the token is rejected. Milliseconds. */
+  /** The token is rejected from this time. Milliseconds. */
   readonly expires_at: number;
   /** The user that the agent acts for. Null for a workload that has its own key. */
   readonly user_id: string | null;
@@ -75,7 +75,7 @@ export interface Workload {
 /** Sequence number and leaf hash of a recorded entry. */
 export interface AppendedEntry {
   seq: number;
-  /** Lowercase hex. */
+  /** Leaf hash of the entry in lowercase hex. */
   hash: string;
 }
 
@@ -87,7 +87,7 @@ export interface HostConfig {
   readonly policies: string;
   /** Environment that selects the values of shared data; null for none. */
   readonly environment: string | null;
-  /** `bound`: a key that is not bound to an agent cannot submit. `any`: such a key can submit for any agent. */
+  /** What a key that is not bound to an agent can submit. `bound`: nothing. `any`: actions of any agent. */
   readonly agents: "bound" | "any";
   readonly approvals: {
     readonly max_pending_per_key: number;
@@ -112,10 +112,10 @@ export interface HostConfig {
   };
 }
 
-/** Texts that the OpenAPI document contains in addition to the routes. */
+/** Text that the OpenAPI document contains in addition to the routes. */
 export interface ApiDescription {
   description: string;
-  /** Descriptions of tags. */
+  /** Descriptions of the tags, by name. */
   tags: Readonly<Record<string, string>>;
 }
 
@@ -127,7 +127,8 @@ export interface VisibleActions {
   list(filter: Omit<ActionFilter, "visibility">): Promise<ActionRow[]>;
   /**
    * Iterates over the decisions on actions created from `since` (inclusive) to `until` (exclusive), newest first. Times
-   * are milliseconds. Ends with SHUTTING_DOWN when `signal` aborts. Reads in pages, so that decisions run in between.
+   * are milliseconds. Throws SHUTTING_DOWN when `signal` aborts. Reads in pages, so that decisions can run between
+   * them.
    */
   decisions(range: {
     since: number;
@@ -140,21 +141,24 @@ export interface VisibleActions {
 export interface OwnEntry {
   /** One of the types in the plugin's `entries`. */
   type: PluginEntryType;
-  /** The action that the entry is about, read in this job. Keys that can see the action can see the entry. */
+  /**
+   * The action that the entry is about. It must have been read within this transaction. Keys that can see the action
+   * can see the entry.
+   */
   action?: { readonly id: string };
   /** Must match the schema that the plugin declares for the type. */
   data: JsonObject;
 }
 
-/** A job's access to the ledger's batch. All members throw after the job has ended. */
+/** The transaction that a `transact` callback uses. All members throw after the callback has ended. */
 export interface Transaction<Caller extends Credential | null = Credential | null> {
-  /** The current credential, read again under the ledger's lock. */
+  /** The caller's credential, read again under the ledger's lock. */
   readonly caller: Caller;
-  /** The service's time in milliseconds, read once per batch. Never earlier than the last ledger entry. */
+  /** The service's time in milliseconds, read once per batch. Not earlier than the time of the last ledger entry. */
   readonly now: number;
   /** Reads an action. Rejects with ACTION_NOT_FOUND if it does not exist or the caller cannot see it. */
   action(id: string): Promise<ActionRow>;
-  /** The plugin's own documents. Writes commit with the job or not at all. */
+  /** The plugin's own documents. Writes commit with the transaction or not at all. */
   readonly documents: DocumentWriter;
   /** Adds an entry to the ledger. Throws TypeError if the plugin does not declare the type or the data does not match it. */
   record(entry: OwnEntry): AppendedEntry;
@@ -167,22 +171,22 @@ export interface Transaction<Caller extends Credential | null = Credential | nul
 export interface Host {
   readonly config: HostConfig;
   readonly log: Logger;
-  /** Returns the time in milliseconds since the epoch. Never earlier than the last ledger entry. */
+  /** Returns the time in milliseconds since the epoch. Not earlier than the time of the last ledger entry. */
   clock(): number;
   /** Returns a new UUIDv7. */
   newId(): string;
-  /** Aborts when the service begins to stop. Long waits must then return what they have. */
+  /** Aborts when the service begins to stop. Handlers that wait must then return what they have. */
   readonly stopping: AbortSignal;
-  /** This plugin's private documents. After start. */
+  /** This plugin's private documents. Available after start. */
   readonly documents: DocumentReader;
-  /** Reads actions that this credential may see. After start. */
+  /** Returns a reader of the actions that this credential can see. Available after start. */
   actions(credential: Credential): VisibleActions;
   /**
    * Runs `job` under the ledger's lock and resolves to its result after the commit. First reads the credential again:
    * rejects with INVALID_CREDENTIAL if it was revoked or expired, and with INSUFFICIENT_SCOPE if it lost a scope. Pass
-   * `null` for work that no caller requested, such as a timer. In the job, check first, then write: a `Refusal` before
-   * the first write rejects only this job. A job can run more than once, so it must keep no state between runs.
-   * Available after start.
+   * `null` for work that no caller requested, such as a timer. In `job`, run all checks before the first write: a
+   * `Refusal` before the first write rejects only this job. A job can run more than once, so it must not keep state
+   * between runs. Available after start.
    * @example
    * await host.transact(credential, async (tx) => {
    *   const action = await tx.action(params.id);
@@ -194,14 +198,17 @@ export interface Host {
     credential: Caller,
     job: (tx: Transaction<Caller>) => Promise<T>,
   ): Promise<T>;
-  /** Reads committed ledger entries with `from <= seq < to`, in order. They contain no arguments of actions. After start. */
+  /**
+   * Reads committed ledger entries with `from <= seq < to`, in order. They contain no arguments of actions. Available
+   * after start.
+   */
   entries(from: number, to: number): Promise<EntryRow[]>;
-  /** Calls `listener` with new committed entries, in order. Returns a function that stops it. After start. */
+  /** Calls `listener` with new committed entries, in order. Returns a function that stops it. Available after start. */
   subscribe(listener: (entries: readonly EntryRow[]) => void): () => void;
-  /** All types of ledger entries: the core's, then those of plugins. */
+  /** All types of ledger entries of the core, then the types of plugins. */
   readonly entryTypes: readonly EntryType[];
   /** Errors that plugins define. */
   readonly errors: readonly ErrorKind[];
-  /** Returns every route as one OpenAPI 3.1 document. After start. */
+  /** Returns every route as one OpenAPI 3.1 document. Available after start. */
   openapi(about: ApiDescription): Record<string, unknown>;
 }

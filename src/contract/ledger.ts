@@ -24,30 +24,30 @@ import type {
   StorageTransaction,
 } from "./storage.ts";
 
-/** The facts of a decision that concern the agent, and its own attributes. */
+/** The facts of a decision about the agent, including the agent's attributes. */
 export interface AgentFacts extends Pick<Facts, "agent" | "require_registered_agents" | "rejection_holds_ms"> {
   attributes: Pick<Attributes, "agent_groups" | "agent_metadata">;
 }
 
-/** A job's access to its batch. Reads see the writes of all earlier jobs in the batch. */
+/** The transaction that a job uses. Reads return the writes of all earlier jobs in the batch. */
 export interface LedgerTransaction extends Omit<
   StorageTransaction,
   "append" | "putCheckpoint" | "head" | keyof DocumentReads | keyof DocumentWrites
 > {
-  /** The service's time in milliseconds, read once per batch. Never earlier than the last ledger entry. */
+  /** The service's time in milliseconds, read once per batch. Not earlier than the time of the last ledger entry. */
   readonly now: number;
   /** The active policy set, read under the ledger's lock. */
   readonly activePolicies: ActivePolicies;
   /**
-   * Adds an entry to the batch, and canonicalises, numbers and hashes it. `submittedBy` is the key that submitted the
+   * Canonicalises, numbers and hashes an entry, and adds it to the batch. `submittedBy` is the key that submitted the
    * entry's action. Throws TypeError if no plugin declares the entry type, if the data does not match the declared
    * schema, or if a plugin's entry names an action without its submitter.
    */
   record(entry: EntryBody, submittedBy?: string): AppendedEntry;
   /**
-   * Registers a write that must change a row, without waiting for it, so that later jobs need not wait either. The
-   * batch awaits the write before it commits. If the write resolves to false, the batch runs again without this job.
-   * Make this the job's last write, and return the row as the write leaves it.
+   * Registers a write that must change a row. The job and later jobs do not wait for the write; the batch awaits it
+   * before it commits. If the write resolves to false, the batch runs again without this job. Call this last in the
+   * job, and return the row as it is after the write.
    */
   expectChange(write: Promise<boolean>): void;
   /**
@@ -74,23 +74,27 @@ export interface LedgerTransaction extends Omit<
   readonly suggestedRules: SuggestedRules;
   /** Activates this policy set when the batch commits. The job must also record an entry. */
   activatePolicySet(digest: string): Promise<void>;
-  /** Invalidates the caches of other processes after a change of a key, user, agent, stop, legal hold, grant or delegation. The job must also record an entry. */
+  /**
+   * Makes other processes discard their caches after a change of a key, user, agent, stop, legal hold, grant or
+   * delegation. The job must also record an entry.
+   */
   bumpEpoch(): void;
 }
 
 /**
- * Work for one batch. Check first, then write: a `Refusal` before the first write rejects only this job, but any later
- * error makes the batch run again without it. A job can run more than once, so it must keep no state between runs.
+ * A callback that runs in a batch. Run all checks before the first write: a `Refusal` before the first write rejects
+ * only this job, but any later error makes the batch run again without the job. A job can run more than once, so it
+ * must not keep state between runs.
  */
 export type Job<T> = (tx: LedgerTransaction) => Promise<T>;
 
-/** A job that needs no policy, so it runs even if the active policy set cannot be loaded. */
+/** A job that does not use policies, so that it runs even if the active policy set cannot be loaded. */
 export type UrgentJob<T> = (tx: Omit<LedgerTransaction, "activePolicies">) => Promise<T>;
 
 /**
- * Thrown by a job that needs work too slow for the ledger's lock. The batch rolls back, calls `prepare` without the
- * lock and runs again. If `prepare` returns a promise, the job moves to a later batch, so that other jobs do not wait
- * for it.
+ * Thrown by a job that needs work that is too slow to do under the ledger's lock. The batch rolls back, calls `prepare`
+ * without the lock and runs again. If `prepare` returns a promise, the job moves to a later batch, so that other jobs
+ * do not wait for it.
  */
 export class PreparationRequired extends Error {
   readonly prepare: () => void | Promise<void>;
@@ -103,14 +107,17 @@ export class PreparationRequired extends Error {
 
 /** Keys of the rows that a job will probably read under the lock, so that they can be prefetched. */
 export interface PrefetchKeys {
-  /** Id of an action: its row, its entries, and the key that submitted it. */
+  /** Id of an action. Prefetches its row, its entries, and the key that submitted it. */
   history?: string;
   idempotency?: IdempotencyLookup;
   limits?: readonly LimitSpan[];
   pastActions?: readonly HistorySpan[];
 }
 
-/** Called before each run of the job's batch. Errors are ignored, because the job will encounter them again. */
+/**
+ * Returns the keys of rows to prefetch. Called before each run of the job's batch. Errors are ignored, because the job
+ * gets them too.
+ */
 export type Prefetch = (tx: Pick<LedgerTransaction, "now" | "activePolicies">) => PrefetchKeys;
 
 export interface SignedCheckpoint {
@@ -126,8 +133,8 @@ interface InclusionProof {
   path: Uint8Array[];
   checkpoint: SignedCheckpoint;
   /**
-   * Proofs of the log's key changes that the checkpoint covers, in order. A client that pinned an earlier key follows
-   * them.
+   * Proofs of the log's key changes that the checkpoint covers, in order. A client that pinned an earlier key verifies
+   * them to find the current key.
    */
   log_keys: LogKeyProof[];
 }
@@ -138,20 +145,28 @@ export interface LogKeyView {
   vkey: string;
   /** Sequence number of the entry that introduced the key; null for the first key. */
   since: number | null;
-  /** For a replaced key, the time until which it also signs; null for the current key. Milliseconds. */
+  /**
+   * For a replaced key, the time until which it signs in addition to its successor; null for the current key.
+   * Milliseconds.
+   */
   until: number | null;
 }
 
 export interface Ledger {
-  /** Resolves after the job's batch is committed. Rejects with the job's Refusal, or StorageError when the outcome is unknown or negative. */
+  /**
+   * Resolves after the job's batch is committed. Rejects with the job's Refusal, or with StorageError if the commit
+   * failed or its outcome is unknown.
+   */
   transact<T>(job: Job<T>, prefetch?: Prefetch): Promise<T>;
   /** Like `transact`, in a separate batch ahead of all waiting jobs. */
   transactFirst<T>(job: UrgentJob<T>): Promise<T>;
-  /** Returns the committed head: from memory if one process has the store to itself, otherwise from the store. */
+  /**
+   * Returns the committed head. Reads it from memory if no other process can use the store, otherwise from the store.
+   */
   head(): Promise<LedgerHead>;
   /** Returns the signed checkpoint of the committed head. */
   checkpoint(): Promise<SignedCheckpoint>;
-  /** Returns an inclusion proof under the current checkpoint, or under another checkpoint of this log. */
+  /** Returns a proof that the current checkpoint, or another checkpoint of this log, includes the entry. */
   inclusion(index: number, under?: SignedCheckpoint): Promise<InclusionProof>;
   /** Returns the newest checkpoint that a witness cosigned, with its cosignatures; null if there is none. */
   witnessed(): Promise<SignedCheckpoint | null>;
@@ -164,11 +179,11 @@ export interface Ledger {
    */
   lag(): Promise<number>;
   /**
-   * Returns by how much the service's clock is ahead of this machine's, because it must not be earlier than the last
-   * entry. Milliseconds; usually 0.
+   * Returns the milliseconds by which the service's clock is ahead of this machine's clock. Usually 0; more if the last
+   * entry has a later time, because the service's clock never goes back.
    */
   clockAhead(): number;
-  /** Verifier key of the log, as C2SP vkey. Current as of the last entry that this process has followed. */
+  /** Verifier key of the log, as C2SP vkey. Current as of the last entry that this process has read. */
   readonly vkey: string;
   /** Returns all keys of the log, the current one first. Rejects with StorageError. */
   logKeys(): Promise<LogKeyView[]>;
@@ -176,8 +191,8 @@ export interface Ledger {
   logKeyProofs(under: SignedCheckpoint): Promise<LogKeyProof[]>;
   readonly origin: string;
   /**
-   * Calls `listener` with committed entries of all processes, in order, from now on. Returns a function that stops it.
-   * While there is a subscriber, this process reads the entries of other processes.
+   * Calls `listener` with each new committed entry of all processes, in order. Returns a function that stops it. While
+   * there is a subscriber, this process reads the entries of other processes.
    */
   subscribe(listener: (entries: readonly EntryRow[]) => void): () => void;
   /**
@@ -185,13 +200,13 @@ export interface Ledger {
    */
   onRecorded(listener: (entries: readonly EntryRow[]) => void): () => void;
   /**
-   * Calls `listener` after each batch of this process, committed or not, with the milliseconds for which it held the
-   * lock of the ledger's head. Returns a function that stops it.
+   * Calls `listener` after each batch of this process, committed or not, with the milliseconds for which the batch held
+   * the lock of the ledger's head. Returns a function that stops it.
    */
   onBatch(listener: (lockedMs: number) => void): () => void;
   /**
-   * Calls `listener` when any process has appended entries, with the reported size of the ledger. The size is a hint: read the
-   * head if it matters.
+   * Calls `listener` when any process has appended entries, with the reported size of the ledger. The size is a hint;
+   * read the head for the exact size.
    */
   onGrowth(listener: (size: number) => void): () => void;
 }

@@ -1,13 +1,14 @@
 /**
- * The contract of notifiers, which send messages to people and feeds. The core writes an outbox in the transaction of
- * the decision and calls the notifier for each message until it resolves. Delivery is at least once, one message at a
- * time for each destination. A notifier that throws, hangs or is slow delays only its own destination.
+ * The contract of notifiers, which send messages to people and feeds. The core writes messages to an outbox in the
+ * transaction of the decision, and calls the notifier for each message until a call resolves. Delivers each message at
+ * least once, and one message at a time to each destination. A notifier that throws, hangs or is slow delays only its
+ * own destination.
  */
 import type { JsonObject } from "../domain/json.ts";
 import type { ActionStatus } from "../domain/actions.ts";
 import type { DeliveryKind } from "./storage.ts";
 
-/** The action of a message, read when the message is sent. Times are RFC 3339. */
+/** The action that a message is about, as it is when the message is sent. Times are RFC 3339. */
 export interface MessageAction {
   id: string;
   agent_id: string;
@@ -28,21 +29,27 @@ export interface MessageAction {
   preview: string | null;
   /** JSON pointers of the members of `params` and `context` that the policy wants displayed first. */
   shown_first: readonly string[];
-  /** Principal of the approver who changed the request, which is the one displayed; null if no one did. */
+  /**
+   * Principal of the approver who changed the request; null if no one did. The message displays the changed request.
+   */
   edited_by: string | null;
-  /** The plan that the action is part of, which people approve as a whole, and its position; null if there is none. */
+  /**
+   * The action's plan, which people approve as a whole, and the action's position in it; null if the action is not part
+   * of a plan.
+   */
   plan: { id: string; position: number } | null;
   /** Questions of approvers to the agent, and its answers. */
   questions: readonly { asked_by: string; question: string; answer: string | null }[];
   /**
-   * Grants that an approver could give together with the approval, the narrowest first; empty if the rules allow none.
-   * The approval page offers them.
+   * Grants that an approver could give together with the approval, the narrowest first; empty if the rules allow no
+   * grant. The approval page offers them.
    */
   grants: readonly {
     /** Condition in CEL; null covers every request of the agent, tool and operation. */
     scope: string | null;
     /**
-     * How many of the last `considered` requests of this kind the grant would have covered, and the newest of those.
+     * Number of the last `considered` requests of this kind that the grant would have covered, and the newest covered
+     * requests.
      */
     covered: number;
     considered: number;
@@ -54,9 +61,9 @@ export interface MessageAction {
   votes: readonly {
     approver: string;
     approve: boolean;
-    /** Principal of the user in whose place the approver voted; null if there is none. */
+    /** Principal of the user in whose place the approver voted; null if the vote is in the approver's own name. */
     on_behalf_of: string | null;
-    /** Whether the approver approved alone in an emergency. */
+    /** Whether the approver approved without a second approver (break-glass). */
     break_glass: boolean;
     reason: string | null;
     at: string;
@@ -66,7 +73,7 @@ export interface MessageAction {
 }
 
 export interface MessageBase {
-  /** Id of the message. It is the same for every attempt, so that receivers can detect duplicates. */
+  /** Id of the message, which is the same for every attempt, so that receivers can detect duplicates. */
   id: string;
   /** Number of the attempt, starting at 1. */
   attempt: number;
@@ -77,21 +84,24 @@ export interface MessageBase {
   at: string;
 }
 
-/** Requests an approval: for the first time, as an escalation from another channel, or as a reminder. */
+/** Requests an approval: as the first request, as an escalation from another channel, or as a reminder. */
 export interface ApprovalMessage extends MessageBase {
   kind: "approval_requested" | "approval_escalated" | "approval_reminder";
   channel: string;
-  /** Owner for whom the link is created; null if several people see the destination. Such a link names no one. */
+  /**
+   * Owner for whom the link is created. Null if several people can read the destination; the link then does not name a
+   * person.
+   */
   person: string | null;
   /**
    * URL of the approval page. Its fragment contains a token that is a secret of `person`. For an action of a plan, the
-   * URL of the plan in the console, which requires signing in.
+   * URL of the plan in the console, where the person must sign in.
    */
   link: string;
   action: MessageAction;
   /**
-   * Further requests in the same message, each with its own link. The request that expires first comes first. Empty
-   * unless the channel has `digest`. A notifier that such a channel names must show all of them.
+   * More requests in the same message, each with its own link, sorted by expiry. Empty unless the channel has `digest`.
+   * A notifier of such a channel must display all of them.
    */
   others: readonly { action: MessageAction; link: string }[];
   /** The reference that the notifier returned for the first request to this destination, for reminders. */
@@ -105,7 +115,7 @@ export interface ApprovalMessage extends MessageBase {
 export interface ClosedMessage extends MessageBase {
   /**
    * `outcome_unknown` goes to the owner of an action that was started and has no result: `action.status` is `unknown`.
-   * `break_glass` reports that one person approved alone in an emergency.
+   * `break_glass` reports that a person approved without a second approver in an emergency.
    */
   kind: "approval_closed" | "outcome_unknown" | "break_glass";
   channel: string;
@@ -123,16 +133,16 @@ export interface ThrottleMessage extends MessageBase {
   /** The last request that was accepted. */
   action: MessageAction;
   throttle: {
-    /** Requests for approval in this hour. */
+    /** Number of requests for approval in this hour. */
     requests: number;
     /** Number of requests in the previous seven days, and number of hours in which they were made. */
     usual: { requests: number; hours: number };
-    /** When further requests are accepted. */
+    /** Time from which requests are accepted again. */
     until: string;
   };
 }
 
-/** Reports that a stop was placed or lifted, or that someone asked to lift it. */
+/** Reports that a stop was placed or lifted, or that someone requested its lift. */
 export interface StopMessage extends MessageBase {
   kind: "stop";
   channel: string;
@@ -141,26 +151,29 @@ export interface StopMessage extends MessageBase {
   link: string;
   stop: {
     id: string;
-    /** `lift_asked`: too few people have requested the lift so far, and the stop is still active. */
+    /** `lift_asked`: someone requested the lift, but too few people have, and the stop is still active. */
     change: "placed" | "lift_asked" | "lifted";
     /** Globs of agent and tool, and a policy name. An action must match all members that are not null. */
     agent: string | null;
     tool: string | null;
     policy: string | null;
     reason: string;
-    /** When the stop expires; null if it does not. */
+    /** When the stop expires; null if it never expires. */
     until: string | null;
     /** Principal that placed the stop, or requested its lift. */
     by: string;
     /** Reason for lifting the stop. */
     comment: string | null;
-    /** How many people have requested the lift, and how many are required. */
+    /** Number of people who have requested the lift, and number of people required. */
     approvals: number;
     needed: number;
   };
 }
 
-/** Reports that a coverage statement has effects that nobody decided, or successes without effect. Contains no parameters. */
+/**
+ * Reports that a coverage statement contains effects without an action, or successful actions without an effect.
+ * Contains no parameters.
+ */
 export interface CoverageMessage extends MessageBase {
   kind: "coverage_gap";
   channel: string;
@@ -168,17 +181,17 @@ export interface CoverageMessage extends MessageBase {
   /** URL of the console's page about coverage. Contains no secret. */
   link: string;
   coverage: {
-    /** Ledger entry of the statement. */
+    /** Sequence number of the statement's ledger entry. */
     seq: number;
     source: string;
-    /** The window: inclusive start, exclusive end. */
+    /** Start of the window (inclusive) and its end (exclusive). */
     from: string;
     to: string;
     /** Number of effects that no action explains. */
     unmatched: number;
     /** Number of actions that report a success without an effect. */
     missing: number;
-    /** The first unmatched effects. `event` and `actor` are texts of the source. */
+    /** The first unmatched effects. `event` and `actor` are strings from the source. */
     first_unmatched: readonly { at: string; event: string; actor: string }[];
     /** Ids of the first actions without an effect. */
     first_missing: readonly string[];
@@ -193,15 +206,15 @@ export interface EventMessage extends MessageBase {
   event: { seq: number; hash: string; type: string; entry: JsonObject };
 }
 
-/** A message about the service, and not about an action. */
+/** A message about the service instead of an action. */
 export type NoticeMessage = StopMessage | CoverageMessage;
 
 export type Message = ApprovalMessage | ClosedMessage | ThrottleMessage | NoticeMessage | EventMessage;
 
-/** How long delivery is retried before the message is dead. Milliseconds. */
+/** Time for which delivery is retried. After that, the message is dead. Milliseconds. */
 export const DELIVERY_RETRY_MS = 3 * 86_400_000;
 
-export interface Delivered {
+export interface DeliveryResult {
   /** Identifies the sent message, so that it can be updated later. At most 500 characters. */
   reference?: string;
 }
@@ -210,7 +223,7 @@ export interface Delivered {
 export interface Feed {
   /** The `to` of the feed's messages. */
   to: string;
-  /** Entry types; all when absent. */
+  /** Entry types. Default: all types. */
   types?: readonly string[];
   /** Globs over the agent of an entry; entries without an agent match. Default: all agents. */
   agents?: readonly string[];
@@ -221,13 +234,16 @@ export interface Notifier {
   readonly name: string;
   readonly feeds?: readonly Feed[];
   /**
-   * Validates a `to` of the configuration at startup. Returns an error message, or null if it is valid. With a `person`
-   * (an owner), messages to this address contain a link that votes as that person, so no one else must be able to read
-   * them. `person` is null for an address that several people read.
+   * Validates a `to` of the configuration at startup. Returns an error message, or null if it is valid. If `person` is
+   * an owner, messages to this address contain a link that votes as that person, so no one else must be able to read
+   * the messages. `person` is null for an address that several people read.
    */
   check?(to: string, person: string | null): string | null;
-  /** Makes one attempt. Rejects if it fails. `signal` aborts on timeout and when the service stops. */
-  deliver(message: Message, signal: AbortSignal): Promise<Delivered | void>;
+  /**
+   * Makes one attempt to deliver the message. Rejects if the attempt fails. `signal` aborts on timeout and when the
+   * service stops.
+   */
+  deliver(message: Message, signal: AbortSignal): Promise<DeliveryResult | void>;
 }
 
 /** Thrown by `deliver` to control the next attempt. */

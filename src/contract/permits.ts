@@ -1,21 +1,26 @@
 import type { PermitFault, PermitTerms, PermitKey, PermitSubject } from "../domain/permit.ts";
 
-/** A published permit key. Permits with its signature are accepted. */
+/** A published permit key. The service accepts permits that this key signed. */
 export interface PublishedPermitKey extends PermitKey {
-  /** When a replaced key stops being accepted, in milliseconds; null for the signing key. */
+  /** Time until which a replaced key is accepted, in milliseconds; null for the signing key. */
   until: number | null;
 }
 
 export interface Permits {
-  /** Throws PERMIT_KEY_RETIRED if this process cannot sign a permit with this expiry. Call it before granting one. */
+  /**
+   * Throws PERMIT_KEY_RETIRED if this process cannot sign a permit with this expiry. Call it before granting a permit.
+   */
   assertSigns(expiresAt: number): void;
   /**
    * Creates a permit and signs it with this process's key. Rejects with PERMIT_KEY_RETIRED if that key was replaced and
    * the permit would outlast its acceptance period.
    */
   make(subject: PermitSubject, grant: PermitTerms): Promise<string>;
-  /** Verifies a permit for `subject` at `now`. Returns the fault, or null if it is valid. In a job, uses the keys read under the lock. */
+  /**
+   * Verifies a permit for `subject` at `now`. Returns the fault, or null if it is valid. Within a ledger transaction,
+   * uses the keys that were read under the lock.
+   */
   check(permit: string, subject: PermitSubject, now: number): PermitFault | null;
-  /** Lists the accepted keys, the signing key first. Rejects with StorageError. */
+  /** Returns the accepted keys, the signing key first. Rejects with StorageError. */
   published(): Promise<readonly PublishedPermitKey[]>;
 }

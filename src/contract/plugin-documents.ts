@@ -4,13 +4,16 @@ import type { JsonValue } from "../domain/json.ts";
 export interface Document {
   readonly key: string;
   readonly value: JsonValue;
-  /** Increases with every write, and is never reused, even after a deletion. */
+  /** Version of the document. Increases with every write, and is never reused, even after a deletion. */
   readonly version: number;
 }
 
 export interface DocumentReader {
   get(key: string): Promise<Document | null>;
-  /** Lists documents by ascending key. @param after only keys after this one @param limit 100 by default */
+  /**
+   * Lists documents by ascending key. @param filter lists only keys after `after`, and at most `limit` documents
+   * (default 100)
+   */
   list(filter?: { prefix?: string; after?: string; limit?: number }): Promise<Document[]>;
 }
 

@@ -10,16 +10,16 @@ import type { PolicyTrials } from "./trials.ts";
 
 export interface Policies {
   /**
-   * Names of the configured policy sources. If a policy's source is no longer configured, no source manages the policy.
+   * Names of the configured policy sources. A policy whose source is no longer configured is not managed by a source.
    */
   readonly sources: readonly string[];
-  /** Locations of the sources whose policies are the baseline, by name. */
+  /** Locations of the baseline's sources, by the sources' names. */
   readonly baselines: ReadonlyMap<string, SourceLocation>;
   /** Returns the active policy set. */
   current(): Promise<ActivePolicies>;
   /**
-   * Returns the active policy set as this process last saw it, without a read of the store. Other processes may have activated
-   * another one since, so it serves only to prepare work.
+   * Returns the active policy set that this process read last, without a read of the store. Another process may have
+   * activated a newer set, so use the result only to prepare work.
    */
   latest(): ActivePolicies;
   /** Returns any policy set that was ever active; null for an unknown digest. */
@@ -50,11 +50,14 @@ export interface Policies {
     by: Credential | null,
     changes: readonly PolicyChange[],
   ): Promise<void>;
-  /** Returns the state at the committed head, including commits of other processes. */
+  /** Returns the state at the committed head, which includes commits of other processes. */
   state(): Promise<PolicyState>;
   /** Compiles and tests callers' policies on a separate thread. */
   readonly trials: PolicyTrials;
-  /** Reports which past decisions would have changed if a shadow policy had been enforced, from its recorded results. */
+  /**
+   * Reports which past decisions would have changed if a shadow policy had been enforced. Uses the recorded results of
+   * the shadow policy.
+   */
   shadowReport(policy: string, range: BacktestRange): Promise<BacktestReport>;
 }
 
@@ -64,7 +67,7 @@ export interface PolicyEdit {
 }
 
 export interface PlannedPolicySet {
-  /** Null if no policy was ever active and no activation is planned. */
+  /** Digest of the set; null if no policy was ever active and no activation is planned. */
   digest: string | null;
   document: PolicySetDocument;
   /** The document's canonical JSON. */

@@ -1,48 +1,54 @@
 import type { PolicyDocument } from "../domain/policy/policy-types.ts";
 
-/** A policy from a source. `origin` is its location for messages: a path, or path@commit. */
+/** A policy from a source. Messages show `origin`, which is a path or path@commit. */
 interface SourcedPolicy {
   document: PolicyDocument;
   origin: string;
 }
 
-/** Where a source finds its policies. */
+/** Location of a source's policies. */
 export type SourceLocation = Readonly<Record<string, string>>;
 
-/** All policies of a source. They are activated together or not at all. */
+/** All policies of a source. Either all or none of them are activated. */
 export interface PolicyBundle {
   policies: SourcedPolicy[];
   /** Content of the ledger entry's `source`, e.g. `{kind: "folder", path: "policies"}`. */
   source: Record<string, string>;
 }
 
-/** What a source offered last, and what of it is applied. */
+/** The newest content that a source offered, and the content that is applied. */
 export interface PolicyOffer {
   /** Name of the source. */
   name: string;
-  /** Whether its policies are the baseline. */
+  /** Whether the source's policies are the baseline. */
   baseline: boolean;
-  /** The last content, as `source` of `PolicyBundle`, such as kind and commit; empty if unknown. */
+  /** The `source` of the newest `PolicyBundle`, such as kind and commit; empty if unknown. */
   source: Readonly<Record<string, string>>;
   /** Whether that content was accepted. If not, `applied` stays in effect. */
   accepted: boolean;
   /**
-   * The content that was accepted last, and the policy set with it; null if none was, or if it was not accepted as the
-   * baseline that is configured now.
+   * The content that was accepted last, and the policy set that contains it. Null if no content was accepted, or if it
+   * was accepted before this source became the baseline at its current location.
    */
   applied: { source: Readonly<Record<string, string>>; policy_set: string } | null;
 }
 
-/** What became of the content that a source offered. */
+/** Result of an attempt to apply the content that a source offered. */
 export interface PolicyOutcome {
-  /** As in `PolicyBundle`. */
+  /** The `source` of the `PolicyBundle`. */
   source: Readonly<Record<string, string>>;
-  /** Why it was rejected; empty if it was accepted. */
+  /** Reasons for the rejection; empty if the content was accepted. */
   faults: readonly PolicyFault[];
-  /** Digests of the active set before and after. They are equal if it was rejected, or changed nothing. */
+  /**
+   * Digests of the active set before and after the attempt. They are equal if the content was rejected or changed
+   * nothing.
+   */
   previous: string | null;
   policy_set: string | null;
-  /** Whether this process recorded the outcome. False if it was known, from another process or from before a restart. */
+  /**
+   * Whether this process recorded the outcome. False if another process recorded it, or this process did before a
+   * restart.
+   */
   isNew: boolean;
 }
 
@@ -54,12 +60,12 @@ export interface PolicyFault {
   message: string;
 }
 
-/** A source could not be read or is not valid. If `faults` is empty, the message is the only fault. */
+/** Thrown if a source could not be read or is not valid. If `faults` is empty, the message is the only fault. */
 export class PolicySourceError extends Error {
   readonly faults: PolicyFault[];
   /**
-   * The rejected content, as in `PolicyBundle`. Recorded in the ledger with the refusal. Empty if there is none, because
-   * the source could not be reached: that is not recorded, for another process might reach it.
+   * The `source` of the rejected `PolicyBundle`, recorded in the ledger with the refusal. Empty if the source could not
+   * be reached. That failure is not recorded, because another process might reach the source.
    */
   readonly source: Record<string, string>;
   constructor(message: string, faults: PolicyFault[] = [], source: Record<string, string> = {}) {
@@ -73,37 +79,37 @@ export class PolicySourceError extends Error {
 export interface PolicySource {
   readonly name: string;
   /**
-   * Whether its policies are the baseline: no other source and no suggested rule can replace them or their rules. Other
-   * sources are accepted only after every baseline source was.
+   * Whether the source's policies are the baseline. No other source and no suggested rule can replace baseline policies
+   * or their rules. Other sources are accepted only after every baseline source has been accepted.
    */
   readonly baseline?: boolean;
   /**
-   * Where the source is configured to find its policies: `source` of its bundles without the revision, such as
-   * `{kind: "git", url, ref}`. A baseline that was accepted from another location does not count as accepted. All
-   * processes need the same one.
+   * Configured location of the policies: the `source` of the bundles without the revision, such as `{kind: "git", url,
+   * ref}`. A baseline that was accepted from a different location does not count as accepted. All processes must have
+   * the same location.
    */
   readonly location?: SourceLocation;
   /**
    * Reads all policies. Rejects with `PolicySourceError` if any is invalid or unreadable; the last good set then stays
-   * active. Any other error is a fault of the source itself: it aborts startup, and later causes a retry. Resolves to
-   * null if another process handles this source.
+   * active. Any other error is a fault of the source itself: it aborts startup; after startup, it causes a retry.
+   * Resolves to null if another process handles this source.
    */
   load(): Promise<PolicyBundle | null>;
   /** Calls `changed` when the content might have changed. Late or unnecessary calls are fine. Returns a function that stops watching. */
   watch?(changed: () => void): () => Promise<void>;
-  /** Is called with what became of the content that `load` returned, or failed to return. Must not throw. */
+  /** Called with the outcome of the content that `load` returned or failed to return. Must not throw. */
   settled?(outcome: PolicyOutcome): void;
 }
 
-/** The active policy set, compared with the content of the sources. */
+/** The active policy set, compared with the sources' content. */
 export interface PolicyState {
   digest: string | null;
   count: number;
-  /** Faults in the newest content of sources. Meanwhile the last valid set stays active. */
+  /** Faults in the newest content of the sources. The last valid set stays active until they are fixed. */
   faults: PolicyFault[];
   stale_since: number | null;
   /** Source of the active set. */
   source: Readonly<Record<string, string>> | null;
-  /** What each configured source offered last to any process, and what of it is applied. */
+  /** The newest content that each configured source offered to any process, and the content that is applied. */
   offers: readonly PolicyOffer[];
 }

@@ -18,18 +18,18 @@ export interface RequestContext<
   readonly params: Params;
   /** Parameters of the query. Numbers and booleans are converted. */
   readonly query: Query;
-  /** The parsed and validated JSON body, or the text for a non-JSON body type; undefined if the route accepts none. */
+  /** The parsed and validated JSON body, or a string for other media types; undefined if the route accepts no body. */
   readonly body: Body;
   readonly contentType: string | null;
   /** The caller. Null only if the route's `scope` is null. */
   readonly credential: Who;
   readonly headers: Headers;
   /**
-   * Aborts when the client disconnects or the service stops. Read it only to wait, because its first read creates the
-   * signal.
+   * Aborts when the client disconnects or the service stops. Read this member only before a wait, because the first
+   * read creates the signal.
    */
   readonly signal: AbortSignal;
-  /** Releases the queue slot of a `queued` route early, when only waiting remains. */
+  /** Releases the queue slot of a `queued` route before the handler waits for the rest of its time. */
   releaseQueueSlot(): void;
   /**
    * Runs work that waits for another system without the queue slot, so that a slow system cannot fill the queue. Then enters
@@ -58,7 +58,7 @@ export interface ResponseSpec {
   description: string;
   schema?: TSchema;
   contentType?: string;
-  /** Other media types of the same status. */
+  /** Other media types of responses with the same status. */
   otherContentTypes?: readonly string[];
   /** Additional response headers with their descriptions. */
   headers?: Readonly<Record<string, string>>;
@@ -66,40 +66,47 @@ export interface ResponseSpec {
 
 export interface Route {
   method: Method;
-  /** Literal segments and `:name` parameters, e.g. `/v1/actions/:id`; the last can be `:name+`, which matches the rest of the path. */
+  /**
+   * Literal segments and `:name` parameters, e.g. `/v1/actions/:id`; the last segment can be `:name+`, which matches
+   * the rest of the path.
+   */
   path: string;
   summary: string;
   description?: string;
   tag: string;
-  /** Required scope (one of them if it is a list); null if the route needs no credential. */
+  /** Required scope. A list requires one of its scopes. Null if the route requires no credential. */
   scope: Scope | readonly Scope[] | null;
   params?: TObject;
   query?: TObject;
   /** Request headers that the handler reads, for the documentation. The handler itself validates them. */
   headers?: TObject;
   /**
-   * Schema of the JSON body. An empty body counts as `{}` if the schema accepts that. If absent, a body is rejected.
+   * Schema of the JSON body. An empty body counts as `{}` if the schema accepts `{}`. Without a schema, the route
+   * rejects every body.
    */
   body?: TSchema;
-  /** Media types whose bodies the handler receives as text instead of JSON, e.g. `application/yaml`. */
+  /** Media types whose bodies the handler receives as a string instead of JSON, e.g. `application/yaml`. */
   textBodies?: readonly string[];
-  /** Excludes the route from rate limits, except for invalid keys. For health probes. */
+  /** Exempts the route from rate limits, except if the key is invalid. For health probes. */
   exemptFromRateLimit?: boolean;
-  /** Counts requests against `ledger.max_queue` until the response. While the queue is full, refuses with OVERLOADED before reading the body. For requests of agents, not for votes. */
+  /**
+   * Counts each request against `ledger.max_queue` until its response. While the queue is full, rejects requests with
+   * OVERLOADED before reading the body. For requests of agents, not for votes.
+   */
   queued?: boolean;
   /**
    * Whether the handler confirms the credential under the ledger's lock (`tx.confirm`) before it returns anything. The
-   * core then does not read the key itself, because the handler rejects a revoked key.
+   * core then does not read the key again, because the handler rejects a revoked key.
    */
   confirmsCredential?: boolean;
   /**
-   * Accepts requests from keys with the route's scope even under load: no rate limit or in-flight limit applies. For
-   * emergencies. Set a small `bodyLimit`.
+   * Exempts requests from keys with the route's scope from rate limits and in-flight limits, so that they are accepted
+   * even under load. For emergencies. Set a small `bodyLimit`.
    */
   urgent?: boolean;
   /** Maximum body size in bytes. Default: the configured limit. */
   bodyLimit?: number;
-  /** Documents that the handler reads the `Idempotency-Key` header. */
+  /** Whether the handler reads the `Idempotency-Key` header. For the documentation. */
   idempotent?: boolean;
   responses: Record<number, ResponseSpec>;
   /** Media type of the errors that the handler returns itself, in the form of another protocol. For the documentation. */
@@ -109,7 +116,7 @@ export interface Route {
   handle(context: RequestContext): Promise<Reply> | Reply;
 }
 
-/** Returns the names of a path's parameters: `id` for `/v1/actions/:id`. */
+/** Returns the names of a path's parameters, such as `id` for `/v1/actions/:id`. */
 type Names<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
   ? Name | Names<`/${Rest}`>
   : Path extends `${string}:${infer Name}+`
@@ -150,8 +157,8 @@ interface RouteDefinition<
 }
 
 /**
- * Returns the route, and infers the types of the handler's `params`, `query` and `body` from its schemas. `credential`
- * is not null if `scope` names a scope.
+ * Returns the route unchanged. Infers the types of the handler's `params`, `query` and `body` from the schemas.
+ * `credential` is not null if `scope` names a scope.
  * @example
  * defineRoute({
  *   method: "GET",
@@ -180,6 +187,6 @@ export interface CompletedRequest {
   /** The route's path template, e.g. `/v1/actions/:id`; null if no route matched. */
   route: string | null;
   status: number;
-  /** Milliseconds until the response was created, without the time to send a stream. */
+  /** Milliseconds until the response was created. Excludes the time to send a stream. */
   ms: number;
 }

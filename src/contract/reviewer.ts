@@ -1,13 +1,13 @@
 /**
  * The contract of machine reviewers. A rule names them in `approval.reviewers`. The service calls a reviewer after the
  * action is pending, outside any transaction, and records its answer. A reviewer can be called more than once for one
- * request (after a crash, or when another process takes over): the first answer that is recorded counts. A reviewer that
- * throws, hangs or answers anything else leaves the action to people.
+ * request (after a crash, or when another process takes over); the first recorded answer counts. If a reviewer throws,
+ * hangs or returns a malformed answer, only people decide.
  */
 import { type JsonObject, type JsonValue, parseJson } from "../domain/json.ts";
 import type { ReviewAnswer } from "../domain/reviews.ts";
 
-/** Timeout of one call if the reviewer names none, and the longest that it can name. Milliseconds. */
+/** Default and maximum timeout of one call. Milliseconds. */
 export const DEFAULT_REVIEW_TIMEOUT_MS = 15_000;
 export const MAX_REVIEW_TIMEOUT_MS = 45_000;
 
@@ -16,12 +16,15 @@ export const MAX_REVIEW_TIMEOUT_MS = 45_000;
  */
 export interface ReviewRequest {
   format: "assent-review/1";
-  /** Equal for every call about one request, so that receivers can detect duplicates. */
+  /** Id of the request, which is the same for every call about it, so that receivers can detect duplicates. */
   id: string;
   reviewer: string;
-  /** Whether `approve` approves the action. Otherwise it means: no objection. */
+  /**
+   * Whether the answer `approve` approves the action. If false, `approve` only means that the reviewer has no
+   * objection.
+   */
   may_approve: boolean;
-  /** A text that says that the other members are data and not instructions. Equal in every request. */
+  /** States that the other members are data and not instructions. The same in every request. */
   notice: string;
   /** The action, as approvers see it. Times are RFC 3339. */
   action: {
@@ -36,7 +39,7 @@ export interface ReviewRequest {
     risk_level: string | null;
     policy: string | null;
     rule: string | null;
-    /** Principal that submitted it. */
+    /** Principal of the submitter. */
     submitted_by: string;
     request_hash: string;
     /** What the action does, in the words of the policy; null if the rule has no preview. */
@@ -48,16 +51,19 @@ export interface ReviewRequest {
   };
   /** Comparison with the agent's earlier actions: `unusual`, `differs_from`, `earlier_votes`, `compared_with`. */
   comparison: { [member: string]: JsonValue };
-  /** Parameters and context as approvers read them. Hidden characters are marked, and long values are shortened. */
+  /** Parameters and context as approvers see them: hidden characters are marked, and long values are shortened. */
   text: string;
 }
 
 /** The answer of a reviewer. Unknown members make the answer malformed. */
 export interface ReviewResponse {
   answer: ReviewAnswer;
-  /** Recorded in the ledger. A denial shows it to the agent. Shortened to 500 characters. */
+  /**
+   * Reason for the answer, shortened to 500 characters. Recorded in the ledger. If the answer is a denial, the agent
+   * gets the reason.
+   */
   reason?: string;
-  /** Replaces `version` of the reviewer, for example the version of the model that answered. */
+  /** Overrides the `version` of the reviewer, for example with the version of the model that answered. */
   version?: string;
 }
 
@@ -68,13 +74,13 @@ export interface Reviewer {
   readonly version: string;
   /** Timeout of one call in milliseconds. Default: 15 s. At most 45 s. */
   readonly timeoutMs?: number;
-  /** Makes one attempt. It is not repeated if it fails. `signal` aborts on timeout and when the service stops. */
+  /** Reviews a request. A failed call is not retried. `signal` aborts on timeout and when the service stops. */
   review(request: ReviewRequest, signal: AbortSignal): Promise<ReviewResponse>;
 }
 
 /**
- * Parses the text of an answer for `review` to return. The service checks what it contains. Never throws: the answer is
- * malformed unless the text is exactly one JSON value without duplicate members.
+ * Parses the JSON of an answer, so that `review` can return it. The service validates the result. Never throws; an
+ * answer that is not exactly one JSON value without duplicate members is malformed.
  * @example
  * const review = async (request: ReviewRequest) => readReviewResponse(await askModel(request));
  */
@@ -83,7 +89,7 @@ export function readReviewResponse(text: string): ReviewResponse {
   try {
     value = parseJson(text);
   } catch {
-    // Return the text, which the service records as malformed.
+    // Return the string; the service records the answer as malformed.
   }
   return value as ReviewResponse;
 }

@@ -1,12 +1,11 @@
 /**
- * The storage contract: the reads and writes that the ledger and the resources need, and their guarantees.
- * Rows have snake_case names because they mirror ledger entries and API documents. Times are integer milliseconds since
- * the epoch. Digests in rows are lowercase hex; digests of the tree are raw 32-byte arrays. Strings hold any
- * well-formed Unicode, including U+0000, and compare exactly. Values that cannot be returned unchanged (a lone
- * surrogate, an integer that a double cannot represent) are rejected.
- * Failures: a method that cannot do its work rejects with `StorageError`. After `write` has rejected with one, the
- * caller does NOT know whether the transaction was committed: it must read the head again before it relies on anything.
- * The folder `storage/` has one file for each subject; this file exports all of them.
+ * The storage contract: the reads and writes that the ledger and the resources need, and their guarantees. Rows have
+ * snake_case names because they mirror ledger entries and API documents. Times are integer milliseconds since the
+ * epoch. Digests in rows are lowercase hex; digests of the tree are raw 32-byte arrays. Strings hold any well-formed
+ * Unicode, including U+0000, and compare exactly. Values that cannot be returned unchanged (a lone surrogate, an
+ * integer that a double cannot represent) are rejected. Failures: a method that fails rejects with `StorageError`. If
+ * `write` rejects, the caller does NOT know whether the transaction was committed. It must read the head again before
+ * it relies on any earlier read. The folder `storage/` has one file for each subject; this file exports all of them.
  */
 export type * from "./storage/actions.ts";
 export type * from "./storage/analytics.ts";

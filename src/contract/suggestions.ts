@@ -7,9 +7,9 @@ import type { PastRequest } from "../domain/suggestions/past-request.ts";
 export interface SuggestionRange extends EvidenceBar {
   /** Earliest creation time of the actions, in milliseconds. Inclusive. */
   since: number;
-  /** Exclusive. */
+  /** Latest creation time of the actions. Exclusive. */
   until: number;
-  /** Maximum number of decisions. The newest ones are read. */
+  /** Maximum number of decisions. Reads the newest decisions. */
   limit: number;
 }
 
@@ -27,20 +27,20 @@ export interface PastDecisionPage {
   decisions: PastDecision[];
   /** Number of decisions that were read, including those that are not returned. */
   read: number;
-  /** Number of decisions that are not returned, because the request was erased, altered or is too large. */
+  /** Number of decisions that are not returned, because the request was erased or altered, or is too large. */
   skipped: number;
-  /** Position of the next page; null after the last. */
+  /** Position of the next page; null after the last page. */
   next: number | null;
 }
 
-/** Reads a page of past decisions, newest first. @param before position of the page; null for the first */
+/** Reads a page of past decisions, newest first. @param before the position of the page; null for the first page */
 export type PastDecisionReader = (
   range: Pick<SuggestionRange, "since" | "until" | "limit">,
   before: number | null,
 ) => Promise<PastDecisionPage>;
 
 export interface SuggestedPolicy {
-  /** Name of the policy: a digest of the rule, so that the same rule has the same name. */
+  /** Name of the policy: a digest of the rule, so that equal rules get equal names. */
   policy: string;
   in_place_of: { policy: string; rule: string };
   tool: string;
@@ -58,13 +58,13 @@ export interface SuggestedPolicy {
 
 export interface SuggestionReport {
   suggestions: SuggestedPolicy[];
-  /** Decisions that were read. */
+  /** Number of decisions that were read. */
   read: number;
   skipped: number;
-  /** Groups of approvals of one rule, tool and operation. */
+  /** Number of groups. A group contains the approvals of one rule, tool and operation. */
   groups: number;
-  /** Number of rules that were dropped because, with them, the policies would allow a rejected request. */
+  /** Number of rules that were discarded because they would allow a rejected request. */
   disqualified: number;
-  /** Whether the range has older decisions than those read. */
+  /** Whether the range contains older decisions that were not read. */
   truncated: boolean;
 }

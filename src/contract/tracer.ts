@@ -1,18 +1,18 @@
 /** The interface of a tracing plugin. A trace never affects a decision. */
 
-/** Stages of a request, in order. Each is measured when the request has passed it. */
+/** Stages of a request, in order. Each stage is measured when the request has completed it. */
 export type TraceStage =
-  /** Reads the key, the session or the token. */
+  /** Read the key, the session or the token. */
   | "authenticate"
-  /** Reads and validates the body. */
+  /** Read and validate the body. */
   | "read_body"
-  /** Waits for the batch, and for the lock of the ledger's head. */
+  /** Wait for the batch, and for the lock of the ledger's head. */
   | "queue"
-  /** Evaluates the policies and writes the entry, under the lock. */
+  /** Evaluate the policies and write the entry, under the lock. */
   | "decide"
-  /** Waits until the batch is durable. */
+  /** Wait until the batch is durable. */
   | "commit"
-  /** Waits for approvals, because the client asked for it with `Prefer: wait`. */
+  /** Wait for approvals, as the client requested with `Prefer: wait`. */
   | "wait_for_approval";
 
 /** The action that a request is about, without its parameters. */
@@ -31,7 +31,7 @@ export interface TracedAction {
   submission: string | null;
 }
 
-/** A finished execution of an action's tool. Times are milliseconds since the epoch. */
+/** A completed run of an action's tool. Times are milliseconds since the epoch. */
 export interface TracedExecution {
   started_at: number;
   ended_at: number;
@@ -40,20 +40,23 @@ export interface TracedExecution {
 
 /** The trace of one request. All times of stages are from `performance.now()`. */
 export interface RequestTrace {
-  /** Lowercase hex. */
+  /** Trace id in lowercase hex. */
   readonly traceId: string;
   readonly spanId: string;
   /** W3C `traceparent` that names this request as the parent. */
   readonly traceparent: string;
   addStage(stage: TraceStage, start: number, end: number): void;
-  /** Describes the action, and links the trace to its submission if that was another request. */
+  /**
+   * Describes the action, and links this trace to the trace of the action's submission, if another request submitted
+   * it.
+   */
   describeAction(action: TracedAction): void;
-  /** Records the execution of the action's tool, in the trace of its submission. */
+  /** Records the run of the action's tool in the trace of the action's submission. */
   addExecution(action: TracedAction, execution: TracedExecution): void;
   end(response: { route: string | null; status: number }): void;
 }
 
-/** Starts the traces of a service. One plugin contributes it. */
+/** Starts the traces of a service. At most one plugin contributes a tracer. */
 export interface Tracer {
   /**
    * Returns null if the request is not traced. If it throws, the error is logged, and the request continues without a
@@ -62,12 +65,13 @@ export interface Tracer {
   startRequest(request: { method: string; headers: Headers }): RequestTrace | null;
 }
 
-/** The traces of the running requests. */
+/** The traces of the requests that are being handled. */
 export interface Tracing {
   /** Returns the trace of the running request; null outside a traced request. */
   current(): RequestTrace | null;
   /**
-   * Runs the work inside the trace of a request. Requests that the service sends to itself belong to the outer trace.
+   * Runs the work within the trace of a request. A request that the service sends to itself belongs to the trace of the
+   * outer request.
    */
   run(request: Request, work: () => Promise<Response>, route: () => string | null): Promise<Response>;
   /** Runs the work and records it as one stage of the current trace. */

@@ -1,4 +1,4 @@
-/** Compiles and tests callers' policies on a separate thread, so that only the caller waits for their cost. */
+/** Compiles and tests callers' policies on a separate thread, so that expensive policies delay only their caller. */
 import type { ActionRequest } from "../domain/actions.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { NamedTool, NamedType } from "../domain/policy/check/expression-names.ts";
@@ -10,13 +10,13 @@ import type { BacktestRange, BacktestReport } from "./backtest.ts";
 /** Unparsed policies: one as JSON with its JSON pointer in the request body, or one or more as YAML. */
 export type Candidates = { policy: unknown; pointer: string } | { yaml: string };
 
-/** A parsed policy that compiles. */
+/** A policy that was parsed and compiled. */
 export interface ParsedPolicy {
   document: PolicyDocument;
   /** Canonical JSON, and its SHA-256 in hex. */
   text: string;
   digest: string;
-  /** The YAML that contains this policy alone; null if the policy was sent as JSON or with other policies. */
+  /** The YAML, if it contains only this policy; null if the policy was sent as JSON or with other policies. */
   yaml: string | null;
 }
 
@@ -24,32 +24,32 @@ export interface ParsedPolicy {
 export interface SerializedPolicySet {
   /** SHA-256 in hex; null for the set of no policies. */
   readonly digest: string | null;
-  /** The document, as JSON. */
+  /** The policy set as JSON. */
   readonly text: string;
 }
 
-/** An action at a point in time. Limits without a fact count as unused. */
+/** An action to decide, with its time and facts. A limit without a fact counts as unused. */
 export interface TrialCase {
   request: ActionRequest;
   facts: Facts;
   /** Milliseconds. */
   now: number;
-  /** Values of facts that `facts` does not have, by name. A fact that is missing here, too, has no answer. */
+  /** Values of facts that `facts` does not have, by name. A fact that is missing from both has no answer. */
   given?: Readonly<Record<string, unknown>>;
 }
 
-/** The texts of an editor. `tests` is null if there are none. */
+/** The YAML of policies and tests in an editor. `tests` is null if there are no tests. */
 export interface PolicyTexts {
   yaml: string;
   tests: string | null;
 }
 
-/** Results of the tests in a text. If a text has a fault, no test runs. */
-export interface CheckedTests {
+/** Results of the tests. If their YAML has a fault, no test runs. */
+export interface PolicyTestResults {
   faults: FieldError[];
   passed: number;
   failed: number;
-  /** The first results, in the order of the text. `failure` is null if the case passed. */
+  /** The first results, in the order of the tests. `failure` is null if the case passed. */
   results: {
     name: string;
     line: number | null;
@@ -60,20 +60,21 @@ export interface CheckedTests {
 }
 
 /**
- * Result of a check of the texts. The lists of documents, variables and tools are empty if the policies have a fault.
+ * Result of a check of policies and tests. The lists of documents, variables and tools are empty if the policies have a
+ * fault.
  */
 export interface CheckedText {
   documents: PolicyDocument[];
   faults: FieldError[];
   warnings: FieldError[];
-  tests: CheckedTests | null;
+  tests: PolicyTestResults | null;
   variables: NamedType[];
   tools: NamedTool[];
 }
 
 /**
- * Each method rejects with TOO_MANY_TRIALS if this process's limit is reached, TRIAL_TOO_LONG if it exceeds the time
- * limit of a request, TRIAL_LOST if the thread failed, and SHUTTING_DOWN if `signal` aborted. A failure is never a
+ * Each method rejects with TOO_MANY_TRIALS if this process's limit is reached, TRIAL_TOO_LONG if the call exceeds the
+ * time limit of a request, TRIAL_LOST if the thread failed, and SHUTTING_DOWN if `signal` aborted. A failure is never a
  * decision.
  */
 export interface PolicyTrials {
@@ -89,22 +90,22 @@ export interface PolicyTrials {
     alone: boolean,
     signal: AbortSignal,
   ): Promise<SerializedPolicySet>;
-  /** Checks texts and runs their tests. Faults of the texts are in the result. */
+  /** Checks policies and runs their tests. The result contains the faults of both. */
   check(texts: PolicyTexts, signal: AbortSignal): Promise<CheckedText>;
-  /** Decides every case with every set. The result is one array for each set, in the order of the cases. */
+  /** Decides every case with every set. Resolves to one array for each set, in the order of the cases. */
   decide(
     sets: readonly (CompiledPolicySet | SerializedPolicySet)[],
     cases: readonly TrialCase[],
     signal: AbortSignal,
   ): Promise<Decision[][]>;
   /**
-   * Suggests policies from the approvals of a range, each with its evidence. Reads every action, so the caller must be allowed
-   * to see all of them.
+   * Suggests policies from the approvals of a range, each with its evidence. Reads every action of the range, so the
+   * caller must be permitted to see all of them.
    */
   suggest(active: CompiledPolicySet, range: SuggestionRange, signal: AbortSignal): Promise<SuggestionReport>;
   /**
-   * Evaluates past decisions again with another set, each with its own request, facts and time. Compares the result with
-   * what `previous` would have decided, or with the recorded decision if there is no `previous`.
+   * Evaluates past decisions again with another set, each with its own request, facts and time. Compares each result
+   * with the decision of the set `previous`, or with the recorded decision if there is no `previous`.
    */
   backtest(
     set: CompiledPolicySet | SerializedPolicySet,

@@ -1,4 +1,4 @@
-/** Reads that also accept the visibility of a group's member, which the store cannot filter by. */
+/** Reads that also accept the visibility of a group member, which a store cannot use as a filter. */
 import type { Visibility } from "../domain/visibility.ts";
 import type {
   ActionCounts,
@@ -12,7 +12,9 @@ import type {
 
 export type VisibleFilter<Filter> = Omit<Filter, "visibility"> & { visibility: Visibility };
 
-/** Declare the members as properties, so that the compiler does not accept a store's own reads in their place. */
+/**
+ * Declare the members as properties. TypeScript then rejects a store's own reads, which accept less, as a substitute.
+ */
 export interface VisibleReads {
   readonly actions: (filter: VisibleFilter<ActionFilter>) => Promise<ActionRow[]>;
   readonly pendingActions: (visibility: Visibility, after: PendingCursor, limit: number) => Promise<ActionRow[]>;

@@ -1,6 +1,6 @@
 /**
- * Renders messages about an action as plain text. Text of the agent cannot hide, add lines or reorder the text around it. The
- * caller escapes markup.
+ * Renders messages about an action as plain text. Text of the agent cannot hide or reorder the text around it or add
+ * lines. The caller escapes markup.
  */
 import type { ApprovalMessage, ClosedMessage, MessageAction, ThrottleMessage } from "../contract/notifier.ts";
 import type { JsonObject } from "../domain/json.ts";
@@ -10,12 +10,12 @@ import { markedText } from "../domain/visible-text.ts";
 
 type ClosedOutcome = "approved" | "denied" | "expired" | "cancelled";
 
-/** Maximum characters of a fact. A Slack field can have 2,000 characters after escaping. */
+/** Maximum characters of a fact's value. A Slack field can have 2,000 characters after escaping. */
 const MAX_FACT = 300;
 const MAX_OPERATION = 80;
 
 /**
- * Returns the subject of a message about an action, in one line.
+ * Returns the subject of a message about an action, as one line.
  * @example
  * messageTitle(message); // "Approval needed: stripe refund (high risk)"
  */
@@ -39,14 +39,15 @@ function riskOf({ risk_level: risk }: MessageAction): string {
 }
 
 /**
- * Returns two lines for each further request of a digest: its title, and its link. Empty for other messages.
+ * Returns two lines for each additional request in a digest: its title and its link. Returns an empty list for other
+ * messages.
  * @example
  * otherRequestLines(message); // ["2. stripe refund (high risk), expires 2026-01-31 12:00:00 UTC", "https://…/approve#…"]
  */
 export function otherRequestLines({ others }: Pick<ApprovalMessage, "others">): string[] {
   return others.flatMap(({ action, link }, i) => {
     const expiry = action.expires_at === null ? "" : `, expires ${formatTime(action.expires_at)}`;
-    // The preview is safe to display as it is.
+    // The preview can be displayed unchanged.
     const preview = action.preview === null ? "" : `: ${action.preview}`;
     const agent = renderText(action.agent_id, MAX_OPERATION);
     return [`${i + 2}. ${operationOf(action)}${riskOf(action)}, by ${agent}${expiry}${preview}`, link];
@@ -54,16 +55,16 @@ export function otherRequestLines({ others }: Pick<ApprovalMessage, "others">): 
 }
 
 /**
- * Returns the outcome in words. An approved action may already be running or finished when people are notified of the
- * approval.
+ * Returns the outcome in words. Treats an action that is running or finished as approved, because it can start before
+ * people are notified of the approval.
  */
 function closedOutcome({ status }: MessageAction): ClosedOutcome {
   return status === "denied" || status === "expired" || status === "cancelled" ? status : "approved";
 }
 
 /**
- * Returns one or two sentences that say how the action was closed, by whom, when and why, that its outcome is unknown, or
- * why its agent is throttled.
+ * Returns one or two sentences about the outcome: how, when and why the action was closed and by whom, that its outcome
+ * is unknown, or why its agent is throttled.
  * @example
  * if (!("link" in message)) describeOutcome(message); // "Approved by ada at 2026-01-31 12:00:00 UTC."
  */
@@ -74,12 +75,12 @@ export function describeOutcome(message: ClosedMessage | ThrottleMessage): strin
     return "The action was started, and no result was reported in time. Find out whether it had its effect, and settle it.";
   const outcome = closedOutcome(action);
   if (outcome === "expired")
-    return `The request expired${action.expires_at === null ? "" : ` at ${formatTime(action.expires_at)}`}. Nobody denied it, and it will not run.`;
+    return `The request expired${action.expires_at === null ? "" : ` at ${formatTime(action.expires_at)}`}. No one denied it, and it will not run.`;
   if (outcome === "cancelled") return "The request was cancelled. It will not run.";
   const votes = action.votes.filter(({ approve }) => approve === (outcome === "approved"));
   const voters = votes.map(
     ({ approver, on_behalf_of, break_glass, at, reason }) =>
-      `${formatPrincipal(approver)}${on_behalf_of === null ? "" : ` for ${formatPrincipal(on_behalf_of)}`}${break_glass ? ", alone in an emergency," : ""} at ${formatTime(at)}${reason === null || reason === "" ? "" : ` (“${renderText(reason, MAX_FACT)}”)`}`,
+      `${formatPrincipal(approver)}${on_behalf_of === null ? "" : ` for ${formatPrincipal(on_behalf_of)}`}${break_glass ? " without a second approver in an emergency," : ""} at ${formatTime(at)}${reason === null || reason === "" ? "" : ` (“${renderText(reason, MAX_FACT)}”)`}`,
   );
   const review = votes.some(({ break_glass }) => break_glass)
     ? " Another person must review it (/v1/break-glass)."
@@ -89,11 +90,11 @@ export function describeOutcome(message: ClosedMessage | ThrottleMessage): strin
 
 function describeThrottling({ throttle: { requests, usual, until } }: ThrottleMessage): string {
   const rate = Math.round(usual.requests / usual.hours);
-  return `Your agent made ${requests} requests for approval in this hour. It usually makes ${rate}. Further ones are refused until ${formatTime(until)}. This was its last request:`;
+  return `Your agent made ${requests} requests for approval in this hour. It usually makes ${rate}. More requests are refused until ${formatTime(until)}. This was its last request:`;
 }
 
 /**
- * Returns what an approver needs to know, as names and values, the most important first.
+ * Returns the facts that an approver needs, as names and values, the most important first.
  * @example
  * const text = messageFacts(message.action).map(([name, value]) => `${name}: ${value}`).join("\n");
  */
@@ -119,17 +120,17 @@ export function messageFacts(action: MessageAction): [name: string, value: strin
   const rendered = facts.flatMap(([name, value]): [string, string][] =>
     value === null || value === "" ? [] : [[name, renderText(value, MAX_FACT)]],
   );
-  // The preview is already safe to display. Rendering it again would mark its marks.
+  // The preview is already rendered. Rendering it again would escape its markers a second time.
   return action.preview === null ? rendered : [["Request", action.preview], ...rendered];
 }
 
-/** Maximum lines of the parameters and of the context. The approval page shows the rest. */
+/** Maximum lines of the parameters, and of the context. The approval page displays the rest. */
 const MAX_PARAMETERS = 60;
 const MAX_CONTEXT = 20;
 
 /**
- * Returns the parameters, and the context if there is one, as lines. Long values are folded, and each fold says what
- * it hides; with `isComplete`, nothing is folded.
+ * Returns the parameters, and the context if there is one, as lines. Collapses long values into lines that state what
+ * they hide, unless `isComplete` is true.
  * @example
  * for (const [name, lines] of requestSections(message.action)) print(name, lines.join("\n"));
  */
@@ -151,8 +152,8 @@ const MAX_NAMED = 3;
 const MAX_SCOPE = 200;
 
 /**
- * Returns one line for each grant that the approval page offers, with the requests that it would have covered. Empty if
- * the rules allow none.
+ * Returns one line for each grant that the approval page offers, with the requests that the grant would have covered;
+ * an empty list if the rules allow no grants.
  * @example
  * grantLines(message.action); // ['params.repo == "web": 12 of the last 40 requests, such as Deploy "web" to "test"']
  */
@@ -179,7 +180,7 @@ export function renderText(text: string, max: number): string {
 }
 
 /**
- * Returns what an approver needs to know about the link of a request.
+ * Returns the sentences that an approver needs about the link of a request.
  * @example
  * describeLink(message); // "The page asks for your key. Opening it decides nothing."
  */

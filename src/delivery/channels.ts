@@ -1,4 +1,4 @@
-/** Channels of policies, as `assent.yaml` maps them to notifiers and people. */
+/** The channels that policies notify, as `assent.yaml` maps them to notifiers and people. */
 import type { Config } from "../config/index.ts";
 import type { Notifier } from "../contract/notifier.ts";
 import type { Channels } from "../contract/core-host.ts";
@@ -10,26 +10,26 @@ import { findSimilarName } from "../domain/similar-name.ts";
 import { utcOffset } from "../domain/time-zone.ts";
 import { parseDuration } from "../domain/time.ts";
 
-/** A person, or a place that several people read (such as a chat channel), with its address. */
+/** A destination of messages with its address: a person, or a shared destination such as a chat channel. */
 export interface Recipient {
   notifier: string;
   to: string;
-  /** The owner name of the person; null for a place. */
+  /** The owner name of the person; null for a shared destination. */
   person: string | null;
 }
 
-/** A recipient of a channel, with the principal by which a rota names the person; null for a place. */
+/** A recipient of a channel. `member` is the person's principal in a rota; null for a shared destination. */
 export type ChannelRecipient = Recipient & { member: string | null };
 
 export interface Channel {
   name: string;
   recipients: readonly ChannelRecipient[];
-  /** If set, only people on call are notified. Null notifies all of them. */
+  /** If not null, only the people on call are notified; else all people. */
   rota: Rota | null;
   /** Time of the reminder before the approval expires, in milliseconds; null for no reminder. */
   remindBefore: number | null;
   escalate: { to: string; after: number } | null;
-  /** Hours in which people are not notified of requests that can wait; null for none. */
+  /** Hours in which people are not notified of requests that can wait; null if there are no such hours. */
   quiet: QuietHours | null;
   /** Interval in which requests are collected into one message, in milliseconds; null sends each request by itself. */
   digest: number | null;
@@ -71,7 +71,8 @@ export function readChannels(
       if (fault !== null) throw new ChannelError(name, fault);
       return { notifier, to, person };
     };
-    // Otherwise each decision that requires approval would fail when its notifications are stored.
+    // The store rejects such a name, so storing notifications would fail, and with it each decision that requires
+    // approval.
     if (LONE_SURROGATE.test(name))
       throw new ChannelError(name, "its name contains a lone surrogate, which cannot be stored");
     for (const { owner } of given.people ?? [])
@@ -119,7 +120,7 @@ export function noticeChannelNames(
   return named ?? [...channels.keys()];
 }
 
-/** Throws ChannelError if there is no such rota, or if the channel has no address of one of its members. */
+/** Throws ChannelError if the rota does not exist, or if the channel has no address for a member of the rota. */
 function findRota(
   channel: string,
   name: string,
@@ -148,7 +149,7 @@ function readQuietHours(
   return { from: timeOfDay(from), until: timeOfDay(until), zone, except };
 }
 
-/** @param text time such as 22:30, as the schema allows it */
+/** @param text a time such as 22:30, already validated by the schema */
 function timeOfDay(text: string): number {
   const [hours = 0, minutes = 0] = text.split(":").map(Number);
   return (hours * 60 + minutes) * 60_000;
@@ -161,7 +162,10 @@ function duration(channel: string, key: string, text: string): number {
   return ms;
 }
 
-/** Returns the channels that a decision can notify: those that the policy names, and those they escalate to. */
+/**
+ * Returns the channels that a decision can notify: those that the policy names, and the channels that these escalate
+ * to.
+ */
 export function reachableChannels(channels: ReadonlyMap<string, Channel>, named: readonly string[]): Channel[] {
   const direct = named.flatMap((name) => channels.get(name) ?? []);
   const escalations = direct.flatMap(({ escalate }) => (escalate === null ? [] : (channels.get(escalate.to) ?? [])));

@@ -1,8 +1,8 @@
 /**
  * Delivers the messages of the outbox. Runs on one process at a time, and sends one message at a time to each
- * destination. The message that expires first is sent first. Retries with growing delays until the message is
- * delivered, expires, or three days have passed. The courier reads the store directly and never waits for the ledger,
- * so a notifier cannot delay a decision.
+ * destination. Sends the message that expires first ahead of the others. Retries with increasing delays until the
+ * message is delivered, it expires, or three days have passed. The courier reads the store directly and never waits for
+ * the ledger, so a notifier cannot delay a decision.
  */
 import type { LeaderLease } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
@@ -23,9 +23,9 @@ const PRUNE_INTERVAL_MS = 3_600_000;
 const RELEASE_INTERVAL_MS = 1_000;
 /** Maximum concurrent attempts of one notifier, so that a slow notifier does not delay the others. */
 const MAX_CONCURRENT = 16;
-/** Due deliveries read in one round. */
+/** Maximum number of due deliveries that one round reads. */
 const ROUND_SIZE = 1000;
-/** Deliveries removed in one transaction. */
+/** Maximum number of deliveries that one transaction removes. */
 const PRUNE_SIZE = 1000;
 
 export interface CourierOptions {
@@ -38,7 +38,7 @@ export interface CourierOptions {
   messages: MessageBuilder;
   /** Timeout of one attempt, in milliseconds. */
   timeoutMs: number;
-  /** How long finished deliveries are retained. Milliseconds. */
+  /** Time for which finished deliveries are retained. Milliseconds. */
   keepMs: number;
   /** Names of the channels with `digest`. Default: none. */
   digests?: ReadonlySet<string>;
@@ -48,12 +48,13 @@ export interface CourierOptions {
 
 export interface Courier {
   start(): void;
-  /** Aborts running attempts, which the next courier repeats. Idempotent. */
+  /** Aborts running attempts; the next courier repeats them. Idempotent. */
   stop(): Promise<void>;
 }
 
 /**
- * Returns the delay before the next attempt: doubles from 5 seconds up to `max`, plus or minus a quarter. Milliseconds.
+ * Returns the delay before the next attempt in milliseconds. It starts at 5 seconds and doubles up to `max`, plus or
+ * minus a quarter.
  */
 export function retryDelay(attempts: number, random: number, max: number = MAX_RETRY_MS): number {
   const delay = Math.min(FIRST_RETRY_MS * 2 ** Math.min(attempts - 1, 30), max);
@@ -70,12 +71,12 @@ class StoreCourier implements Courier {
   private readonly destinations = createDestinations();
   /** Running attempts by destination. */
   private readonly attempts = new Map<string, { notifier: string; done: Promise<void> }>();
-  /** Functions that end one pause each. Called when the service stops. */
+  /** Functions that each end one pause. Called when the service stops. */
   private readonly pauseEnders = new Set<() => void>();
   private stopping = false;
   private timer: ReturnType<typeof setTimeout> | null = null;
   private round: Promise<void> | null = null;
-  /** Whether the outbox changed during the current round, so that another round must follow it. */
+  /** Whether the outbox changed during the current round, so that another round must follow. */
   private needsRound = false;
   private pruneAt = 0;
   private releasedAt = -Infinity;
@@ -140,7 +141,8 @@ class StoreCourier implements Courier {
     const now = this.options.clock();
     await this.prune(now);
     const next = await storage.nextScheduledDelivery();
-    // Limit the rate, because this writes, and every commit during an attempt starts a round.
+    // Limit the rate, because releasing deliveries writes to the store, and every commit during an attempt starts a
+    // round.
     if (next !== null && next <= now && Math.abs(now - this.releasedAt) >= RELEASE_INTERVAL_MS) {
       await ledger.transact((tx) => tx.releaseDeliveries(tx.now));
       this.releasedAt = now;
@@ -151,12 +153,13 @@ class StoreCourier implements Courier {
       if (closed !== null && isUntried(row)) await ledger.transact((tx) => defer(tx, row.destination, closed, ""));
       else this.attempts.set(row.destination, { notifier: row.notifier, done: this.run(row) });
     }
-    // Due deliveries that were not started wait for a running attempt, which requests a round when it ends.
+    // Due deliveries that this round did not start wait for a running attempt, which requests another round when it
+    // ends.
     return next === null || next <= now ? POLL_MS : Math.min(next - now, POLL_MS);
   }
 
   private async prune(now: number): Promise<void> {
-    // The second condition prevents waiting until a clock that was set back has caught up.
+    // If the clock was set back, the second condition prevents a wait until the clock has caught up.
     if (now < this.pruneAt && this.pruneAt - now <= PRUNE_INTERVAL_MS) return;
     const removed = await this.options.ledger.transact((tx) =>
       tx.pruneDeliveries(now - this.options.keepMs, PRUNE_SIZE),
@@ -186,7 +189,7 @@ class StoreCourier implements Courier {
     }
   }
 
-  /** Resolves after the time, or as soon as the service stops. */
+  /** Resolves after the time has passed, or as soon as the service stops. */
   private async pause(ms: number): Promise<void> {
     if (this.stopping) return;
     await new Promise<void>((resolve) => {
@@ -216,7 +219,8 @@ class StoreCourier implements Courier {
         state: "delivered",
         attempts: attempts + 1,
         last_error: null,
-        // The reference would belong to a message about several requests, which the outcome of one must not replace.
+        // For several requests, store no reference: the outcome of one request must not replace the message about all
+        // of them.
         reference: others.length === 0 ? reference : null,
         delivered_at: clock(),
         updated_at: clock(),
@@ -233,7 +237,8 @@ class StoreCourier implements Courier {
   }
 
   /**
-   * Returns null if the row itself is faulty: the delivery must then fail, so that it does not block later messages.
+   * Builds the message of a delivery. Returns null if the row itself is faulty. Such a delivery must fail, so that it
+   * does not block later messages.
    */
   private async build(row: DeliveryRow): Promise<Message | ObsoleteMessage | null> {
     try {
@@ -250,7 +255,7 @@ class StoreCourier implements Courier {
   }
 
   /**
-   * @param sent whether the notifier was called. If so, the destination may be down, so its other messages wait, too
+   * @param sent whether the notifier was called. If it was, the destination may be down, so its other messages wait too
    */
   private async recordFailure(row: DeliveryRow, cause: unknown, sent: boolean): Promise<void> {
     const now = this.options.clock();
@@ -265,13 +270,13 @@ class StoreCourier implements Courier {
     const dead = permanent || next > row.give_up_at;
     const last_error = errorText(cause);
     this.options.log[dead ? "error" : "warn"](
-      dead ? "a delivery failed for good" : "a delivery failed and will be retried",
+      dead ? "a delivery failed permanently" : "a delivery failed and will be retried",
       { delivery: row.id, destination: row.destination, kind: row.kind, attempts, error: last_error },
     );
     let closed: ClosedDestination | null = null;
     if (sent && !permanent) {
       const until = now + delay(this.destinations.recordFailure(row.destination), MAX_PROBE_PAUSE_MS);
-      // Events must arrive in order, so none of them may overtake this event.
+      // Events must arrive in order, so later events must not overtake this one.
       const events = row.kind === "event" && !dead ? next : until;
       closed = { until, events, last_error: errorText(`its destination failed: ${last_error}`) };
       this.destinations.close(row.destination, closed);
@@ -295,7 +300,7 @@ class StoreCourier implements Courier {
   }
 }
 
-/** Postpones the messages of a closed destination, except one. */
+/** Postpones all messages of a closed destination except one. */
 async function defer(
   tx: LedgerTransaction,
   destination: string,
@@ -305,7 +310,7 @@ async function defer(
   await tx.deferDeliveries(destination, { except, events, others: until, last_error, updated_at: tx.now });
 }
 
-/** Whether the delivery was neither attempted nor deferred, and no one requested a retry. */
+/** Returns true if the delivery was neither attempted nor deferred, and no one requested a retry. */
 function isUntried({ attempts, last_error }: DeliveryRow): boolean {
   return attempts === 0 && last_error === null;
 }

@@ -1,6 +1,6 @@
 /**
- * A circuit breaker for destinations. While a destination fails, one message at a time is sent to it as a probe, and its
- * other messages wait. When a probe succeeds, all of them are sent.
+ * A circuit breaker for destinations. While a destination fails, the courier sends it one message at a time as a probe,
+ * and its other messages wait. When a probe succeeds, all of them are sent.
  *
  * The state is only in memory: after a restart each destination is probed once.
  */
@@ -15,17 +15,19 @@ export interface ClosedDestination {
 }
 
 interface Destinations {
-  /** Returns until when a new message to the destination has to wait; null if it can be sent now. */
+  /**
+   * Returns the times until which a new message to the destination has to wait; null if the message can be sent now.
+   */
   closureOf(destination: string, now: number): ClosedDestination | null;
-  /** Returns the number of consecutive failures, including the recorded one. */
+  /** Records a failure. Returns the number of consecutive failures, including this one. */
   recordFailure(destination: string): number;
   close(destination: string, closed: ClosedDestination): void;
   /**
-   * Selects which waiting messages to send now: those with at most this many attempts. Null if none needs to be sent
-   * earlier.
+   * Records a success. The waiting messages with at most the returned number of attempts must be sent now. Returns null
+   * if no message needs to be sent earlier.
    */
   recordSuccess(destination: string): { attempts: number } | null;
-  /** Resets the state of all destinations, because another process delivers now. */
+  /** Resets the state of all destinations. Called when another process has taken over the deliveries. */
   clear(): void;
 }
 
@@ -50,8 +52,8 @@ export function createDestinations(): Destinations {
       failing.set(destination, 0);
       closed.delete(destination);
       if (failures === 0) return null;
-      // After a single failure, the message itself may be the cause. It waits for its own retry, and only untried
-      // messages are sent.
+      // After a single failure, the message itself may be the cause. That message waits for its own retry, and only
+      // messages without an attempt are sent.
       return { attempts: failures === 1 ? 0 : ANY_NUMBER };
     },
     clear() {

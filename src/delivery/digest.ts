@@ -1,14 +1,13 @@
 /**
- * Collects the requests for approval that one message contains: in a channel with `digest`, all requests that are due
- * for the same recipient.
+ * Combines requests for approval into one message: all requests of a channel with `digest` that are due for the same
+ * recipient.
  */
 import type { ApprovalMessage, Message } from "../contract/notifier.ts";
 import type { DeliveryRow, Storage } from "../contract/storage.ts";
 import { isApprovalRequest, isObsolete, type ObsoleteMessage } from "./message.ts";
 
 /**
- * Maximum number of requests in one message, because chat services limit its size. The next message contains further
- * ones.
+ * Maximum number of requests in one message, because chat services limit its size. The next message contains the rest.
  */
 const MAX_REQUESTS = 10;
 /** Maximum number of waiting deliveries of a destination that are considered. */
@@ -24,8 +23,8 @@ interface DigestOptions {
 }
 
 /**
- * Returns the message with the other requests that are due, and their rows. The other deliveries are then settled with
- * this one.
+ * Adds the other requests that are due to the message. Returns the message and the rows of the added requests, which
+ * are settled together with this delivery.
  */
 export async function collectDigest(
   { storage, channels, build, now }: DigestOptions,

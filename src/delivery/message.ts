@@ -1,4 +1,7 @@
-/** Builds the message for a notifier from a row of the outbox: the current state of the action, and a link for this person. */
+/**
+ * Builds the message for a notifier from a row of the outbox: the current state of the action, and a link for the
+ * recipient.
+ */
 import type {
   ApprovalMessage,
   CoverageMessage,
@@ -48,9 +51,9 @@ interface MessageOptions {
   storage: Storage;
   clock(): number;
   mac: Mac;
-  /** Returns the active policies, which define what approvers see first. */
+  /** Returns the active policies, which define the members that approvers see first. */
   policies(): Promise<CompiledPolicySet>;
-  /** Returns the address of the service for people, without a trailing slash. */
+  /** Returns the service's address that people use, without a trailing slash. */
   publicUrl(): string;
   /** Names of the channels with `digest`. */
   digests?: ReadonlySet<string>;
@@ -58,10 +61,10 @@ interface MessageOptions {
 
 /** Members that all messages have. */
 type BaseMembers = Omit<MessageBase, "kind">;
-/** Members of all messages about actions. */
+/** Members that all messages about actions have. */
 type CommonMembers = Omit<ThrottleMessage, "kind" | "person" | "throttle"> & { person: string | null };
 
-/** The action of a request for approval, and the earlier request to the same person. */
+/** The action of a request for approval, and the previous request to the same person. */
 interface RequestSubject {
   kind: ApprovalMessage["kind"];
   action: ActionRow;
@@ -74,12 +77,12 @@ export function isObsolete(built: Message | ObsoleteMessage): built is ObsoleteM
   return "obsoleteReason" in built;
 }
 
-/** Whether the delivery is the first one about its action to its recipient. */
+/** Returns true for the first delivery about an action to a recipient. */
 export function isApprovalRequest({ kind }: Pick<DeliveryRow, "kind">): boolean {
   return kind === "approval_requested" || kind === "approval_escalated";
 }
 
-/** Whether the delivery is useless after its action has expired. */
+/** Returns true if the delivery is useless once its action has expired. */
 export function expiresWithAction(row: Pick<DeliveryRow, "kind">): boolean {
   return isApprovalRequest(row) || row.kind === "approval_reminder";
 }
@@ -164,7 +167,7 @@ class StoredMessageBuilder implements MessageBuilder {
     return `${url}/approve#${makeToken("link", claims, this.options.mac)}`;
   }
 
-  /** Returns the latest request for approval that was sent to the same destination and person. */
+  /** Returns the newest earlier request for approval that was sent to the same destination and person. */
   private async earlierRequest(row: DeliveryRow, actionId: string): Promise<DeliveryRow | undefined> {
     if (isApprovalRequest(row)) return undefined;
     const deliveries = await this.options.storage.deliveriesOfAction(actionId);
@@ -183,7 +186,7 @@ class StoredMessageBuilder implements MessageBuilder {
     return { ...common, person: row.person ?? "", kind: "agent_throttled", throttle: { requests, usual, until } };
   }
 
-  /** Builds a message about the service from its entry. */
+  /** Builds a message about the service from its ledger entry. */
   private async buildNotice(row: DeliveryRow, base: BaseMembers): Promise<Message | ObsoleteMessage> {
     const stored = await this.readEntry(row);
     if (stored === undefined) return { obsoleteReason: "the entry does not exist" };
@@ -216,7 +219,7 @@ class StoredMessageBuilder implements MessageBuilder {
   }
 }
 
-/** Unmatched effects, and actions without an effect, that a message names. */
+/** Maximum number of unmatched effects, and of actions without an effect, that a message names. */
 const MAX_NAMED = 5;
 
 function summarizeGap({ seq, bytes }: EntryRow): CoverageMessage["coverage"] {
@@ -235,19 +238,22 @@ function summarizeGap({ seq, bytes }: EntryRow): CoverageMessage["coverage"] {
   };
 }
 
-/** Earlier requests that the scopes in a message are tried on. Fewer than on the page, because bursts send many messages. */
+/**
+ * Maximum number of earlier requests that the scopes of a message's grants are evaluated on. Lower than on the approval
+ * page, because bursts send many messages.
+ */
 const MAX_EARLIER = 40;
 
 /**
- * Returns the grants that the approval page offers for a pending action. Everyone who may see it may see the earlier
- * requests of the same agent and tool.
+ * Returns the grants that the approval page offers for a pending action. Everyone who can see the action can see the
+ * earlier requests of the same agent and tool.
  */
 async function readGrantOffers(
   storage: Pick<Storage, "actions" | "entriesOfAction">,
   row: ActionRow,
   set: CompiledPolicySet,
 ): Promise<MessageAction["grants"]> {
-  // Ignore damaged entries, because an altered store must not suppress the notification.
+  // Ignore corrupt entries, because an altered store must not suppress the notification.
   const entries = (await nullIfCorrupt(storage.entriesOfAction(row.id))) ?? [];
   const newest = entries.filter(({ type }) => type === "decision" || type === "redecision").at(-1);
   if (newest === undefined) return [];

@@ -1,22 +1,25 @@
-/** Renders notices as plain text. Text of others cannot hide, add lines or reorder the text around it. The caller escapes markup. */
+/**
+ * Renders notices as plain text. Text of other people or systems cannot hide or reorder the text around it or add
+ * lines. The caller escapes markup.
+ */
 import type { CoverageMessage, Message, NoticeMessage, StopMessage } from "../contract/notifier.ts";
 import { formatPrincipal, renderText, formatTime } from "./approval-message-text.ts";
 
 const MAX = 500;
 const MAX_NAME = 80;
 
-/** The text of a notice. */
+/** The rendered parts of a notice. */
 export interface NoticeText {
   /** The subject, in one line. */
   title: string;
-  /** Two sentences: what is the case, and what that means. */
+  /** Two sentences: what happened, and what it means. */
   opening: string;
-  /** The most important first. */
+  /** Names and values, the most important first. */
   facts: [name: string, value: string][];
 }
 
 /**
- * Returns whether the message is about the service, and not about an action.
+ * Returns true if the message is about the service instead of an action.
  * @example
  * if (isNotice(message)) renderNotice(message);
  */
@@ -34,7 +37,7 @@ export function renderNotice(message: NoticeMessage): NoticeText {
 }
 
 function renderStop({ stop }: StopMessage): NoticeText {
-  const words = { placed: "Stopped", lift_asked: "Somebody wants to lift a stop", lifted: "Stop lifted" }[stop.change];
+  const words = { placed: "Stopped", lift_asked: "Someone wants to lift a stop", lifted: "Stop lifted" }[stop.change];
   const facts: [string, string | null][] = [
     ["Covers", formatStopScope(stop)],
     ["Why", renderText(stop.reason, MAX)],
@@ -51,10 +54,11 @@ function renderStop({ stop }: StopMessage): NoticeText {
 }
 
 function describeStop({ change, until, approvals, needed }: StopMessage["stop"]): string {
-  const end = until === null ? "until somebody lifts it" : `until ${formatTime(until)}, or until it is lifted`;
-  if (change === "placed") return `It holds ${end}. Nothing that it covers is approved or started meanwhile.`;
-  if (change === "lifted") return "It does not hold any more. What waited and has not run out may go on.";
-  return `${approvals} of ${needed} people have asked for that. It holds ${end}.`;
+  const end = until === null ? "until someone lifts it" : `until ${formatTime(until)}, or until it is lifted`;
+  if (change === "placed") return `It is in effect ${end}. Nothing that it covers is approved or started until then.`;
+  if (change === "lifted")
+    return "It is no longer in effect. Actions that are waiting and have not expired can continue.";
+  return `${approvals} of ${needed} people have requested that. It is in effect ${end}.`;
 }
 
 function formatStopScope({ agent, tool, policy }: StopMessage["stop"]): string {

@@ -1,5 +1,5 @@
 /** Makes the result or error of a notifier safe to store. A notifier can return or throw any value. */
-import type { Delivered } from "../contract/notifier.ts";
+import type { DeliveryResult } from "../contract/notifier.ts";
 import { clipText } from "../domain/text.ts";
 
 const MAX_ERROR = 500;
@@ -9,8 +9,8 @@ const LINK_TOKEN = /apl1_[\w-]*(?:\.[\w-]*)?/g;
 const LONE_SURROGATE = /\p{Cs}/gu;
 
 /**
- * Returns the message of any thrown value, shortened. Removes approval links, which a notifier may quote from its
- * message. Removes lone surrogates, which cannot be stored.
+ * Returns a shortened error message for any thrown value. Removes approval links, which a notifier may quote from its
+ * message, and lone surrogates, which cannot be stored.
  */
 export function errorText(error: unknown): string {
   let text: unknown;
@@ -25,10 +25,10 @@ export function errorText(error: unknown): string {
 }
 
 /**
- * Returns the reference in the result of a notifier, or null if it is missing or cannot be stored. Does not throw,
+ * Returns the reference in the result of a notifier, or null if it is missing or cannot be stored. Never throws,
  * because the message was delivered even if the result is invalid.
  */
-export function readReference(answer: Delivered | void): string | null {
+export function readReference(answer: DeliveryResult | void): string | null {
   try {
     const { reference } = answer ?? {};
     return typeof reference === "string" &&

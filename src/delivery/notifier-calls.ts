@@ -1,16 +1,17 @@
-/** Calls notifiers, with limits on the time of a call and on the number of calls that hang. */
-import { NotifierError, type Delivered, type Message, type Notifier } from "../contract/notifier.ts";
+/** Calls notifiers. Limits the time of each call and the number of calls that hang. */
+import { NotifierError, type DeliveryResult, type Message, type Notifier } from "../contract/notifier.ts";
 import { runAsNotifier } from "./notifier-errors.ts";
 
 /**
- * Maximum number of calls of one notifier that timed out and are still running. Above it the notifier is not called.
+ * Maximum number of calls of one notifier that timed out and are still running. While a notifier exceeds it, the
+ * notifier is not called.
  */
 const MAX_HANGING = 20;
 
-/** Notifier name in deliveries to a channel that is not configured. */
+/** Name of the notifier in deliveries to a channel that is not configured. */
 export const NO_NOTIFIER = "";
 
-/** Failure of a notifier, as opposed to a failure of the store. */
+/** Thrown if a notifier failed, as opposed to the store. */
 export class NotifierCallFailure extends Error {
   constructor(cause: unknown) {
     super("the notifier failed", { cause });
@@ -18,9 +19,9 @@ export class NotifierCallFailure extends Error {
 }
 
 interface NotifierCalls {
-  /** Makes one attempt. Rejects with NotifierCallFailure. */
-  call(name: string, message: Message): Promise<Delivered | void>;
-  /** Aborts running calls. Later calls fail. */
+  /** Makes one attempt to deliver the message. Rejects with NotifierCallFailure. */
+  call(name: string, message: Message): Promise<DeliveryResult | void>;
+  /** Aborts running calls. Calls after `stop` fail. */
   stop(): void;
 }
 
@@ -30,7 +31,7 @@ export function missingChannelMessage(name: string): string {
 
 const STOPPING = new Error("the service is stopping");
 
-/** @param timeoutMs of one call */
+/** @param timeoutMs the timeout of one call */
 export function createNotifierCalls(notifiers: readonly Notifier[], timeoutMs: number): NotifierCalls {
   const byName = new Map(notifiers.map((notifier) => [notifier.name, notifier]));
   const hanging = new Map<string, number>();
@@ -48,8 +49,8 @@ export function createNotifierCalls(notifiers: readonly Notifier[], timeoutMs: n
           new Error(`${MAX_HANGING} earlier calls of the notifier "${name}" have not ended`),
         );
       if (stopping) throw new NotifierCallFailure(STOPPING);
-      // Do not use AbortSignal.any() with AbortSignal.timeout(): Node 20 can garbage-collect them, and the timeout
-      // never fires.
+      // Do not use AbortSignal.any() with AbortSignal.timeout(): Node 20 can garbage-collect the signals, so the
+      // timeout might never fire.
       const aborter = new AbortController();
       const end = (): void => aborter.abort(STOPPING);
       const timer = setTimeout(
@@ -84,7 +85,7 @@ export function createNotifierCalls(notifiers: readonly Notifier[], timeoutMs: n
 }
 
 /** Calls the notifier. Async, so that a synchronous throw becomes a rejection. */
-async function invoke(notifier: Notifier, message: Message, signal: AbortSignal): Promise<Delivered | void> {
+async function invoke(notifier: Notifier, message: Message, signal: AbortSignal): Promise<DeliveryResult | void> {
   return runAsNotifier(notifier.name, () => notifier.deliver(message, signal));
 }
 

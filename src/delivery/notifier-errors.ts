@@ -1,27 +1,27 @@
 /**
- * Catches errors that a notifier throws outside of its promise: in a timer, a socket event or a floating promise. Such
- * an error would end the process. The async context distinguishes it from the service's own errors, which still end the
- * process.
+ * Catches errors that a notifier throws outside of its promise: in a timer, a socket event or a floating promise.
+ * Without this, such an error would end the process. The async context distinguishes it from the service's own errors,
+ * which still end the process.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Logger } from "../contract/host.ts";
 
 const calling = new AsyncLocalStorage<{ notifier: string }>();
 
-/** Runs `work` so that all later asynchronous errors of it are attributed to this notifier. */
+/** Runs `work` and attributes all later asynchronous errors of it to this notifier. */
 export function runAsNotifier<T>(notifier: string, work: () => T): T {
   return calling.run({ notifier }, work);
 }
 
 /**
- * Installs the handlers. Call it only in a process that runs just the service. Errors of other origin still end the
- * process.
+ * Installs the handlers. Call it only in a process that runs nothing except the service. Errors of any other origin
+ * still end the process.
  */
 export function reportStrayErrors(log: Logger): void {
   const report = (error: unknown): void => {
     const context = calling.getStore();
     if (context !== undefined) {
-      log.error("a notifier threw an error outside of its promise; the service continues", {
+      log.error("a notifier threw an error outside its promise; the service continues", {
         notifier: context.notifier,
         error: error instanceof Error ? (error.stack ?? error.message) : String(error),
       });

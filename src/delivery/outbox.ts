@@ -1,6 +1,6 @@
 /**
- * The transactional outbox: writes notifications into the store in the transaction that records their cause. A recorded
- * decision therefore always notifies its approvers, and no message is sent about a decision that was not recorded.
+ * The transactional outbox: writes notifications to the store in the transaction that records their cause. Therefore
+ * approvers are notified of every recorded decision, and never of a decision that was not recorded.
  */
 import type { Feed } from "../contract/notifier.ts";
 import type { EntryBody } from "../domain/entries.ts";

@@ -1,7 +1,7 @@
 /**
  * Rebuilds an action from its ledger entries. The action's database row is a cache of this history. The audit compares
- * every column, and the service compares the row before the action can proceed. The ledger holds only commitments to
- * the request, the result and their salts.
+ * every column with it, and the service compares the row with it before the action can proceed. The ledger does not
+ * contain the request and the result, only salted commitments to them.
  */
 import { canTransition, type ActionStatus } from "./actions.ts";
 import { requiresSignature, satisfiesPlans, type ApproverPlan, type CountedVote } from "./approvers.ts";
@@ -56,29 +56,29 @@ export interface RecordedAction {
   decision_hash: string;
   /**
    * The submitting key, with its agent binding and owner at the time of the submission. Approvers are compared with
-   * these.
+   * this key.
    */
   submitted_by: string;
   submitted_agent: string | null;
   submitted_owner: string | null;
-  /** Number of approvals needed; null unless approval was required. */
+  /** Number of approvals needed; null if approval was not required. */
   quorum: number | null;
   /** Deadline for approval in milliseconds; null unless approval was required. */
   expires_at: number | null;
   /** Deadline for starting; null unless the action was allowed or approved. */
   approved_until: number | null;
-  /** Time until which this rejection denies duplicate requests; null if it denies none. */
+  /** Time until which this rejection denies duplicate requests; null if it does not deny them. */
   rejection_until: number | null;
-  /** The grant that covered the action at its decision; null if there was none. */
+  /** The grant that covered the action when it was decided; null if no grant did. */
   grant_id: string | null;
-  /** The action's plan, and its position there from 1; null if there is none. */
+  /** The action's plan, and its position in the plan from 1; null if the action is not part of a plan. */
   plan_id: string | null;
   plan_position: number | null;
   started_at: number | null;
   started_by: string | null;
-  /** Milliseconds from the submission to the vote that closed the action; null until then. */
+  /** Milliseconds from the submission to the vote that closed the action; null before that vote. */
   waited_ms: number | null;
-  /** When the request, hash, salt, past, meta and result were erased. */
+  /** Time when the request, hash, salt, past, meta and result were erased. */
   erased_at: number | null;
   created_at: number;
   updated_at: number;
@@ -100,9 +100,9 @@ interface RecordedVote {
 
 /** Who has to approve an action. */
 export interface ApprovalRequirement {
-  /** All of them must be satisfied. */
+  /** The plans of all rules. The votes must satisfy every plan. */
   approvers: readonly ApproverPlan[];
-  /** Time of the recording entry, from which on its stages open. Milliseconds. */
+  /** Time of the entry that recorded the requirement, at which the first stage opened. Milliseconds. */
   since: number;
 }
 
@@ -110,13 +110,13 @@ export interface ApprovalRequirement {
 export interface RecordedApproval extends Omit<CountedVote, "principals"> {
   principal: string;
   key_id: string;
-  /** Principal of the delegator in whose place the approver voted; null if there is none. */
+  /** Principal of the delegator in whose place the approver voted; null if the vote is in the approver's own name. */
   on_behalf_of: string | null;
   /** Digest of the list of actions that the vote approves, for an action of a plan; else null. */
   plan: string | null;
 }
 
-/** The newest entry that made an action pending, and the machine reviewers that it named. */
+/** The newest entry that made an action pending, with the machine reviewers that it named. */
 export interface RequestForReview {
   seq: number;
   reviewers: readonly RequiredReviewer[];
@@ -135,18 +135,18 @@ export interface RecordedEdit {
   commitment: string;
 }
 
-export interface ActionHistory {
+export interface RecordedLifecycle {
   action: RecordedAction;
   votes: RecordedVote[];
-  /** Null unless approval was required. */
+  /** Null if approval was not required. */
   requirement: ApprovalRequirement | null;
   /** The approving votes, in order. */
   approvals: RecordedApproval[];
   /** Questions of approvers to the agent, in order. */
   questions: RecordedQuestion[];
-  /** Null unless the action was ever pending. */
+  /** Null if the action was never pending. */
   asked: RequestForReview | null;
-  /** Of the request that may run. */
+  /** Commitment to the request that may run. */
   commitment: string;
   /** How an approver or the policies changed the request; null if it was not changed. */
   edit: RecordedEdit | null;
@@ -154,7 +154,7 @@ export interface ActionHistory {
   past: string[];
   /** Commitment to the reported result; null before it is reported. */
   result: string | null;
-  /** Parts that were erased while the request was kept. */
+  /** Parts that were erased although the request is still stored. */
   erasedParts: ErasablePart[];
   /** Whether the action was ever allowed or approved. */
   mayHaveRun: boolean;
@@ -170,11 +170,12 @@ export interface ActionHistory {
 }
 
 /**
- * Returns null if the first entry is not a decision. Throws RangeError or TypeError for malformed entries.
+ * Rebuilds an action from its entries. Returns null if the first entry is not a decision. Throws RangeError or
+ * TypeError for malformed entries.
  * @param entries all entries of one action, in ascending order
- * @param decisionHash leaf hash of the first entry, in hex
+ * @param decisionHash the leaf hash of the first entry, in hex
  */
-export function buildActionHistory(entries: readonly ActionEntry[], decisionHash: string): ActionHistory | null {
+export function buildActionHistory(entries: readonly ActionEntry[], decisionHash: string): RecordedLifecycle | null {
   const first = entries[0];
   if (first?.type !== "decision") return null;
   const { decision, submitted_by: submitter } = first;
@@ -212,7 +213,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     created_at,
     updated_at: created_at,
   };
-  const history: ActionHistory = {
+  const history: RecordedLifecycle = {
     action,
     votes: [],
     requirement: decision.approval === null ? null : { approvers: decision.approval.approvers, since: created_at },
@@ -272,13 +273,13 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
   action.updated_at = at;
   if (entry.type === "approval") {
     if (entry.verdict === "rejection_lifted") {
-      if (action.rejection_until === null) faults.push("a rejection was lifted that did not hold");
+      if (action.rejection_until === null) faults.push("a rejection that was not in effect was lifted");
       action.rejection_until = null;
     }
     if (entry.verdict !== "approve" && entry.verdict !== "deny") return;
     if (entry.by === null) return void faults.push("one of its votes names no voter");
     if (entry.questions !== questionsDigest(history.questions))
-      faults.push(`the vote of entry ${entry.seq} names other questions than were asked`);
+      faults.push(`the vote of entry ${entry.seq} names questions that differ from the recorded questions`);
     if (entry.gesture === null && requiresSignature(history.requirement?.approvers ?? []))
       faults.push(`the vote of entry ${entry.seq} has no signature, and its rule requires one`);
     if (entry.plan !== null && action.plan_id === null)
@@ -329,28 +330,29 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
   }
 }
 
-/** Voids the votes on a list of the plan's actions that has changed since. */
-function voidVotesOnOtherList(history: ActionHistory, plan: string | null): void {
+/** Removes votes on an earlier list of the plan's actions, because the list has changed. */
+function voidVotesOnOtherList(history: RecordedLifecycle, plan: string | null): void {
   if (plan === null || history.approvals.every((vote) => vote.plan === plan)) return;
   history.votes = [];
   history.approvals = [];
 }
 
 /** Applies an approver's edit, which voids the earlier votes. Later entries commit to the changed request. */
-function applyEdit(history: ActionHistory, entry: RedecisionEntry & { seq: number }, at: number): void {
+function applyEdit(history: RecordedLifecycle, entry: RedecisionEntry & { seq: number }, at: number): void {
   const { edit, occasion, by, commitment, status } = entry;
   const isOpen = history.action.status === "pending_approval" && status === "pending_approval";
   if (edit === null || occasion !== "edit" || !isOpen || history.mayHaveRun || history.edit !== null)
     history.faults.push(`entry ${entry.seq} changes the request when it could not be changed`);
   if (edit?.previous !== history.commitment) history.faults.push(`entry ${entry.seq} changes another request`);
-  if (by === null) return void history.faults.push(`entry ${entry.seq} names no one who changed the request`);
+  if (by === null)
+    return void history.faults.push(`entry ${entry.seq} does not name the person who changed the request`);
   history.edit = { entry, at, by, comment: edit?.comment ?? null, commitment };
   history.commitment = commitment;
   history.votes = [];
   history.approvals = [];
 }
 
-function applyQuestion({ action, faults, questions }: ActionHistory, entry: QuestionEntry, at: number): void {
+function applyQuestion({ action, faults, questions }: RecordedLifecycle, entry: QuestionEntry, at: number): void {
   const { phase, number, by, text } = entry;
   if (action.status !== "pending_approval")
     faults.push(`a question was asked or answered while it was ${action.status}`);
@@ -366,7 +368,7 @@ function applyQuestion({ action, faults, questions }: ActionHistory, entry: Ques
 }
 
 /**
- * Returns the request for review of an entry.
+ * Returns the request for review that an entry makes.
  * @param isEdited whether an approver changed the request, in this entry or an earlier one
  */
 function requestForReview(
@@ -375,17 +377,17 @@ function requestForReview(
 ): RequestForReview | null {
   if (status !== "pending_approval") return null;
   const reviewers = decision.approval?.reviewers ?? [];
-  // If one person changed the request, another person must approve it.
+  // If a person changed the request, another person must approve it.
   const asked = isEdited ? reviewers.map((reviewer) => ({ ...reviewer, may_approve: false })) : reviewers;
   return { seq, reviewers: asked, reviews: [] };
 }
 
 /**
- * Applies a machine reviewer's answer. Reports a fault unless it answers the newest request for review and has exactly
- * the effect that this request allows.
+ * Applies a machine reviewer's answer. Reports a fault unless the answer is to the newest request for review and has
+ * exactly the effect that this request allows.
  */
 function applyReview(
-  history: ActionHistory,
+  history: RecordedLifecycle,
   entry: ReviewEntry & { seq: number },
   before: ActionStatus,
   at: number,
@@ -396,7 +398,7 @@ function applyReview(
   if (asked === null || entry.asked !== asked.seq)
     return void faults.push(`the review of entry ${seq} answers another request`);
   if (!findOutstanding(asked.reviewers, asked.reviews).some(({ name }) => name === reviewer))
-    faults.push(`the review of entry ${seq} is by a reviewer that had answered, or that was not asked`);
+    faults.push(`the review of entry ${seq} is by a reviewer that had already answered or was not called`);
   history.asked = { ...asked, reviews: [...asked.reviews, entry] };
   const { reviewers, reviews } = history.asked;
   if (entry.outstanding !== findOutstanding(reviewers, reviews).length)
@@ -409,7 +411,7 @@ function applyReview(
   action.waited_ms = Math.max(0, at - action.created_at);
   if (status === "approved") {
     if (!reviewsApprove(reviewers, reviews))
-      faults.push(`the review of entry ${seq} approves the action, which its decision does not let it`);
+      faults.push(`the review of entry ${seq} approves the action although its decision does not permit that`);
     action.approved_until = startDeadline(entry);
   } else {
     action.reason = describeReviewDenial(reviewer, entry.comment);
@@ -418,10 +420,10 @@ function applyReview(
   }
 }
 
-function applyExecution(history: ActionHistory, { phase, by, result }: ExecutionEntry, at: number): void {
+function applyExecution(history: RecordedLifecycle, { phase, by, result }: ExecutionEntry, at: number): void {
   const { action, faults } = history;
   if (phase === "no_result") {
-    if (by !== null) faults.push("somebody is named as the one who did not report its result");
+    if (by !== null) faults.push("the entry about its missing result names an actor");
     return;
   }
   if (by === null) return void faults.push(`no one is named for its ${phase}`);
@@ -436,9 +438,9 @@ function applyExecution(history: ActionHistory, { phase, by, result }: Execution
 
 /**
  * Checks the outcome of an approving vote. The action's entries do not say which principals share a vote, so each vote
- * counts for its own principal only. It is a fault if the approval is not satisfied even then.
+ * counts for its own principal only. It is a fault if these votes do not satisfy the approval.
  */
-function applyApproval(history: ActionHistory, entry: ApprovalEntry & { seq: number }, at: number): void {
+function applyApproval(history: RecordedLifecycle, entry: ApprovalEntry & { seq: number }, at: number): void {
   const { by, groups, independent, self_approval: self, break_glass } = entry;
   if (by === null) return;
   const on_behalf_of = entry.delegation?.from ?? null;
@@ -462,20 +464,23 @@ export function countRecorded(vote: RecordedApproval): CountedVote {
   return { ...vote, principals: on_behalf_of === null ? [principal] : [principal, on_behalf_of] };
 }
 
-/** Returns what is wrong with an emergency approval; null if nothing is. */
+/** Returns the fault of an emergency approval; null if it has none. */
 function findBreakGlassFault({ verdict, status, comment, self_approval, delegation }: ApprovalEntry): string | null {
   if (verdict !== "approve" || status !== "approved") return "does not approve the action";
   if (comment === null || comment.trim() === "") return "has no reason";
-  if (self_approval) return "is of the person behind the agent";
+  if (self_approval) return "is by the person behind the agent";
   return delegation === null ? null : "uses a delegation";
 }
 
-/** Whether an action that ended in this state did not run, so that it does not count against limits. */
+/** Returns true if an action that ended in this state did not run, and so does not count against limits. */
 function endsWithoutRunning(status: ActionStatus): boolean {
   return status === "denied" || status === "expired" || status === "cancelled";
 }
 
-/** Whether an operator cancelled an action that could have started, which states that it has not run. */
+/**
+ * Returns true if an operator cancelled an action that could have started. The operator thereby states that it has not
+ * run.
+ */
 function isWithdrawal(from: ActionStatus, to: ActionStatus): boolean {
   return mayStart(from) && to === "cancelled";
 }
@@ -488,8 +493,8 @@ function startDeadline({ approved_until }: DecisionEntry | ApprovalEntry | Revie
   return approved_until === null ? null : parseEntryTime(approved_until);
 }
 
-/** Returns the time from which on histories of policies contain the action. Milliseconds. */
-export function findPlaceTime({ action, edit, confirmedAt }: ActionHistory): number {
+/** Returns the time of the action in the histories of policies. Milliseconds. */
+export function findPlaceTime({ action, edit, confirmedAt }: RecordedLifecycle): number {
   const decidedAt = edit?.at ?? action.created_at;
   return Math.max(decidedAt, confirmedAt ?? decidedAt);
 }
@@ -497,7 +502,7 @@ export function findPlaceTime({ action, edit, confirmedAt }: ActionHistory): num
 /** Parses an entry's time into milliseconds. Throws RangeError if it is not RFC 3339. */
 export function parseEntryTime(text: string): number {
   const ms = parseRfc3339(text);
-  if (ms === null) throw new RangeError(`${JSON.stringify(text)} is no time`);
+  if (ms === null) throw new RangeError(`${JSON.stringify(text)} is not a valid time`);
   return ms;
 }
 

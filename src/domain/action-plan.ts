@@ -1,8 +1,9 @@
 /**
  * Plans: ordered lists of actions that were submitted at once. People approve the list of the remaining actions, and
- * their approval is void once that list changes. Each action is still decided, started and reported by itself.
+ * their approval becomes void when that list changes. Each action is decided and started by itself, and its result is
+ * reported by itself.
  */
-import type { ActionHistory, RecordedApproval } from "./action-history.ts";
+import type { RecordedLifecycle, RecordedApproval } from "./action-history.ts";
 import type { ActionStatus } from "./actions.ts";
 import { canonicalText } from "./canonical.ts";
 import { sha256Hex, utf8 } from "./hash.ts";
@@ -10,30 +11,30 @@ import { sha256Hex, utf8 } from "./hash.ts";
 /** Largest number of actions in a plan. */
 export const MAX_PLAN_ACTIONS = 100;
 
-/** What the submitter required of a plan. */
+/** The plan's id and the terms that its submitter chose. */
 export interface PlanTerms {
   id: string;
   ordered: boolean;
   stop_on_failure: boolean;
 }
 
-/** An action of a plan at one moment. */
+/** The state of an action of a plan at one moment. */
 export interface PlanMember {
   action_id: string;
-  /** Starting at 1. */
+  /** Position in the plan, starting at 1. */
   position: number;
   /** Commitment to the effective request. Lowercase hex. */
   commitment: string;
   status: ActionStatus;
-  /** Digest of the list that the votes on the action approved; null unless votes approved it. */
+  /** Digest of the list that the votes on the action approved; null if no votes approved the action. */
   approved: string | null;
 }
 
-/** Why an action of a plan cannot start. */
+/** The reason why an action of a plan cannot start. */
 export interface PlanObstacle {
   /** `waiting`: an earlier action has not ended. `stopped`: the plan has stopped, so the action can never start. */
   kind: "waiting" | "stopped";
-  /** The action that is the reason. */
+  /** The action that prevents the start. */
   by: PlanMember;
 }
 
@@ -41,7 +42,7 @@ const REMOVED: readonly ActionStatus[] = ["denied", "cancelled", "expired"];
 const RAN: readonly ActionStatus[] = ["executing", "unknown", "succeeded", "failed"];
 const OVER: readonly ActionStatus[] = [...REMOVED, "succeeded", "failed"];
 
-/** Returns the members that can still run or have run: those that were not denied or cancelled and did not expire. */
+/** Returns the members that can still run or have run. Omits members that were denied, were cancelled, or expired. */
 export function remainingMembers(members: readonly PlanMember[]): PlanMember[] {
   return members.filter(({ status }) => !REMOVED.includes(status));
 }
@@ -61,7 +62,7 @@ export function actionListDigest({ id, ordered, stop_on_failure }: PlanTerms, me
 
 /**
  * Returns the action at which the plan stopped; null if it has not stopped. A plan with `stop_on_failure` also stops
- * when an action is denied, cancelled or expires, unless people have approved the list without that action.
+ * when an action is denied, cancelled or expires, unless people have since approved the list without that action.
  */
 export function findPlanFailure(terms: PlanTerms, members: readonly PlanMember[]): PlanMember | null {
   if (!terms.stop_on_failure) return null;
@@ -72,7 +73,7 @@ export function findPlanFailure(terms: PlanTerms, members: readonly PlanMember[]
   return members.find(isFailure) ?? null;
 }
 
-/** Returns why the action at `position` cannot start now; null if the plan permits the start. */
+/** Returns the obstacle to starting the action at `position` now; null if the plan permits the start. */
 export function findPlanObstacle(
   terms: PlanTerms,
   members: readonly PlanMember[],
@@ -86,8 +87,8 @@ export function findPlanObstacle(
 }
 
 /**
- * Returns the member with its status at `now` (milliseconds), considering its deadlines. Throws for an action without a
- * plan.
+ * Returns the member with its status at `now` (milliseconds), after applying its deadlines. Throws if the action is not
+ * part of a plan.
  */
 export function planMemberOf({ action, approvals, commitment }: MemberHistory, now: number): PlanMember {
   const { id, plan_position: position } = action;
@@ -97,11 +98,11 @@ export function planMemberOf({ action, approvals, commitment }: MemberHistory, n
   return { action_id: id, position, commitment, status, approved };
 }
 
-/** What determines a member. */
-export interface MemberHistory extends Pick<ActionHistory, "commitment"> {
+/** The members of an action's history that determine its plan member. */
+export interface MemberHistory extends Pick<RecordedLifecycle, "commitment"> {
   /** The approving votes, in order. */
   approvals: readonly Pick<RecordedApproval, "plan">[];
-  action: Pick<ActionHistory["action"], "id" | "plan_position" | "status" | "expires_at" | "approved_until">;
+  action: Pick<RecordedLifecycle["action"], "id" | "plan_position" | "status" | "expires_at" | "approved_until">;
 }
 
 function statusAt({ status, expires_at, approved_until }: MemberHistory["action"], now: number): ActionStatus {

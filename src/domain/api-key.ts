@@ -1,7 +1,7 @@
 /**
  * The format of an API key: `assent_`, then 32 random bytes in base64url (43 characters), then a CRC-32 in hex (8
- * characters). The prefix lets secret scanners find leaked keys. With the checksum, a mistyped key is recognized
- * without a database read.
+ * characters). The prefix lets secret scanners find leaked keys. The checksum detects a mistyped key without a database
+ * read.
  */
 import { toBase64Url, utf8 } from "./hash.ts";
 
@@ -28,8 +28,8 @@ export function formatKey(random: Uint8Array): string {
 }
 
 /**
- * Checks a key's format. `mistyped`: the prefix is right, but the length, the characters or the checksum are wrong.
- * `foreign`: the prefix is missing.
+ * Checks a key's format. `mistyped`: the key has the right prefix, but the length, the characters or the checksum are
+ * wrong. `foreign`: the prefix is missing.
  */
 export function checkKeyFormat(value: string): "ok" | "mistyped" | "foreign" {
   if (!value.startsWith(KEY_PREFIX)) return "foreign";

@@ -1,4 +1,4 @@
-/** Detects approvers who would approve their own action (design, section 2, invariant 3). */
+/** Detects approvers who try to approve their own action (design, section 2, invariant 3). */
 import { sameName } from "./names.ts";
 import { ownerIdentity } from "./owner.ts";
 
@@ -15,12 +15,16 @@ interface Approver {
   owner: string | null;
 }
 
-/** `unknown_owner`: the voter has no owner, or one of the two owners names no user, so both might be one person. */
+/**
+ * `unknown_owner`: the voter has no owner, or one of the two owners is not the name of a user, so both might be the
+ * same person.
+ */
 export type SelfRelation = "same_key" | "same_agent" | "same_owner" | "same_maker" | "unknown_owner";
 
 /**
  * Returns why the approver counts as the submitter, or null if the approver is someone else.
- * @param agentId the agent of the action; a key bound to this agent counts as the agent, whichever key submitted
+ * @param agentId the agent of the action; any key bound to this agent counts as the agent, even if a different key
+ * submitted the action
  */
 export function findSelfRelation(submitter: Submitter, agentId: string, approver: Approver): SelfRelation | null {
   if (approver.key_id === submitter.key_id) return "same_key";

@@ -2,21 +2,25 @@
  * Determines whether the votes on an action satisfy its approval. Pure: votes, terms and times are the only inputs, so
  * the audit computes the same result.
  *
- * A plan is what one rule requires. Its stages are met in order. A stage with `after_ms` is an alternative that opens if
- * the stages before it take too long. Within a stage, each vote satisfies at most one requirement; the assignment is a
- * maximum matching, so the result does not depend on the order of votes and requirements.
+ * A plan is the approval that one rule requires. Its stages must be satisfied in order. A stage with `after_ms` is an
+ * alternative that opens if the earlier stages take too long. Within a stage, each vote satisfies at most one
+ * requirement; the assignment is a maximum matching, so the result does not depend on the order of votes and
+ * requirements.
  */
 import { canonicalText } from "./canonical.ts";
 import type { JsonValue } from "./json.ts";
 import { isOfUnknownPerson } from "./standing.ts";
 
 /**
- * Who may confirm: only someone other than the person behind the agent, or also that person if they sign with a
- * passkey.
+ * Who may confirm: `maker_checker`: only someone other than the person behind the agent. `self_confirm`: also that
+ * person, if they sign with a passkey.
  */
 export type OversightMode = "maker_checker" | "self_confirm";
 
-/** `count` different members of the group. If `group` is null, `count` different people, in any group or none. */
+/**
+ * Requires `count` different members of the group. If `group` is null, requires `count` different people of any group
+ * or none.
+ */
 export interface ApproverRequirement {
   count: number;
   group: string | null;
@@ -24,12 +28,12 @@ export interface ApproverRequirement {
 
 interface ApproverStage {
   /**
-   * The stage opens this long after the previous one opened, as its alternative. If null, it opens when the previous
-   * stage is met.
+   * Delay after which the stage opens as an alternative to the previous stage, counted from the opening of the previous
+   * stage. Milliseconds. If null, the stage opens when the previous stage is satisfied.
    */
   after_ms: number | null;
   approvers: ApproverRequirement[];
-  /** Channels that are notified when the stage opens. Absent if there are none. */
+  /** Channels that are notified when the stage opens. Absent if no channel is notified. */
   notify?: string[];
 }
 
@@ -45,17 +49,17 @@ export interface ApproverPlan {
 
 /** An approving vote, as its entry records it. */
 export interface CountedVote {
-  /** Principals that share the vote. Votes with a common principal are of one person. */
+  /** Principals that share the vote. Votes with a common principal count as votes of one person. */
   principals: readonly string[];
   /** Groups that the vote can count for. */
   groups: readonly string[];
-  /** Whether the approver was in none of the requester's groups. False if those were unknown. */
+  /** Whether the approver was in none of the requester's groups. False if the requester's groups were unknown. */
   independent: boolean;
   /** Whether this is the vote of the person behind the agent. */
   self: boolean;
   /** Whether the approver signed it with a passkey. */
   signed: boolean;
-  /** Whether the approver approved alone in an emergency. */
+  /** Whether the approver approved without a second approver (break-glass). */
   break_glass: boolean;
   /** Milliseconds since the epoch. */
   at: number;
@@ -65,18 +69,18 @@ interface PlanProgress {
   isMet: boolean;
   /** Indexes of the votes that counted. */
   counted: ReadonlySet<number>;
-  /** Groups whose votes would count now; null means a vote of anyone. Sorted, null first. */
+  /** Groups whose votes would count now; null means anyone's vote. Sorted, null first. */
   open: readonly (string | null)[];
-  /** Number of steps that are met. A stage and its alternatives are one step. */
+  /** Number of satisfied steps. A stage and its alternatives are one step. */
   steps: number;
-  /** The stages of the first step that is not met, including those that open later. */
+  /** The stages of the first unsatisfied step, including stages that open later. */
   stages: readonly Pick<OpenStage, "opensAt" | "notify">[];
 }
 
 interface OpenStage {
-  /** Milliseconds. */
+  /** Time when the stage opens. Milliseconds. */
   opensAt: number;
-  /** Channels that are notified then. */
+  /** Channels that are notified when the stage opens. */
   notify: readonly string[];
   /** The group of each required vote. */
   slots: (string | null)[];
@@ -84,7 +88,7 @@ interface OpenStage {
   filled: (readonly string[] | null)[];
 }
 
-/** Returns the plan of `quorum: n`: n people of any group. */
+/** Returns the plan for `quorum: n`, which requires n people of any group. */
 export function anyApprovers(count: number, mode: OversightMode = "maker_checker"): ApproverPlan {
   return {
     exclude_requester_groups: false,
@@ -95,7 +99,7 @@ export function anyApprovers(count: number, mode: OversightMode = "maker_checker
 
 /**
  * Applies the votes to a plan in their order.
- * @param since time at which the first stage opened. Earlier votes count as cast at that time
+ * @param since the time at which the first stage opened. Earlier votes count as cast at that time
  */
 export function evaluatePlanProgress(
   plan: ApproverPlan,
@@ -128,7 +132,7 @@ export function evaluatePlanProgress(
   return { isMet, counted, open: isMet ? [] : openGroups(stages, now), steps: step, stages };
 }
 
-/** Whether the votes satisfy every plan, or one of them approves alone in an emergency. */
+/** Returns true if the votes satisfy every plan, or if one of them is a break-glass approval. */
 export function satisfiesPlans(
   plans: readonly ApproverPlan[],
   votes: readonly CountedVote[],
@@ -157,8 +161,7 @@ export function stageChannels(plans: readonly ApproverPlan[]): string[] {
 }
 
 /**
- * Combines the plans of several rules, so that an approval satisfies all of them. Leaves out plans that other plans
- * imply.
+ * Combines the plans of several rules, so that an approval satisfies all of them. Omits plans that other plans imply.
  */
 export function combinePlans(plans: readonly ApproverPlan[]): ApproverPlan[] {
   const byText = new Map(plans.map((plan) => [canonicalText(plan as unknown as JsonValue), plan]));
@@ -175,7 +178,7 @@ export function combinePlans(plans: readonly ApproverPlan[]): ApproverPlan[] {
   return kept;
 }
 
-/** Whether the two lists require the same. */
+/** Returns true if the two lists have the same requirements. */
 export function samePlans(a: readonly ApproverPlan[], b: readonly ApproverPlan[]): boolean {
   return canonicalText(a as unknown as JsonValue) === canonicalText(b as unknown as JsonValue);
 }
@@ -185,12 +188,14 @@ export function strictestOversightMode(plans: readonly ApproverPlan[]): Oversigh
   return plans.length > 0 && plans.every(({ mode }) => mode === "self_confirm") ? "self_confirm" : "maker_checker";
 }
 
-/** Whether each vote must be signed with a passkey. */
+/** Returns true if each vote must be signed with a passkey. */
 export function requiresSignature(plans: readonly ApproverPlan[]): boolean {
   return plans.some(({ signature }) => signature === "passkey");
 }
 
-/** Whether votes that satisfy `plan` always satisfy `other`, which must require n people of any group. */
+/**
+ * Returns true if votes that satisfy `plan` always satisfy `other`. `other` must be a plan for n people of any group.
+ */
 function implies(plan: ApproverPlan, other: ApproverPlan): boolean {
   const [stage, ...more] = other.stages;
   if (stage === undefined || more.length > 0 || stage.approvers.some(({ group }) => group !== null)) return false;
@@ -220,8 +225,8 @@ function openStages(step: readonly ApproverStage[], at: number): OpenStage[] {
 }
 
 /**
- * Assigns the vote to a slot, and moves earlier votes to other slots if necessary. Returns false if no slot can be
- * freed.
+ * Assigns the vote to a slot, and moves earlier votes to other slots if necessary. Returns false if that cannot free a
+ * slot.
  */
 function fillSlot(stage: OpenStage, groups: readonly string[], tried = new Set<number>()): boolean {
   for (const [i, group] of stage.slots.entries()) {

@@ -1,6 +1,6 @@
 /**
- * Break-glass approvals: one person approved an action alone, in an emergency. Each opens a review that stays open until
- * another person closes it. They are stored only as ledger entries and are rebuilt from them.
+ * Break-glass approvals: emergency approvals by one person, without a second approver. Each opens a review, which stays
+ * open until another person closes it. They are stored only as ledger entries, and are rebuilt from these entries.
  */
 import type { Actor, BreakGlassEntry } from "./entries.ts";
 import { parseRfc3339 } from "./time.ts";
@@ -19,7 +19,7 @@ export interface BreakGlassUse {
   used_at: number;
   /** Sequence number of the entry. */
   seq: number;
-  /** The review that closed it; null while it is open. */
+  /** The review of the use; null while the review is open. */
   review: { by: Actor; at: number; comment: string } | null;
 }
 
@@ -38,7 +38,7 @@ export function applyBreakGlassEntry(
   { seq, change, agent_id, use, related_action, comment, by, ...entry }: BreakGlassEntry & { seq: number },
 ): BreakGlassUses {
   const at = parseRfc3339(entry.at);
-  if (at === null) throw new RangeError(`${entry.at} is no time`);
+  if (at === null) throw new RangeError(`${entry.at} is not a valid time`);
   if (comment.trim() === "") throw new RangeError(`the break-glass approval ${use.id} has no comment`);
   const before = all.get(use.id);
   if (change === "used") {

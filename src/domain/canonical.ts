@@ -3,17 +3,17 @@ import canonicalize from "canonicalize";
 import { utf8 } from "./hash.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 
-/** Maximum nesting. More than `parseJson` accepts, and less than would overflow the stack. */
+/** Maximum nesting. Greater than the limit of `parseJson`, and too small to overflow the stack. */
 const MAX_DEPTH = 1000;
 
 // The package's types do not say that the result is a string for every JSON value.
 const serialize = canonicalize as unknown as (value: JsonValue) => string;
 
 /**
- * Returns the canonical JSON of a value. -0 becomes 0. Throws for anything that is not JSON, so that a hash never omits
- * anything silently:
+ * Returns the canonical JSON of a value. -0 becomes 0. Throws for anything that is not JSON, so that a hash always
+ * covers the whole value:
  * - TypeError for `undefined`, array holes, functions, symbols, bigints, and objects that are neither plain nor arrays
- * - RangeError for more than 1,000 levels, which a circular value reaches
+ * - RangeError for more than 1,000 levels, including circular values
  * - Error for NaN, infinities, and lone surrogates in values or keys
  */
 export function canonicalText(value: JsonValue): string {
@@ -30,9 +30,9 @@ const UNSORTABLE = Symbol("an object whose keys cannot be put in order");
 
 /**
  * Returns the value with each object's keys sorted by UTF-16 code units. JSON.stringify then writes RFC 8785, because
- * sections 3.2.2.2 and 3.2.2.3 define numbers and strings as ECMAScript does. Sorted objects are not copied.
- * Returns UNSORTABLE for objects with integer-like keys, whose order the engine fixes, and with `__proto__`. The
- * package serializes those, several times more slowly.
+ * sections 3.2.2.2 and 3.2.2.3 define numbers and strings as ECMAScript does. Sorted objects are not copied. Returns
+ * UNSORTABLE for objects with integer-like keys, whose order the engine fixes, and for objects with `__proto__`. The
+ * package serializes these, several times more slowly.
  */
 function sortKeys(value: unknown, depth: number): unknown {
   if (typeof value !== "object") {
@@ -70,7 +70,7 @@ function sortKeysInMembers(object: Record<string, unknown>, depth: number): unkn
     const key = keys[i] as string;
     const first = key.charCodeAt(0);
     unsortable ||= (first >= 0x30 && first <= 0x39) || key === "__proto__";
-    // Visit the member anyway, because a value in it that is not JSON must throw.
+    // Visit the member even after an unsortable one, because a value that is not JSON must throw.
     const item = sortKeys(object[key], depth + 1);
     unsortable ||= item === UNSORTABLE;
     if (unsortable) continue;
@@ -88,7 +88,7 @@ function inOrder(keys: readonly string[]): boolean {
   return true;
 }
 
-/** Whether the object has `toJSON`, which JSON.stringify would call. */
+/** Returns true if the object has a `toJSON` function, which JSON.stringify would call. */
 function hasToJson(value: object): boolean {
   return typeof (value as { toJSON?: unknown }).toJSON === "function";
 }
@@ -98,7 +98,7 @@ export function canonicalBytes(value: JsonValue): Uint8Array {
   return utf8(canonicalText(value));
 }
 
-/** Returns a copy with one more member. The new member is placed so that sorted keys stay sorted. */
+/** Returns a copy with one more member. If the keys were sorted, they stay sorted. */
 export function insertMember(object: JsonObject, name: string, value: JsonValue): JsonObject {
   const copy: JsonObject = {};
   for (const key of Object.keys(object)) {

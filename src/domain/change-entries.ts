@@ -14,9 +14,9 @@ interface ChangedPolicy {
 }
 
 /**
- * Returns a changed policy in the form of ledger entries.
+ * Returns a policy change in the form of ledger entries.
  * @param policy the policy after the change
- * @param digest digest of the newest version's definition if the change created that version; else null
+ * @param digest the digest of the newest version's definition if the change created that version; else null
  */
 export function toPolicyChange(policy: ChangedPolicy, digest: string | null): PolicyChange {
   const { id, name, managed_by, latest_version, active_version, deleted_at } = policy;
@@ -33,7 +33,7 @@ export function toPolicyChange(policy: ChangedPolicy, digest: string | null): Po
 
 /**
  * Returns the entry that records a change of a suggested rule.
- * @param rule the rule before the change, or as it is activated
+ * @param rule the rule before the change, or the rule that is activated
  */
 export function buildSuggestedRuleEntry(
   rule: SuggestedRuleTerms,
@@ -59,7 +59,7 @@ type RecordedKey = KeyEntry["key"];
 
 /**
  * Returns the entry that records a created or revoked key.
- * @param by null if no key made the change, but the first start or a command
+ * @param by the key that made the change; null if the first start of the service or a command made it
  */
 export function buildKeyEntry(
   change: KeyEntry["change"],
@@ -86,7 +86,7 @@ export function buildKeyEntry(
   };
 }
 
-/** Returns the entry that records the end of a grant. @param at milliseconds */
+/** Returns the entry that records the end of a grant. @param at the time of the end in milliseconds */
 export function buildGrantEndEntry(
   grant: Grant,
   { cause, related_action, comment, by }: Pick<GrantEntry, "cause" | "related_action" | "comment" | "by">,

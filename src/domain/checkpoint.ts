@@ -31,7 +31,10 @@ export const SIGNATURE_PREFIX = "\u2014 ";
  */
 const MAX_SIGNATURES = 100;
 
-/** Whether `name` is valid in a note: not empty, without white space, `+`, control characters and lone surrogates. */
+/**
+ * Returns true if `name` is valid in a note: it is not empty and contains no white space, `+`, control characters or
+ * lone surrogates.
+ */
 export function isNoteName(name: string): boolean {
   return name !== "" && !/[\s+\p{Cc}\p{Cs}]/u.test(name);
 }
@@ -58,8 +61,8 @@ export interface VerifierKey {
 }
 
 /**
- * Parses a verifier key. Throws NoteError("bad_key") unless it is an Ed25519 key of this signature type with the right
- * id.
+ * Parses a verifier key. Throws NoteError("bad_key") unless it is an Ed25519 key of this signature type and its id
+ * matches.
  */
 export function parseVkey(text: string, type = ED25519): VerifierKey {
   const bad = (why: string): never => {
@@ -105,8 +108,8 @@ export function signNote(text: string, ...signers: readonly NoteSigner[]): strin
 }
 
 /**
- * Returns the text of a note that at least one of `vkeys` signed. Ignores signatures by other keys. Throws NoteError if
- * a signature by a known key is invalid.
+ * Verifies a note and returns its text. Requires the signature of at least one of `vkeys`. Ignores signatures by other
+ * keys. Throws NoteError if a signature by a known key is invalid.
  */
 export function openNote(note: string, vkeys: readonly string[], verify: VerifySignature): string {
   const { text, signatures } = readNote(note);
@@ -116,7 +119,7 @@ export function openNote(note: string, vkeys: readonly string[], verify: VerifyS
     const key = keys.find((k) => k.name === name && equalBytes(k.id, id));
     if (key === undefined) continue;
     if (signature.length !== 64 || !verify(key.publicKey, utf8(text), signature)) {
-      throw new NoteError("bad_signature", `the signature of ${name} does not fit the note`);
+      throw new NoteError("bad_signature", `the signature of ${name} does not match the note`);
     }
     verified = true;
   }
@@ -130,12 +133,15 @@ export function openNote(note: string, vkeys: readonly string[], verify: VerifyS
 
 interface NoteSignature {
   name: string;
-  /** Four bytes. */
+  /** Key id. Four bytes. */
   id: Uint8Array;
   signature: Uint8Array;
 }
 
-/** Splits a note into its text, with the last newline, and its signatures. Verifies no signature. Throws NoteError. */
+/**
+ * Splits a note into its text, including the last newline, and its signatures. Does not verify the signatures. Throws
+ * NoteError.
+ */
 export function readNote(note: string): { text: string; signatures: NoteSignature[] } {
   const split = note.lastIndexOf("\n\n");
   if (split < 0 || !note.endsWith("\n") || !isNoteText(note))
@@ -163,7 +169,7 @@ function readSignature(line: string): NoteSignature {
   return { name, id: bytes.slice(0, 4), signature: bytes.slice(4) };
 }
 
-/** Whether the text is valid Unicode without control characters below U+0020 other than newlines. */
+/** Returns true for valid Unicode without control characters below U+0020, except newlines. */
 function isNoteText(text: string): boolean {
   if (/\p{Cs}/u.test(text)) return false;
   for (let i = 0; i < text.length; i++) {
@@ -176,7 +182,7 @@ function isNoteText(text: string): boolean {
 export interface Checkpoint {
   origin: string;
   size: number;
-  /** 32 bytes. */
+  /** Root hash of the tree. 32 bytes. */
   root: Uint8Array;
 }
 
@@ -220,7 +226,10 @@ export function signCheckpoint(checkpoint: Checkpoint, ...signers: readonly Note
   return signNote(formatCheckpoint(checkpoint), ...signers);
 }
 
-/** Returns the checkpoint in a note that `vkey` signed. The key's name must equal the origin. Throws NoteError. */
+/**
+ * Verifies a note that `vkey` signed, and returns its checkpoint. The key's name must equal the origin. Throws
+ * NoteError.
+ */
 export function openCheckpoint(note: string, vkey: string, verify: VerifySignature): Checkpoint {
   const checkpoint = parseCheckpoint(openNote(note, [vkey], verify));
   const { name } = parseVkey(vkey);

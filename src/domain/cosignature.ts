@@ -1,6 +1,6 @@
 /**
- * C2SP tlog-cosignature with Ed25519. A witness cosigns a checkpoint to state that it saw it at a given time, and that
- * it is consistent with every checkpoint it saw before.
+ * C2SP tlog-cosignature with Ed25519. With a cosignature, a witness states that it has verified the checkpoint at a
+ * given time, and that the checkpoint is consistent with every checkpoint that the witness cosigned earlier.
  */
 import {
   SIGNATURE_PREFIX,
@@ -16,7 +16,7 @@ import { concatBytes, equalBytes, toBase64, utf8 } from "./hash.ts";
 
 /** Signature type of Ed25519 cosignatures with a time. */
 const COSIGNATURE = 0x04;
-/** An 8-byte time and a 64-byte signature. */
+/** Length of a signature: an 8-byte time and a 64-byte Ed25519 signature. */
 const SIGNATURE_BYTES = 72;
 
 /** Returns the verifier key of a witness. Clients that trust the witness pin this key. */
@@ -29,14 +29,14 @@ export function parseWitnessVkey(vkey: string): ReturnType<typeof parseVkey> {
   return parseVkey(vkey, COSIGNATURE);
 }
 
-/** The signed bytes: the header, the time and the text of the checkpoint. */
+/** Returns the bytes to sign: the header, the time and the text of the checkpoint. */
 function cosignedMessage(text: string, seconds: number): Uint8Array {
   return utf8(`cosignature/v1\ntime ${seconds}\n${text}`);
 }
 
 /**
  * Returns the cosignature line, with its newline, for a checkpoint's text.
- * @param seconds seconds since the epoch
+ * @param seconds the time of the cosignature in seconds since the epoch
  */
 export function formatCosignature(text: string, seconds: number, signer: NoteSigner): string {
   const time = new Uint8Array(8);
@@ -48,7 +48,7 @@ export function formatCosignature(text: string, seconds: number, signer: NoteSig
 interface Cosignature {
   /** The name of the witness. */
   name: string;
-  /** Time of the cosignature by the witness's clock. Seconds since the epoch. */
+  /** Time of the cosignature, measured by the witness's clock. Seconds since the epoch. */
   seconds: number;
 }
 
@@ -65,13 +65,13 @@ export function verifyCosignatures(note: string, vkeys: readonly string[], verif
     if (witness === undefined) continue;
     const time = signature.length === SIGNATURE_BYTES ? readTime(signature) : null;
     if (time === null || !verify(witness.publicKey, cosignedMessage(text, time), signature.slice(8)))
-      throw new NoteError("bad_signature", `the cosignature of ${name} does not fit the checkpoint`);
+      throw new NoteError("bad_signature", `the cosignature of ${name} does not match the checkpoint`);
     if (!cosignatures.some((candidate) => candidate.name === name)) cosignatures.push({ name, seconds: time });
   }
   return cosignatures;
 }
 
-/** Returns null if the time does not fit in a safe integer. */
+/** Returns the time of a cosignature in seconds; null if it does not fit in a safe integer. */
 function readTime(signature: Uint8Array): number | null {
   const time = new DataView(signature.buffer, signature.byteOffset, 8).getBigUint64(0);
   return time <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(time) : null;

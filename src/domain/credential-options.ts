@@ -1,4 +1,4 @@
-/** Common options of credential issuers: the actions whose starts get a credential. */
+/** Common options of credential issuers, which select the actions that get a credential when they start. */
 import { type TProperties, Type } from "@sinclair/typebox";
 
 const Patterns = (description: string) =>
@@ -12,7 +12,8 @@ const COMMON_OPTIONS = {
 const closed = { additionalProperties: false };
 
 /**
- * Returns the schema of a plugin's options: `issuers` by name, each with the patterns of its actions and the given members.
+ * Returns the schema of a plugin's options: `issuers` by name, each with the patterns of its actions and with
+ * `members`.
  * @example
  * const Options = credentialIssuerOptions({ role: Type.String({ minLength: 1 }) });
  */

@@ -1,6 +1,6 @@
 /**
- * Delegations: a user lets another user approve in their place for a time. They are stored only as ledger entries and are
- * rebuilt from them, so a write to the database can neither add one nor widen one.
+ * Delegations: a user lets another user approve in their place for a limited time. They are stored only as ledger
+ * entries and are rebuilt from these entries, so no write to the database can add or extend a delegation.
  */
 import type { Actor, DelegationEntry } from "./entries.ts";
 import { foldName } from "./names.ts";
@@ -13,7 +13,7 @@ export const MAX_DELEGATION_MS = 90 * 86_400_000;
 
 export interface Delegation {
   id: string;
-  /** Ids of the users. */
+  /** Id of the delegator, and id of the delegate. */
   from: string;
   to: string;
   /** Groups and rotas for which the delegate's vote counts; null for all groups of the delegator. */
@@ -21,15 +21,15 @@ export interface Delegation {
   /** Globs of the actions that the delegation covers; null for all. */
   agents: readonly string[] | null;
   tools: readonly string[] | null;
-  /** Milliseconds. */
+  /** Start of the delegation, and its end. Milliseconds. */
   starts_at: number;
   until: number;
   comment: string | null;
   created_at: number;
   by: Actor;
-  /** Sequence number of the entry that created it. */
+  /** Sequence number of the entry that created the delegation. */
   seq: number;
-  /** The recorded end; null if no entry records one. */
+  /** The recorded end of the delegation; null if no entry records an end. */
   ended: { cause: NonNullable<DelegationEntry["cause"]>; at: number; by: Actor; comment: string | null } | null;
 }
 
@@ -66,21 +66,26 @@ export function applyDelegationEntry(
 
 export type DelegationStatus = "scheduled" | "active" | "ended";
 
-/** Returns the status at a time. A delegation ends when either user is ended, even before an entry records this. */
+/**
+ * Returns the status at a time. A delegation ends when either user is deactivated, even before an entry records this.
+ */
 export function delegationStatus(delegation: Delegation, users: Users, now: number): DelegationStatus {
   const { from, to, starts_at, until, ended } = delegation;
   if (ended !== null || until <= now || !isLive(users.get(from)) || !isLive(users.get(to))) return "ended";
   return starts_at > now ? "scheduled" : "active";
 }
 
-/** Returns the active delegations to this user, oldest first. Does not follow delegations to a delegator. */
+/**
+ * Returns the active delegations to this user, oldest first. Does not follow chains: delegations to one of the
+ * delegators do not count.
+ */
 export function activeDelegationsTo(delegations: Delegations, users: Users, to: string, now: number): Delegation[] {
   return [...delegations.values()].filter(
     (delegation) => delegation.to === to && delegationStatus(delegation, users, now) === "active",
   );
 }
 
-/** Returns the agents and tools that a delegation covers; null for all. */
+/** Returns the agents and tools that a delegation covers; null for all agents and tools. */
 export function limitsOfDelegation({ agents, tools }: Delegation): GroupLimits | null {
   if (agents === null && tools === null) return null;
   return { agents: agents?.map(foldName) ?? null, tools: tools?.map(foldName) ?? null };
@@ -90,6 +95,6 @@ const isLive = (user: User | undefined): boolean => user !== undefined && user.e
 
 function timeOf(text: string): number {
   const at = parseRfc3339(text);
-  if (at === null) throw new RangeError(`${text} is no time`);
+  if (at === null) throw new RangeError(`${text} is not a valid time`);
   return at;
 }

@@ -1,4 +1,4 @@
-/** Determines who denied an action. The agent's next step depends on that. */
+/** Determines who denied an action, because the agent's next step depends on that. */
 import type { ActionStatus } from "./actions.ts";
 import type { Effect, ReasonCode } from "./policy/policy-types.ts";
 
@@ -6,18 +6,18 @@ export const DENIED_BY = ["policy", "person", "reviewer", "earlier_rejection", "
 /** `reviewer` is a machine reviewer. `policy` includes the service's own checks, such as a suspended agent or a revoked key. */
 export type DeniedBy = (typeof DENIED_BY)[number];
 
-interface Denied {
+interface DeniedAction {
   status: ActionStatus;
   decision: Effect;
   reason_code: ReasonCode;
 }
 
-/** Returns null unless the action is denied. */
-export function findDeniedBy({ status, decision, reason_code }: Denied): DeniedBy | null {
+/** Returns who denied the action; null unless it is denied. */
+export function findDeniedBy({ status, decision, reason_code }: DeniedAction): DeniedBy | null {
   if (status !== "denied") return null;
   if (reason_code === "STOPPED") return "stop";
   if (reason_code === "REVIEWER_DENIED") return "reviewer";
   if (reason_code === "EARLIER_REJECTION") return "earlier_rejection";
-  // Policies deny at the submission or in a redecision. Every other denial is a vote.
+  // Policies deny an action when it is submitted or decided again. Every other denial is a vote.
   return decision === "deny" || reason_code === "NO_LONGER_ALLOWED" ? "policy" : "person";
 }

@@ -10,7 +10,7 @@ import { commitDigest, encodeRequest, parseCompleteRequest } from "./request.ts"
 
 /** The effective request as the action's row stores it. */
 interface StoredEdit {
-  /** Milliseconds. */
+  /** Time of the change. Milliseconds. */
   at: number;
   /** Principal of the approver, or `CHANGED_BY_POLICIES`. */
   by: string;
@@ -35,7 +35,10 @@ export function encodeEdit(edit: StoredEdit): string {
   return canonicalText(edit as unknown as JsonValue);
 }
 
-/** Decodes the row's text; null if the request was not changed. Throws SyntaxError if the service did not write it. */
+/**
+ * Decodes the column `effective`. Returns null if the request was not changed. Throws SyntaxError if the service did
+ * not write the value.
+ */
 export function decodeEdit(text: string | null): StoredEdit | null {
   if (text === null) return null;
   const edit = JSON.parse(text) as StoredEdit;
@@ -51,7 +54,7 @@ export function commitEffective({ effective, salt, request_hash }: Omit<RequestC
   return edit === null ? commitDigest(salt, request_hash) : commitDigest(edit.salt, encodeRequest(edit.request).hash);
 }
 
-/** Returns the hash of what may run. */
+/** Returns the hash of the request that may run. */
 export function effectiveHash({ effective, request_hash }: Pick<RequestColumns, "effective" | "request_hash">): string {
   const edit = decodeEdit(effective);
   return edit === null ? request_hash : encodeRequest(edit.request).hash;
@@ -69,16 +72,16 @@ export function effectiveRequest(row: Pick<RequestColumns, "request" | "effectiv
 /** A value that an approver can give a parameter. */
 export type EditedValue = string | number | boolean;
 
-/** Why a change is refused: the parameter, and the fault. */
+/** The reason why a change is refused: the parameter and the fault. */
 interface EditFault {
   path: string;
   detail: string;
 }
 
 /**
- * Returns the request with the changed parameters, or the first fault. A change replaces a string, number or boolean by
- * another of the same type, within the bounds of the rules.
- * @param changes values by path, such as `params.amount`
+ * Returns the request with the changed parameters, or the first fault. A change replaces a string, number or boolean
+ * with a value of the same type, within the bounds of the rules.
+ * @param changes the new values by path, such as `params.amount`
  */
 export function editRequest(
   request: ActionRequest,
@@ -134,12 +137,12 @@ function findBoundFault(
   return null;
 }
 
-/** Maximum characters of a text if the rules give no `max_length`. */
+/** Maximum length of a string for which the rules set no `max_length`. Characters. */
 const MAX_EDITED_LENGTH = 1000;
 
 /**
- * Combines the changes that several rules let approvers make: parameters that all rules name, within all of their
- * bounds.
+ * Combines the parameters that several rules let approvers change. The result contains the parameters that all rules
+ * name, within the bounds of every rule.
  */
 export function combineEditable(lists: readonly (readonly EditableParameter[])[]): EditableParameter[] {
   const [first = [], ...others] = lists;
@@ -164,7 +167,7 @@ function combineBounds(path: string, all: readonly EditableParameter[]): Editabl
   };
 }
 
-/** Whether the row's effective request and its hash match the commitments in the entries. */
+/** Returns true if the row's effective request and its hash match the commitments in the entries. */
 export function editMatches(
   recorded: { commitment: string; at: number; by: { principal: string } | null; comment: string | null } | null,
   row: { effective: string | null; effective_hash: string | null },

@@ -1,7 +1,7 @@
 /**
  * The entries that the ledger records. An entry's bytes are the canonical JSON (RFC 8785) of one of these types with
- * `seq` added, so the leaf hash covers every field. A missing value is null and is never left out, so every entry of a
- * type has the same members. Times are RFC 3339 UTC with milliseconds. Digests are lowercase hex.
+ * `seq` added, so the leaf hash covers every field. A missing value is null and never omitted, so every entry of a type
+ * has the same members. Times are RFC 3339 UTC with milliseconds. Digests are lowercase hex.
  */
 import { canonicalBytes, insertMember } from "./canonical.ts";
 import { hashLeaf } from "./merkle.ts";
@@ -37,7 +37,7 @@ import type {
 export type * from "./entries/actions.ts";
 export type * from "./entries/service.ts";
 
-/** `<plugin>:<type>` */
+/** Type of an entry that a plugin records: `<plugin>:<type>`. */
 export type PluginEntryType = `${string}:${string}`;
 
 /** An entry that a plugin records. `data` has the schema that the plugin declares for the type. */
@@ -46,7 +46,7 @@ export interface PluginEntry {
   v: number;
   at: string;
   /**
-   * The action and the agent that the entry is about, or null. Keys that may see that action or agent may see the
+   * The action and the agent that the entry is about, or null. Keys that can see the action or the agent can see the
    * entry.
    */
   action_id: string | null;
@@ -127,11 +127,12 @@ export function isCoreEntry(entry: EntryBody): entry is CoreEntry {
   return (ENTRY_TYPES as readonly string[]).includes(entry.type);
 }
 
-/** C2SP tlog-tiles stores an entry's length as a uint16. */
+/** Maximum size of an entry, because C2SP tlog-tiles stores its length as a uint16. */
 export const MAX_ENTRY_BYTES = 65_535;
 
 /**
- * Returns the bytes and the leaf hash of the entry with sequence number `seq`. Throws RangeError above MAX_ENTRY_BYTES.
+ * Encodes an entry with sequence number `seq`. Returns its bytes and its leaf hash. Throws RangeError if it exceeds
+ * MAX_ENTRY_BYTES.
  */
 export function encodeEntry(body: EntryBody, seq: number): { bytes: Uint8Array; leafHash: Uint8Array } {
   const bytes = canonicalBytes(insertMember(body as unknown as JsonObject, "seq", seq));
@@ -143,7 +144,10 @@ export function encodeEntry(body: EntryBody, seq: number): { bytes: Uint8Array; 
 
 const decoder = new TextDecoder();
 
-/** Decodes an entry. The caller knows the type `Entry` from the row. Throws SyntaxError if the bytes are not JSON. */
+/**
+ * Decodes an entry. The caller chooses the type `Entry` by the type in the row. Throws SyntaxError if the bytes are not
+ * JSON.
+ */
 export function decodeEntry<Entry extends EntryBody | JsonObject = JsonObject>(
   bytes: Uint8Array,
 ): Entry & { seq: number } {

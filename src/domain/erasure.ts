@@ -1,7 +1,7 @@
-/** Decides whether an action's request can be erased: only once the action can no longer change. */
+/** Decides whether an action's request can be erased. It can be erased only when the action can no longer change. */
 import type { ActionStatus } from "./actions.ts";
 
-/** Time after the start from which on an action without a result counts as finished. Milliseconds. */
+/** A started action without a result counts as finished after this time. Milliseconds. */
 const RESULT_TIMEOUT_MS = 86_400_000;
 
 /**
@@ -19,8 +19,8 @@ interface ErasableAction {
 }
 
 /**
- * Returns why the action is still open, as the end of "it is …", or null if it can be erased.
- * @param now milliseconds since the epoch
+ * Returns the reason why the action is still open, as the end of "it is …"; null if the action can be erased.
+ * @param now the current time in milliseconds since the epoch
  */
 export function findErasureBlocker({ status, approved_until, started_at }: ErasableAction, now: number): string | null {
   if (status === "pending_approval") return "pending: decide or cancel it first";

@@ -1,4 +1,4 @@
-/** Common options of fact sources. The bounds are those of the contract. */
+/** Common options of fact sources. The contract in `contract/fact-source.ts` defines the bounds. */
 import { Type } from "@sinclair/typebox";
 
 /** Option schemas of a fact source, for the options of a plugin. */
@@ -8,6 +8,6 @@ export const FACT_SOURCE_OPTIONS = {
     default: 30,
     minimum: 2,
     maximum: 86_400,
-    description: "How long an answer is used.",
+    description: "Time for which an answer is cached.",
   }),
 };

@@ -1,20 +1,20 @@
-/** Votes that a user signs with a passkey: the signed bytes, and their verification offline. */
+/** Votes that a user signs with a passkey: the bytes to sign, and offline verification of the signature. */
 import { canonicalText } from "./canonical.ts";
 import { equalBytes, fromBase64Url, concatBytes, sha256, sha256Hex, toBase64Url, utf8 } from "./hash.ts";
 
 /**
- * The grant that an approving vote gives: later actions of the same agent, tool and operation. The signature of the vote
- * covers it.
+ * The grant that an approving vote creates for later actions of the same agent, tool and operation. The signature of
+ * the vote covers the grant.
  */
 export interface VotedGrant {
-  /** Number of uses. */
+  /** Maximum number of uses. */
   count: number;
   ends_on_failure: boolean;
-  /** Time from the vote to its end. */
+  /** Time from the vote to the end of the grant. */
   for_ms: number;
   /** CEL over the request; null covers every request. */
   scope: string | null;
-  /** Sum of a CEL expression over all uses; null for no such cap. */
+  /** Maximum sum of a CEL expression over all uses; null if the sum has no cap. */
   sum: { of: string; at_most: number } | null;
 }
 
@@ -25,26 +25,26 @@ export interface VoteStatement {
   commitment: string;
   /** Leaf hash of the entry that made the action pending: the decision, or the newest redecision. Lowercase hex. */
   decision: string;
-  /** The grant that the vote gives; null if it gives none. */
+  /** The grant that the vote creates; null if there is no grant. */
   grant: VotedGrant | null;
   /** Nonce that the service issued for one list of votes. */
   nonce: string;
-  /** Origin of the log, so that a vote at another service is not valid here. */
+  /** Name of the log, so that a vote for one service is not valid at another. */
   origin: string;
   /** `actionListDigest` of the actions that remain after a vote on a plan; null for other votes. */
   plan: string | null;
-  /** Salted commitment to the rule's preview. Lowercase hex; null if the rule has none. */
+  /** Salted commitment to the rule's preview. Lowercase hex; null if the rule has no preview. */
   preview: string | null;
-  /** `questionsDigest` of the questions to the agent and its answers; null if there are none. */
+  /** `questionsDigest` of the questions to the agent and its answers; null if there are no questions. */
   questions: string | null;
   reason: string | null;
   /** Principal of the approver: `user:<id>`. */
   user: string;
-  /** `break_glass`: approves alone in an emergency. */
+  /** `break_glass`: approves without a second approver in an emergency. */
   vote: "approve" | "deny" | "break_glass";
 }
 
-/** The answer of `navigator.credentials.get`. Members are base64url. */
+/** The result of `navigator.credentials.get`. Members are base64url. */
 export interface PasskeyAssertion {
   credential_id: string;
   authenticator_data: string;
@@ -52,7 +52,7 @@ export interface PasskeyAssertion {
   signature: string;
 }
 
-/** The signature of a vote, as its entry records it. */
+/** The signature of a vote as the vote's entry records it. */
 export interface Gesture extends PasskeyAssertion {
   kind: "passkey";
   decision: string;
@@ -62,7 +62,7 @@ export interface Gesture extends PasskeyAssertion {
   votes: string[];
 }
 
-/** Largest number of votes that one signature covers. Each entry contains the digests of all of them. */
+/** Maximum number of votes that one signature covers. Each vote's entry contains the digests of all of them. */
 export const MAX_SIGNED_VOTES = 100;
 
 /** Returns SHA-256 of `assent-vote/1`, a line feed and the canonical JSON of the statement. Lowercase hex. */
@@ -87,7 +87,7 @@ export function voteDigest(statement: VoteStatement): string {
 }
 
 /**
- * Returns the members of a grant that are signed. The id is not signed, because the service creates it with the vote.
+ * Returns the members of a grant that are signed. They exclude the id, because the service creates it with the vote.
  */
 function selectGrantTerms({ count, ends_on_failure, for_ms, scope, sum }: VotedGrant) {
   return { count, ends_on_failure, for_ms, scope, sum: sum === null ? null : { at_most: sum.at_most, of: sum.of } };
@@ -101,10 +101,10 @@ export function createVotesChallenge(digests: readonly string[]): Uint8Array {
   return sha256(utf8(`assent-votes/1\n${canonicalText([...digests])}`));
 }
 
-/** Verifies a signature under a COSE key. Also false if the key is malformed. */
+/** Verifies a signature under a COSE key. Returns false if the key is malformed. */
 type VerifyPasskeySignature = (coseKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean;
 
-/** What an assertion must match. */
+/** The values that an assertion must have. */
 interface ExpectedAssertion {
   challenge: Uint8Array;
   passkey: { id: string; public_key: string; rp_id: string };
@@ -116,13 +116,13 @@ const HEADER_BYTES = 37;
 const USER_PRESENT = 0x01;
 const USER_VERIFIED = 0x04;
 
-/** Returns why the assertion is not valid; null if it is. The caller compares the signature counter. */
+/** Returns the fault of an assertion; null if it is valid. Does not compare the signature counter; the caller does. */
 export function findAssertionFault(
   assertion: PasskeyAssertion,
   { challenge, passkey, origin }: ExpectedAssertion,
   verify: VerifyPasskeySignature,
 ): string | null {
-  if (assertion.credential_id !== passkey.id) return "it is of another passkey";
+  if (assertion.credential_id !== passkey.id) return "it is by a different passkey";
   const data = decode(assertion.authenticator_data);
   const client = decode(assertion.client_data_json);
   const signature = decode(assertion.signature);
@@ -139,17 +139,17 @@ export function findAssertionFault(
   return null;
 }
 
-/** Returns the signature counter of an assertion that has no fault; 0 if the authenticator has none. */
+/** Returns the signature counter of an assertion that has no fault; 0 if the authenticator has no counter. */
 export function assertionCounter({ authenticator_data }: PasskeyAssertion): number {
   const data = fromBase64Url(authenticator_data);
   return new DataView(data.buffer, data.byteOffset).getUint32(33);
 }
 
 /**
- * Returns why the signature does not cover the recorded vote; null if it does.
- * @param origin origin of the log
+ * Returns the reason why the signature does not cover the recorded vote; null if it does.
+ * @param origin the name of the log
  * @param entry the vote's entry
- * @param passkey the passkey with `gesture.credential_id`, as of the vote
+ * @param passkey the passkey with the id `gesture.credential_id`, as it was at the time of the vote
  */
 export function findGestureFault(
   origin: string,
@@ -211,7 +211,7 @@ function findClientFault(
   return null;
 }
 
-/** Whether a browser offers passkeys of this relying party to pages of this origin. */
+/** Returns true if a browser offers passkeys of this relying party to pages of this origin. */
 function isOriginOf(origin: string, rpId: string): boolean {
   if (!URL.canParse(origin)) return false;
   const { protocol, hostname } = new URL(origin);

@@ -8,7 +8,7 @@ import type { Evaluation } from "./policy/decide/evaluation.ts";
 import { celLiteral, celParam } from "./policy/condition/cel-literal.ts";
 import { matchGrant } from "./policy/decide/grant.ts";
 
-/** A request that was decided before. */
+/** An earlier request with its decision. */
 export interface EarlierRequest {
   evaluation: Evaluation;
   /** Whether a person rejected it. */
@@ -18,7 +18,7 @@ export interface EarlierRequest {
 interface ScopeSuggestion<Request extends EarlierRequest> {
   /** CEL; null covers every request of the agent, tool and operation. */
   scope: string | null;
-  /** The earlier requests that the scope would have covered, in their order. */
+  /** The earlier requests that the scope would have covered, in the order of the input. */
   covered: readonly Request[];
 }
 
@@ -26,9 +26,9 @@ const MAX_MEMBERS = 6;
 const MAX_TEXT = 100;
 const MAX_SCOPE = 500;
 /**
- * Returns up to three scopes, the narrowest first: all parameters, the one parameter that earlier requests share most,
- * and no restriction. Leaves out scopes that would have covered a request that a person rejected, and scopes that cover
- * no more requests than a narrower one.
+ * Returns up to three scopes, the narrowest first: all parameters, the parameter that most earlier requests share, and
+ * no restriction. Omits scopes that would have covered a request that a person rejected, and scopes that do not cover
+ * more requests than a narrower scope.
  */
 export function suggestScopes<Request extends EarlierRequest>(
   { params }: Pick<ActionRequest, "params">,
@@ -46,7 +46,7 @@ export function suggestScopes<Request extends EarlierRequest>(
   return suggestions;
 }
 
-/** Returns the scopes that cover no rejected request, with the requests that each covers. */
+/** Returns the scopes that cover no rejected request, each with the requests that it covers. */
 function findCovered<Request extends EarlierRequest>(
   scopes: readonly (string | null)[],
   earlier: readonly Request[],
@@ -61,7 +61,10 @@ function findCovered<Request extends EarlierRequest>(
   return suggestions;
 }
 
-/** Returns a condition for each of the first parameters that are texts, numbers or booleans. Numbers are upper bounds. */
+/**
+ * Returns a condition for each of the first parameters that are strings, numbers or booleans. The condition of a number
+ * is an upper bound.
+ */
 function conditionsOf(params: JsonObject): string[] {
   const conditions: string[] = [];
   for (const [name, value] of Object.entries(params)) {

@@ -1,6 +1,6 @@
 /**
- * Grants: the vote of one approver for later actions of an agent with one tool and operation. They are stored only as
- * ledger entries and are rebuilt from them, so a write to the database can neither add a grant nor widen one.
+ * Grants: votes by which one approver allows later actions of an agent with one tool and operation. They are stored
+ * only as ledger entries and are rebuilt from these entries, so no write to the database can add or extend a grant.
  */
 import type { ActionRequest } from "./actions.ts";
 import type { Actor, GrantEntry } from "./entries.ts";
@@ -17,31 +17,31 @@ export interface Grant extends GrantTarget {
   id: string;
   /** CEL; null covers every request. */
   scope: string | null;
-  /** Number of uses. */
+  /** Maximum number of uses. */
   count: number;
   sum: { of: string; at_most: number } | null;
   ends_on_failure: boolean;
-  /** Credential id of the passkey that signed the grant together with a vote; null if there is none. */
+  /** Credential id of the passkey that signed the grant together with a vote; null if no passkey signed it. */
   passkey: string | null;
-  /** Milliseconds. */
+  /** Start of the grant, and its expiry. Milliseconds. */
   granted_at: number;
   until: number;
   /** The grantor. */
   by: Actor;
   comment: string | null;
-  /** The action with whose approval the grant was given; null if there was none. */
+  /** The action whose approval created the grant; null if the grant was created by itself. */
   granted_with: string | null;
-  /** Sequence number of the entry that granted it. */
+  /** Sequence number of the entry that created the grant. */
   seq: number;
-  /** The recorded end; null if no entry records one. */
+  /** The recorded end of the grant; null if no entry records an end. */
   ended: GrantEnd | null;
 }
 
 export interface GrantEnd {
   cause: NonNullable<GrantEntry["cause"]> | "stop" | "time";
-  /** Milliseconds. */
+  /** Time of the end. Milliseconds. */
   at: number;
-  /** Null if the grant ended at its time. */
+  /** The credential that ended the grant; null if it expired. */
   by: Actor | null;
   related_action: string | null;
   comment: string | null;
@@ -50,13 +50,13 @@ export interface GrantEnd {
 export interface Grants {
   /** All grants, including ended ones, by id and in the order of the ledger. */
   readonly all: ReadonlyMap<string, Grant>;
-  /** Grants without a recorded end, by agent, tool and operation in any case. */
+  /** Grants without a recorded end, by agent, tool and operation regardless of case. */
   readonly open: ReadonlyMap<string, readonly Grant[]>;
 }
 
 export const NO_GRANTS: Grants = { all: new Map(), open: new Map() };
 
-/** Applies grant entries in their order. Throws RangeError if one contradicts earlier ones. */
+/** Applies grant entries in order. Throws RangeError if an entry contradicts an earlier entry. */
 export function applyGrantEntries(grants: Grants, entries: readonly (GrantEntry & { seq: number })[]): Grants {
   if (entries.length === 0) return grants;
   const all = new Map(grants.all);
@@ -89,7 +89,7 @@ function applyGrantEntry(before: Grant | null, entry: GrantEntry & { seq: number
   return { ...before, ended: { cause, at, by, related_action, comment } };
 }
 
-/** Returns the first end of a grant: a recorded end, a stop, or its expiry. Null while the grant is open. */
+/** Returns the first end of a grant: a recorded end, a stop, or its expiry. Returns null while the grant is open. */
 export function findGrantEnd(grant: Grant, stops: Stops, now: number): GrantEnd | null {
   const ends: GrantEnd[] = grant.ended === null ? [] : [grant.ended];
   const stop = [...stops.all.values()].find(({ seq, ...about }) => seq > grant.seq && stopApplies(about, grant));
@@ -99,12 +99,12 @@ export function findGrantEnd(grant: Grant, stops: Stops, now: number): GrantEnd 
   return ends.reduce<GrantEnd | null>((first, end) => (first === null || end.at < first.at ? end : first), null);
 }
 
-/** Returns the open grants for this target, ignoring the case of its names. Oldest first. */
+/** Returns the open grants for this target, regardless of case. Oldest first. */
 export function findOpenGrants({ open }: Grants, target: GrantTarget, stops: Stops, now: number): Grant[] {
   return (open.get(targetKey(target)) ?? []).filter((grant) => findGrantEnd(grant, stops, now) === null);
 }
 
-/** Whether the grant can cover an action with these names. */
+/** Returns true if the grant can cover an action with these names. */
 export function isGrantFor(grant: GrantTarget, { agent_id, tool, operation }: GrantTarget): boolean {
   return grant.agent_id === agent_id && grant.tool === tool && grant.operation === operation;
 }
@@ -114,6 +114,6 @@ const targetKey = ({ agent_id, tool, operation }: GrantTarget): string =>
 
 function timeOf(text: string): number {
   const at = parseRfc3339(text);
-  if (at === null) throw new RangeError(`${text} is no time`);
+  if (at === null) throw new RangeError(`${text} is not a valid time`);
   return at;
 }

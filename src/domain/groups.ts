@@ -3,13 +3,16 @@ import { principalOfOwner } from "./owner.ts";
 import { matchesAny } from "./policy/compile/glob.ts";
 import { foldName } from "./names.ts";
 
-/** Limits on what the members of a group may see and approve. Patterns are case-folded; null matches everything. */
+/**
+ * Limits on the actions that the members of a group can see and approve. Patterns are case-folded; null matches
+ * everything.
+ */
 export interface GroupLimits {
   agents: readonly string[] | null;
   tools: readonly string[] | null;
-  /** The agent to which a key is bound, with its exact name: no other agent is within the limits. */
+  /** The exact name of the agent that a key is bound to. Other agents are outside the limits. */
   agent_id?: string;
-  /** Limits that apply in addition, such as those of a delegation. */
+  /** Limits that apply in addition, such as the limits of a delegation. */
   also?: GroupLimits;
 }
 
@@ -28,7 +31,8 @@ export interface GroupSubject {
 }
 
 /**
- * Whether the limits include the agent and the tool. An unknown agent or tool is included only if the limits name none.
+ * Returns true if the limits include the agent and the tool. An unknown agent is included only if the limits do not
+ * name agents, and an unknown tool only if they do not name tools.
  *
  * @example isWithinLimits({ agents: ["billing-*"], tools: null }, { agent_id: "billing-1", tool: "stripe" }) // true
  */
@@ -41,21 +45,26 @@ export function isWithinLimits({ agents, tools, also, ...bound }: GroupLimits, s
   return isWithin && (also === undefined || isWithinLimits(also, subject));
 }
 
-/** Returns limits that include what both `a` and `b` include. */
+/** Returns limits that include only what both `a` and `b` include. */
 export function intersectLimits(a: GroupLimits, b: GroupLimits): GroupLimits {
   return { ...a, also: a.also === undefined ? b : intersectLimits(a.also, b) };
 }
 
-/** Returns the limits of a group; null if it has none. */
+/** Returns the limits of a group; null if the group has no limits. */
 export function groupLimits({ agents, tools }: GroupDefinition): GroupLimits | null {
   if (agents === undefined && tools === undefined) return null;
   return { agents: agents?.map(foldName) ?? null, tools: tools?.map(foldName) ?? null };
 }
 
-/** Returns an agent as the member of a group. Its groups are an attribute for conditions: an agent never votes. */
+/**
+ * Returns the principal of an agent as a group member. Conditions can read an agent's groups, but an agent never votes.
+ */
 export const principalOfAgent = (agentId: string): string => `agent:${foldName(agentId)}`;
 
-/** Returns the principal of a member: `owner:ada` for `Ada`; `key:0193…` and `user:0193…` unchanged; `agent:bot` for `agent:Bot`. */
+/**
+ * Returns the principal of a group member, such as `owner:ada` for `Ada` and `agent:bot` for `agent:Bot`. Returns
+ * `key:0193…` and `user:0193…` unchanged.
+ */
 export function principalOfMember(member: string): string {
   if (member.startsWith("agent:")) return principalOfAgent(member.slice("agent:".length));
   return /^(?:key|user):/.test(member) ? member : principalOfOwner(member);

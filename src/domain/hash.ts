@@ -5,7 +5,8 @@ const encoder = new TextEncoder();
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
 /**
- * Encodes text as UTF-8. Lone surrogates become U+FFFD, so check external text with `parseJson` or `decodeUtf8` first.
+ * Encodes a string as UTF-8. Lone surrogates become U+FFFD, so validate external strings with `parseJson` or
+ * `decodeUtf8` first.
  */
 export function utf8(text: string): Uint8Array {
   return encoder.encode(text);
@@ -21,7 +22,7 @@ export function setSha256(native: (bytes: Uint8Array) => Uint8Array): void {
   for (const length of [0, 1, 55, 64, 119, 1000]) {
     const probe = new Uint8Array(length).fill(length);
     if (!equalBytes(native(probe), nobleSha256(probe)))
-      throw new Error("the platform's SHA-256 gives other digests than the portable one");
+      throw new Error("the platform's SHA-256 computes different digests than the portable implementation");
   }
   digest = native;
 }
@@ -44,7 +45,7 @@ export function concatBytes(...parts: Uint8Array[]): Uint8Array {
   return fullLength;
 }
 
-/** Compares in constant time for inputs of equal length. */
+/** Compares two arrays, in constant time if they have equal lengths. */
 export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== b.length) return false;
   let difference = 0;
@@ -52,7 +53,7 @@ export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return difference === 0;
 }
 
-/** Returns lowercase hex. */
+/** Encodes bytes as lowercase hex. */
 export function toHex(bytes: Uint8Array): string {
   let text = "";
   for (let i = 0; i < bytes.length; i++) text += HEX[bytes[i] as number];
@@ -63,7 +64,7 @@ export function toHex(bytes: Uint8Array): string {
 const DIGITS = new Uint8Array(128).fill(255);
 for (const [value, digit] of Array.from("0123456789abcdef").entries()) DIGITS[digit.charCodeAt(0)] = value;
 
-/** Decodes lowercase hex. Throws RangeError for any other text. */
+/** Decodes lowercase hex. Throws RangeError for any other string. */
 export function fromHex(text: string): Uint8Array {
   const { length } = text;
   const bytes = new Uint8Array(length >> 1);
@@ -112,7 +113,7 @@ function encodeBase64(bytes: Uint8Array, { alphabet, pairs, pad }: Base64): stri
   return text;
 }
 
-/** Returns padded base64 (RFC 4648 section 4). */
+/** Encodes bytes as padded base64 (RFC 4648 section 4). */
 export function toBase64(bytes: Uint8Array): string {
   return encodeBase64(bytes, STANDARD);
 }
@@ -123,12 +124,12 @@ export function fromBase64(text: string): Uint8Array {
   const binary = atob(text);
   const bytes = new Uint8Array(binary.length);
   for (let i = 0; i < bytes.length; i++) bytes[i] = binary.charCodeAt(i);
-  // Reject non-zero padding bits (section 3.5), because two texts would then represent the same bytes.
+  // Reject non-zero padding bits (section 3.5), because two strings would then represent the same bytes.
   if (toBase64(bytes) !== text) throw new RangeError("not canonical base64");
   return bytes;
 }
 
-/** Returns unpadded base64url (RFC 4648 section 5). */
+/** Encodes bytes as unpadded base64url (RFC 4648 section 5). */
 export function toBase64Url(bytes: Uint8Array): string {
   return encodeBase64(bytes, URL_SAFE);
 }

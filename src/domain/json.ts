@@ -1,7 +1,7 @@
 /**
  * Parses JSON strictly, so that every reader gets the same value. `JSON.parse` keeps the last of two equal keys, rounds
  * integers beyond 2^53 and accepts lone surrogates. Each of these could make the executed action differ from the
- * decided one. One pass over the raw text rejects them before any value is created.
+ * decided one. One pass over the source rejects them before any value is created.
  */
 
 /** A value that `JSON.parse` returns. */
@@ -16,7 +16,7 @@ export type JsonFaultCode =
   | "TOO_DEEP"
   | "TOO_MANY_VALUES";
 
-/** Whether a JSON value is an object. */
+/** Returns true if a JSON value is an object. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
@@ -41,12 +41,12 @@ export const MAX_DEPTH = 64;
 export interface JsonLimits {
   /** Maximum nesting depth. */
   maxDepth?: number;
-  /** Maximum number of members and items. Bounded because each uses far more memory than its text. */
+  /** Maximum number of members and items. Limited because each value uses far more memory than its source. */
   maxValues?: number;
   /**
-   * Whether the caller can ignore a fault. If absent, no fault is ignored. `member` is the member of the outermost
-   * object that contains the fault, or "". `depth` is the number of objects and arrays around it. Called once for each
-   * fault.
+   * Returns true to ignore a fault. Default: no fault is ignored. `member` is the member of the outermost object that
+   * contains the fault, or "" if there is none. `depth` is the number of objects and arrays around it. Called once for
+   * each fault.
    */
   isHarmless?(code: JsonFaultCode, member: string, depth: number): boolean;
 }
@@ -57,7 +57,7 @@ const MINUS = 0x2d;
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * Decodes UTF-8; returns null if it is invalid. Keeps a byte order mark, which `parseJson` then rejects (RFC 8259
+ * Decodes UTF-8; returns null if it is invalid. Does not remove a byte order mark, so `parseJson` rejects it (RFC 8259
  * section 8.1).
  */
 export function decodeUtf8(bytes: Uint8Array): string | null {
@@ -69,7 +69,8 @@ export function decodeUtf8(bytes: Uint8Array): string | null {
 }
 
 /**
- * Parses JSON as requests are parsed: without duplicate members, lone surrogates and integers beyond 2^53. Throws JsonFault.
+ * Parses JSON with the rules for requests. Throws JsonFault for duplicate members, lone surrogates and integers beyond
+ * 2^53.
  * @example
  * const value = parseJson('{"status":"open"}');
  */
@@ -104,7 +105,7 @@ interface Level {
 }
 
 /**
- * Checks for faults that JSON.parse would accept. Leaves syntax errors to JSON.parse.
+ * Checks for faults that JSON.parse would accept. Does not report syntax errors, because JSON.parse does.
  * @throws JsonFault
  */
 export function checkJson(
@@ -182,7 +183,7 @@ export function checkJson(
   }
 }
 
-/** Shortens external text for messages. */
+/** Shortens an external string for messages. */
 function clip(text: string): string {
   return text.length > 40 ? `${text.slice(0, 40)}…` : text;
 }
@@ -191,13 +192,13 @@ function endOfNumber(text: string, from: number): number {
   let i = from + 1;
   for (; i < text.length; i++) {
     const c = text.charCodeAt(i);
-    // Digits, `.`, `+`, `-`, `e`, `E`.
+    // The digits, `.`, `+`, `-`, `e` and `E`.
     if (!((c >= 0x30 && c <= 0x39) || c === 0x2e || c === 0x2b || c === 0x2d || c === 0x65 || c === 0x45)) break;
   }
   return i;
 }
 
-/** Whether the number has an exact or finite double value. Integers must be safe; other numbers must be finite. */
+/** Returns true if a double can represent the number. Integers must be safe; other numbers must be finite. */
 function isExact(token: string): boolean {
   // A number of up to 15 characters without an exponent is always exact.
   if (token.length < 16 && !/[eE]/.test(token)) return true;
@@ -206,7 +207,7 @@ function isExact(token: string): boolean {
   return /^-?\d+$/.test(token) ? Number.isSafeInteger(value) : Number.isFinite(value);
 }
 
-/** Decodes a raw string token; returns null if it is invalid, which JSON.parse then reports. */
+/** Decodes a raw string token. Returns null if it is invalid; JSON.parse then reports the fault. */
 function unescape(token: string): string | null {
   try {
     return JSON.parse(token) as string;

@@ -1,7 +1,7 @@
 /**
- * Values that a ledger entry commits to and the action's row stores until erasure. Stored as canonical JSON: the
- * members plus `salt`, 32 random bytes in hex. Each value has its own salt. With a shared salt, someone who knows the
- * salt of one commitment could guess the value of another.
+ * Values that a ledger entry commits to and the action's row stores until erasure. A value is stored as canonical JSON
+ * of its members and `salt`, which is 32 random bytes in hex. Each value has its own salt. With a shared salt, someone
+ * who knows the salt of one commitment could guess the value of another.
  */
 import { canonicalBytes, canonicalText } from "./canonical.ts";
 import { sha256Hex } from "./hash.ts";
@@ -19,7 +19,7 @@ export function encodeSalted(kept: SaltedMembers): string {
   return canonicalText(kept);
 }
 
-/** Decodes the text; null if the service did not write it. */
+/** Decodes a stored value. Returns null if the service did not write the string. */
 export function decodeSalted(text: string | null): SaltedMembers | null {
   try {
     const kept = JSON.parse(text ?? "null") as SaltedMembers | null;
@@ -29,7 +29,7 @@ export function decodeSalted(text: string | null): SaltedMembers | null {
   }
 }
 
-/** Whether `text` is the canonical form of the committed value. Without a commitment, `text` must be null. */
+/** Returns true if `text` is the canonical form of the committed value. Without a commitment, `text` must be null. */
 export function matchesCommitment(commitment: string | null | undefined, text: string | null): boolean {
   if (commitment === null || commitment === undefined) return text === null;
   const kept = decodeSalted(text);

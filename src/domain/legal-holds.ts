@@ -1,6 +1,6 @@
 /**
- * Legal holds prevent the erasure of actions. They are stored only as ledger entries and are rebuilt from them, so a write
- * to the database cannot release a hold.
+ * Legal holds prevent the erasure of actions. They are stored only as ledger entries and are rebuilt from these
+ * entries, so no write to the database can release a hold.
  */
 import { canonicalText } from "./canonical.ts";
 import type { Actor, LegalHoldEntry } from "./entries.ts";
@@ -9,13 +9,13 @@ import { commitSalted } from "./kept.ts";
 import { sameName } from "./names.ts";
 import { parseRfc3339 } from "./time.ts";
 
-/** The hold as it was placed. */
+/** The hold as it was when it was placed. */
 type LegalHoldTerms = LegalHoldEntry["hold"];
 
 export interface LegalHold extends LegalHoldTerms {
   /** Sequence number of the entry that placed the hold. */
   seq: number;
-  /** Milliseconds. */
+  /** Time when the hold was placed. Milliseconds. */
   placed_at: number;
   placed_by: Actor;
   /** Requests to release the hold. If `released_at` is set, the last request released it. */
@@ -33,7 +33,7 @@ export function applyLegalHoldEntry(holds: LegalHolds, entry: LegalHoldEntry & {
   const { id } = entry.hold;
   const before = holds.get(id);
   const at = parseRfc3339(entry.at);
-  if (at === null) throw new RangeError(`${entry.at} is no time`);
+  if (at === null) throw new RangeError(`${entry.at} is not a valid time`);
   if (entry.change === "placed") {
     if (before !== undefined) throw new RangeError(`the legal hold ${id} is placed twice`);
     const { action, agent, subject } = entry.hold;
@@ -66,7 +66,7 @@ export function listActiveHolds(holds: LegalHolds): LegalHold[] {
 }
 
 /**
- * Whether the hold names this action or its agent. Holds on a subject are not considered, because they depend on the
+ * Returns true if the hold names this action or its agent. Ignores the subject of a hold, because that depends on the
  * action's content.
  */
 export function namesAction(
@@ -79,7 +79,10 @@ export function namesAction(
 /** The identifier of a person under a hold, as stored while the hold is active. */
 type HeldSubject = JsonObject & { subject: string; salt: string };
 
-/** Returns the commitment to the identifier for the entry, because the ledger must not contain the identifier. */
+/**
+ * Returns the commitment that the entry records in place of the identifier, because the ledger must not contain the
+ * identifier.
+ */
 export function commitSubject(held: HeldSubject): string {
   return commitSalted(held);
 }
@@ -95,5 +98,5 @@ export function openSubject({ subject }: Pick<LegalHoldTerms, "subject">, stored
   }
 }
 
-/** The plugin whose documents store the identifiers, and the document's key for a hold. */
+/** The plugin whose documents contain the identifiers, and the key of a hold's document. */
 export const HELD_SUBJECTS = { plugin: "actions", key: (id: string): string => `hold/${id}` } as const;

@@ -1,4 +1,4 @@
-/** Computes the limits that an action counts against: for its decision, and again from its entry. */
+/** Computes the limits that an action counts against, both for its decision and later from its entry. */
 import type { ActionRequest } from "./actions.ts";
 import { decodeEntry, type ApprovalEntry } from "./entries.ts";
 import type { CompiledPolicySet } from "./policy/compile/compile.ts";
@@ -7,12 +7,12 @@ import { findGrantUse } from "./policy/decide/grant.ts";
 import { findMatchedLimits, type MatchedLimit } from "./policy/decide/limit-facts.ts";
 import type { Decision, Effect, Facts } from "./policy/policy-types.ts";
 
-/** Time for which uses are retained after they stop counting, in case the clock is set back. Milliseconds. */
+/** Time for which uses are retained after they no longer count, in case the clock is set back. Milliseconds. */
 export const USE_RETENTION_MS = 86_400_000;
 
 /**
- * Returns the limits that a decision counts against. A denied action counts against none. Limits of a shadow policy
- * count only if that policy would not have denied the action, as if it were enforced.
+ * Returns the limits that a decision counts against. A denied action does not count. Limits of a shadow policy count
+ * only if that policy would not have denied the action, as if it were enforced.
  */
 export function selectCountedLimits(decision: Decision, needs: readonly MatchedLimit[]): readonly MatchedLimit[] {
   if (decision.effect === "deny" || needs.length === 0) return [];
@@ -22,8 +22,8 @@ export function selectCountedLimits(decision: Decision, needs: readonly MatchedL
 
 /**
  * Returns the limits that a recorded decision counted against.
- * @param recorded the entry, with its facts restored
- * @param at time of the decision, in milliseconds
+ * @param recorded the decision's entry, with its facts restored
+ * @param at the time of the decision in milliseconds
  */
 export function recomputeLimitUses(
   compiled: CompiledPolicySet,
@@ -41,10 +41,10 @@ export function recomputeLimitUses(
 }
 
 /**
- * Whether a pending action could have run already, because it was allowed or approved before it needed approval again.
- * The action could have run without a report, because permits can be used outside the service. Unreadable entries count
- * as approvals.
- * @param entries the entries of the action; null if they are damaged
+ * Returns true if a pending action might have run already, because it was allowed or approved before it required
+ * approval again. Permits can be used outside the service, so it might have run without a report. Unreadable entries
+ * count as approvals.
+ * @param entries the entries of the action; null if they are corrupt
  */
 export function mayHaveRun(
   { decision }: { decision: Effect },

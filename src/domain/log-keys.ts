@@ -1,7 +1,7 @@
 /**
- * The sequence of a log's keys. A checkpoint of size N is signed by the key that the last `log_key` entry below N
- * names, or by the first key. A client that pinned an earlier key follows these entries, because each is signed by the
- * key that it replaces.
+ * The sequence of a log's keys. The key that signs a checkpoint of size N is named by the last `log_key` entry among
+ * the first N entries; without such an entry it is the first key. A client that pinned an earlier key can verify these
+ * entries, because the replaced key signs each of them.
  */
 import {
   formatCheckpoint,
@@ -19,19 +19,19 @@ import { fromBase64, fromHex } from "./hash.ts";
 import { hashLeaf, verifyInclusion } from "./merkle.ts";
 import { parseRfc3339 } from "./time.ts";
 
-/** A replacement of the log's key. */
+/** A change of the log's key. */
 export interface LogKeyChange {
   /** Sequence number of the entry that records the change. */
   seq: number;
   vkey: string;
   previous: string;
-  /** Time until which the previous key also signs. Milliseconds. */
+  /** Time until which the previous key signs in addition to the new key. Milliseconds. */
   previous_until: number;
 }
 
 export interface LogKeys {
   first: string;
-  /** In order of `seq`. */
+  /** All changes, in order of `seq`. */
   changes: readonly LogKeyChange[];
 }
 
@@ -48,7 +48,7 @@ export function listVkeys({ first, changes }: LogKeys): string[] {
   return [first, ...changes.map(({ vkey }) => vkey)];
 }
 
-/** Returns the checkpoint in a note of this log, signed with the key for its size. Throws NoteError. */
+/** Verifies a note of this log with the key for the checkpoint's size, and returns the checkpoint. Throws NoteError. */
 export function openLogCheckpoint(note: string, keys: LogKeys, verify: VerifySignature): Checkpoint {
   const { size } = parseCheckpoint(readNote(note).text);
   return openCheckpoint(note, vkeyAt(keys, size), verify);
@@ -56,7 +56,10 @@ export function openLogCheckpoint(note: string, keys: LogKeys, verify: VerifySig
 
 const handoverLine = (previous: string, vkey: string): string => `log-key ${previous} ${vkey}`;
 
-/** Returns the `handover` of a `log_key` entry, signed by both keys. `checkpoint` is of the log before the entry. */
+/**
+ * Returns the `handover` of a `log_key` entry, signed by both keys. `checkpoint` is the checkpoint of the log before
+ * the entry.
+ */
 export function signHandover(
   checkpoint: Checkpoint,
   previous: { vkey: string; signer: NoteSigner },
@@ -66,7 +69,9 @@ export function signHandover(
   return signNote(text, previous.signer, next.signer);
 }
 
-/** Returns the checkpoint of a `log_key` entry's handover. Throws NoteError unless both keys signed it. */
+/**
+ * Verifies the handover of a `log_key` entry, and returns its checkpoint. Throws NoteError unless both keys signed it.
+ */
 export function openHandover(
   { seq, vkey, previous, handover }: Pick<LogKeyEntry, "vkey" | "previous" | "handover"> & { seq: number },
   verify: VerifySignature,
@@ -75,11 +80,11 @@ export function openHandover(
   openCheckpoint(handover, vkey, verify);
   const lines = readNote(handover).text.split("\n").slice(3, -1);
   if (lines.length !== 1 || lines[0] !== handoverLine(previous, vkey))
-    throw new NoteError("bad_checkpoint", `what was signed does not say that the key ${vkey} follows ${previous}`);
+    throw new NoteError("bad_checkpoint", `the signed text does not say that the key ${vkey} follows ${previous}`);
   if (checkpoint.size > seq)
     throw new NoteError(
       "bad_checkpoint",
-      `the entry stands at ${seq}, and was handed over with ${checkpoint.size} entries`,
+      `the entry is at ${seq}, and was handed over with ${checkpoint.size} entries`,
     );
   return checkpoint;
 }
@@ -100,16 +105,16 @@ export function appendLogKey(keys: LogKeys, entry: LogKeyEntry & { seq: number }
 
 /** A `log_key` entry with its inclusion proof. */
 export interface LogKeyProof {
-  /** The entry's bytes, base64. */
+  /** The entry's bytes in base64. */
   leaf: string;
   index: number;
-  /** Hex, from the leaf to the root. */
+  /** The inclusion proof in hex, from the leaf to the root. */
   path: string[];
 }
 
 /**
- * Verifies a note for a client that pinned one of the log's keys. `proofs` holds the `log_key` entries below the
- * checkpoint's size, in order; entries before the pinned key are ignored. Throws NoteError, SyntaxError or TypeError if
+ * Verifies a note for a client that pinned one of the log's keys. `proofs` contains the `log_key` entries that the
+ * checkpoint covers, in order. Ignores entries before the pinned key. Throws NoteError, SyntaxError or TypeError if
  * anything is invalid.
  */
 export function openCheckpointFromPin(
@@ -124,7 +129,7 @@ export function openCheckpointFromPin(
     const bytes = fromBase64(proof.leaf);
     const entry = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as LogKeyEntry & { seq: number };
     if (entry.type !== "log_key" || entry.seq !== proof.index)
-      throw new NoteError("malformed", `what stands at ${proof.index} is no change of the log's key`);
+      throw new NoteError("malformed", `the entry at ${proof.index} is not a change of the log's key`);
     if (keys.changes.length === 0 && entry.previous !== pin) continue;
     keys = appendLogKey(keys, entry, verify);
     followed.push({ proof, leafHash: hashLeaf(bytes) });

@@ -1,16 +1,16 @@
 /**
- * The Merkle tree of RFC 6962 section 2.1; RFC 9162 uses the same hashes. Sizes and indices go up to 2^53 - 1, so
- * positions are computed by division, because `>>` works on 32 bits.
+ * The Merkle tree of RFC 6962 section 2.1; RFC 9162 uses the same hashes. Computes positions by division, because sizes
+ * and indices are up to 2^53 - 1 and `>>` works on 32 bits.
  */
 import { equalBytes, sha256 } from "./hash.ts";
 
-/** The root of an empty tree: SHA-256 of no bytes. */
+/** The root of an empty tree: SHA-256 of zero bytes. */
 export const EMPTY_ROOT: Uint8Array = sha256(new Uint8Array(0));
 
 /** Returns the root of the perfect subtree with 2^level leaves at position `index` of its level. */
 export type NodeSource = (level: number, index: number) => Promise<Uint8Array>;
 
-/** Bytes of every hash in the tree. */
+/** Length of every hash in the tree, in bytes. */
 const HASH_BYTES = 32;
 
 interface NodePosition {
@@ -34,9 +34,9 @@ export function hashNode(left: Uint8Array, right: Uint8Array): Uint8Array {
 }
 
 /**
- * Returns the right edge after one more leaf: the roots of the maximal perfect subtrees, largest first. Throws
- * RangeError if `edge` is not the edge of a tree of `size`.
- * @param size number of leaves before the new one
+ * Returns the right edge of the tree after a leaf is appended: the roots of the maximal perfect subtrees, largest
+ * first. Throws RangeError if `edge` is not the edge of a tree of `size`.
+ * @param size the number of leaves before the new leaf
  */
 export function appendToEdge(edge: readonly Uint8Array[], size: number, leafHash: Uint8Array): Uint8Array[] {
   assertSize(size);
@@ -77,8 +77,8 @@ export function edgeNodes(size: number): NodePosition[] {
 }
 
 /**
- * Appends the perfect subtrees that cover the leaves [from, to), left to right. `from` must be a multiple of the
- * largest subtree's size.
+ * Appends the positions of the perfect subtrees that cover the leaves [from, to), left to right, to `nodes`. `from`
+ * must be a multiple of the largest subtree's size.
  */
 function appendCoveringNodes(from: number, to: number, nodes: NodePosition[]): void {
   let at = from;
@@ -120,7 +120,7 @@ export function computeRoot(size: number, node: NodeSource): Promise<Uint8Array>
 export async function inclusionProof(index: number, size: number, node: NodeSource): Promise<Uint8Array[]> {
   assertSize(size);
   if (!Number.isSafeInteger(index) || index < 0 || index >= size)
-    throw new RangeError(`index ${index} does not lie in a tree of size ${size}`);
+    throw new RangeError(`index ${index} is not in a tree of size ${size}`);
   const path: Promise<Uint8Array>[] = [];
   let from = 0;
   let to = size;
@@ -164,7 +164,7 @@ export async function consistencyProof(first: number, second: number, node: Node
   return (await Promise.all(path)).reverse();
 }
 
-/** Returns the root that the leaf and path lead to, or null if a length is wrong. RFC 9162 section 2.1.3.2. */
+/** Returns the root that follows from the leaf and the path; null if a length is wrong. RFC 9162 section 2.1.3.2. */
 export function rootFromInclusion(
   index: number,
   size: number,

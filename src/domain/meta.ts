@@ -1,6 +1,6 @@
 /**
  * Metadata of a request that is not part of the decision: trace, session, host, tool call. Policies cannot read it, and
- * the request hash does not cover it. So the same request with other metadata is a duplicate. The decision's entry
+ * the request hash does not cover it. So a request that differs only in metadata is a duplicate. The decision's entry
  * commits to it.
  */
 import { canonicalBytes } from "./canonical.ts";
@@ -14,7 +14,7 @@ export function countMetaBytes(meta: JsonObject): number {
   return canonicalBytes(meta).length;
 }
 
-/** Returns the commitment for the entry and the text for the row; both null if `meta` is empty. */
+/** Returns the commitment for the entry and the string for the row. Both are null if `meta` is empty. */
 export function commitMeta(
   meta: JsonObject,
   newSalt: () => string,
@@ -29,11 +29,11 @@ export function decodeMeta(text: string | null): JsonObject {
   return (decodeSalted(text)?.["meta"] ?? {}) as JsonObject;
 }
 
-/** Version 00, or a later version with the same fields. */
+/** A `traceparent` of version 00, or of a later version with the same fields. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /**
- * Returns whether the text is a `traceparent` of W3C Trace Context, section 3.2.2.
+ * Returns true if the string is a `traceparent` as defined by W3C Trace Context, section 3.2.2.
  * @example
  * isTraceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"); // true
  */

@@ -3,16 +3,16 @@ import { hasHiddenCharacters } from "./text.ts";
 import { groupByScript } from "./visible-text.ts";
 
 const VISIBLE_ASCII = /^[!-~]*$/;
-/** Braille blank, which is invisible in every font although Unicode classifies it as a symbol. */
+/** The Braille blank, which Unicode classifies as a symbol although it is invisible in every font. */
 const BLANK = "\u2800";
 
 /**
- * Returns why a text is not a valid name, or null. Rejects names that a person could confuse with another name:
+ * Returns the fault of a name; null if the name is valid. Rejects names that a person could confuse with another name:
  * compatibility characters (U+FF42 for b), separate accents, invisible characters, and words of mixed scripts.
  */
 export function findNameFault(text: string): string | null {
   if (VISIBLE_ASCII.test(text)) return null;
-  if (hasHiddenCharacters(text) || text.includes(BLANK)) return "holds a character that shows nothing";
+  if (hasHiddenCharacters(text) || text.includes(BLANK)) return "contains an invisible character";
   if (text.trim() !== text) return "begins or ends with a space";
   if (text.normalize("NFKC") !== text) return "is not in the Unicode normal form NFKC";
   return findMixedScriptFault(text);
@@ -32,14 +32,15 @@ function findMixedScriptFault(text: string): string | null {
 
 const ASCII = /^[\0-\x7f]*$/;
 
-/** Returns the form in which names are compared: NFKC, case-folded. Folding the result again does not change it. */
+/** Returns the form in which names are compared: NFKC, case-folded. Idempotent. */
 export function foldName(name: string): string {
   if (ASCII.test(name)) return name.toLowerCase();
   return Array.from(name.normalize("NFKC"), foldCharacter).join("").normalize("NFKC");
 }
 
 /**
- * Applies Unicode's simple case folding. One code point stays one, so that `?` in a glob still matches one character.
+ * Applies Unicode's simple case folding, which maps one code point to one code point, so that `?` in a glob still
+ * matches one character.
  */
 function foldCharacter(character: string): string {
   const folded = character.toUpperCase().toLowerCase();

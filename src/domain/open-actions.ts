@@ -1,4 +1,6 @@
-/** Builds entries about open actions: actions that wait for approval, or may start but have not started. */
+/**
+ * Builds entries about open actions: actions that wait for approval, and actions that may start but have not started.
+ */
 import type { Actor, ApprovalEntry } from "./entries.ts";
 import { commitEffective } from "./edited-request.ts";
 import { toRfc3339 } from "./time.ts";
@@ -12,7 +14,7 @@ interface RecordedAction {
   quorum: number | null;
 }
 
-/** Returns the fields that every entry about an action shares. */
+/** Returns the fields that are common to every entry about an action. */
 export function actionEntryFields(action: Omit<RecordedAction, "quorum">, now: number) {
   return {
     action_id: action.id,
@@ -22,8 +24,8 @@ export function actionEntryFields(action: Omit<RecordedAction, "quorum">, now: n
   };
 }
 
-/** The fields of an entry of type `approval` that is not a vote. */
-export const NO_VOTE = {
+/** Values of the fields of a vote, for an entry of type `approval` that is not a vote. */
+export const NON_VOTE_FIELDS = {
   self_approval: false,
   delegation: null,
   break_glass: false,
@@ -38,7 +40,7 @@ export const NO_VOTE = {
 
 /**
  * Returns the entry that cancels an action.
- * @param approvals number of approvals so far
+ * @param approvals the number of approvals so far
  */
 export function cancellationEntry(
   action: RecordedAction,
@@ -52,7 +54,7 @@ export function cancellationEntry(
     verdict: "cancelled",
     by,
     comment,
-    ...NO_VOTE,
+    ...NON_VOTE_FIELDS,
     approvals,
     quorum: action.quorum ?? 1,
     status: "cancelled",

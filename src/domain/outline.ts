@@ -1,18 +1,19 @@
 /**
- * Selects the part of a JSON value that a person sees first: a bounded number of lines, with long members folded. Each
- * fold shows how many lines it hides. Every display of a request to people uses this module, including the console.
+ * Selects the part of a JSON value that a person sees first: a limited number of lines, with long members collapsed.
+ * Each collapsed member displays its number of hidden lines. Every view that displays a request to people uses this
+ * module, including the console.
  */
 import { clipText } from "./text.ts";
 import { markedText } from "./visible-text.ts";
 
 export type Outline =
   | { kind: "value"; text: string }
-  /** `quoted`: whether the text could be mistaken for another type. `more`: number of folded lines. */
+  /** `quoted`: whether the string could be mistaken for another type. `more`: number of hidden lines. */
   | { kind: "text"; text: string; quoted: boolean; more: number }
   | { kind: "empty"; list: boolean }
-  /** A value that is nested too deeply to be rendered member by member. */
+  /** A value that is nested too deeply for a line per member, as JSON. */
   | { kind: "json"; text: string; more: number }
-  /** `more`: number of lines of the members that are not in `members`. */
+  /** `more`: number of hidden lines, which belong to members that are not in `members`. */
   | { kind: "members"; list: boolean; count: number; members: OutlineMember[]; more: number };
 
 interface OutlineMember {
@@ -23,28 +24,28 @@ interface OutlineMember {
 }
 
 interface OutlineOptions {
-  /** Maximum lines of the whole value. With Infinity here and in `each`, nothing is folded. */
+  /** Maximum lines of the whole value. If this and `each` are Infinity, nothing is collapsed. */
   lines?: number;
   /** Maximum lines of one member. */
   each?: number;
-  /** JSON pointers of the members that come first at their level, in this order. */
+  /** JSON pointers of the members to display first at their level, in this order. */
   first?: readonly string[];
-  /** Lines that a reader has unfolded, by JSON pointer. */
+  /** Number of lines that a reader has expanded, by JSON pointer. */
   unfolded?: ReadonlyMap<string, number>;
   /** Pointer of the root. */
   root?: string;
 }
 
-/** Length of a line: a longer text without line feeds counts as several lines. */
+/** Characters in a line. A longer string without line feeds counts as several lines. */
 export const LINE_LENGTH = 100;
-/** Maximum lines of a folded value, however often a reader unfolds it. */
+/** Maximum lines of a value, however often a reader expands it. */
 export const MAX_LINES = 1000;
-/** Maximum levels that are rendered member by member, because a phone has no room for more. */
+/** Maximum depth that is rendered with a line per member. A phone screen has no room for more levels. */
 const MAX_DEPTH = 6;
 const MAX_NAME = 80;
 
 /**
- * Returns the part of a value that a person sees first, with long members folded.
+ * Returns the part of a value that a person sees first, with long members collapsed.
  * @example
  * outline({ to: "ada@example.com", text: longText }, { lines: 40, first: ["/to"] });
  */
@@ -54,7 +55,7 @@ export function outline(
 ): Outline {
   const counted = new Map<object, number>();
 
-  /** Returns the number of lines of the unfolded value. */
+  /** Returns the number of lines of the fully expanded value. */
   function linesOf(node: unknown): number {
     if (typeof node === "string") return textLines(node);
     if (node === null || typeof node !== "object") return 1;
@@ -88,7 +89,7 @@ export function outline(
     if (first.length > 0 && !list) all.sort((a, b) => rank(a.pointer) - rank(b.pointer));
     const valueOf = (name: string): unknown => (node as Record<string, unknown>)[name];
     const drawn = all.slice(0, room);
-    // Give each member one line first. Then give the short members all of their lines before the long ones.
+    // First give each member one line. Then give short members all their lines before long members get more.
     const extras = new Map<string, number>();
     let spare = room - drawn.length;
     const wanted = drawn.map(({ name, pointer: at }) => ({
@@ -119,7 +120,7 @@ export function outline(
   return draw(value, root, 0, Math.max(lines, Math.min(MAX_LINES, lines + unfoldedIn(root))));
 }
 
-/** Returns the outline as lines of text. Spells out hidden and misleading characters. */
+/** Returns the outline as lines of text. Renders hidden and misleading characters as visible escapes. */
 export function outlineLines(value: unknown, options: OutlineOptions = {}): string[] {
   const lines: string[] = [];
   const write = (node: Outline, indent: string, label: string): void => {
@@ -137,7 +138,7 @@ export function outlineLines(value: unknown, options: OutlineOptions = {}): stri
       const quote = node.kind === "text" && node.quoted ? '"' : "";
       if (wrapped.length === 1 && node.more === 0) lines.push(`${opening}${quote}${wrapped[0] as string}${quote}`);
       else {
-        // The bar distinguishes the lines of a text from members.
+        // The bar distinguishes the lines of a string from members.
         if (label !== "") lines.push(opening.trimEnd());
         lines.push(...wrapped.map((line) => `${inner}| ${line}`));
         if (node.more > 0) lines.push(`${inner}${moreLines(node.more)}`);
@@ -152,10 +153,10 @@ function wrap(line: string): string[] {
   return line.match(new RegExp(`[^]{1,${LINE_LENGTH}}`, "gu")) ?? [""];
 }
 
-/** Matches a line that replaces folded lines. */
+/** Matches a line that stands for hidden lines. */
 export const FOLDED_LINES = /^ *… [\d,]+ more lines?$/;
 /**
- * Returns the line that replaces folded lines.
+ * Returns the line that stands for hidden lines.
  * @example
  * moreLines(2); // "… 2 more lines"
  */
@@ -163,7 +164,8 @@ export const moreLines = (count: number): string =>
   `… ${count.toLocaleString("en")} more ${count === 1 ? "line" : "lines"}`;
 
 /**
- * Returns a count such as "2 items" or "1 member". Folded lists still show their length.
+ * Formats the size of a list or object, such as "2 items" or "1 member", which is displayed even if the value is
+ * collapsed.
  * @example
  * formatCount({ list: true, count: 2 }); // "2 items"
  */
@@ -173,7 +175,7 @@ export function formatCount({ list, count }: { list: boolean; count: number }): 
 
 const isContainer = (value: unknown): boolean => typeof value === "object" && value !== null;
 
-/** Whether a text could be mistaken for another type or for an empty value. */
+/** Returns true if a string could be mistaken for another type or for an empty value. */
 function isAmbiguous(text: string): boolean {
   return (
     text === "" ||
@@ -193,7 +195,7 @@ function textLines(text: string): number {
   }
 }
 
-/** Returns the first `room` lines of a text. A line longer than LINE_LENGTH counts as several. */
+/** Returns the first `room` lines of a string. A line longer than LINE_LENGTH counts as several. */
 function foldText(text: string, room: number): { text: string; more: number } {
   const all = textLines(text);
   if (all <= room) return { text, more: 0 };

@@ -1,12 +1,12 @@
-/** Normalizes owner names, so that one person has one identity. */
+/** Normalizes owner names, so that each person has only one identity. */
 
 /** Maximum length of an identity, so that it fits in an approval token. */
 const MAX_LENGTH = 200;
 
 /**
- * Returns the same text for every spelling of an owner. Ignores case, width, composition, invisible characters and
- * extra spaces. Owners are typed by hand for each key, and a person with keys of `Ada` and `ada` is still one approver.
- * Look-alike letters of other scripts stay different.
+ * Returns the same identity for every spelling of an owner. Ignores case, width, composition, invisible characters and
+ * extra spaces, because people type the owner of each key by hand, and the owners `Ada` and `ada` must count as one
+ * approver. Look-alike letters of other scripts stay different.
  */
 export function ownerIdentity(owner: string): string {
   return (
@@ -23,12 +23,12 @@ export function ownerIdentity(owner: string): string {
   );
 }
 
-/** Whether two owners are the same identity. */
+/** Returns true if two owners have the same identity. */
 export function isSameOwner(a: string, b: string): boolean {
   return ownerIdentity(a) === ownerIdentity(b);
 }
 
-/** Whether the identity is non-empty and not too long. */
+/** Returns true if the identity is non-empty and not too long. */
 export function isValidOwner(owner: string): boolean {
   const identity = ownerIdentity(owner);
   return identity !== "" && identity.length <= MAX_LENGTH;

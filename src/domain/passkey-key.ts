@@ -9,7 +9,7 @@ interface PasskeyKey {
   jwk: Record<string, string>;
 }
 
-/** Parses a COSE key. Throws RangeError if it is malformed or has another algorithm. */
+/** Parses a COSE key. Throws RangeError if it is malformed or its algorithm is not supported. */
 export function parsePasskeyKey(coseKey: Uint8Array): PasskeyKey {
   const map = parseCoseMap(coseKey);
   const [type, algorithm, curve] = [map.get(1), map.get(3), map.get(-1)];
@@ -28,7 +28,10 @@ function bytes(map: CoseMap, label: number): string {
   return toBase64Url(value);
 }
 
-/** Parses a CBOR map of integers to integers and byte strings, which is all that these keys contain. */
+/**
+ * Parses a CBOR map with integer keys whose values are integers or byte strings. COSE keys of these algorithms contain
+ * nothing else.
+ */
 function parseCoseMap(encoded: Uint8Array): CoseMap {
   let at = 0;
   const next = (count: number): Uint8Array => {

@@ -1,28 +1,28 @@
 /**
- * Commitments to the data that decisions on an action read: attributes of the agent and its principal, past actions, the
- * usage of limits, and values of fact sources. Recorded in clear, the usage before two consecutive actions would reveal the
- * first one's amount, and the other data could not be erased from the ledger. The entry therefore holds a commitment, and
- * the action's row holds the values.
+ * Commitments to the data that decisions on an action read: attributes of the agent and its principal, past actions,
+ * the usage of limits, and values of fact sources. The entry contains a commitment, and the action's row contains the
+ * values. If the entry contained the values, the limit usage before two consecutive actions would reveal the amount of
+ * the first, and the other data could not be erased.
  */
 import { canonicalText } from "./canonical.ts";
 import { isJsonObject, type JsonValue } from "./json.ts";
 import { commitSalted, type SaltedMembers } from "./kept.ts";
 import type { Facts, RecordedFacts } from "./policy/policy-types.ts";
 
-/** The facts that are committed. A member is present if the decision read it. */
+/** Facts that the commitment covers. A member is present if the decision read it. */
 const COMMITTED = ["attributes", "history", "limits", "sources"] as const;
 type CommittedFacts = Pick<Facts, (typeof COMMITTED)[number]>;
 
-/** The committed facts, with a salt of 32 random bytes in hex. */
+/** The facts that a commitment covers, with a salt of 32 random bytes in hex. */
 export interface Past extends CommittedFacts {
   salt: string;
 }
 
 /**
- * Returns the facts for the entry, and the text for the action's row that opens this entry's commitment and those of
- * earlier entries. The text is canonical JSON of a `Past`, of an array if a later decision read other values, or null
- * if nothing was read.
- * @param kept the text in the row so far
+ * Returns the facts for the entry, and the string for the action's row that contains the values for the commitments of
+ * this entry and of earlier entries. The string is canonical JSON of a `Past`, or of an array if a later decision read
+ * different values. It is null if nothing was read.
+ * @param kept the string in the row before this decision
  */
 export function commitFacts(
   facts: Facts,
@@ -40,7 +40,7 @@ export function commitFacts(
   return { facts: { ...others, past: commitPast(past) }, past: encodePasts([...pasts, past]) };
 }
 
-/** Returns the members that are committed, without empty ones. */
+/** Returns the members that the commitment covers, without empty members. */
 function selectCommitted(facts: CommittedFacts): CommittedFacts {
   return Object.fromEntries(COMMITTED.filter((name) => hasContent(facts[name])).map((name) => [name, facts[name]]));
 }
@@ -54,7 +54,7 @@ export function commitPast(past: Past): string {
   return commitSalted(past as unknown as SaltedMembers);
 }
 
-/** Decodes the row's text, in order of the entries. Returns [] for a text that the service did not write. */
+/** Decodes the row's string, in order of the entries. Returns [] if the service did not write the string. */
 export function decodePasts(text: string | null): Past[] {
   try {
     const read = JSON.parse(text ?? "[]") as Past | Past[];
@@ -86,8 +86,8 @@ export function encodePasts(pasts: readonly Past[]): string | null {
 }
 
 /**
- * Returns the facts that a decision was made from. If `past` does not match the entry's commitment, what was read stays
- * unknown: every limit denies, and every condition that reads such data fails.
+ * Returns the facts of a decision. If `past` does not match the entry's commitment, the values stay unknown: every
+ * limit denies, and every condition that reads such values fails.
  */
 export function restoreFacts(recorded: RecordedFacts, past: string | null): Facts {
   const { past: commitment, ...facts } = recorded;
@@ -96,17 +96,17 @@ export function restoreFacts(recorded: RecordedFacts, past: string | null): Fact
   return opened === null ? facts : { ...facts, ...selectCommitted(opened) };
 }
 
-/** Returns an entry with its facts restored. They keep the commitment. */
+/** Returns an entry with its facts restored. The facts still contain the commitment. */
 export function restoreEntry<Entry extends { facts: RecordedFacts }>(entry: Entry, past: string | null): Entry {
   return { ...entry, facts: { ...entry.facts, ...restoreFacts(entry.facts, past) } };
 }
 
-/** Returns the value that the entry commits to, or null. */
+/** Returns the values that match the commitment; null if `past` does not contain them. */
 export function findPast(commitment: string, past: string | null): Past | null {
   return decodePasts(past).find((one) => commitmentOf(one) === commitment) ?? null;
 }
 
-/** Whether `past` contains exactly the values of these commitments, in the same order. */
+/** Returns true if `past` contains exactly the values of these commitments, in the same order. */
 export function pastMatchesCommitments(commitments: readonly string[], past: string | null): boolean {
   const pasts = decodePasts(past);
   if (pasts.length === 0 && past !== null) return false;
@@ -114,7 +114,7 @@ export function pastMatchesCommitments(commitments: readonly string[], past: str
   return pasts.length === expected.length && pasts.every((one, i) => commitmentOf(one) === expected[i]);
 }
 
-/** Returns null for an invalid salt. */
+/** Returns the commitment; null if the salt is invalid. */
 function commitmentOf(past: Past): string | null {
   try {
     return commitPast(past);

@@ -1,13 +1,13 @@
 /**
- * Permits: a compact JWS (RFC 7515) with Ed25519 (RFC 9864) and a JWT payload (RFC 7519), so that any tool can verify
- * one with a stock library and the published keys. docs/permits.md defines the claims. Permits are not stored. A permit
- * starts an action only once, because starting is a compare-and-set on the action's status.
+ * Permits: a compact JWS (RFC 7515) with Ed25519 (RFC 9864) and a JWT payload (RFC 7519), so that any tool can verify a
+ * permit with a stock library and the published keys. docs/permits.md defines the claims. Permits are not stored. A
+ * permit starts an action only once, because starting is a compare-and-set on the action's status.
  */
 import { fromBase64Url, sha256, toBase64Url, utf8 } from "./hash.ts";
 import { decodeUtf8, parseJson, type JsonObject } from "./json.ts";
 
 export const PERMIT_TYPE = "assent-permit+jwt";
-/** RFC 9864 replaces the name `EdDSA`, but stock libraries still write it. */
+/** RFC 9864 replaces the name `EdDSA`, but stock libraries still use the old name. */
 export const PERMIT_ALGORITHMS: readonly string[] = ["Ed25519", "EdDSA"];
 /** Maximum length in characters, which suffices for names of 256 characters. */
 export const MAX_PERMIT_LENGTH = 8192;
@@ -15,7 +15,7 @@ export const MAX_PERMIT_LENGTH = 8192;
 /** Maximum validity of a permit. Seconds. */
 export const MAX_PERMIT_SECONDS = 86_400;
 
-/** The claims about the action, which are equal in all of its permits. */
+/** The claims about the action, which are the same in all of its permits. */
 export interface PermitSubject {
   issuer: string;
   action_id: string;
@@ -24,13 +24,13 @@ export interface PermitSubject {
   operation: string;
   /** SHA-256 of canonical `{agent_id, operation, params, tool}` in hex, which the tool can recompute. */
   action_digest: string;
-  /** Also covers `context`. */
+  /** Digest of the whole request, including `context`. */
   request_hash: string;
 }
 
-/** The claims about this permit. Times are milliseconds, in whole seconds. */
+/** The claims about this permit. Times are in milliseconds and whole seconds. */
 export interface PermitTerms {
-  /** Random and unique. */
+  /** A random, unique id. */
   id: string;
   /** Leaf hash of the entry that justifies the permit: the decision, or the latest redecision. */
   decision_hash: string;
@@ -41,16 +41,16 @@ export interface PermitTerms {
 export interface PermitKey {
   /** `permitKeyId` of the public key. */
   kid: string;
-  /** 32 raw bytes. */
+  /** The key as 32 raw bytes. */
   publicKey: Uint8Array;
 }
 
 export type PermitFault =
-  /** The text, the header or the type of a claim is malformed. */
+  /** The string, the header or the type of a claim is malformed. */
   | "malformed"
   | "unknown_key"
   | "bad_signature"
-  /** The permit is for another action, tool, agent or log. */
+  /** The permit is for a different action, tool, agent or log. */
   | "other_subject"
   | "not_yet_valid"
   | "expired";
@@ -62,7 +62,7 @@ export function permitKeyId(publicKey: Uint8Array): string {
 
 /**
  * Returns a permit's times in whole seconds, as JWT requires.
- * @param until deadline for starting the action
+ * @param until the deadline for starting the action
  */
 export function computePermitTimes(
   now: number,
@@ -102,9 +102,9 @@ export async function signPermit(
 }
 
 /**
- * Checks that `permit` is valid for `subject` at `now` and signed by one of `keys`. Returns null if so, and otherwise
- * the fault. Verifies the signature before it reads any claim. Ignores unknown claims (RFC 7519 section 4) and rejects
- * unknown header members.
+ * Checks that `permit` is valid for `subject` at `now` and that one of `keys` signed it. Returns the fault; null if the
+ * permit is valid. Verifies the signature before it reads any claim. Ignores unknown claims (RFC 7519 section 4) and
+ * rejects unknown header members.
  */
 export function checkPermit(
   permit: string,
@@ -137,7 +137,7 @@ export function checkPermit(
 }
 
 /**
- * Checks the text and the header of a permit. Stricter than JWT libraries, which accept unknown and repeated header
+ * Checks the format and the header of a permit. Stricter than JWT libraries, which accept unknown and duplicate header
  * members and non-canonical base64url.
  */
 export function findPermitFormatFault(permit: string): "malformed" | "wrong_algorithm" | "wrong_type" | null {
@@ -154,7 +154,7 @@ export function findPermitFormatFault(permit: string): "malformed" | "wrong_algo
 /** Returns the leaf hash of the entry that a checked permit names (`decision_hash`). */
 export function permitDecisionHash(permit: string): string {
   const hash = decode(permit.split(".")[1])?.["decision_hash"];
-  if (typeof hash !== "string") throw new TypeError("only a permit that was checked names its entry");
+  if (typeof hash !== "string") throw new TypeError("call this only for a permit that was checked");
   return hash;
 }
 
@@ -206,7 +206,7 @@ function decode(part: string | undefined): JsonObject | null {
   }
 }
 
-/** Decodes canonical base64url; returns null for any other text. */
+/** Decodes canonical base64url. Returns null for any other string. */
 function bytesOf(part: string | undefined): Uint8Array | null {
   try {
     return fromBase64Url(part ?? "");

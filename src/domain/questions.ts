@@ -1,6 +1,6 @@
 /**
- * Questions that approvers ask an agent about its pending action, and the answers. Entries commit to the texts with a
- * salt for each; the action's row stores the texts until erasure.
+ * Questions that approvers ask an agent about its pending action, and the answers. Entries contain commitments to the
+ * texts, each with its own salt. The action's row stores the texts until erasure.
  */
 import { canonicalText } from "./canonical.ts";
 import { sha256Hex, utf8 } from "./hash.ts";
@@ -10,28 +10,28 @@ import { commitSalted } from "./kept.ts";
 /** Maximum questions about one action. Each question and each answer adds an entry to the ledger. */
 export const MAX_QUESTIONS = 5;
 /**
- * Number of questions from which on the person behind the agent cannot ask further ones. The others are reserved for
- * other approvers.
+ * Maximum number of questions about an action when the person behind the agent asks. The rest are reserved for other
+ * approvers.
  */
 export const MAX_QUESTIONS_BEFORE_OWNER = 2;
-/** Maximum characters. */
+/** Maximum characters of a question. */
 export const MAX_QUESTION_LENGTH = 1000;
 export const MAX_ANSWER_LENGTH = 2000;
 
-/** A question as the ledger records it. Texts are commitments. */
+/** A question as the ledger records it. Its texts are commitments. */
 export interface RecordedQuestion {
   /** Principal of the approver. */
   asked_by: string;
-  /** Milliseconds. */
+  /** Time of the question. Milliseconds. */
   asked_at: number;
   question: string;
-  /** Null until the agent answers. */
+  /** Time of the answer; null until the agent answers. Milliseconds. */
   answered_at: number | null;
   answer: string | null;
 }
 
 interface SaltedText {
-  /** 32 random bytes, hex. */
+  /** 32 random bytes in hex. */
   salt: string;
   text: string;
 }
@@ -47,12 +47,12 @@ export function commitText({ salt, text }: SaltedText): string {
   return commitSalted({ salt, text });
 }
 
-/** Encodes the questions for the row; null if there are none. */
+/** Encodes the questions for the row; null if there are no questions. */
 export function encodeQuestions(questions: readonly StoredQuestion[]): string | null {
   return questions.length === 0 ? null : canonicalText(questions as unknown as JsonValue);
 }
 
-/** Decodes the row's text. Throws SyntaxError if the service did not write it. */
+/** Decodes the row's string. Throws SyntaxError if the service did not write it. */
 export function decodeQuestions(text: string | null): StoredQuestion[] {
   if (text === null) return [];
   const questions = JSON.parse(text) as StoredQuestion[];
@@ -65,7 +65,10 @@ export function decodeQuestions(text: string | null): StoredQuestion[] {
   return questions;
 }
 
-/** Returns the commitments to the row's questions and answers. Throws SyntaxError if the service did not write the text. */
+/**
+ * Returns the commitments to the row's questions and answers. Throws SyntaxError if the service did not write the
+ * string.
+ */
 export function commitQuestions(text: string | null): RecordedQuestion[] {
   return decodeQuestions(text).map((one) => ({
     ...one,
@@ -74,7 +77,7 @@ export function commitQuestions(text: string | null): RecordedQuestion[] {
   }));
 }
 
-/** Whether the row's text contains exactly the questions and answers that the entries commit to. */
+/** Returns true if the row's string contains exactly the questions and answers that the entries commit to. */
 export function questionsMatch(recorded: readonly RecordedQuestion[], text: string | null): boolean {
   try {
     return encodeQuestions(decodeQuestions(text)) === text && sameJson(commitQuestions(text), recorded);
@@ -84,7 +87,7 @@ export function questionsMatch(recorded: readonly RecordedQuestion[], text: stri
 }
 
 /**
- * Returns the digest of the questions and answers, which votes name: SHA-256 of `assent-questions/1`, a line feed and
+ * Returns the digest of the questions and answers that votes contain: SHA-256 of `assent-questions/1`, a line feed and
  * the canonical JSON of `[[question, answer], …]` with the commitments. Null if there are no questions.
  */
 export function questionsDigest(questions: readonly RecordedQuestion[]): string | null {
@@ -93,7 +96,7 @@ export function questionsDigest(questions: readonly RecordedQuestion[]): string 
   return sha256Hex(utf8(`assent-questions/1\n${canonicalText(pairs)}`));
 }
 
-/** Whether the agent has a question to answer. */
+/** Returns true if the agent has a question to answer. */
 export function hasOpenQuestion(text: string | null): boolean {
   return text !== null && decodeQuestions(text).some(({ answer }) => answer === null);
 }

@@ -7,7 +7,10 @@ import { toInstant, utcOffset } from "./time-zone.ts";
 const DAY_MS = 86_400_000;
 
 export interface QuietHours {
-  /** Local time of day. Milliseconds from midnight. The quiet hours span midnight if `from` is after `until`. */
+  /**
+   * Start and end as local times of day, in milliseconds from midnight. If `from` is after `until`, the quiet hours
+   * include midnight.
+   */
   from: number;
   until: number;
   /** IANA time zone. */
@@ -16,9 +19,9 @@ export interface QuietHours {
   except: readonly string[];
 }
 
-/** An action that people are notified of. Times are in milliseconds. */
+/** A notification about an action. Times are in milliseconds. */
 interface Notice {
-  /** When they would be notified. */
+  /** Time of the notification without a delay. */
   at: number;
   /** Deadline of the approval. */
   expiresAt: number;
@@ -26,8 +29,8 @@ interface Notice {
 }
 
 /**
- * Returns when people are notified: immediately, or at the end of the quiet hours. A notice does not wait if its risk
- * is excepted, or if it would then leave less than half of the time to vote.
+ * Returns the time of the notification: `at`, or the end of the quiet hours. Does not delay a notice whose risk is
+ * excepted, or a notice that would then leave less than half of the time to vote.
  * @example
  * const quiet = { from: 22 * 3_600_000, until: 7 * 3_600_000, zone: "UTC", except: ["critical"] };
  * delayNotice(quiet, { at: 23 * 3_600_000, expiresAt: 72 * 3_600_000, risk: null }) // 31 * 3_600_000
@@ -39,8 +42,8 @@ export function delayNotice(quiet: QuietHours | null, { at, expiresAt, risk }: N
 }
 
 /**
- * Returns when a notice is sent in a digest: at the next multiple of `every`. It does not wait if its risk is critical,
- * or if it would then leave less than half of the time to vote.
+ * Returns the time at which a digest contains the notice: the next multiple of `every`. Does not delay a notice whose
+ * risk is critical, or a notice that would then leave less than half of the time to vote.
  * @example
  * delayToDigest(900_000, { at: 1_000_000, expiresAt: 9_000_000, risk: null }) // 1_800_000
  */
@@ -50,7 +53,7 @@ export function delayToDigest(every: number | null, { at, expiresAt, risk }: Not
   return next - at > (expiresAt - at) / 2 ? at : next;
 }
 
-/** Returns the end of the quiet hours that contain a time; the time itself if it is outside of quiet hours. */
+/** Returns the end of the quiet hours that contain a time; `at` itself if it is outside quiet hours. */
 function endOfQuietHours({ from, until, zone }: QuietHours, at: number): number {
   const local = at + utcOffset(zone, at);
   const midnight = Math.floor(local / DAY_MS) * DAY_MS;

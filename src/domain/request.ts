@@ -46,8 +46,8 @@ export function parseCompleteRequest(row: { request: string }): ActionRequest | 
 }
 
 /**
- * Returns SHA-256(salt ‖ digest), with raw bytes inside and hex outside. The covered value can be erased later while
- * the ledger still verifies.
+ * Returns SHA-256(salt ‖ digest) in hex; the hash covers the raw bytes of both. The ledger can still be verified after
+ * the committed value is erased.
  */
 export function commitDigest(salt: string, digest: string): string {
   return toHex(sha256(concatBytes(fromHex(salt), fromHex(digest))));

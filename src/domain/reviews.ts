@@ -1,20 +1,20 @@
 /**
- * Machine reviewers: programs that see a pending action as its approvers do, and answer before or alongside them. A
- * reviewer is not a person: it has no vote, and it can approve only if every rule that requires approval permits that.
- * Pure, so that the audit computes the same result.
+ * Machine reviewers: programs that see a pending action as its approvers do, and answer before or at the same time as
+ * the approvers. A reviewer is not a person: it has no vote, and it can approve only if every rule that requires
+ * approval permits that. Pure, so that the audit computes the same result.
  */
 import { clipText } from "./text.ts";
 
-/** `approve`: no objection. `escalate`: a person has to decide. */
+/** Answers of a reviewer. `approve`: no objection. `escalate`: a person has to decide. */
 export const REVIEW_ANSWERS = ["approve", "deny", "escalate"] as const;
 export type ReviewAnswer = (typeof REVIEW_ANSWERS)[number];
 
 /** Pattern of the names of reviewers. */
 export const REVIEWER_NAME = "^[a-z0-9][a-z0-9._-]{0,63}$";
 
-/** Why there is no answer. `not_configured`: the service has no reviewer of this name. */
-export const REVIEW_FAULTS = ["timeout", "error", "malformed", "not_configured"] as const;
-export type ReviewFault = (typeof REVIEW_FAULTS)[number];
+/** Reasons why there is no answer. `not_configured`: the service has no reviewer of this name. */
+export const REVIEWER_FAILURES = ["timeout", "error", "malformed", "not_configured"] as const;
+export type ReviewFault = (typeof REVIEWER_FAILURES)[number];
 
 /** A reviewer that a decision names. */
 export interface RequiredReviewer {
@@ -26,7 +26,7 @@ export interface RequiredReviewer {
 /** A reviewer's answer to a request, as recorded in its entry. */
 interface RecordedReview {
   reviewer: string;
-  /** Null if it gave no valid answer. */
+  /** The answer; null if the reviewer gave no valid answer. */
   answer: ReviewAnswer | null;
 }
 
@@ -37,7 +37,7 @@ const MAX_VERSION = 100;
 /** Time after which people are notified even if some reviewers have not answered. Milliseconds. */
 export const REVIEW_DEADLINE_MS = 60_000;
 
-/** A valid answer. */
+/** A valid answer of a reviewer. */
 interface ParsedAnswer {
   answer: ReviewAnswer;
   reason: string | null;
@@ -47,7 +47,7 @@ interface ParsedAnswer {
 /**
  * Combines the reviewers that several rules name. A reviewer may approve only if each rule permits that.
  * @param rules the reviewers of each rule that requires approval
- * @param approvable false if no reviewer may approve this action at all
+ * @param approvable whether reviewers may approve this action at all
  */
 export function combineReviewers(
   rules: readonly (readonly RequiredReviewer[])[],
@@ -67,7 +67,7 @@ export function findOutstanding(
   return required.filter(({ name }) => !reviews.some(({ reviewer }) => reviewer === name));
 }
 
-/** Whether every reviewer had no objection, and one of them may approve. */
+/** Returns true if no reviewer had an objection, and at least one of them may approve. */
 export function reviewsApprove(required: readonly RequiredReviewer[], reviews: readonly RecordedReview[]): boolean {
   const approves = (name: string): boolean =>
     reviews.some(({ reviewer, answer }) => reviewer === name && answer === "approve");
@@ -86,8 +86,8 @@ export function principalOfReviewer(name: string): string {
 }
 
 /**
- * Parses the answer of a reviewer. Returns null unless it is an object with a known `answer` and no other members than
- * `reason` and `version`, both texts. Anything else could be misread as an approval.
+ * Parses the answer of a reviewer. Returns null unless it is an object with a known `answer`, and with no other members
+ * except the strings `reason` and `version`. Anything else could be misread as an approval.
  * @example parseReviewAnswer({ answer: "deny", reason: "sends customer data outside" })
  */
 export function parseReviewAnswer(value: unknown): ParsedAnswer | null {

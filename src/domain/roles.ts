@@ -1,11 +1,11 @@
-/** Roles of users. Each is a fixed set of scopes; a user has the scopes of all of their roles. */
+/** Roles of users. Each role is a fixed set of scopes. A user has the scopes of all their roles. */
 import { PRESETS, type CoreScope } from "./scopes.ts";
 
 const ROLES = {
-  /** Can read everything, and change nothing. */
+  /** Can read everything and change nothing. */
   viewer: ["actions:read", "policies:read", "agents:read", "analytics:read", "events:read"],
   approver: [...PRESETS.approver, "agents:read"],
-  /** An approver who can also approve alone in an emergency. */
+  /** An approver who can also approve without a second approver in an emergency. */
   break_glass: [...PRESETS.approver, "agents:read", "approvals:break_glass"],
   policy_author: [
     "policies:read",
@@ -27,7 +27,7 @@ export type Role = keyof typeof ROLES;
 
 export const ROLE_NAMES = Object.keys(ROLES) as Role[];
 
-/** Returns the scopes of these roles, each once. A role that this version does not know has none. */
+/** Returns the scopes of these roles, without duplicates. A role that this version does not know has no scopes. */
 export function scopesOfRoles(roles: readonly string[]): CoreScope[] {
   return [...new Set(roles.flatMap((role) => (Object.hasOwn(ROLES, role) ? ROLES[role as Role] : [])))];
 }

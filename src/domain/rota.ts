@@ -1,19 +1,19 @@
-/** Rotas: lists of people who are on call in turn, which depends only on the rota and the time. */
+/** Rotas: lists of people who are on call in turn. Who is on call depends only on the rota and the time. */
 import { toInstant, utcOffset } from "./time-zone.ts";
 
 /** A rota as the configuration defines it. */
 export interface Rota {
   /** Principals, in the order of their shifts. */
   members: readonly string[];
-  /** Length of a shift in local time, so that a change of shifts is at the same hour in summer and winter. Milliseconds. */
+  /** Length of a shift in local time, so that shifts change at the same hour in summer and winter. Milliseconds. */
   every_ms: number;
-  /** Start of the first shift: local time as if it were UTC. Milliseconds. */
+  /** Start of the first shift: the local time, expressed as if it were UTC. Milliseconds. */
   start: number;
   /** IANA time zone. */
   zone: string;
 }
 
-/** One member's time on call. Milliseconds. */
+/** A member's time on call. Times are in milliseconds. */
 export interface Shift {
   member: string;
   from: number;
@@ -21,7 +21,7 @@ export interface Shift {
 }
 
 /**
- * Returns the shift at a time; null before the first one.
+ * Returns the shift at a time; null before the first shift.
  * @example
  * shiftAt({ members: ["owner:ada", "owner:bob"], every_ms: 7 * 86_400_000, start: 0, zone: "UTC" }, 0)?.member // "owner:ada"
  */

@@ -78,19 +78,22 @@ export type Preset = keyof typeof PRESETS;
 const PRIVILEGES = /^admin$|:(?:decide|break_glass|manage|provision|write|activate|erase|settle|receive|issue)$/;
 
 /**
- * Returns the scopes with which an agent could approve its own requests, change its restrictions, leave its session or
- * receive credentials.
+ * Returns those of the scopes with which an agent could approve its own requests, change its restrictions, leave its
+ * session or receive credentials.
  */
 export function privilegesIn(scopes: readonly string[]): string[] {
   return scopes.filter((scope) => PRIVILEGES.test(scope));
 }
 
-/** Whether a key can approve and can also create keys that can approve. */
+/** Returns true if a key can approve and can also create keys that can approve. */
 export function canCreateApprovers(scopes: readonly string[]): boolean {
   return hasScope(scopes, "keys:manage") && hasScope(scopes, "approvals:decide");
 }
 
-/** Whether the scopes include `wanted`. `admin` includes every scope; `actions:read` includes `actions:read_own`. */
+/**
+ * Returns true if the scopes include `wanted`. `admin` includes every scope; `actions:read` includes
+ * `actions:read_own`.
+ */
 export function hasScope(scopes: readonly string[], wanted: Scope): boolean {
   if (scopes.includes("admin") || scopes.includes(wanted)) return true;
   return wanted === "actions:read_own" && scopes.includes("actions:read");

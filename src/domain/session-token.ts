@@ -21,7 +21,7 @@ interface SessionClaims {
   key_id: string;
   /** The key that requested the session. */
   issued_by: string;
-  /** Milliseconds. */
+  /** Expiry of the token. Milliseconds. */
   expires_at: number;
 }
 
@@ -43,13 +43,13 @@ const listClaims = ({ session_id, key_id, issued_by, expires_at }: SessionClaims
 const macOf = (claims: SessionClaims, mac: Mac): Uint8Array =>
   mac(canonicalBytes([DOMAIN, "token", ...listClaims(claims)]));
 
-/** Returns the token. */
+/** Creates the token for the claims. */
 export function makeSessionToken(claims: SessionClaims, mac: Mac): string {
   return `${PREFIX}${toBase64Url(canonicalBytes(listClaims(claims)))}.${toBase64Url(macOf(claims, mac))}`;
 }
 
 /**
- * Returns the claims of a token that this service issued; null for any other text. Checks neither the clock nor the
+ * Returns the claims of a token that this service issued; null for any other string. Does not check the expiry or the
  * key.
  */
 export function readSessionToken(token: string, mac: Mac): SessionClaims | null {

@@ -12,7 +12,7 @@ export function findSimilarName(wrong: string, names: readonly string[]): string
   return best;
 }
 
-/** Levenshtein distance, capped at `limit`. */
+/** Returns the Levenshtein distance, capped at `limit`. */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit;
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);

@@ -1,6 +1,6 @@
 /**
  * Determines which people share a key's vote: the key's owner, the key that created it, that key's creator, and so on.
- * A vote counts for all of them. So no one can reach a quorum, or approve their own action, with keys that they
+ * A vote counts for all of them. Therefore no one can reach a quorum, or approve their own action, with keys that they
  * created.
  */
 import { principalOfKey, principalOfUser } from "./owner.ts";
@@ -9,7 +9,7 @@ import { principalOfKey, principalOfUser } from "./owner.ts";
 export interface RecordedKey {
   id: string;
   name: string;
-  /** SHA-256 of its value, hex. */
+  /** SHA-256 of the key's value, hex. */
   hash: string;
   scopes: readonly string[];
   agent_id: string | null;
@@ -18,13 +18,13 @@ export interface RecordedKey {
   created_by: string | null;
   expires_at: number | null;
   revoked: boolean;
-  /** Present for a user, who made keys in a session. */
+  /** Present if this is a user, who created keys in a session. */
   isUser?: true;
 }
 
 type KeyOf = (id: string) => RecordedKey | null;
 
-/** Returns the key, its creator, the creator's creator, and so on. Empty for an unknown id. */
+/** Returns the key, its creator, the creator's creator, and so on. Returns an empty list for an unknown id. */
 export function listKeyMakers(id: string, keyOf: KeyOf): RecordedKey[] {
   const line: RecordedKey[] = [];
   for (let next: string | null = id; next !== null;) {
@@ -37,19 +37,19 @@ export function listKeyMakers(id: string, keyOf: KeyOf): RecordedKey[] {
 }
 
 /**
- * Principal for votes by a key without an owner, once people sign in, because anyone can be using the key. Such a vote
- * counts as if one of the other voters had cast it.
+ * Principal of votes by a key without an owner, once people sign in. Anyone can be using such a key, so its vote counts
+ * as if one of the other voters had cast it.
  */
 export const UNKNOWN_PERSON = "unknown";
 
-/** Whether the vote is by a key that anyone can be using. */
+/** Returns true if the vote is by a key that anyone can be using. */
 export function isOfUnknownPerson(principals: readonly string[]): boolean {
   return principals.includes(UNKNOWN_PERSON);
 }
 
 /**
- * Whether a vote is by another person than the earlier votes. Each vote is represented by the principals that share it,
- * as in `countPeople`.
+ * Returns true if a vote is by a different person than all earlier votes. Each vote is represented by the principals
+ * that share it, as in `countPeople`.
  */
 export function isNewPerson(earlier: readonly (readonly string[])[], vote: readonly string[]): boolean {
   if (isOfUnknownPerson(vote)) return earlier.length === 0;
@@ -79,8 +79,8 @@ export function countPeople(votes: readonly (readonly string[])[]): number {
 }
 
 /**
- * Returns the principals of keys and users. A user also counts as the owner with the same name, which older keys may
- * have.
+ * Returns the principals of keys and users. A user also counts as the owner with the same name, because older keys may
+ * have that owner.
  */
 export function principalsOfKeys(line: readonly RecordedKey[]): string[] {
   return line.flatMap((key) => [...(key.isUser === true ? [principalOfUser(key.id)] : []), principalOfKey(key)]);

@@ -1,6 +1,6 @@
 /**
- * Stops halt decisions, whatever policies say. Stops are stored only as ledger entries and are rebuilt from them, so
- * a write to the database cannot lift a stop.
+ * Stops, which prevent actions regardless of policies. They are stored only as ledger entries and are rebuilt from
+ * these entries, so no write to the database can lift a stop.
  */
 import type { ActionRequest } from "./actions.ts";
 import type { Actor, StopEntry } from "./entries.ts";
@@ -10,9 +10,9 @@ import { parseRfc3339, toRfc3339 } from "./time.ts";
 
 /** Selects the actions that a stop covers. An action must match all members; null matches everything. */
 interface StopSelector {
-  /** Glob that ignores case. */
+  /** Glob for the agent, regardless of case. */
   agent: string | null;
-  /** Glob that ignores case. */
+  /** Glob for the tool, regardless of case. */
   tool: string | null;
   /** Name of a policy whose answers are stopped. */
   policy: string | null;
@@ -21,7 +21,7 @@ interface StopSelector {
 export interface Stop extends StopSelector {
   id: string;
   reason: string;
-  /** When the stop expires, in milliseconds; null if never. */
+  /** Time when the stop expires, in milliseconds; null if it never expires. */
   until: number | null;
   /** Sequence number of the entry that placed the stop. */
   seq: number;
@@ -32,7 +32,7 @@ export interface Stop extends StopSelector {
   lifted_at: number | null;
 }
 
-/** All stops that were ever placed, by id, and those that can still be active, in ledger order. */
+/** All stops that were ever placed, by id, and the stops that can still be active, in ledger order. */
 export interface Stops {
   readonly all: ReadonlyMap<string, Stop>;
   readonly open: readonly Stop[];
@@ -62,7 +62,8 @@ export function applyStopEntry({ all }: Stops, entry: StopEntry & { seq: number 
   } else {
     if (before === undefined || before.lifted_at !== null) throw new RangeError(`there is no stop ${id} to lift`);
     const lifted = entry.change === "lifted";
-    if (lifted !== entry.approvals >= entry.needed) throw new RangeError(`the stop ${id} is not lifted by so many`);
+    if (lifted !== entry.approvals >= entry.needed)
+      throw new RangeError(`the stop ${id} was not lifted by this number of people`);
     const lifts = [...before.lifts, { by: entry.by, at, comment: entry.comment }];
     stop = { ...before, lifts, lifted_at: lifted ? at : null };
   }
@@ -78,7 +79,7 @@ export function listActiveStops({ open }: Stops, now: number): Stop[] {
   return open.filter((stop) => isStopActive(stop, now));
 }
 
-/** Whether the stop covers this agent and tool. Ignores the stop's policy. */
+/** Returns true if the stop covers this agent and tool. Ignores the stop's policy. */
 export function stopApplies({ agent, tool }: StopSelector, action: Pick<ActionRequest, "agent_id" | "tool">): boolean {
   return (
     (agent === null || matchesAnyName([agent], action.agent_id)) &&
@@ -87,7 +88,8 @@ export function stopApplies({ agent, tool }: StopSelector, action: Pick<ActionRe
 }
 
 /**
- * Returns the stops that a decision must consider: one that applies to every policy, or else those that name a policy.
+ * Returns the stops that a decision must consider: a stop that applies to every policy if there is one, or else all
+ * stops that name a policy.
  */
 export function findStopFacts(
   stops: Stops,
@@ -107,6 +109,6 @@ export function findStopFacts(
 
 function timeOf(text: string): number {
   const at = parseRfc3339(text);
-  if (at === null) throw new RangeError(`${text} is no time`);
+  if (at === null) throw new RangeError(`${text} is not a valid time`);
   return at;
 }

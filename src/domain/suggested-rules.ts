@@ -1,7 +1,7 @@
 /**
  * Suggested rules: policies with `suggested`, which allow previously approved kinds of requests in place of one rule
- * that requires approval. Whether such a rule is in force is stored only as ledger entries and is rebuilt from them. A
- * reversal takes the rule out of force until a person restores it, whatever policies are activated meanwhile.
+ * that requires approval. The state of these rules is stored only as ledger entries and is rebuilt from them. A
+ * reverted rule has no effect until a person restores it, even if its policy is activated again.
  */
 import type { Actor, SuggestedRuleEntry } from "./entries.ts";
 import type { CompiledPolicySet } from "./policy/compile/compile.ts";
@@ -10,13 +10,13 @@ import type { Facts, PolicyDocument, PolicySetDocument } from "./policy/policy-t
 import { stopApplies, type Stop } from "./stops.ts";
 import { parseRfc3339 } from "./time.ts";
 
-/** The terms of a suggested rule at its activation, which determine when it is reverted. */
+/** The terms of a suggested rule at its activation. They determine when the rule is reverted. */
 export type SuggestedRuleTerms = SuggestedRuleEntry["rule"];
 
 export interface SuggestedRule extends SuggestedRuleTerms {
   /** Whether the active policy set enforces the policy. */
   active: boolean;
-  /** Null while no reversal is in effect. */
+  /** The reversal of the rule; null if no reversal is in effect. */
   reverted: SuggestedRuleReversal | null;
   /** All actions that were flagged as uses of the rule. */
   flags: readonly string[];
@@ -24,7 +24,7 @@ export interface SuggestedRule extends SuggestedRuleTerms {
 
 interface SuggestedRuleReversal {
   cause: NonNullable<SuggestedRuleEntry["cause"]>;
-  /** Milliseconds. */
+  /** Time of the reversal. Milliseconds. */
   at: number;
   by: Actor | null;
   related_action: string | null;
@@ -32,7 +32,7 @@ interface SuggestedRuleReversal {
   comment: string | null;
 }
 
-/** By the name of the policy, including policies that are no longer active. */
+/** Suggested rules by the name of their policy, including policies that are no longer active. */
 export type SuggestedRules = ReadonlyMap<string, SuggestedRule>;
 
 export const NO_SUGGESTED_RULES: SuggestedRules = new Map();
@@ -41,14 +41,14 @@ export const NO_SUGGESTED_RULES: SuggestedRules = new Map();
 const DEFAULT_MAX_FAILED = 0.1;
 /** Number of newest results from which the share is computed. */
 const COUNTED_RESULTS = 50;
-/** Fewer failures never revert a rule. */
+/** Minimum number of failures to revert a rule. */
 const MIN_FAILURES = 3;
 
 /** Returns the rules after an entry. Throws RangeError if the entry contradicts earlier ones. */
 export function applySuggestedRuleEntry(rules: SuggestedRules, entry: SuggestedRuleEntry): SuggestedRules {
   const { change, rule, cause } = entry;
   const at = parseRfc3339(entry.at);
-  if (at === null) throw new RangeError(`${entry.at} is no time`);
+  if (at === null) throw new RangeError(`${entry.at} is not a valid time`);
   const before = rules.get(rule.policy);
   if ((change === "reverted") !== (cause !== null))
     throw new RangeError(`the change of the suggested rule ${rule.policy} and its cause contradict each other`);
@@ -78,12 +78,12 @@ function transition(
   return { active, reverted: null };
 }
 
-/** Whether the rule can allow actions: its policy is enforced, and no reversal is in effect. */
+/** Returns true if the rule can allow actions: its policy is enforced, and no reversal is in effect. */
 export function isInForce(rule: SuggestedRule | undefined): boolean {
   return rule !== undefined && rule.active && rule.reverted === null;
 }
 
-/** Returns the suggested policies of the set that are in force, as facts of a decision. */
+/** Returns the names of the set's suggested policies that are in force, as facts of a decision. */
 export function findSuggestedFacts(
   rules: SuggestedRules,
   { suggested }: Pick<CompiledPolicySet, "suggested">,
@@ -123,23 +123,23 @@ function suggestedTermsOf({ policy, mode, suggested, rules }: PolicyDocument): S
 }
 
 /**
- * Appends a result of a use to the results since the rule was last put in force. Oldest first: `s` for a success, `f`
- * for a failure.
+ * Appends the result of a use to the results since the rule last came into force. The oldest result is first; `s` is a
+ * success, `f` a failure.
  */
 export function appendResult(results: string, success: boolean): string {
   return `${results}${success ? "s" : "f"}`.slice(-COUNTED_RESULTS);
 }
 
-/** Whether the share of failures is so large that the rule must be reverted. */
+/** Returns true if the share of failures is so large that the rule must be reverted. */
 export function exceedsFailureRate(results: string, { max_failed }: Pick<SuggestedRuleTerms, "max_failed">): boolean {
   const failed = results.split("f").length - 1;
   return failed >= MIN_FAILURES && failed > max_failed * results.length;
 }
 
-/** Name in `meta` of a rule's results. */
+/** Returns the name in `meta` of a rule's results. */
 export const resultsMeta = (policy: string): string => `suggested_results:${policy}`;
 
-/** Whether the names of an action equal those of the rule, ignoring case. */
+/** Returns true if the names of an action equal the names of the rule, regardless of case. */
 export function isUseOf(
   rule: Pick<SuggestedRuleTerms, "tool" | "operation" | "agents">,
   action: { agent_id: string; tool: string; operation: string },

@@ -1,11 +1,12 @@
 /**
- * Codes for the sign-in of a terminal. The terminal keeps a random verifier and prints a link with its challenge, and the
- * code. Whoever confirms the sign-in types the code, so that nobody confirms by opening a link alone. The code follows from the
- * link, so it does not prove that the person sees the terminal: someone who sends both can be confirmed by mistake.
+ * Codes for the sign-in of a terminal. The terminal keeps a random verifier, and prints the code and a link that
+ * contains the verifier's challenge. The person who confirms the sign-in types the code, so that opening a link is not
+ * enough. The code can be computed from the link, so it does not prove that the person sees the terminal: a person who
+ * gets both from someone else can confirm that sign-in by mistake.
  */
 import { sha256, toBase64Url, utf8 } from "./hash.ts";
 
-/** Without letters and digits that look alike. */
+/** Omits letters and digits that look alike. */
 const ALPHABET = "23456789ABCDEFGHJKMNPQRSTVWXYZ";
 const DIGITS = 8;
 
@@ -19,7 +20,7 @@ export function terminalChallenge(verifier: string): string {
 }
 
 /**
- * Returns the code of a challenge, which the terminal shows and the person types.
+ * Returns the code of a challenge, which the terminal displays and the person types.
  * @example
  * terminalCode(challenge); // "K7QF-2M9D"
  */
@@ -30,7 +31,7 @@ export function terminalCode(challenge: string): string {
   return `${digits.slice(0, DIGITS / 2)}-${digits.slice(DIGITS / 2)}`;
 }
 
-/** Whether a person typed this code: case, spaces and hyphens do not matter. */
+/** Returns true if a person typed this code. Ignores case, spaces and hyphens. */
 export function isTerminalCode(typed: string, challenge: string): boolean {
   return typed.toUpperCase().replaceAll(/[\s-]/g, "") === terminalCode(challenge).replace("-", "");
 }

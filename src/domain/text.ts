@@ -1,6 +1,6 @@
 /**
  * Returns at most `max` UTF-16 code units and an ellipsis. Does not split a surrogate pair, because canonical JSON
- * rejects the halves.
+ * rejects lone surrogates.
  * @example
  * clipText("abcdef", 3); // "abc…"
  */
@@ -11,9 +11,9 @@ export function clipText(text: string, max: number): string {
 }
 
 /**
- * Characters that are invisible or change how others are displayed: controls, format characters (bidi marks, zero-width
- * joiners, tags), default-ignorable code points, separators, spaces other than U+0020, private use, unassigned, and
- * lone surrogates.
+ * Matches characters that are invisible or change how other characters are displayed: controls, format characters (bidi
+ * marks, zero-width joiners, tags), default-ignorable code points, separators, spaces other than U+0020, private use,
+ * unassigned, and lone surrogates.
  */
 export const HIDDEN_CHARACTERS =
   /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]|(?! )\p{Zs}/gu;
@@ -22,7 +22,7 @@ export function hasHiddenCharacters(text: string): boolean {
   return text.search(HIDDEN_CHARACTERS) >= 0;
 }
 
-/** Returns the text with hidden characters spelled out, such as `[U+202E]`. */
+/** Replaces hidden characters with visible escapes, such as `[U+202E]`. */
 export function revealHidden(text: string): string {
   return text.replace(
     HIDDEN_CHARACTERS,
@@ -31,7 +31,8 @@ export function revealHidden(text: string): string {
 }
 
 /**
- * Returns the text as one line of at most `max` characters. Replaces hidden characters by spaces and collapses spaces.
+ * Returns the string as one line of at most `max` characters. Replaces hidden characters with spaces and collapses
+ * spaces.
  */
 export function toSingleLine(text: string, max: number): string {
   return clipText(text.replace(HIDDEN_CHARACTERS, " ").replace(/ {2,}/g, " ").trim(), max);

@@ -6,10 +6,11 @@
 export const HOUR_MS = 3_600_000;
 /** Length of the period, before the current hour, from which the usual number per hour is computed. Milliseconds. */
 const MEASURED_MS = 7 * 24 * HOUR_MS;
-/** Minimum number of hours with requests. With fewer, no rate is usual yet. */
+/** Minimum number of hours with requests. With fewer hours, a key has no usual rate yet. */
 const MIN_HOURS = 3;
 /**
- * Maximum number of requests from which the usual number is computed: the newest ones. Bounds the time of a decision.
+ * Maximum number of requests from which the usual number is computed, which are the newest requests. Limits the time of
+ * a decision.
  */
 export const MAX_MEASURED = 10_000;
 
@@ -27,7 +28,8 @@ export interface ThrottleSettings {
 }
 
 /**
- * Returns the start of the current hour, and of the period from which the usual number is computed. UTC, milliseconds.
+ * Returns the start of the current hour (UTC), and the start of the period from which the usual number is computed.
+ * Milliseconds.
  */
 export function throttlePeriod(now: number): { hour: number; since: number } {
   const hour = Math.floor(now / HOUR_MS) * HOUR_MS;
@@ -35,7 +37,7 @@ export function throttlePeriod(now: number): { hour: number; since: number } {
 }
 
 /**
- * Returns how many requests for approval the key may make in the current hour; null if it has no usual rate.
+ * Returns the number of requests for approval that the key may make in the current hour; null if it has no usual rate.
  * @example throttleLimit({ requests: 30, hours: 10 }, { times: 10, minimum: 20 }) // 30
  */
 export function throttleLimit(usual: RequestRate, { times, minimum }: ThrottleSettings): number | null {

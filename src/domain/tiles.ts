@@ -1,4 +1,4 @@
-/** C2SP tlog-tiles: the tree in tiles of 256 hashes, and the entries in bundles of 256. */
+/** C2SP tlog-tiles, which stores the tree in tiles of 256 hashes, and the entries in bundles of 256. */
 import { concatBytes } from "./hash.ts";
 import { hashNode } from "./merkle.ts";
 
@@ -25,7 +25,7 @@ export function tilesBetween(oldSize: number, newSize: number): TilePosition[] {
   return tiles;
 }
 
-/** Returns the root over the 256 hashes of a full tile, which is a hash of the next level. `hashes` has 8,192 bytes. */
+/** Returns the root of the 256 hashes of a full tile, which is a hash in the level above. `hashes` has 8,192 bytes. */
 export function rootOfTile(hashes: Uint8Array): Uint8Array {
   if (hashes.length !== TILE_WIDTH * 32)
     throw new RangeError(`a full tile has ${TILE_WIDTH * 32} bytes, this one ${hashes.length}`);
@@ -38,7 +38,7 @@ export function rootOfTile(hashes: Uint8Array): Uint8Array {
   return row[0] as Uint8Array;
 }
 
-/** Returns a path such as `x001/x234/067`: groups of three digits, all but the last with the prefix x. */
+/** Returns a path such as `x001/x234/067`: groups of three digits, with the prefix x on all except the last. */
 function indexPath(index: number): string {
   const digits = String(index);
   const padded = digits.padStart(Math.ceil(digits.length / 3) * 3, "0");
@@ -48,19 +48,19 @@ function indexPath(index: number): string {
 
 /**
  * Returns the path under the log's prefix, without a leading slash. Throws RangeError for an invalid tile.
- * @param level 0 to 63, or "entries" for a bundle
- * @param width number of hashes or entries, 1 to 256; 256 for a full tile
+ * @param level the level from 0 to 63, or "entries" for a bundle
+ * @param width the number of hashes or entries from 1 to 256; 256 for a full tile
  */
 export function tilePath(level: number | "entries", index: number, width: number = TILE_WIDTH): string {
   if (level !== "entries" && !(Number.isInteger(level) && level >= 0 && level <= MAX_LEVEL))
-    throw new RangeError(`a tile's level lies between 0 and ${MAX_LEVEL}, not ${level}`);
+    throw new RangeError(`a tile's level is between 0 and ${MAX_LEVEL}, not ${level}`);
   if (!Number.isSafeInteger(index) || index < 0) throw new RangeError(`${index} is not the index of a tile`);
   if (!Number.isInteger(width) || width < 1 || width > TILE_WIDTH)
-    throw new RangeError(`a tile holds 1 to ${TILE_WIDTH} hashes, not ${width}`);
+    throw new RangeError(`a tile has 1 to ${TILE_WIDTH} hashes, not ${width}`);
   return `tile/${level}/${indexPath(index)}${width === TILE_WIDTH ? "" : `.p/${width}`}`;
 }
 
-/** Parses a tile path. Returns null unless `tilePath` would return exactly this text. */
+/** Parses a tile path. Returns null unless `tilePath` would return exactly this string. */
 export function parseTilePath(path: string): { level: number | "entries"; index: number; width: number } | null {
   const match = /^tile\/(entries|\d{1,2})\/((?:x\d{3}\/){0,5}\d{3})(?:\.p\/(\d{1,3}))?$/.exec(path);
   if (match === null) return null;
@@ -73,12 +73,12 @@ export function parseTilePath(path: string): { level: number | "entries"; index:
 }
 
 /**
- * Encodes each entry as a big-endian uint16 length and its bytes. Throws RangeError for an entry above 65,535 bytes or
- * more than 256 entries.
+ * Encodes each entry as a big-endian uint16 length and its bytes. Throws RangeError for an entry larger than 65,535
+ * bytes, and for more than 256 entries.
  */
 export function encodeEntryBundle(entries: readonly Uint8Array[]): Uint8Array {
   if (entries.length > TILE_WIDTH)
-    throw new RangeError(`a bundle holds at most ${TILE_WIDTH} entries, not ${entries.length}`);
+    throw new RangeError(`a bundle has at most ${TILE_WIDTH} entries, not ${entries.length}`);
   const parts: Uint8Array[] = [];
   for (const entry of entries) {
     if (entry.length > 0xffff) throw new RangeError(`an entry of ${entry.length} bytes does not fit a bundle`);
@@ -88,16 +88,16 @@ export function encodeEntryBundle(entries: readonly Uint8Array[]): Uint8Array {
 }
 
 /**
- * Decodes a bundle. Throws RangeError unless it is a whole number of entries, at most 256. The entries share the memory
- * of `bytes`.
+ * Decodes a bundle. Throws RangeError unless it consists of at most 256 complete entries. The returned entries share
+ * the memory of `bytes`.
  */
 export function decodeEntryBundle(bytes: Uint8Array): Uint8Array[] {
   const entries: Uint8Array[] = [];
   let at = 0;
   while (at < bytes.length) {
     const length = (bytes[at] as number) * 256 + (bytes[at + 1] ?? NaN);
-    if (!(at + 2 + length <= bytes.length)) throw new RangeError("the bundle is cut short");
-    if (entries.length === TILE_WIDTH) throw new RangeError(`a bundle holds at most ${TILE_WIDTH} entries`);
+    if (!(at + 2 + length <= bytes.length)) throw new RangeError("the bundle is truncated");
+    if (entries.length === TILE_WIDTH) throw new RangeError(`a bundle has at most ${TILE_WIDTH} entries`);
     entries.push(bytes.subarray(at + 2, at + 2 + length));
     at += 2 + length;
   }

@@ -4,9 +4,10 @@ const MAX_FORMATS = 64;
 const formats = new Map<string, Intl.DateTimeFormat>();
 
 /**
- * Returns local time minus UTC at an instant, in milliseconds. Throws RangeError for an unknown zone.
- * @param zone IANA name such as `Europe/Berlin`
- * @param at milliseconds since the epoch
+ * Returns the difference between local time and UTC at an instant, in milliseconds. Throws RangeError for an unknown
+ * zone.
+ * @param zone an IANA name such as `Europe/Berlin`
+ * @param at the instant in milliseconds since the epoch
  * @example utcOffset("Asia/Kolkata", 0) // 19_800_000
  */
 export function utcOffset(zone: string, at: number): number {
@@ -25,7 +26,7 @@ export function utcOffset(zone: string, at: number): number {
   return local - Math.floor(at / 1000) * 1000;
 }
 
-/** Returns the instant of a local time. A time that the clocks skip is moved to after the gap. */
+/** Returns the instant of a local time. If the clocks skip the time, returns an instant after the gap. */
 export function toInstant(zone: string, local: number): number {
   return local - utcOffset(zone, local - utcOffset(zone, local));
 }

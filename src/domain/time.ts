@@ -1,18 +1,21 @@
-/** External times are RFC 3339 text; internal times are milliseconds since the epoch. */
+/**
+ * Converts between external times, which are RFC 3339 strings, and internal times, which are milliseconds since the
+ * epoch.
+ */
 const FIRST_MS = -62_167_219_200_000;
 const LAST_MS = 253_402_300_799_999;
 
 /**
  * Formats a time as UTC with milliseconds. Throws RangeError outside the years 0000 to 9999, which RFC 3339 cannot
- * express.
+ * represent.
  * @example
  * toRfc3339(0); // "1970-01-01T00:00:00.000Z"
  */
 export function toRfc3339(ms: number): string {
-  // Cache the last two results: the rows, entries and responses of a batch share two times.
+  // Cache the last two results, because the rows, entries and responses of a batch use only two times.
   if (ms === newest.ms) return newest.text;
   if (ms === older.ms) return older.text;
-  if (!(ms >= FIRST_MS && ms <= LAST_MS)) throw new RangeError(`${ms} ms does not lie in the years 0000 to 9999`);
+  if (!(ms >= FIRST_MS && ms <= LAST_MS)) throw new RangeError(`${ms} ms is outside the years 0000 to 9999`);
   older = newest;
   newest = { ms, text: new Date(ms).toISOString() };
   return newest.text;
@@ -24,8 +27,8 @@ let older = newest;
 const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})$/;
 
 /**
- * Parses RFC 3339 with an offset; returns milliseconds since the epoch, or null. Truncates to milliseconds. Rejects
- * leap seconds (`:60`), which POSIX time cannot express.
+ * Parses RFC 3339 with an offset. Returns milliseconds since the epoch; null if the string is not valid. Truncates to
+ * milliseconds. Rejects leap seconds (`:60`), which POSIX time cannot represent.
  * @example
  * parseRfc3339("1970-01-01T01:00:00+01:00"); // 0
  */
@@ -65,7 +68,7 @@ const UNIT_MS = [86_400_000, 3_600_000, 60_000, 1000, 1] as const;
 
 /**
  * Parses a duration such as `90s`, `30m`, `1h30m`, `7d` or `500ms` into milliseconds. Each unit can occur at most once,
- * largest unit first. Returns null for other text.
+ * largest unit first. Returns null for any other string.
  */
 export function parseDuration(text: string): number | null {
   const match = DURATION.exec(text);

@@ -1,4 +1,7 @@
-/** C2SP tlog-proof: an inclusion proof and its checkpoint in one text. The verifier supplies the leaf. */
+/**
+ * C2SP tlog-proof: an inclusion proof with its checkpoint. The proof does not contain the leaf; the verifier supplies
+ * it.
+ */
 import type { Checkpoint, VerifySignature } from "./checkpoint.ts";
 import { equalBytes, fromBase64, toBase64 } from "./hash.ts";
 import { openCheckpointFromPin, type LogKeyProof, type LogKeys } from "./log-keys.ts";
@@ -9,9 +12,9 @@ const HEADER = "c2sp.org/tlog-proof@v1";
 interface TlogProof {
   index: number;
   path: Uint8Array[];
-  /** Signed-note text. */
+  /** The checkpoint as a signed note. */
   checkpoint: string;
-  /** Not authenticated. */
+  /** Extra data, which is not authenticated. */
   extra: Uint8Array | null;
 }
 
@@ -57,8 +60,8 @@ function decode(line: string): Uint8Array {
 }
 
 /**
- * Returns the log keys in `extra`, which is not authenticated. Returns [] if `extra` contains something else, as in
- * proofs of other logs.
+ * Returns the log keys in `extra`, which is not authenticated. Returns [] if `extra` contains something else, such as
+ * in proofs of other logs.
  */
 function logKeysIn(extra: Uint8Array | null): readonly LogKeyProof[] {
   try {
@@ -70,8 +73,8 @@ function logKeysIn(extra: Uint8Array | null): readonly LogKeyProof[] {
 }
 
 /**
- * Verifies a proof. Returns the index, the checkpoint and the log's keys from the pinned one to the one that signed the
- * checkpoint. Throws ProofError, NoteError, SyntaxError or TypeError.
+ * Verifies a proof. Returns the index, the checkpoint, and the log's keys from the pinned key to the key that signed
+ * the checkpoint. Throws ProofError, NoteError, SyntaxError or TypeError.
  */
 export function verifyTlogProof(
   text: string,

@@ -4,9 +4,9 @@
  *
  *   apt1_<base64url of canonical JSON [action_id, approver, expires_at]>.<base64url HMAC-SHA256>
  *
- * An approval token (`apt1_`) is valid together with the approver's key. A link token (`apl1_`) is sent to one person
- * and is valid alone. A plan token (`apn1_`) has the plan in place of the action, and the digest of its list of actions in
- * place of the request hash. None can be derived from another.
+ * An approval token (`apt1_`) is valid only together with the approver's key. A link token (`apl1_`) is sent to one
+ * person and is valid without a key. A plan token (`apn1_`) has the plan in place of the action, and the digest of its
+ * list of actions in place of the request hash. No kind of token can be derived from another.
  */
 import { canonicalBytes } from "./canonical.ts";
 import { equalBytes, fromBase64Url, toBase64Url } from "./hash.ts";
@@ -27,7 +27,7 @@ export interface TokenClaims {
    * `questionsDigest` of the questions that the approver saw. Absent in links, which always display the current state.
    */
   questions?: string | null;
-  /** Commitment to the preview that the approver saw; null without one. Absent in links. */
+  /** Commitment to the preview that the approver saw; null if there was no preview. Absent in links. */
   preview?: string | null;
   /** The principal that the token was created for. */
   approver: string;
@@ -58,14 +58,14 @@ export function makeToken(kind: TokenKind, claims: TokenClaims, mac: Mac): strin
 export type TokenCheckResult = "ok" | "malformed" | "altered" | "other_action" | "other_approver";
 
 /**
- * Checks that `token` matches exactly these claims. Does not check the clock, because `expires_at` is the action's
- * deadline, which the updating statement checks.
+ * Checks that `token` matches exactly these claims. Does not check the expiry, because `expires_at` is the action's
+ * deadline, which the statement that updates the action checks.
  */
 export function checkToken(kind: TokenKind, token: string, expected: TokenClaims, mac: Mac): TokenCheckResult {
   const parts = decodeToken(kind, token);
   if (parts === null) return "malformed";
-  // Return this fault without verifying the MAC, because the request hash of the other action is unknown here. The
-  // token is rejected in any case.
+  // Return this fault without verifying the MAC, because the request hash of the other action is unknown here. Either
+  // way, the token is rejected.
   if (parts.action_id !== expected.action_id) return "other_action";
   const claimed: TokenClaims = {
     action_id: parts.action_id,
@@ -81,7 +81,7 @@ export function checkToken(kind: TokenKind, token: string, expected: TokenClaims
   return "ok";
 }
 
-/** Whether the text has the prefix of this kind of token. */
+/** Returns true if the string has the prefix of this kind of token. */
 function hasTokenPrefix(kind: TokenKind, token: string): boolean {
   return token.startsWith(FORMS[kind].prefix);
 }
@@ -100,7 +100,7 @@ export function decodeToken(
     if (!Array.isArray(claims) || claims.length !== 3 || mac.length !== 32) return null;
     const [action_id, approver, expires_at] = claims as unknown[];
     if (typeof action_id !== "string" || typeof approver !== "string" || typeof expires_at !== "number") return null;
-    // Accept only the canonical form, which lone surrogates and 1e400 do not have.
+    // Accept only the canonical form. Values such as lone surrogates and 1e400 have no canonical form.
     if (toBase64Url(canonicalBytes([action_id, approver, expires_at])) !== payload) return null;
     return { action_id, approver, expires_at, mac };
   } catch {

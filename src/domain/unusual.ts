@@ -1,6 +1,7 @@
 /**
- * Compares a request with earlier requests of the same agent, for its approvers: what differs from the last similar one,
- * and what is unusual. Two requests are similar if they have the same tool and operation. Never affects a decision.
+ * Compares a request with earlier requests of the same agent, for its approvers: the differences from the last similar
+ * request, and what is unusual. Two requests are similar if they have the same tool and operation. Never affects a
+ * decision.
  */
 import { canonicalText } from "./canonical.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
@@ -26,19 +27,19 @@ interface DifferingMember {
   after: JsonValue;
 }
 
-/** What approvers see about a request in addition to its content. */
+/** Result of a comparison, which approvers see in addition to the request. */
 export interface Comparison {
   /** Number of earlier requests, of any tool, with which the request was compared. */
   compared_with: number;
   /** Sentences that are safe to display as plain text. */
   unusual: string[];
-  /** The newest similar request, and what differs from it; null if there is none. */
+  /** The newest similar request, and the differences from it; null if there is no similar request. */
   differs_from: { action_id: string; members: DifferingMember[] } | null;
 }
 
-/** Maximum earlier actions that a request is compared with. */
+/** Maximum number of earlier actions that a request is compared with. */
 export const MAX_COMPARED = 300;
-/** Maximum members in `differs_from`, and maximum sentences in `unusual`. */
+/** Maximum number of members in `differs_from`, and maximum number of sentences in `unusual`. */
 export const MAX_DIFFERENCES = 16;
 export const MAX_UNUSUAL_SENTENCES = 8;
 /** Minimum number of earlier values with which a value or an amount is compared. */
@@ -56,8 +57,8 @@ const NO_AMOUNT =
   /(^|[_-])(id|ids|number|no|version|seq|index|offset|page|port|line|timestamp|time|date|year)$|(Id|Number)$/;
 
 /**
- * Returns what is unusual about a request.
- * @param earlier requests of the same agent, newest first
+ * Compares a request with earlier requests. See `Comparison`.
+ * @param earlier the earlier requests of the same agent, newest first
  * @example compareWithEarlier(request, earlier).unusual // ['params.amount 900 is above 120, the 99th percentile of 40 earlier values']
  */
 export function compareWithEarlier(request: ComparedRequest, earlier: readonly ComparedRequest[]): Comparison {
@@ -122,7 +123,7 @@ function describeUnusual(
   const known = new Set([...distinct, ...earlier.flatMap((each) => itemsOf(each).map(canonicalText))]);
   const values = itemsOf(value).filter((each) => !known.has(canonicalText(each)));
   if (values.length === 0) return null;
-  // A member that nearly always has a new value, such as an id or a text, is not informative.
+  // A member that nearly always has a new value, such as an id or free text, is not informative.
   const repeats = earlier.length >= MIN_VALUES && distinct.size * 2 <= earlier.length;
   if (!repeats && !RECIPIENT.test(name)) return null;
   return `${member} ${renderValue(values[0])} is new among ${countOf(earlier.length, "earlier value")}.`;
@@ -133,7 +134,7 @@ function itemsOf(value: JsonValue): readonly JsonValue[] {
   return Array.isArray(value) && value.length <= MAX_ITEMS ? value : [value];
 }
 
-/** Returns the number of a JSON number or of a decimal text such as "120.50"; null for anything else. */
+/** Converts a JSON number, or a decimal string such as "120.50", to a number. Returns null for any other value. */
 function toAmount(value: JsonValue): number | null {
   if (typeof value === "number") return value;
   return typeof value === "string" && /^-?\d{1,15}\.\d{1,6}$/.test(value) ? Number(value) : null;
@@ -146,7 +147,7 @@ function percentile99(values: readonly number[]): number | null {
   return sorted[Math.ceil(sorted.length * 0.99) - 1] ?? null;
 }
 
-/** Lists members that contain no other members, by pointer. A list counts as a value. */
+/** Returns the members that do not contain other members, by pointer. Does not look into lists. */
 function listMembers(params: JsonObject): Map<string, JsonValue> {
   const members = new Map<string, JsonValue>();
   collectMembers("/params", params, members, 0);

@@ -1,11 +1,11 @@
-/** Finds the users to whom a name can refer, by all names that they have or had. */
+/** Finds the users to whom a name can refer, by their past and present names. */
 import { ownerIdentity, principalOfOwner, principalOfUser, userOfPrincipal } from "./owner.ts";
 import type { User } from "./users.ts";
 
 export class UserNames {
-  /** Principals of each user by the user's id: `user:<id>` and all names. */
+  /** Principals of each user, by the user's id: `user:<id>` and all past and present names. */
   private readonly principals = new Map<string, Set<string>>();
-  /** Ids of the users who have or had a name, by the normalized name. */
+  /** Ids of the users who have or had a name, by normalized name. */
   private readonly ids = new Map<string, Set<string>>();
 
   /** Adds a user's current name. */
@@ -16,7 +16,7 @@ export class UserNames {
     this.principals.set(id, principals.add(principalOfOwner(name)));
   }
 
-  /** Returns the ids of the users who have or had the owner's name. @param owner a name, or `user:<id>` */
+  /** Returns the ids of the users who have or had the owner's name. @param owner the name of a user, or `user:<id>` */
   idsNamed(owner: string): readonly string[] {
     const named = this.ids.get(ownerIdentity(owner)) ?? [];
     const id = userOfPrincipal(owner);

@@ -1,6 +1,6 @@
 /**
- * Users: people who sign in. They are stored only as ledger entries and are rebuilt from them, so someone who can write
- * to the database can neither add a user nor give a user a role or a passkey.
+ * Users: people who sign in. They are stored only as ledger entries and are rebuilt from these entries, so no write to
+ * the database can add a user or give a user a role or a passkey.
  */
 import type { UserEntry } from "./entries.ts";
 import { sha256Hex, utf8 } from "./hash.ts";
@@ -9,11 +9,11 @@ import type { RecordedKey } from "./standing.ts";
 import { scopesOfRoles } from "./roles.ts";
 import { toRfc3339 } from "./time.ts";
 
-/** A user as the newest entry left them. */
+/** A user, as of the newest entry about them. */
 export type User = UserEntry["user"];
 
 /**
- * An account at an OpenID Connect provider or a SCIM client. Names and e-mail addresses can move to another person, but
+ * An account at an OpenID Connect provider or a SCIM client. A name or e-mail address can pass to another person, but
  * this pair cannot.
  */
 export type ExternalIdentity = User["identities"][number];
@@ -28,7 +28,7 @@ export const NO_USERS: Users = new Map();
 /** Lifetime of an enrolment link. Milliseconds. */
 const LINK_MS = 24 * 3_600_000;
 
-/** Returns a user who cannot sign in yet. @param about members that are already known */
+/** Returns a user who cannot sign in yet. @param about the members that are already known */
 export function newUser(id: string, now: number, about: Pick<User, "name" | "roles" | "groups"> & Partial<User>): User {
   return {
     id,
@@ -44,14 +44,14 @@ export function newUser(id: string, now: number, about: Pick<User, "name" | "rol
   };
 }
 
-/** Returns the recorded form of an enrolment link. @param token 32 random bytes, base64url; stored nowhere */
+/** Returns the recorded form of an enrolment link. @param token 32 random bytes in base64url, which are not stored */
 export function createEnrolmentLinkRecord(token: string, now: number): NonNullable<User["link"]> {
   return { hash: sha256Hex(utf8(token)), expires_at: toRfc3339(now + LINK_MS) };
 }
 
 /**
  * Returns the user after an entry. Throws RangeError if the entry contradicts earlier ones.
- * @param before the previous state of the user; null if there was none
+ * @param before the previous state of the user; null for a new user
  */
 export function applyUserEntry(before: User | null, { change, user }: UserEntry): User {
   const who = `the user ${user.id}`;
@@ -59,8 +59,11 @@ export function applyUserEntry(before: User | null, { change, user }: UserEntry)
     throw new RangeError(before === null ? `${who} was never created` : `${who} is created twice`);
   if (before === null) return user;
   if (change === "resumed" ? before.ended_at === null : before.ended_at !== null)
-    throw new RangeError(change === "resumed" ? `${who} was not ended` : `${who} is changed after the end`);
-  if ((change === "ended") !== (user.ended_at !== null)) throw new RangeError(`${who} is not ended by such an entry`);
+    throw new RangeError(
+      change === "resumed" ? `${who} was not deactivated` : `${who} is changed after the deactivation`,
+    );
+  if ((change === "ended") !== (user.ended_at !== null))
+    throw new RangeError(`${who} is not deactivated by such an entry`);
   if (
     change !== "passkey_added" &&
     user.passkeys.some(({ id }) => !before.passkeys.some((passkey) => passkey.id === id))
@@ -69,21 +72,20 @@ export function applyUserEntry(before: User | null, { change, user }: UserEntry)
   return user;
 }
 
-/** Returns the first user who matches; null if none does. */
+/** Returns the first user who matches; null if no user matches. */
 export function findUser(users: Users, matches: (user: User) => boolean): User | null {
   for (const user of users.values()) if (matches(user)) return user;
   return null;
 }
 
-/** Whether the user has a passkey or an account at a provider. */
+/** Returns true if the user has a passkey or an account at a provider. */
 export function hasEnrolled({ passkeys, identities }: User): boolean {
   return passkeys.length > 0 || identities.length > 0;
 }
 
 /**
- * Returns the name of the only active user to whom an owner refers; a fault if there is none, or more than one. Until
- * the first user has enrolled, an owner can have any name, because a service without users only knows people as owners
- * of keys.
+ * Returns the name of the only active user to whom an owner refers; a fault if there is no such user, or more than one.
+ * Until the first user has enrolled, an owner can have any name, because people are then known only as owners of keys.
  *
  * @param owner the name of a user, or `user:<id>`
  * @example resolveOwner(users, "ada lovelace") // { owner: "Ada Lovelace" }
@@ -99,20 +101,20 @@ export function resolveOwner(users: Users, owner: string): { owner: string } | {
     return isValidOwner(user.name)
       ? { owner: user.name }
       : { fault: `the name of the user ${quoted} has no visible characters or is too long; change it first` };
-  if (named.length > 0) return { fault: `the user ${quoted} was ended` };
+  if (named.length > 0) return { fault: `the user ${quoted} was deactivated` };
   if (id !== null || findUser(users, hasEnrolled) !== null)
     return { fault: `no user is ${id === null ? `named ${quoted}` : quoted}; create the user first (POST /v1/users)` };
   return { owner };
 }
 
-/** Returns the user with this external identity, ended or not. */
+/** Returns the user with this external identity, even if the user is deactivated. */
 export function findUserByIdentity(users: Users, issuer: string, subject: string): User | null {
   return findUser(users, ({ identities }) =>
     identities.some((identity) => identity.issuer === issuer && identity.subject === subject),
   );
 }
 
-/** Returns the user with this passkey, ended or not. @param id credential id in base64url */
+/** Returns the user with this passkey, even if the user is deactivated. @param id the credential id in base64url */
 export function findUserByPasskey(users: Users, id: string): User | null {
   return findUser(users, ({ passkeys }) => passkeys.some((passkey) => passkey.id === id));
 }

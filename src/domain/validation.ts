@@ -1,4 +1,4 @@
-/** TypeBox formats with linear-time checks, and sentences for its errors that say what to do. */
+/** Registers TypeBox formats with linear-time checks, and explains TypeBox errors in sentences that say what to do. */
 import { FormatRegistry, Kind, type TObject, type TSchema } from "@sinclair/typebox";
 import { ValueErrorType, type ValueError } from "@sinclair/typebox/errors";
 import { findNameFault } from "./names.ts";
@@ -7,7 +7,10 @@ import { parseRfc3339 } from "./time.ts";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** TypeBox has no built-in formats, and an unknown format fails every value. */
+/**
+ * Registers the formats that schemas use. TypeBox has no built-in formats, and rejects every value of an unknown
+ * format.
+ */
 function registerFormats(): void {
   if (!FormatRegistry.Has("uuid")) FormatRegistry.Set("uuid", (value) => UUID.test(value));
   if (!FormatRegistry.Has("name")) FormatRegistry.Set("name", (value) => findNameFault(value) === null);
@@ -25,7 +28,8 @@ export function lastPointerSegment(pointer: string): string {
 }
 
 /**
- * For a value that matches no variant of a union, returns the fault within the variant that the value resembles most.
+ * Returns the fault to report. For a value that matches no variant of a union, this is the fault within the variant
+ * that the value resembles most.
  */
 export function findInnermostFault(error: ValueError): ValueError {
   if (error.type !== ValueErrorType.Union) return error;
@@ -67,7 +71,7 @@ export function explainFault(error: ValueError, siblings: readonly string[]): st
   }
 }
 
-/** Returns a short description of what a schema accepts. */
+/** Describes the values that a schema accepts in a few words. */
 function describeSchema(schema: TSchema): string {
   if (schema[Kind] === "Union") return (schema["anyOf"] as TSchema[]).map(describeSchema).join(" or ");
   if ("const" in schema) return JSON.stringify(schema["const"]);
@@ -78,7 +82,7 @@ function describeSchema(schema: TSchema): string {
   return "another value";
 }
 
-/** Returns the names of the members next to the one at `pointer`. */
+/** Returns the names of the siblings of the member at `pointer`. */
 export function siblingNames(root: TSchema, pointer: string): string[] {
   let schema: TSchema | undefined = root;
   for (const segment of pointer.split("/").slice(1, -1)) {

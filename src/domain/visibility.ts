@@ -1,16 +1,16 @@
 /** The actions and entries that a credential can see. */
 import { type GroupLimits, intersectLimits, isWithinLimits } from "./groups.ts";
 
-/** A visibility that the store can filter by. */
+/** A visibility that the store can use as a filter. */
 export type StoredVisibility = { all: true } | { agent_id: string } | { key_id: string };
 
-/** `within`: the union of what these groups let their members see. */
+/** What a credential can see. `within` is the union of what several groups let their members see. */
 export type Visibility = StoredVisibility | { within: readonly GroupLimits[] };
 
 /**
- * Whether the credential can see the subject. `agent_id` and `submitted_by` are null for entries without an action,
- * which only unrestricted credentials can see. A credential that is limited to certain tools cannot see a subject
- * without `tool`.
+ * Returns true if the credential can see the subject. `agent_id` and `submitted_by` are null for entries without an
+ * action, which only unrestricted credentials can see. A credential that is limited to certain tools cannot see a
+ * subject without `tool`.
  */
 export function canSee(
   visibility: Visibility,
@@ -23,10 +23,10 @@ export function canSee(
     : visibility.key_id === subject.submitted_by;
 }
 
-/** What groups, or a delegation, let their members see. */
+/** What groups or a delegation let their members see. */
 export type GroupVisibility = { all: true } | { within: readonly GroupLimits[] };
 
-/** Returns what both let a member see. */
+/** Returns the intersection of two visibilities. */
 export function intersectVisibility(a: GroupVisibility, b: GroupVisibility): GroupVisibility {
   if ("all" in a) return b;
   if ("all" in b) return a;

@@ -1,7 +1,7 @@
 /** Marks hidden characters and look-alike words in untrusted text. The console also loads this module. */
 import { HIDDEN_CHARACTERS } from "./text.ts";
 
-/** A run of text. `mark` explains why it is marked; null for ordinary text. */
+/** A run of text. `mark` explains why the run is marked; null for ordinary text. */
 export interface TextPart {
   text: string;
   kind: "plain" | "hidden" | "look-alike";
@@ -9,11 +9,11 @@ export interface TextPart {
 }
 
 /**
- * Maximum marks in one text. Further marks become bracketed text, so that a text cannot create thousands of page
- * elements.
+ * Maximum number of marks in one string. The rest become bracketed text, so that a string cannot create thousands of
+ * page elements.
  */
 const MAX_MARKS = 40;
-/** Maximum letters listed for one word. */
+/** Maximum number of letters that the mark of a word lists. */
 const MAX_NAMED = 3;
 
 const NAMES: Readonly<Record<number, string>> = {
@@ -47,7 +47,7 @@ const NAMES: Readonly<Record<number, string>> = {
   0xfeff: "byte order mark",
 };
 
-/** Scripts whose letters resemble Latin ones, and other common scripts. */
+/** Scripts whose letters resemble Latin letters, and other common scripts. */
 const SCRIPTS = ["Latin", "Cyrillic", "Greek", "Armenian", "Cherokee", "Coptic", "Georgian", "Hebrew", "Arabic"].map(
   (name) => ({ name, letter: new RegExp(`\\p{Script=${name}}`, "u") }),
 );
@@ -67,7 +67,7 @@ function scriptOf(letter: string): string {
   return SCRIPTS.find((script) => script.letter.test(letter))?.name ?? "another script";
 }
 
-/** Hidden characters, and combining marks stacked so high that they cover their neighbours. */
+/** Matches hidden characters, and combining marks that are stacked so high that they cover their neighbours. */
 const MARKED = new RegExp(`(${HIDDEN_CHARACTERS.source}|(?<=\\p{M}{4})\\p{M})`, "u");
 
 /**
@@ -76,7 +76,7 @@ const MARKED = new RegExp(`(${HIDDEN_CHARACTERS.source}|(?<=\\p{M}{4})\\p{M})`, 
  * for (const { text, kind, mark } of markText(comment, { lines: true })) append(text, kind, mark);
  */
 export function markText(text: string, { lines = false }: { lines?: boolean } = {}): TextPart[] {
-  // Most values are short ASCII.
+  // Fast path, because most values are short ASCII.
   if (/^[\x20-\x7e]*$/.test(text)) return text === "" ? [] : [plainPart(text)];
   const parts: TextPart[] = [];
   const scripts = findProseScripts(text);
@@ -99,7 +99,8 @@ export function markText(text: string, { lines = false }: { lines?: boolean } = 
 }
 
 /**
- * Returns the text as one line, in which every mark is spelled out: `[U+202E]`, `pаypal [Cyrillic а U+0430]`.
+ * Returns the string as one line in which every mark is written as text, such as `[U+202E]` or `pаypal [Cyrillic а
+ * U+0430]`.
  * @example
  * markedText("a\u202eb"); // "a[U+202E]b"
  */
@@ -124,8 +125,8 @@ function nameOf(hidden: string): string {
 }
 
 /**
- * Returns the scripts in which `text` is written: those with letters that do not resemble Latin. Words of these scripts
- * are not imitations.
+ * Returns the scripts in which `text` is written, which are the scripts of its letters that do not resemble Latin
+ * letters. Words in these scripts are not imitations.
  */
 function findProseScripts(text: string): ReadonlySet<string> {
   const letters = new Set(text.match(/\p{L}/gu) ?? []);
@@ -146,7 +147,7 @@ function markWords(run: string, prose: ReadonlySet<string>): TextPart[] {
     });
 }
 
-/** Returns which letters of `word` are misleading, or null. */
+/** Returns a description of the misleading letters in `word`; null if there are none. */
 function findImitation(word: string, prose: ReadonlySet<string>): string | null {
   if (!/[\u0080-\u{10ffff}]/u.test(word)) return null;
   const characters = [...new Set(word.match(/[\p{L}\p{Nd}]/gu) ?? [])];

@@ -6,11 +6,11 @@ import { fromBase64, toBase64 } from "./hash.ts";
 const MAX_PROOF = 63;
 
 export interface AddCheckpoint {
-  /** The size that the witness last cosigned, as far as the sender knows; 0 for none. */
+  /** The size that the witness last cosigned, as far as the sender knows; 0 if it has not cosigned any. */
   old: number;
   /** Consistency proof from `old` to the checkpoint. */
   proof: Uint8Array[];
-  /** Signed-note text. */
+  /** The checkpoint as a signed note. */
   checkpoint: string;
 }
 

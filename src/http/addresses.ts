@@ -13,7 +13,7 @@ export interface Endpoint {
   params: ParameterReader<Record<string, unknown>>;
 }
 
-/** All targets at one path. */
+/** The targets of one path. */
 export interface Address {
   path: string;
   methods: Map<Method, Endpoint>;

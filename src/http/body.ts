@@ -12,15 +12,17 @@ import { createSchemaCheck } from "./schema-check.ts";
 
 const MAX_ERRORS = 20;
 /**
- * Maximum bytes of an oversized body that are read and discarded before the connection is closed. Otherwise a proxy
- * that is still sending would report a broken connection instead of the 413.
+ * Maximum bytes of an oversized body to read and discard before the connection is closed. If the connection were closed
+ * immediately, a proxy that is still sending would report a broken connection instead of the 413.
  */
 const DISCARD_BYTES = 4 * 1_048_576;
-/** Timeout between two chunks while an oversized body is discarded. */
+/** Timeout for the next chunk while an oversized body is discarded. */
 const DISCARD_TIMEOUT_MS = 200;
 
 export interface BodyReader {
-  /** Resolves to the validated JSON, the text of a text body, or undefined if the route takes no body. */
+  /**
+   * Reads a body. Resolves to the validated JSON, the string of a text body, or undefined if the route accepts no body.
+   */
   read(
     request: Request,
     info: RequestInfo,
@@ -29,7 +31,7 @@ export interface BodyReader {
 }
 
 export interface BodyLimits {
-  /** Maximum bytes, unless the route sets its own. */
+  /** Maximum bytes of a body, unless the route sets its own limit. */
   bytes: number;
   /** Maximum number of object members and array items in one body. */
   values: number;
@@ -140,7 +142,8 @@ async function hasBody(request: Request, info: RequestInfo, share: RequestByteSh
 }
 
 /**
- * Whether a request without Content-Length has no body. An HTTP/2 request can have a body without any length header.
+ * Returns true if a request without Content-Length has no body. An HTTP/2 request can have a body without any length
+ * header.
  */
 function isUnsent(request: Request, info: RequestInfo): boolean {
   if (request.headers.get("transfer-encoding") !== null) return false;
@@ -148,8 +151,8 @@ function isUnsent(request: Request, info: RequestInfo): boolean {
 }
 
 /**
- * Reads the body and counts its bytes, so that it uses at most `max` bytes of memory even with a missing or false
- * Content-Length.
+ * Reads the body and counts its bytes, so that it uses at most `max` bytes of memory even if Content-Length is missing
+ * or false.
  */
 export async function readBytes(
   request: Request,
@@ -196,7 +199,7 @@ async function readStream(request: Request, max: number, take: (bytes: number) =
 }
 
 /**
- * Reads and discards up to `maxBytes` of the body. A client that is still sending would otherwise not receive the
+ * Reads and discards up to `maxBytes` of the body. Otherwise a client that is still sending would not receive the
  * response.
  */
 async function discard(reader: ReadableStreamDefaultReader<Uint8Array>, maxBytes: number): Promise<void> {

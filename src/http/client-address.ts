@@ -1,9 +1,9 @@
-/** The address of a client, for rate limits. */
+/** Determines the address of a client, for rate limits. */
 import type { RequestInfo } from "./request-info.ts";
 
 /**
  * Returns the address under which a client is counted: an IPv4 address, an IPv6 /64, or "unknown".
- * @param proxies number of trusted proxies that append to X-Forwarded-For. Entries before theirs can be forged
+ * @param proxies the number of trusted proxies that append to X-Forwarded-For. Entries before theirs can be forged
  */
 export function clientAddress(request: Request, info: RequestInfo, proxies: number): string {
   let address = info.ip?.() ?? "";

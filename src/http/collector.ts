@@ -1,21 +1,21 @@
 import { BodyTooLarge } from "./request-info.ts";
 
 /**
- * Collects a body in one buffer that grows with the received bytes, so that neither a false Content-Length nor many small
- * chunks use more memory than the body.
+ * Collects a body in one buffer that grows with the received bytes, so that a false Content-Length or many small chunks
+ * cannot use more memory than the body.
  */
 interface Collector {
-  /** Throws BodyTooLarge, or the error of `take`. */
+  /** Adds a chunk. Throws BodyTooLarge, or the error of `take`. */
   add(chunk: Uint8Array): void;
   bytes(): Uint8Array;
 }
 
 /**
- * @param max bytes
- * @param take called with the number of bytes before they are stored
+ * @param max the maximum number of bytes
+ * @param take a function that is called with the number of bytes before they are stored
  */
 export function createCollector(max: number, take: (bytes: number) => void): Collector {
-  /** Initially the first chunk itself, which usually is the whole body and need not be copied. */
+  /** At first, the first chunk itself. It is usually the whole body, which then does not have to be copied. */
   let buffer: Uint8Array | null = null;
   let size = 0;
   return {

@@ -30,13 +30,13 @@ export function listRouteErrors(route: Route): ErrorKind[] {
 /** Returns the errors of the core for a route. Routes do not list these themselves. */
 export function listCoreErrors(route: Route): ErrorCode[] {
   return [
-    // The core refuses an unexpected body, and a path that is not percent-encoded.
+    // Returned for an unexpected body, and for a path that is not percent-encoded.
     "BAD_REQUEST",
     "VALIDATION_FAILED",
     ...(route.body === undefined && route.textBodies === undefined ? [] : BODY),
     ...(route.body === undefined ? [] : JSON_BODY),
     ...(route.scope === null ? [] : CREDENTIAL),
-    // Every route that requires a key counts invalid keys.
+    // Returned because every route that requires a key counts invalid keys.
     ...(route.exemptFromRateLimit === true && route.scope === null ? [] : (["RATE_LIMITED"] as const)),
     ...(route.method === "GET" ? RESPONSE : []),
   ];

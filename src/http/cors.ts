@@ -1,6 +1,6 @@
 /**
- * Cross-origin requests (Fetch standard, section 3.2). Off unless origins are configured. Never allows credentials:
- * pages of other origins send API keys as bearer tokens, and cannot use the cookies of sessions.
+ * Cross-origin requests (Fetch standard, section 3.2). Disabled unless origins are configured. Never allows
+ * credentials: pages of other origins must send API keys as bearer tokens, and cannot use session cookies.
  */
 
 const ALLOWED_HEADERS =
@@ -10,9 +10,9 @@ const EXPOSED_HEADERS =
 const PREFLIGHT_SECONDS = "600";
 
 export interface Cors {
-  /** Returns the headers of a response, or null if the origin is not allowed. */
+  /** Returns the headers of a response, null if the origin is not allowed. */
   headers(request: Request): Record<string, string> | null;
-  /** Returns the additional headers of a response to a preflight request, or null for any other request. */
+  /** Returns the additional headers of a response to a preflight request, null for any other request. */
   preflight(request: Request, methods: string): Record<string, string> | null;
 }
 
@@ -28,7 +28,7 @@ export function createCors(origins: readonly string[]): Cors | null {
   return {
     headers(request) {
       const origin = allowed(request);
-      // Vary by origin, because a cache must not return the response for one origin to another.
+      // Vary by origin, so that a cache does not return the response for one origin to another.
       if (origin === null) return any ? null : { Vary: "Origin" };
       return any
         ? { "Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": EXPOSED_HEADERS }

@@ -1,4 +1,6 @@
-/** Whether If-None-Match contains the current entity tag. Compares weakly (RFC 9110, section 13.1.2). */
+/**
+ * Returns true if If-None-Match contains the current entity tag. Uses the weak comparison (RFC 9110, section 13.1.2).
+ */
 export function matchesEntityTag(wanted: string | null, current: string | undefined): boolean {
   if (wanted === null || current === undefined) return false;
   return wanted

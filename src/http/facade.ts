@@ -3,8 +3,8 @@ import { Refusal } from "../contract/errors.ts";
 import type { ApiResponse, ApiCallOptions, Facade } from "../contract/facade.ts";
 
 /**
- * Returns the API key in the form of an `Authorization` header, from the header that the facade uses; null if there is
- * none.
+ * Returns the API key in the form of an `Authorization` header, from the header that the facade uses; null if the
+ * header is absent.
  */
 export function readApiKey(
   { headers }: Request,
@@ -16,7 +16,10 @@ export function readApiKey(
   return keyHeader.toLowerCase() === "authorization" ? value : `Bearer ${value}`;
 }
 
-/** Returns the part after the first colon (RFC 7617), or null if the credentials are not Base64. */
+/**
+ * Returns the password of Basic credentials, which follows the first colon (RFC 7617); null if the credentials are not
+ * Base64.
+ */
 function passwordIn(credentials: string): string | null {
   try {
     return /^[^:]*:(.*)$/s.exec(atob(credentials.trim()))?.[1] ?? null;
@@ -26,8 +29,8 @@ function passwordIn(credentials: string): string | null {
 }
 
 /**
- * Builds a request to the API. Copies only the key, the trace headers and the abort signal of the outer request, because
- * other headers belong to another protocol.
+ * Builds a request to the API. Copies only the key, the trace headers and the abort signal of the outer request,
+ * because its other headers belong to the facade's protocol.
  */
 export function buildApiRequest(
   outer: Request,
@@ -58,9 +61,9 @@ export async function readApiResponse(response: Response): Promise<ApiResponse> 
 }
 
 /**
- * Refuses a gateway request that did not reach its facade. A gateway forwards the path of its client and treats 200 as
- * an allow. If a crafted path leaves the facade (`/../healthz`), the gateway must not mistake the 200 of another route
- * for an allow.
+ * Returns a check that refuses gateway requests to any other path than the gateway's facade. A gateway forwards the
+ * path of its client and treats 200 as an allow. If a crafted path leaves the facade (`/../healthz`), the gateway must
+ * not mistake another route's 200 for an allow.
  */
 export function createGatewayCheck(
   facades: readonly Facade[],

@@ -1,8 +1,11 @@
-/** The fetch handler: routes, authenticates, validates and responds. Independent of resources and the database. */
+/**
+ * The fetch handler, which routes, authenticates and validates requests, and responds. Does not depend on resources or
+ * the database.
+ */
 import type { Config } from "../config/index.ts";
 import { Refusal } from "../contract/errors.ts";
 import type { Credential, Logger } from "../contract/host.ts";
-import type { Authenticated, Authenticator } from "../contract/authenticator.ts";
+import type { AuthenticationResult, Authenticator } from "../contract/authenticator.ts";
 import type { Facade, FacadeCall } from "../contract/facade.ts";
 import type { Page } from "../contract/page.ts";
 import type { CompletedRequest, Method, Reply, RequestContext, Route } from "../contract/resource.ts";
@@ -42,14 +45,14 @@ interface FetchOptions {
   authenticators: readonly Authenticator[];
   /** Error codes of plugins. */
   errors: ReadonlySet<string>;
-  /** Resolves to null if no valid key has this value. */
+  /** Authenticates an API key. Resolves to null if no valid key has this value. */
   authenticate(value: string, options: { confirmed: boolean }): Promise<Credential | null>;
   config: Config;
   log: Logger;
   newId(): string;
   onResponse?(request: CompletedRequest): void;
   stopping: AbortSignal;
-  /** Null without a tracing plugin. */
+  /** The traces; null without a tracing plugin. */
   tracing: Tracing | null;
   inFlight: RequestByteBudget;
   responses: ResponsesInFlight;
@@ -65,7 +68,7 @@ export function createFetch(options: FetchOptions): FetchHandler {
   return (request, info = {}) => server.serve(request, info);
 }
 
-/** Path parameters, percent-decoded. */
+/** Percent-decoded path parameters. */
 type Params = Record<string, string>;
 
 class RequestHandler {
@@ -190,7 +193,7 @@ class RequestHandler {
   ): Promise<Reply> {
     const { options } = this;
     const { route } = endpoint;
-    // Check this first, so that refusing a request under load is cheap.
+    // Check the queue first, so that refusing a request under load is cheap.
     if (route.queued === true) options.queue.assertRoom();
     const credential = await this.stage("authenticate", () => this.authorize(route, request, call, info));
     const checkedParams = endpoint.params(Object.entries(params)) as Params;
@@ -242,7 +245,7 @@ class RequestHandler {
     return credential;
   }
 
-  /** Serves a facade. Errors are rendered by the facade, because its clients speak another protocol. */
+  /** Serves a facade. The facade renders errors, because its clients use a different protocol. */
   private async serveFacade(
     facade: Facade,
     request: Request,
@@ -273,7 +276,7 @@ class RequestHandler {
     return clientAddress(request, info, this.options.config.server.trusted_proxies);
   }
 
-  /** Authenticates, and counts failures for the rate limits of the client's address. */
+  /** Identifies the caller, and counts failures for the rate limit of the client's address. */
   private async identify(
     header: string | null,
     request: Request,
@@ -286,7 +289,7 @@ class RequestHandler {
       call.keyId = credential.key.id;
       return credential;
     } catch (error) {
-      // Also count a token that cannot be verified now because its issuer's keys cannot be read.
+      // Also count a token that cannot be verified because the keys of its issuer cannot be read.
       if (!(error instanceof Refusal)) throw error;
       call.rateLimit = this.limits.address(this.addressOf(request, info));
       if (error.code === "INVALID_CREDENTIAL") this.limits.badKey(this.addressOf(request, info));
@@ -294,10 +297,10 @@ class RequestHandler {
     }
   }
 
-  /** A request without an API key can have a session. Facades accept only keys. */
+  /** Authenticates a request without an API key, for example by a session. Facades accept only keys. */
   private async authenticateOtherwise(request: Request, call: Call, info: RequestInfo): Promise<Credential | null> {
     for (const authenticator of this.options.authenticators) {
-      let found: Authenticated | null;
+      let found: AuthenticationResult | null;
       try {
         found = (await authenticator.authenticate?.(request)) ?? null;
       } catch (error) {
@@ -342,7 +345,7 @@ class RequestHandler {
     );
   }
 
-  /** @param request set if the reply may be to a GET or a HEAD */
+  /** @param request the request, if it can be a GET or a HEAD */
   private respond(call: Call, reply: Reply, request?: Request): Response {
     const headers: Record<string, string> = {
       ...this.commonHeaders,
@@ -381,25 +384,28 @@ class RequestHandler {
   }
 
   /**
-   * Counts the bytes of a large response until its client has read it. Applies only to GET, because the result of a
-   * POST must be returned even if there is no room.
+   * Counts the bytes of a large response until the client has read it. Counts only responses to GET, because the result
+   * of a POST must be returned even if the limit is reached.
    */
   private holdResponse(call: Call, body: string | Uint8Array, isGet: boolean): BodyInit {
     if (body.length <= SMALL_RESPONSE || !isGet) return body as BodyInit;
     const bytes = typeof body === "string" ? utf8(body) : body;
     const share = this.options.responses.share(call.keyId ?? "");
-    // Replaces the bytes that were counted while the response was built.
+    // Release the bytes that were counted while the response was built, because they are counted again now.
     call.response?.release();
     share.hold(bytes.length);
     return streamReservedResponse(bytes, share, STALL_MS);
   }
 
-  /** Closes connections while the service stops, because a client that keeps using one would delay the stop. */
+  /**
+   * Returns the header that closes the connection while the service stops. A client that continues to use its
+   * connection would delay the stop.
+   */
   private connectionHeaders(): Record<string, string> {
     return this.options.stopping.aborted ? CLOSE : NO_HEADERS;
   }
 
-  /** Adds the common headers that the page does not set itself. */
+  /** Adds the common headers that the page does not set. */
   private respondWithPage(call: Call, response: Response): Response {
     const headers = new Headers(response.headers);
     const defaults = { ...this.commonHeaders, "X-Request-Id": call.id, ...this.connectionHeaders() };
@@ -409,7 +415,7 @@ class RequestHandler {
   }
 }
 
-/** State of one request. */
+/** State of a request while it is handled. */
 interface Call {
   id: string;
   /** Request id that the client sent. */
@@ -421,18 +427,18 @@ interface Call {
   cors: Record<string, string>;
   /** Headers of the authenticator that recognized the caller. */
   session: Record<string, string>;
-  /** Counts the bytes of the request body. */
+  /** Bytes of the request body. */
   share: RequestByteShare;
-  /** Counts the bytes of the response while it is built. */
+  /** Bytes of the response while it is built. */
   response?: ResponseShare;
   slot?: QueueSlot;
 }
 
-/** Maximum time without progress while a client reads a large response. Milliseconds. */
+/** A client that reads nothing of a large response for this time is disconnected. Milliseconds. */
 const STALL_MS = 30_000;
 /**
- * Form of a JWS in Compact Serialization. The signature of an unsecured token is empty; authenticators refuse such
- * tokens.
+ * Form of a JWS in Compact Serialization. An unsecured token, with an empty signature, also matches; authenticators
+ * refuse such tokens.
  */
 const JWT_FORM = /^[\w-]+\.[\w-]+\.[\w-]*$/;
 const NO_HEADERS: Record<string, string> = {};

@@ -1,4 +1,4 @@
-/** Headers that are independent of resources. */
+/** Response headers that do not depend on resources. */
 import type { Config } from "../config/index.ts";
 
 /** Returns the headers of every response. A page sets its own Content-Security-Policy. */
@@ -16,7 +16,7 @@ export function commonHeaders(config: Config): Record<string, string> {
   };
 }
 
-/** Returns the request id of the client if it is safe to log, else null. It is not unique. */
+/** Returns the request id that the client sent if it is safe to log, else null. The id might not be unique. */
 export function acceptRequestId(given: string | null): string | null {
   return given !== null && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : null;
 }

@@ -1,20 +1,20 @@
 /**
- * Limits the total bytes of request bodies in memory, over all requests. A limit for each body alone does not protect
- * against many slow senders.
+ * Limits the total bytes of request bodies in memory, over all requests. A limit on the size of one body does not
+ * protect against many slow senders.
  */
 import { Refusal } from "../contract/errors.ts";
 
 /** The bytes that one request occupies. */
 export interface RequestByteShare {
-  /** Throws OVERLOADED if there is no room for a body of this size. Called before the body is read. */
+  /** Throws OVERLOADED if a body of this size would exceed the limit. Called before the body is read. */
   expect(bytes: number): void;
-  /** Adds bytes. Throws OVERLOADED if there is no room. */
+  /** Adds bytes. Throws OVERLOADED if the limit is exceeded. */
   take(bytes: number): void;
   /** Releases all bytes. */
   release(): void;
 }
 
-/** For small requests that must never be refused. */
+/** A share without a limit, for small requests that must never be refused. */
 export const UNLIMITED_SHARE: RequestByteShare = { expect() {}, take() {}, release() {} };
 
 export interface RequestByteBudget {
@@ -22,7 +22,7 @@ export interface RequestByteBudget {
   readonly bytes: number;
 }
 
-/** Size above which bodies can use only half of the room, so that small requests still fit. */
+/** Larger bodies can use only half of the limit, so that there is always memory for small requests. Bytes. */
 const SMALL = 65_536;
 
 export function createRequestByteBudget(maxBytes: number): RequestByteBudget {
@@ -53,7 +53,7 @@ export function createRequestByteBudget(maxBytes: number): RequestByteBudget {
   };
 }
 
-/** @param why beginning of the message, without a full stop */
+/** @param why the beginning of the message, without a full stop */
 export function overloadedRefusal(why: string, headers: Record<string, string> = { Connection: "close" }): Refusal {
   return new Refusal("OVERLOADED", `${why}; send the request again after a second, with the same Idempotency-Key`, {
     headers: { "Retry-After": "1", ...headers },

@@ -1,14 +1,14 @@
-/** Writes schemas as components of the OpenAPI document. */
+/** Converts schemas to components of the OpenAPI document. */
 import type { TSchema } from "@sinclair/typebox";
 
 type Json = Record<string, unknown>;
 
-/** Collects titled schemas, and writes all of them as JSON Schema 2020-12. */
+/** Collects schemas with a title, and writes them as JSON Schema 2020-12. */
 export class Components {
   readonly schemas: Record<string, unknown> = {};
   private readonly sources = new Map<string, string>();
 
-  /** Returns a reference to a titled schema, else the schema itself. */
+  /** Returns a reference to a schema with a title, or else the schema itself. */
   refer(schema: TSchema): unknown {
     const name = schema.title;
     if (name === undefined) return this.inline(schema);

@@ -17,10 +17,10 @@ interface OpenApiOptions extends ApiDescription {
   routes: readonly Route[];
   /** Errors of plugins. */
   errors: readonly ErrorKind[];
-  /** Number of all scopes. A route that accepts each of them accepts any key. */
+  /** Number of all scopes. A route that accepts every scope accepts any key. */
   scopes: number;
   version: string;
-  /** Base address for the operations. */
+  /** Base URL of the operations. */
   server: string;
 }
 
@@ -35,7 +35,7 @@ const FieldErrorSchema = Type.Object(
   { additionalProperties: false },
 );
 
-/** RFC 9457. */
+/** Returns the schema of a problem document (RFC 9457). */
 function problemSchema(pluginErrors: readonly ErrorKind[]): TSchema {
   return Type.Object(
     {
@@ -91,7 +91,7 @@ export function openApiDocument(options: OpenApiOptions): Json {
         ETag: { description: "Entity tag, for If-None-Match and If-Match.", schema: { type: "string" } },
         IdempotencyReplayed: {
           description:
-            "`true` if this request created nothing and the response is that of the first request with the key.",
+            "`true` if this request created nothing and this is the response of the first request with the key.",
           schema: { type: "string" },
         },
       },
@@ -124,7 +124,7 @@ function operation(route: Route, components: Components, scopesInAll: number): J
   };
 }
 
-/** `POST /v1/actions/:id/approval` → `postActionsByIdApproval`. */
+/** Returns the id of an operation: `POST /v1/actions/:id/approval` → `postActionsByIdApproval`. */
 function operationId({ method, path }: Route): string {
   const words = path.split(/[/.-]/).filter((word) => word !== "" && word !== "v1");
   const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
@@ -227,7 +227,7 @@ function contentOf(spec: ResponseSpec, components: Components): Json {
 
 /**
  * Returns the responses for these errors, one for each status.
- * @param otherType media type of errors in the form of another protocol
+ * @param otherType the media type of errors in the form of another protocol
  */
 function failures(kinds: readonly ErrorKind[], otherType?: string): Json {
   const byStatus = new Map<number, ErrorKind[]>();

@@ -20,8 +20,8 @@ interface ProblemResponse {
 }
 
 /**
- * Renders an error. An internal error is logged in full, and the client gets only its code.
- * @param declared error codes of plugins; any other unknown code is an internal error
+ * Renders an error. Logs an internal error in full; the client gets only its code.
+ * @param declared the error codes of plugins; any other unknown code is an internal error
  */
 export function toProblem(
   error: unknown,

@@ -8,15 +8,15 @@ import { createSchemaCheck } from "./schema-check.ts";
 export type ParameterReader<T> = (given: Iterable<readonly [string, string]>) => T;
 
 /**
- * Returns a function that reads and validates the parameters. It refuses unknown and repeated ones, because a mistyped
- * filter must not widen a list.
+ * Returns a function that reads and validates the parameters. The function refuses unknown and duplicate parameters,
+ * because a mistyped filter must not make a list longer.
  */
 export function createParameterReader(
   schema: TObject | undefined,
   kind: "query" | "path",
 ): ParameterReader<Record<string, unknown>> {
   const names = Object.keys(schema?.properties ?? {});
-  // Without a schema, path parameters remain text. The router only returns parameters that the path names.
+  // Without a schema, path parameters stay strings. The router returns only parameters that the path names.
   if (schema === undefined && kind === "path") return (given) => Object.fromEntries(given);
   const check = schema === undefined ? null : createSchemaCheck(schema);
   return (given) => {
@@ -56,7 +56,10 @@ export function createParameterReader(
   };
 }
 
-/** Converts a parameter to the type of its schema. Returns unconvertible text unchanged, so that validation reports it. */
+/**
+ * Converts a parameter to the type of its schema. Returns a string that cannot be converted unchanged, so that
+ * validation reports it.
+ */
 function convert(schema: TSchema, text: string): unknown {
   switch (schema[Kind]) {
     case "Integer":

@@ -1,4 +1,4 @@
-/** Rate limits for each key, and for each address without a valid key. Counted in this process only. */
+/** Rate limits for each key, and for each address without a valid key. Each process counts only its own requests. */
 import type { Config } from "../config/index.ts";
 import { Refusal } from "../contract/errors.ts";
 import { createRateWindows } from "./rate-windows.ts";
@@ -11,11 +11,11 @@ export interface RateLimits {
   key(keyId: string): RateLimitHeaders;
   /** Counts a call without a valid key. Throws RATE_LIMITED. */
   address(address: string): RateLimitHeaders;
-  /** Counts an invalid key. Throws RATE_LIMITED if there were too many. */
+  /** Counts an invalid key. Throws RATE_LIMITED after too many invalid keys. */
   badKey(address: string): void;
 }
 
-/** Time until the next attempt. Seconds. */
+/** Maximum delay before the next attempt. Seconds. */
 const MAX_PENALTY = 64;
 const NO_HEADERS: RateLimitHeaders = {};
 
@@ -30,7 +30,7 @@ export function createRateLimits(limits: Config["rate_limits"]): RateLimits {
     badKey(address) {
       const uses = badKeys?.(address).uses ?? 0;
       if (uses <= maxBadKeys) return;
-      // The delay doubles with each attempt, so that a client in a loop soon has to wait a minute.
+      // The delay doubles with each attempt, so that a client in a loop soon has to wait for about a minute.
       const wait = Math.min(MAX_PENALTY, 2 ** Math.min(6, uses - maxBadKeys - 1));
       throw limited(
         `this address sent ${maxBadKeys} invalid API keys within a minute; check the key, and wait ${wait} s`,
@@ -40,7 +40,10 @@ export function createRateLimits(limits: Config["rate_limits"]): RateLimits {
   };
 }
 
-/** draft-ietf-httpapi-ratelimit-headers-10: `RateLimit-Policy` contains the limit, `RateLimit` the remaining requests. */
+/**
+ * draft-ietf-httpapi-ratelimit-headers-10: `RateLimit-Policy` contains the limit, and `RateLimit` the remaining
+ * requests.
+ */
 function limit(
   name: string,
   { requests, seconds }: { requests: number; seconds: number },

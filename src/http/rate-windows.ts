@@ -6,7 +6,7 @@ interface RateWindow {
   endsIn: number;
 }
 
-/** Returns a function that counts one use. @param clock monotonic time in milliseconds */
+/** Returns a function that counts one use. @param clock a monotonic clock in milliseconds */
 export function createRateWindows(
   ms: number,
   clock: () => number = () => performance.now(),

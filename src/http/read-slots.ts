@@ -1,6 +1,6 @@
 /**
- * Runs long reads in slices, at most one slice in each turn of the event loop. An embedded store reads synchronously, so many
- * concurrent readers would otherwise delay decisions and health checks until all of them are done.
+ * Runs long reads in slices, at most one slice in each turn of the event loop. An embedded store reads synchronously.
+ * Without slices, many concurrent readers would delay decisions and health checks until all of them are done.
  */
 import { setImmediate, setTimeout } from "node:timers";
 
@@ -11,8 +11,9 @@ type ReadSlot = () => Promise<void>;
 const MAX_PAUSE_MS = 50;
 
 /**
- * While several readers wait, each slice is followed by a pause of the same length. The event loop accepts one connection in
- * each turn, so a decision on a new connection would otherwise wait for one slice for each connection ahead of it.
+ * Creates the function that assigns slots. While several readers wait, a pause of the same length follows each slice.
+ * The event loop accepts one connection in each turn. Without pauses, a decision on a new connection would wait for as
+ * many slices as there are connections ahead of it.
  */
 export function createReadSlots(
   now: () => number = () => performance.now(),
@@ -23,7 +24,7 @@ export function createReadSlots(
     const begin = now();
     waiting.shift()?.();
     if (waiting.length === 0) return;
-    // The caller's slice runs before this callback.
+    // This callback runs after the caller's slice.
     setImmediate(() => {
       const spent = Math.min(now() - begin, MAX_PAUSE_MS);
       if (spent < 1) next();

@@ -1,17 +1,19 @@
-/** Information of the server about a request that the web standard's Request does not have. */
+/** Information about a request that the server has and the web's Request does not. */
 export interface RequestInfo {
-  /** Set for the inner request that a facade makes. The outer request was already counted. Never set by a server. */
+  /**
+   * Set for a request that a facade makes, which is not counted because the outer request was. Servers never set it.
+   */
   inner?: true;
   /** Address of the client. */
   ip?(): string | undefined;
-  /** Returns path and query as the client sent them, or null if the server knows only the normalised form. */
+  /** Returns path and query as the client sent them; null if the server has only the normalised form. */
   target?(): string | null;
   /**
-   * Reads the body faster than the Request. Rejects with BodyTooLarge above `max` bytes, and with any error of `take`,
-   * which is called with the number of bytes before they are stored.
+   * Reads the body faster than the Request. Calls `take` with the number of bytes before they are stored. Rejects with
+   * BodyTooLarge if the body exceeds `max` bytes, and with any error of `take`.
    */
   readBody?(max: number, take: (bytes: number) => void): Promise<Uint8Array>;
-  /** Reads and discards a body that was not read to its end: up to `maxBytes`, until no data arrives for `timeoutMs`. */
+  /** Reads and discards the rest of a body. Stops after `maxBytes`, or when no data arrives for `timeoutMs`. */
   discardBody?(maxBytes: number, timeoutMs: number): Promise<void>;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Limits the bytes of responses in memory, for each key and in total: responses that are being built, and those that their
- * clients have not read yet. Otherwise every concurrent list request could use the memory of a full page.
+ * Limits the bytes of responses in memory, for each key and in total. Counts responses that are being built, and
+ * responses that their clients have not read yet. Without a limit, every concurrent list request could use the memory
+ * of a full page.
  */
 import { Refusal } from "../contract/errors.ts";
 import { overloadedRefusal } from "./in-flight.ts";
@@ -9,12 +10,12 @@ import { overloadedRefusal } from "./in-flight.ts";
 export interface ResponseShare {
   /** Reserves bytes. Throws TOO_MANY_BYTES or OVERLOADED if the limit is reached. */
   hold(bytes: number): void;
-  /** Releases all reserved bytes. Repeated calls do nothing. */
+  /** Releases all reserved bytes. More calls have no effect. */
   release(): void;
 }
 
 export interface ResponsesInFlight {
-  /** @param key id of the key whose responses are counted together; "" for all requests without a key */
+  /** @param key the id of the key whose responses are counted together; "" for all requests without a key */
   share(key: string): ResponseShare;
   readonly bytes: number;
 }
@@ -35,7 +36,7 @@ export function createResponsesInFlight(limits: { total: number; perKey: number 
         hold(more) {
           const ofKey = byKey.get(key) ?? 0;
           if (held + more > SMALL_RESPONSE) {
-            // A key's only response always fits, because a page above the limit could otherwise never be read.
+            // Always admit a key's only response. Otherwise a page above the limit could never be read.
             if (ofKey > held && ofKey + more > limits.perKey)
               throw new Refusal(
                 "TOO_MANY_BYTES",
@@ -69,8 +70,8 @@ export function createResponsesInFlight(limits: { total: number; perKey: number 
 const PIECE = 65_536;
 
 /**
- * Streams a complete response as fast as its client reads. Releases its share when it has been read, when the client
- * disconnects, or when the client has read nothing for `stallMs`.
+ * Streams a complete response as fast as its client reads. Releases the response's share when the client has read it,
+ * disconnects, or reads nothing for `stallMs`.
  */
 export function streamReservedResponse(
   bytes: Uint8Array,

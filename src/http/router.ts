@@ -1,5 +1,5 @@
 /**
- * Matches paths with itty-router, independent of the method: one entry for each path, so that a wrong method on a known
+ * Matches paths with itty-router, regardless of the method. Each path has one entry, so that a wrong method on a known
  * path gets 405 with `Allow`, and HEAD and OPTIONS work on every path.
  */
 import { IttyRouter, type IRequest } from "itty-router";
@@ -13,12 +13,15 @@ interface RouteMatch<T> {
 
 export type Router<T> = (url: string) => Promise<RouteMatch<T> | null>;
 
-/** Rejects with BAD_REQUEST for a path that is not percent-encoded UTF-8. */
+/**
+ * Returns a function that finds the target of a URL. It rejects with BAD_REQUEST for a path that is not percent-encoded
+ * UTF-8.
+ */
 export function createRouter<T>(
   targets: readonly {
     path: string;
     target: T;
-    /** Whether the target also matches every path below its own, without decoding it. */
+    /** Whether the target also matches every path below its own path. Such paths are not decoded. */
     includesSubpaths?: boolean;
   }[],
 ): Router<T> {
@@ -26,7 +29,7 @@ export function createRouter<T>(
   const prefixes = targets
     .filter(({ includesSubpaths }) => includesSubpaths === true)
     .map(({ path, target }) => ({ prefix: `${path}/`, target }));
-  // Most requests use paths without parameters, which need no pattern.
+  // Most requests use paths without parameters, which do not need a pattern.
   const literal = new Map(
     targets.filter(({ path }) => !path.includes(":")).map(({ path, target }) => [path, { target, params: {} }]),
   );
@@ -34,15 +37,14 @@ export function createRouter<T>(
     router.all(path, (request: IRequest) => ({ target, params: decodeAll(request.params) }));
   }
   return async (url) => {
-    // The router ignores a trailing slash, which would give each resource two addresses.
+    // The router ignores a trailing slash, so each resource would have two addresses.
     const path = readPath(url);
     const route = literal.get(path);
     if (route !== undefined) return route;
     const parent = prefixes.find(({ prefix }) => path.startsWith(prefix));
     if (parent !== undefined) return { target: parent.target, params: {} };
     if (path.length > 1 && path.endsWith("/")) return null;
-    // Pass a temporary request without the query, because itty-router parses the query and writes its results onto the
-    // request.
+    // Pass a temporary request without the query, because itty-router parses the query and sets members of the request.
     const match = (await router.fetch({ method: "GET", url: `http://router${path}` })) as RouteMatch<T> | undefined;
     return match ?? null;
   };
@@ -60,7 +62,7 @@ function readPath(url: string): string {
   return url.slice(start, end);
 }
 
-/** Sorts literal segments before parameters, independent of the order of registration. */
+/** Sorts literal segments before parameters, regardless of the order of registration. */
 function literalFirst(a: string, b: string): number {
   const left = a.split("/");
   const right = b.split("/");

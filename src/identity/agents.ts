@@ -1,6 +1,6 @@
 /**
- * Reads the facts about an agent that a decision needs. The cache is valid for one epoch of the ledger, which grows
- * with every change of an agent, so a suspension applies from the next request on.
+ * Reads the facts about an agent that a decision needs. The cache is valid for one epoch of the ledger. Every change of
+ * an agent increases the epoch, so a suspension applies to the next request.
  */
 import type { Agents, Groups } from "../contract/core-host.ts";
 import type { AgentFacts } from "../contract/ledger.ts";
@@ -14,7 +14,7 @@ import type { Directory } from "./directory.ts";
 const CACHE_LIMIT = 10_000;
 
 export interface AgentService extends Agents {
-  /** Reads inside of a batch. `committed`: the epoch is that of a commit, so the result may be cached. */
+  /** Reads the facts within a batch. `committed` is true if a commit has this epoch; the result can then be cached. */
   within(tx: StorageReader, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
 }
 
@@ -31,7 +31,7 @@ export function createAgents(options: {
   let cachedEpoch = -1;
 
   async function read(reader: StorageReader, agentId: string): Promise<AgentFacts> {
-    // All spellings of a registered name mean the same agent, so a suspension applies to all spellings.
+    // All spellings of a registered name refer to the same agent, so a suspension applies to all spellings.
     const name = foldName(agentId);
     const rows: AgentRow[] = [];
     for (const id of new Set([agentId, name, ...options.directory.spellings(name)])) {
@@ -64,8 +64,8 @@ export function createAgents(options: {
   }
 
   return {
-    // Read the head first, so that the row is at least as new as its epoch. A newer row may be cached under an older
-    // epoch, because the next read of the head evicts the cache of that epoch.
+    // Read the head first, so that the row is at least as new as the epoch. It does no harm to cache a newer row under
+    // an older epoch, because the next read of the head evicts the cache of that epoch.
     async facts(agentId) {
       const { epoch } = await options.head();
       await options.directory.follow(options.storage, epoch);

@@ -1,6 +1,6 @@
 /**
- * Cancels the open actions of a suspended agent or a revoked key. Safety does not depend on how soon this happens, because
- * every vote and start is decided again and denied. Cancelled actions stay cancelled when the agent is resumed.
+ * Cancels the open actions of a suspended agent or a revoked key. It is safe if this happens late, because every vote
+ * and start is decided again and denied. Cancelled actions stay cancelled when the agent is resumed.
  */
 import type { Containment } from "../contract/containment.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";
@@ -8,7 +8,7 @@ import { nullIfCorrupt, type ActionGuard, type ActionRow } from "../contract/sto
 import { mayHaveRun } from "../domain/limit-uses.ts";
 import { cancellationEntry } from "../domain/open-actions.ts";
 
-/** Actions cancelled in one job. */
+/** Number of actions that one ledger transaction cancels. */
 const PAGE = 200;
 
 export const containment: Containment = {
@@ -25,7 +25,7 @@ export const containment: Containment = {
   },
 };
 
-/** Returns true if the action may have run before it became pending again. In that case its limit uses still count. */
+/** Returns true if the action might have run before it became pending again. Its limit uses then still count. */
 async function ranBefore(tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
   if (row.status !== "pending_approval" || row.reason_code !== "MORE_APPROVALS_NEEDED") return false;
   return mayHaveRun(row, await nullIfCorrupt(tx.entriesOfAction(row.id)));

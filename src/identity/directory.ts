@@ -1,6 +1,7 @@
 /**
  * Keys, users, agents, stops and legal holds as the ledger records them. The tables are only a cache, which anyone with
- * write access to the database can change. So each write first compares the key's owner and rights with this directory.
+ * write access to the database can change. Therefore each write first compares the key's owner and rights with this
+ * directory.
  */
 import { StorageError, type EntryRow, type KeyRow, type StorageReader } from "../contract/storage.ts";
 import {
@@ -34,21 +35,21 @@ import { applyUserEntry, hasEnrolled, userAsKey, type User, type Users } from ".
 
 const PAGE = 500;
 
-/** The ledger itself follows the log's keys, in src/ledger/sign/log-key-book.ts. */
+/** Excludes the log's keys, which the ledger itself follows in src/ledger/sign/log-key-book.ts. */
 type DirectoryType = Exclude<FollowedType, "log_key">;
 const TYPES = FOLLOWED_TYPES.filter((type): type is DirectoryType => type !== "log_key");
 
 interface RecordedPermitKey {
-  /** Hex. */
+  /** Public key in hex. */
   public_key: string;
   previous: string;
-  /** Milliseconds. */
+  /** Time until which permits of the previous key are accepted. Milliseconds. */
   previous_until: number;
 }
 
 export class Directory {
   private readonly keys = new Map<string, RecordedKey>();
-  /** Registered ids that differ from their case-folded name. */
+  /** Registered ids that differ from their case-folded name, by case-folded name. */
   private readonly spelt = new Map<string, string[]>();
   private readonly permitKeyEntries: RecordedPermitKey[] = [];
   private readonly next: Record<DirectoryType, number> = {
@@ -63,7 +64,7 @@ export class Directory {
     suggested_rule: 0,
     permit_key: 0,
   };
-  // Replace the map instead of changing it, so that a batch or request continues with the users that it started with.
+  // Replace the map instead of changing it, so that a running batch or request continues to use the same users.
   private userMap = new Map<string, User>();
   private readonly userNames = new UserNames();
   /** Whether a user has ever enrolled. */
@@ -75,7 +76,7 @@ export class Directory {
   private suggestedRuleMap: SuggestedRules = NO_SUGGESTED_RULES;
   private readonly grantMap = createGrantFollower();
   private followed = -1;
-  /** The recorded key that each row equals. */
+  /** For each row that was compared, the recorded key that it equals. */
   private readonly unaltered = new WeakMap<KeyRow, RecordedKey>();
   /** Returns the grants as of the last commit that was followed. */
   readonly grants: () => Grants;
@@ -85,8 +86,8 @@ export class Directory {
   }
 
   /**
-   * Reads the entries that were recorded since the last call. `epoch` is that of a committed head; nothing changes
-   * within an epoch.
+   * Reads the entries that were recorded since the last call. `epoch` is the epoch of a committed head. Within an
+   * epoch, nothing changes.
    */
   async follow(reader: Pick<StorageReader, "entriesOfType">, epoch: number): Promise<void> {
     if (epoch <= this.followed) return;
@@ -127,7 +128,7 @@ export class Directory {
     return this.suggestedRuleMap;
   }
 
-  /** Returns a key, or a user in the form of a key; null if there is none. */
+  /** Returns a key, or a user in the form of a key; null if the id is unknown. */
   key(id: string): RecordedKey | null {
     const user = this.userMap.get(id);
     return this.keys.get(id) ?? (user === undefined ? null : userAsKey(user));
@@ -143,12 +144,15 @@ export class Directory {
     return this.userMap;
   }
 
-  /** Whether there is no owner, or the owner names no user, past or present. False until the first user has enrolled. */
+  /**
+   * Returns true if there is no owner, or if the owner is not a past or present name of a user. Returns false until the
+   * first user has enrolled.
+   */
   isUnknownOwner(owner: string | null): boolean {
     return this.hasPeople && (owner === null || this.userNames.idsNamed(owner).length === 0);
   }
 
-  /** Returns the users to whom an owner's name refers or referred. */
+  /** Returns the users who have or had the owner's name. */
   usersNamed(owner: string): User[] {
     return this.userNames.idsNamed(owner).flatMap((id) => this.userMap.get(id) ?? []);
   }
@@ -172,7 +176,7 @@ export class Directory {
   altered(row: KeyRow): string[] {
     const recorded = this.keys.get(row.id);
     if (recorded === undefined) return ["id"];
-    // Cache the result, because each request of a credential checks the same row again.
+    // Cache the result, because every request of a credential checks the same row.
     if (this.unaltered.get(row) === recorded) return [];
     const { scopes, revoked, ...columns } = recorded;
     const altered = Object.entries(columns)
@@ -259,13 +263,13 @@ export class Directory {
   }
 }
 
-/** Returns the result. Throws StorageError if the entry contradicts earlier ones. */
+/** Returns the result of `apply`. Throws StorageError if the entry contradicts earlier ones. */
 function applied<T>(seq: number, apply: () => T): T {
   try {
     return apply();
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw new StorageError("corrupt", `entry ${seq} of the ledger makes no sense: ${error.message}; run assent audit`);
+    throw new StorageError("corrupt", `entry ${seq} of the ledger is not valid: ${error.message}; run assent audit`);
   }
 }
 

@@ -1,4 +1,4 @@
-/** Creates the first keys of an empty store, recorded like all later keys. */
+/** Creates the first keys of an empty store, and records them like all later keys. */
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
@@ -17,7 +17,7 @@ export const FIRST_AGENT = "support-bot";
 /** Name of the first user. */
 const FIRST_ADMIN = "admin";
 
-/** Secrets that are displayed to the operator once. The store has only their hashes. */
+/** Secrets that are displayed to the operator once. The store contains only their hashes. */
 export interface FirstKeys {
   admin: string;
   agent: string;
@@ -25,7 +25,10 @@ export interface FirstKeys {
   link: string | null;
 }
 
-/** Creates an admin key with this value, unless the store has a key with this value. A revoked key stays revoked. */
+/**
+ * Creates an admin key with this value, unless the store already has a key with this value. If that key was revoked, it
+ * stays revoked.
+ */
 export async function ensureAdminKey(
   storage: StorageReader,
   ledger: Ledger,
@@ -34,8 +37,8 @@ export async function ensureAdminKey(
   clock: () => number,
 ): Promise<void> {
   const hash = sha256Hex(utf8(adminKey));
-  // Check before the transaction, so that most starts write nothing, and again under the ledger's lock, because several
-  // processes may start on one empty store.
+  // Check before the transaction, so that most starts do not write. Check again under the ledger's lock, because
+  // several processes can start on the same empty store.
   if ((await storage.keyByHash(hash)) !== null) return;
   await ledger.transact(async (tx) => {
     if ((await tx.keyByHash(hash)) !== null) return;
@@ -52,18 +55,18 @@ export async function ensureAdminKey(
 }
 
 /**
- * Creates an admin and an agent key if the store has no keys. The keys are displayed before they are stored: if the
- * process ends in between, the store still has none, and the next start displays new ones. In the opposite order they
- * could be lost. Rejects if the keys could not be displayed or stored. In that case displayed keys are invalid.
+ * Creates an admin key and an agent key if the store has no keys. Displays the keys before it stores them. If the
+ * process ends between the two, the store still has no keys, and the next start displays new ones. In the opposite
+ * order, the keys could be lost. Rejects if the keys could not be displayed or stored; displayed keys are then invalid.
  */
 export async function createFirstKeys(
   storage: StorageReader,
   ledger: Ledger,
   keys: KeyService,
   clock: () => number,
-  /** The agent to which the agent key is bound; null for none. */
+  /** The agent that the agent key is bound to; null for an unbound key. */
   agent_id: string | null,
-  /** The first user, who gets an enrolment link. Null if people cannot sign in. */
+  /** The first user, who gets an enrolment link. Null if signing in is not configured. */
   firstUser: { id: string } | null,
   show: (keys: FirstKeys) => void,
 ): Promise<void> {
@@ -73,10 +76,11 @@ export async function createFirstKeys(
   const link = firstUser === null ? null : randomBytes(32).toString("base64url");
   let shown = false;
   await ledger.transact(async (tx) => {
-    // Under the ledger's lock, so that only one of several processes on an empty store displays keys.
+    // Check under the ledger's lock, so that only one of several processes on an empty store displays keys.
     if ((await tx.keys()).length > 0) {
-      // An earlier run of this batch displayed keys and was rolled back, and another process stored its keys meanwhile.
-      if (shown) throw new Error("another process has stored the first keys: those shown here are of no use");
+      // An earlier run of this batch displayed keys and was rolled back. Since then, another process has stored its
+      // keys.
+      if (shown) throw new Error("another process has stored the first keys; the keys displayed here are invalid");
       return;
     }
     if (!shown) show({ admin: admin.value, agent: agent.value, link });
@@ -91,7 +95,7 @@ export async function createFirstKeys(
   });
 }
 
-/** A store of an earlier version can contain keys that submit for any agent. */
+/** Logs a warning if unbound keys exist. A store of an earlier version can contain keys that submit for any agent. */
 export async function warnAboutUnboundKeys(
   storage: Pick<StorageReader, "keys">,
   log: Logger,
@@ -106,12 +110,12 @@ export async function warnAboutUnboundKeys(
   );
   if (unbound.length > 0)
     log.warn(
-      "keys that are bound to no agent cannot submit any more: give each agent a key with agent_id, or set `agents: any` in the configuration",
+      "keys that are not bound to an agent can no longer submit: give each agent a key with agent_id, or set `agents: any` in the configuration",
       { keys: unbound.slice(0, 20).map(({ name }) => name), count: unbound.length },
     );
 }
 
-/** Creates an admin key. Rejects if a live key has this name. */
+/** Creates an admin key. Rejects if an active key has this name. */
 export async function addAdminKey(
   ledger: Ledger,
   keys: KeyService,
@@ -122,7 +126,7 @@ export async function addAdminKey(
   await ledger.transact(async (tx) => {
     const namesake = (await tx.keys()).find((key) => key.name === name && key.revoked_at === null);
     if (namesake !== undefined)
-      throw new Refusal("KEY_NAME_TAKEN", `a live key is named "${name}"; choose another name`);
+      throw new Refusal("KEY_NAME_TAKEN", `an active key already has the name "${name}"; choose another name`);
     await createKey(tx, minted.row);
   });
   return minted;

@@ -1,4 +1,4 @@
-/** Reads grants outside the ledger's lock. Each process follows the entries of grants whenever the epoch changes. */
+/** Reads grants outside the ledger's lock. Each process reads new entries of grants whenever the epoch changes. */
 import type { GrantList } from "../contract/grants.ts";
 import type { LedgerHead, StorageReader } from "../contract/storage.ts";
 import type { Directory } from "./directory.ts";

@@ -1,13 +1,15 @@
-/** Secrets and Ed25519 keys in files: given by the configuration, or created at the first start with mode 0600. */
+/** Secrets and Ed25519 keys in files: configured by the operator, or created at the first start with mode 0600. */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Logger } from "../contract/host.ts";
 
-/** Part of error messages: how to create a suitable key. */
+/** Used in error messages. Says how to create a suitable key. */
 export const CREATE_KEY_HINT = "make one with `openssl genpkey -algorithm ed25519`";
 
-/** The error names the secret that cannot be used, and the reason. It never contains the secret. */
+/**
+ * Thrown for a secret that cannot be used. The message names the secret and the reason, and never contains its value.
+ */
 export class VaultError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -15,13 +17,13 @@ export class VaultError extends Error {
   }
 }
 
-/** Prefix of an Ed25519 SubjectPublicKeyInfo (RFC 8410): 12 fixed bytes, followed by the key. */
+/** Imports an Ed25519 public key, by adding the 12 fixed bytes of a SubjectPublicKeyInfo (RFC 8410). */
 export function importPublicKey(raw: Uint8Array): KeyObject {
   const prefix = Buffer.from("302a300506032b6570032100", "hex");
   return createPublicKey({ key: Buffer.concat([prefix, raw]), format: "der", type: "spki" });
 }
 
-/** 32 raw bytes. */
+/** Returns the public key as 32 raw bytes. */
 export function rawPublicKey(privateKey: KeyObject): Uint8Array {
   return new Uint8Array(createPublicKey(privateKey).export({ type: "spki", format: "der" }).subarray(12));
 }
@@ -32,8 +34,8 @@ export function generatePrivateKey(): string {
 
 /**
  * Reads an Ed25519 private key. Throws VaultError.
- * @param given PEM, or a file's path
- * @param name how error messages name the key, for example "ledger key"
+ * @param given PEM, or the path of a file
+ * @param name the name of the key in error messages, for example "ledger key"
  */
 export function readPrivateKey(given: string, name: string): KeyObject {
   const pem = given.includes("-----BEGIN") ? given : readGiven(given, name);
@@ -56,7 +58,7 @@ function readGiven(path: string, name: string): string {
   }
 }
 
-/** Returns null if the file does not exist. */
+/** Reads a secret from a file. Returns null if the file does not exist. */
 export function readSecret(path: string, log: Logger): string | null {
   try {
     if ((statSync(path).mode & 0o077) !== 0)
@@ -88,7 +90,7 @@ export function readOrCreate(path: string, log: Logger, create: () => string): s
   return value.trim();
 }
 
-/** Writes a secret durably and replaces an existing file. Throws VaultError. */
+/** Writes a secret durably. Replaces an existing file. Throws VaultError. */
 export function storeSecret(path: string, value: string): void {
   try {
     writeSecret(path, value, "w");

@@ -5,13 +5,13 @@
 import type { Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 
-/** Minimum difference to the recorded time for which a later use is recorded. Milliseconds. */
+/** A later use is recorded only if it differs from the recorded time by at least this. Milliseconds. Milliseconds. */
 const COARSE = 60_000;
 const WRITE_AFTER = 30_000;
 
 interface KeyUse {
   note(keyId: string, now: number): void;
-  /** Writes the collected times. Never rejects: a failed write is repeated with the next one. */
+  /** Writes the collected times. Never rejects: the next call retries a failed write. */
   flush(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -32,7 +32,7 @@ export function createKeyUse(storage: Pick<Storage, "write">, log: Logger): KeyU
       });
     } catch (error) {
       for (const [id, at] of uses) if (!unwritten.has(id)) unwritten.set(id, at);
-      log.warn("the last use of API keys could not be written; it is kept for the next time", { error: String(error) });
+      log.warn("the last use of API keys could not be written; retrying later", { error: String(error) });
     }
   }
 

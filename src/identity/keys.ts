@@ -1,7 +1,7 @@
 /**
- * Authenticates API keys. A key is found by the SHA-256 of its value and cached under the ledger's epoch, which grows with
- * every change of a key, so a revoked key is rejected from the next request on. A request that writes confirms its key again
- * under the ledger's lock.
+ * Authenticates API keys. Finds a key by the SHA-256 of its value, and caches it for one epoch of the ledger. Every
+ * change of a key increases the epoch, so the next request with a revoked key is rejected. A request that writes
+ * confirms its key again under the ledger's lock.
  */
 import type { RecordedKey } from "../domain/standing.ts";
 import { randomBytes } from "node:crypto";
@@ -40,7 +40,7 @@ export class KeyService implements Keys {
   private readonly options: KeysOptions;
   private cache = new Map<string, Credential>();
   private cachedEpoch = -1;
-  /** The highest epoch of any batch or head, including batches that were rolled back. */
+  /** The highest epoch of any batch or head so far, including batches that were rolled back. */
   private newestEpoch = -1;
   /** Ids of keys that were rejected as expired. They remain expired even if the clock is set back. */
   private readonly expired = new Set<string>();
@@ -50,15 +50,15 @@ export class KeyService implements Keys {
   }
 
   /**
-   * Returns the credential for a key's value; null if the key is not valid. `confirmed`: the caller confirms the
-   * credential under the ledger's lock before it does or returns anything. In that case a cached key is accepted
-   * without reading the store.
+   * Returns the credential for a key's value; null if the key is not valid. `confirmed` is true if the caller confirms
+   * the credential under the ledger's lock before it does or returns anything. A cached key is then accepted without a
+   * read of the store.
    */
   async authenticate(value: string, { confirmed = false }: { confirmed?: boolean } = {}): Promise<Credential | null> {
     if (value.length > 512) return null;
     const lately = confirmed && this.cachedEpoch >= this.newestEpoch ? this.cache.get(value) : undefined;
     if (lately !== undefined) return this.admit(lately);
-    // Read the head first, so that the row is at least as new as its epoch.
+    // Read the head first, so that the row is at least as new as the epoch.
     const { epoch } = await this.options.head();
     this.newestEpoch = epoch;
     if (epoch !== this.cachedEpoch || this.cache.size > CACHE_LIMIT) {
@@ -71,7 +71,7 @@ export class KeyService implements Keys {
       if (checkKeyFormat(value) === "mistyped") {
         throw new Refusal(
           "INVALID_CREDENTIAL",
-          "the key's checksum is wrong: it was mistyped or cut short; copy it again",
+          "the key's checksum is wrong; the key was mistyped or truncated; copy it again",
           challengeHeaders(),
         );
       }
@@ -106,10 +106,10 @@ export class KeyService implements Keys {
     }
     if (!this.isLive(current.key, now)) throw endedKeyRefusal(current.key);
     let altered = this.options.directory.altered(current.key);
-    // The store may have another row by now, so also verify the row that authenticated the request.
+    // The row in the store may have changed, so also verify the row that authenticated the request.
     if (altered.length === 0 && current !== credential) altered = this.options.directory.altered(credential.key);
     if (altered.length > 0) {
-      this.options.log.error("a key in the store is not the one in the ledger; run assent audit", {
+      this.options.log.error("a key in the store differs from the ledger; run assent audit", {
         key: current.key.id,
         altered: altered.join(", "),
       });
@@ -194,7 +194,7 @@ export class KeyService implements Keys {
     return credential;
   }
 
-  /** Reads the key again; null if it has ended. */
+  /** Reads the key again. Returns null if it was revoked or has expired. */
   private async readKey(id: string, epoch: number): Promise<Credential | null> {
     const row = await this.options.storage.key(id);
     if (row === null || !this.isLive(row, this.options.clock())) return null;
@@ -225,7 +225,7 @@ async function readRights(
   return toCredential(row, 0, groups, readInheritedRights(row, directory, groups, tx.users));
 }
 
-/** Rights of a user or key that made a key. */
+/** Rights of a user or key that created a key. */
 interface MakerRights {
   scopes: readonly string[];
   groups: readonly string[];
@@ -233,8 +233,8 @@ interface MakerRights {
 }
 
 /**
- * Limits on a key's rights: the key has only rights that all of its creators have, and sees only actions that its owner
- * sees.
+ * Limits on a key's rights: the key has only rights that all its creators have, and can see only actions that its owner
+ * can see.
  */
 interface InheritedRights {
   makers: readonly MakerRights[];
@@ -248,7 +248,7 @@ function readInheritedRights(row: KeyRow, directory: Directory, groups: Groups, 
   };
 }
 
-/** Returns the union of what all active users see to whom the key's owner refers or referred. */
+/** Returns the union of the visibilities of all active users who have or had the name of the key's owner. */
 function ownerVisibility(
   { owner }: Pick<KeyRow, "owner">,
   directory: Directory,
@@ -263,8 +263,9 @@ function ownerVisibility(
 }
 
 /**
- * Returns the rights of those who made the key, directly or through other keys. Leaves out admin keys, because they can
- * give any rights. Scopes of a creating key are not compared again, because they cannot change, unlike those of a user.
+ * Returns the rights of the creators of the key, direct or through other keys. Omits admin keys, because they can grant
+ * any rights. Does not compare the scopes of creating keys again because, unlike the scopes of users, they cannot
+ * change.
  */
 function listMakerRights({ created_by }: KeyRow, directory: Directory, groups: Groups, users: Users): MakerRights[] {
   if (created_by === null) return [];
@@ -320,10 +321,10 @@ export function toCredential(
 }
 
 /**
- * Returns which actions a key can see. A key that is bound to an agent sees only that agent, whatever its scopes. If it
- * can approve or read the actions of others, the limits of its groups, its makers and its owner apply, too. If there
- * are such limits and it can do neither, it sees only its own submissions. The same is true for an unbound key without
- * `actions:read`.
+ * Returns what a key can see. A key that is bound to an agent sees only that agent's actions, regardless of its scopes.
+ * If the key can approve, or can read the actions of others, the limits of its groups, its creators and its owner also
+ * apply. If such limits exist and the key can do neither, it sees only its own submissions. The same applies to an
+ * unbound key without `actions:read`.
  */
 function visibilityOf({ id, agent_id }: KeyRow, may: (scope: Scope) => boolean, ofGroups: GroupVisibility): Visibility {
   if (agent_id === null) return may("actions:read") ? ofGroups : { key_id: id };
@@ -335,7 +336,7 @@ function visibilityOf({ id, agent_id }: KeyRow, may: (scope: Scope) => boolean, 
 function endedKeyRefusal(key: KeyRow): Refusal {
   return new Refusal(
     "INVALID_CREDENTIAL",
-    `the key "${key.name}" was revoked or has expired; use a live one`,
+    `the key "${key.name}" was revoked or has expired; use an active key`,
     challengeHeaders(),
   );
 }

@@ -1,6 +1,6 @@
 /**
- * Loads the Ed25519 keys with which this process can sign checkpoints: the log's key, its successor, and predecessors that
- * cosign for a while. The ledger determines which of them sign (src/ledger/sign/log-key-book.ts).
+ * Loads the Ed25519 keys with which this process can sign checkpoints: the log's key, its successor, and predecessors
+ * that still cosign for a limited time. The ledger determines which of them sign (src/ledger/sign/log-key-book.ts).
  */
 import { sign, type KeyObject } from "node:crypto";
 import { join } from "node:path";
@@ -21,29 +21,28 @@ import {
 } from "./key-files.ts";
 
 const FILE = "log-key.pem";
-/** File of a new key until the ledger has recorded it. */
+/** File that contains a new key until the ledger has recorded it. */
 const NEXT_FILE = "log-key.next.pem";
 /**
- * Returns true for the name of a log key's file in the data folder. A predecessor, which cosigns for a while, is stored
- * under its id.
+ * Returns true for the name of a log key's file in the data folder. The name of a predecessor's file contains the key's
+ * id.
  */
 export const isLogKeyFile = (name: string): boolean => /^log-key(?:\.next|\.[0-9a-f]{8})?\.pem$/.test(name);
 
 const NAME = "ledger key";
-/** Time for which a missing key is not searched again. Milliseconds. */
+/** Time until a missing key is searched for again. Milliseconds. */
 const MISSED_FOR = 1000;
 
 export interface LogKeyring {
-  /** First public key of an empty store's log. 32 raw bytes. */
+  /** Public key with which the log of an empty store starts. 32 raw bytes. */
   readonly publicKey: Uint8Array;
   /** Returns the signer of a key; null if this process does not have it. Reads the files again before it returns null. */
   signer(name: string, publicKey: Uint8Array): NoteSigner | null;
   /**
-   * Returns the public key of the successor, and creates the key if keys are stored in the data folder. Throws
-   * VaultError.
+   * Returns the public key of the successor. Creates the key if keys are stored in the data folder. Throws VaultError.
    */
   next(): Uint8Array;
-  /** Renames the successor's file to that of the log's key, if it is in the data folder. Throws VaultError. */
+  /** Makes the successor's file the file of the log's key, if it is in the data folder. Throws VaultError. */
   settle(name: string, current: Uint8Array): void;
 }
 
@@ -55,7 +54,7 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
   const missed = new Map<string, number>();
   if (ledger.key === null && ledger.next_key !== null)
     throw new VaultError(
-      "ledger.next_key (ASSENT_LOG_NEXT_KEY) goes with ledger.key: without it `assent keys rotate-log` makes the next key in the data folder",
+      "ledger.next_key (ASSENT_LOG_NEXT_KEY) requires ledger.key; without ledger.key, `assent keys rotate-log` creates the next key in the data folder",
     );
 
   function add(given: string): Uint8Array {

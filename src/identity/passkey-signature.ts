@@ -2,7 +2,7 @@
 import { createPublicKey, verify, type JsonWebKey } from "node:crypto";
 import { parsePasskeyKey } from "../domain/passkey-key.ts";
 
-/** Verifies `signature` over `message`. Returns false if the key is malformed or has another algorithm. */
+/** Verifies `signature` over `message`. Returns false if the key is malformed or its algorithm is not supported. */
 export function verifyPasskeySignature(coseKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   try {
     const { algorithm, jwk } = parsePasskeyKey(coseKey);

@@ -1,7 +1,7 @@
 /**
- * Manages the Ed25519 key that signs permits, and its predecessors, whose permits are valid for a while. The store pins the
- * first key. The ledger records each later key together with the end of the previous one, so all processes on a store accept
- * the same keys, whichever of them they sign with.
+ * Manages the Ed25519 key that signs permits, and its predecessors, whose permits stay valid for a limited time. The
+ * store pins the first key. The ledger records each later key together with the end of the previous key, so all
+ * processes of a store accept the same keys, regardless of the key that each signs with.
  */
 import { join } from "node:path";
 import type { Config } from "../config/index.ts";
@@ -36,27 +36,30 @@ import { createSigner } from "./signer.ts";
 
 const PIN = "permit_key";
 const FILE = "permit-key.pem";
-/** File of a new key until the ledger has recorded the key. */
+/** File that contains a new key until the ledger has recorded the key. */
 const NEXT_FILE = "permit-key.next.pem";
-/** Names of these files in the data folder. */
+/** Names of the permit key files in the data folder. */
 export const PERMIT_KEY_FILES = [FILE, NEXT_FILE] as const;
 
 const NAME = "permit key";
 
 export interface PermitRotation {
-  /** PEM of the new key, or its file's path; null creates one in the data folder. */
+  /** The new key as PEM or as the path of its file; null to create a key in the data folder. */
   key: string | null;
   /**
-   * Seconds for which permits of the current key are still signed and accepted; 0 if this process does not have that
-   * key.
+   * Seconds for which permits of the current key are still signed and accepted. Must be 0 if this process does not have
+   * that key.
    */
   overlap: number;
 }
 
 export interface PermitKeyService extends Permits {
-  /** Records the next key. Rejects with VaultError for an unsuitable key, and records nothing. */
+  /** Records the next key. Rejects with VaultError, and records nothing, if the key is unsuitable. */
   rotate(ledger: Ledger, rotation: PermitRotation): Promise<{ kid: string; previous: string; until: number }>;
-  /** Returns true if this public key, in hex, is this process's permit key or any present or former one of the store. */
+  /**
+   * Returns true if this public key, in hex, is this process's permit key, or a present or former permit key of the
+   * store.
+   */
   signs(publicKey: string): boolean;
   close(): Promise<void>;
 }
@@ -71,13 +74,13 @@ interface PermitKeyOptions {
   head(): Promise<LedgerHead>;
   clock(): number;
   log: Logger;
-  /** Accepts a key that does not belong to the store, so that a lost key can be replaced. */
+  /** Whether to accept a key that does not belong to the store, so that a lost key can be replaced. */
   anyKey: boolean;
 }
 
 /**
- * Opens the permit keys. Throws VaultError for a key that is missing or invalid. Also throws it, unless `anyKey` is set, for a
- * key that is not one of this store's, or whose permits are no longer accepted.
+ * Opens the permit keys. Throws VaultError for a key that is missing or invalid. Unless `anyKey` is set, also throws
+ * for a key that does not belong to this store, or whose permits are no longer accepted.
  */
 export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitKeyService> {
   const { config, storage, directory, log } = options;
@@ -85,7 +88,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
   await directory.follow(storage, (await options.head()).epoch);
   const fault = storage.exclusive ? null : sharedFault(config);
   if (fault !== null) throw new VaultError(fault);
-  // New key of an interrupted rotation, whose file has not replaced the old one yet.
+  // New key of an interrupted rotation. Its file has not replaced the file of the old key yet.
   const waiting = config.permits.key === null ? readSecret(files.next, log) : null;
   if (waiting !== null && publicHex(waiting) === directory.permitKeys().at(-1)?.public_key)
     moveIntoPlace(files.next, files.now);
@@ -127,7 +130,10 @@ class PermitKeys implements PermitKeyService {
     this.first = first;
   }
 
-  /** Throws VaultError if the process's key is not one of the store's, or if its permits are no longer accepted. */
+  /**
+   * Throws VaultError if the process's key does not belong to the store, or if permits of the key are no longer
+   * accepted.
+   */
   assertOwn(): void {
     const ownKey = this.ownKey();
     if (ownKey !== undefined && (ownKey.until ?? Infinity) > this.options.clock()) {
@@ -188,17 +194,17 @@ class PermitKeys implements PermitKeyService {
       throw new VaultError(
         `permits.key names the key that signs permits: name the file of the new one, ${CREATE_KEY_HINT}`,
       );
-    // If the key of the data folder was lost, this start has just created the next one.
+    // If the key in the data folder was lost, this start has just created the next key.
     const given = key ?? readOrCreate(isLost ? files.now : files.next, log, generatePrivateKey);
     const next = publicHex(given);
-    // End the acceptance of the old key's permits immediately if this process never had that key. In that case only the
-    // store says that it was the permit key, and anyone with write access could have written that.
+    // If this process never had the old key, stop accepting the old key's permits immediately. Then only the store
+    // states that it was the permit key, and anyone with write access could have written that.
     const until = await this.record(ledger, next, isLost ? 0 : overlap);
     if (key === null && !isLost) moveIntoPlace(files.next, files.now);
     return { kid: permitKeyId(fromHex(next)), previous: present.kid, until };
   }
 
-  /** Records the next key. Resolves to the time at which permits of the previous one are no longer accepted. */
+  /** Records the next key. Resolves to the time until which permits of the previous key are accepted. */
   private record(ledger: Ledger, next: string, overlapSeconds: number): Promise<number> {
     return ledger.transact(async (tx) => {
       const keys = this.all();
@@ -229,7 +235,7 @@ class PermitKeys implements PermitKeyService {
     await directory.follow(storage, (await this.options.head()).epoch);
   }
 
-  /** Returns all keys: the one that signs first, then the others from the latest to the oldest. */
+  /** Returns all keys: the key that signs, then the other keys from newest to oldest. */
   private all(): PublishedPermitKey[] {
     const rotations = this.options.directory.permitKeys();
     const keys = [this.importKey(rotations.at(-1)?.public_key ?? this.first, null)];
@@ -258,7 +264,10 @@ class PermitKeys implements PermitKeyService {
   }
 }
 
-/** Returns why a shared store needs a configured key: processes on several machines have separate data folders. */
+/**
+ * Returns an error message if a shared store has no configured key; else null. Processes on several machines have
+ * separate data folders, so they need a configured key.
+ */
 function sharedFault({ ledger, permits }: PermitKeyOptions["config"]): string | null {
   if (ledger.key === null || permits.key !== null) return null;
   return `the key of the log is configured, and the one that signs permits is not, but processes that share a database also need that key: ${CREATE_KEY_HINT}, and give it to each of them with permits.key or ASSENT_PERMIT_KEY`;
@@ -269,8 +278,8 @@ function publicHex(given: string): string {
 }
 
 /**
- * Returns the store's first permit key, and pins this process's key if there is none. Checks again under the lock, because
- * several processes may start on one empty store.
+ * Returns the store's first permit key. Pins this process's key if the store has none. Checks again under the lock,
+ * because several processes can start on the same empty store.
  */
 async function pin(storage: Storage, own: string): Promise<string> {
   const pinned =

@@ -5,24 +5,27 @@ import { currentVkey, listVkeys, type LogKeys } from "../domain/log-keys.ts";
 import { VaultError } from "./key-files.ts";
 
 interface LogPin {
-  /** The log's name. */
+  /** Name of the log. */
   origin: string;
   /** Verifier key with which the log started. */
   first: string;
 }
 
-/** Stores the log's name and first key, because another key could sign a second history with the same entries. */
+/**
+ * Stores the log's name and first key, because with a different key, the service would sign a second history of the
+ * same entries.
+ */
 export async function pinLog(storage: Storage, configured: string | null, publicKey: Uint8Array): Promise<LogPin> {
   const first = async (): Promise<void> => {
     const name = configured ?? `assent.local/${uuidv7().slice(-12)}`;
-    // Check again under the lock, because several processes may start on one empty store.
+    // Check again under the lock, because several processes can start on the same empty store.
     await storage.write(async (tx) => {
       if ((await tx.meta("log_vkey")) !== null) return;
       const { size } = await tx.head();
       if (size > 0)
         throw new StorageError(
           "corrupt",
-          `the store holds ${size} entries and does not name the log's key, which is stored before the first entry: the key was removed. Put a backup back, and run assent audit with --key`,
+          `the store has ${size} entries and does not name the log's key, which is stored before the first entry: the key was removed. Put a backup back, and run assent audit with --key`,
         );
       await tx.putMeta("log_origin", name);
       await tx.putMeta("log_vkey", formatVkey(name, publicKey));
@@ -37,7 +40,7 @@ export async function pinLog(storage: Storage, configured: string | null, public
 
 /**
  * Throws VaultError if this process does not have the log's key.
- * @param held whether this process has the key @param own the key that was configured for this process
+ * @param held whether this process has the log's key @param own the key that is configured for this process
  */
 export function assertLogKey(keys: LogKeys, held: boolean, own: string): void {
   if (held) return;

@@ -5,9 +5,9 @@ import { toHex } from "../domain/hash.ts";
 import { VaultError } from "./key-files.ts";
 
 /**
- * Compares the token secret with the one that the database was started with, through a stored MAC. Processes that share a
- * database need the same secret, because each accepts the approval tokens of the others. In a shared database, throws VaultError if the secrets
- * differ and `accept` is false.
+ * Uses a stored MAC to check that the token secret is the one that the database was started with. Processes that share
+ * a database need the same secret, because each accepts the approval tokens of the others. For a shared database,
+ * throws VaultError if the secrets differ and `accept` is false.
  */
 export async function pinSecret(storage: Storage, vault: Vault, log: Logger, accept: boolean): Promise<void> {
   const fingerprint = toHex(vault.mac("secret-fingerprint", new Uint8Array(0)));

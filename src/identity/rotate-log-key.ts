@@ -9,14 +9,14 @@ import { VaultError } from "./key-files.ts";
 import type { LogKeyring } from "./log-keyring.ts";
 
 export interface LogKeyRotation {
-  /** How long the current key cosigns. Milliseconds from now. */
+  /** Time from now for which the current key still cosigns. Milliseconds. */
   overlap: number;
-  /** Allows a change while the predecessor of the current key still cosigns. */
+  /** Whether to allow the change even if the predecessor of the current key still cosigns. */
   again: boolean;
 }
 
 export interface RotatedLogKey extends LogKeyChange {
-  /** False if the log already has this key, in which case nothing is recorded. */
+  /** False if the log already has this key. Nothing is recorded then. */
   recorded: boolean;
 }
 
@@ -30,15 +30,16 @@ interface RotatedLog {
 }
 
 /**
- * Resolves to the latest change of key. Safe to repeat after an interruption: a recorded change is not recorded twice.
- * Rejects with VaultError for an unsuitable key, and records nothing.
+ * Changes the key of the log. Resolves to the latest change of key. Safe to repeat after an interruption, because a
+ * change that is already recorded is not recorded twice. Rejects with VaultError, and records nothing, if the key is
+ * unsuitable.
  */
 export async function rotateLogKey(
   { ledger, book, ring, signsPermits, clock }: RotatedLog,
   { overlap, again }: LogKeyRotation,
 ): Promise<RotatedLogKey> {
   const { origin } = ledger;
-  // Sign a committed head, which no later entry can undo. The current key would sign it anyway.
+  // Sign a committed head, because it can no longer change. The current key would sign this head anyway.
   const signed = await ledger.checkpoint();
   const previous = currentVkey(book.keys());
   const last = book.keys().changes.at(-1);
@@ -54,7 +55,7 @@ export async function rotateLogKey(
   const handover = signHandover({ origin, size: signed.size, root: signed.root }, ends, follows);
   const change = await ledger.transact((tx) => {
     if (currentVkey(book.keys()) !== previous)
-      throw new VaultError("the log's key was changed by somebody else just now: look at it, and run this again");
+      throw new VaultError("someone else has just changed the log's key; check the change, then run the command again");
     const previous_until = tx.now + overlap;
     const { seq } = tx.record({
       type: "log_key",
@@ -76,6 +77,6 @@ export async function rotateLogKey(
 function signerOf(ring: LogKeyring, vkey: string): NonNullable<ReturnType<LogKeyring["signer"]>> {
   const { name, publicKey } = parseVkey(vkey);
   const signer = ring.signer(name, publicKey);
-  if (signer === null) throw new VaultError(`the private key of ${vkey} is not here`);
+  if (signer === null) throw new VaultError(`this process does not have the private key of ${vkey}`);
   return signer;
 }

@@ -1,4 +1,4 @@
-/** Encrypts texts in the store with AES-256-GCM, so that a copy of the database does not reveal them. */
+/** Encrypts strings in the store with AES-256-GCM, so that a copy of the database does not reveal them. */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import type { Vault } from "../contract/core-host.ts";
 import { utf8 } from "../domain/hash.ts";
@@ -6,16 +6,16 @@ import { utf8 } from "../domain/hash.ts";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** The owner of a text, which is authenticated with it. */
+/** The owner of an encrypted string. It is authenticated together with the string. */
 interface TextOwner {
-  /** Kind of the text, `<plugin>/<kind>`. */
+  /** Kind of the string, `<plugin>/<kind>`. */
   purpose: string;
-  /** Id of the object to which the text belongs. */
+  /** Id of the object that the string belongs to. */
   subject: string;
 }
 
 /**
- * Returns the encrypted text, base64url.
+ * Returns the encrypted string in base64url.
  * @example
  * const sealed = sealText(host.vault, { purpose: "notes/text", subject: note.id }, "call Ada");
  */
@@ -26,7 +26,10 @@ export function sealText(vault: Pick<Vault, "mac">, owner: TextOwner, text: stri
   return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString("base64url");
 }
 
-/** Returns the text; null if it was altered, belongs to another owner, or the service's secret has changed. */
+/**
+ * Returns the decrypted string. Returns null if it was altered, if it belongs to another owner, or if the service's
+ * secret has changed.
+ */
 export function openText(vault: Pick<Vault, "mac">, owner: TextOwner, sealed: string): string | null {
   const bytes = Buffer.from(sealed, "base64url");
   if (bytes.length < NONCE_BYTES + TAG_BYTES) return null;

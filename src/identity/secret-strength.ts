@@ -1,9 +1,9 @@
 /**
- * Estimates from its text whether a secret can be guessed. Length is not sufficient: a sentence from a manual is long,
- * but public.
+ * Estimates from its characters whether a secret can be guessed. Length is not sufficient: a sentence from a manual is
+ * long but public.
  */
 
-/** Pairs of letters that are half of all pairs in English text, but only a tenth in random letters. */
+/** Pairs of letters that make up half of all pairs in English text, but only a tenth in random letters. */
 const COMMON_PAIRS = new Set(
   "th he in er an re on at en nd ti es or te of ed is it al ar st to nt ng se ha as ou io le ve co me de hi ri ro ic ne ea ra ce li ch ll be ma si om ur ge wo pa ss sw rd ke ey pl am xa mp lo wi il mb em".split(
     " ",
@@ -12,7 +12,10 @@ const COMMON_PAIRS = new Set(
 const LEAST_CHARACTERS = 16;
 const LEAST_DISTINCT = 8;
 
-/** Returns the weakness of a secret as the end of a sentence that begins with "the secret"; null if there is none. */
+/**
+ * Returns the weakness of a secret as the end of a sentence that begins with "the secret"; null if there is no
+ * weakness.
+ */
 export function describeWeakness(secret: string): string | null {
   const unit = secret.slice(0, `${secret}${secret}`.indexOf(secret, 1));
   if (unit.length < LEAST_CHARACTERS || new Set(unit).size < LEAST_DISTINCT) return "repeats itself";
@@ -39,6 +42,6 @@ function countWordCharacters(text: string): number {
 function readsLikeEnglish(word: string): boolean {
   let common = 0;
   for (let i = 1; i < word.length; i++) if (COMMON_PAIRS.has(word.slice(i - 1, i + 1))) common++;
-  // In a longer random text, the share of common pairs is closer to the average of random letters.
+  // In a longer random string, the share of common pairs is closer to the average of random letters.
   return common / (word.length - 1) >= (word.length > 12 ? 0.5 : 0.33);
 }

@@ -1,6 +1,6 @@
 /**
- * Signs off the main thread. All messages of one turn of the event loop are sent together, because sending one message
- * takes nearly as long as signing it, and sending thirty takes no longer.
+ * Signs messages on another thread. Sends all messages of one turn of the event loop together, because sending one
+ * message takes nearly as long as signing it, but sending thirty at once takes no longer than sending one.
  */
 import { sign, type KeyObject } from "node:crypto";
 import { setImmediate } from "node:timers";
@@ -17,7 +17,7 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** Minimum number of messages for the other thread. Signing fewer is faster than sending them. */
+/** Minimum number of messages to send to the other thread. It is faster to sign fewer messages on this thread. */
 const WORTH_SENDING = 4;
 
 export function createSigner(key: KeyObject): Signer {
@@ -52,7 +52,7 @@ export function createSigner(key: KeyObject): Signer {
     thread.on("message", ({ id, signatures }: { id: number; signatures: Uint8Array }) => {
       const group = sent.get(id) ?? [];
       sent.delete(id);
-      // Let the thread keep the process alive only while a signature or its end is awaited.
+      // Let the thread keep the process alive only while a signature or the end of the thread is awaited.
       if (sent.size === 0 && worker === thread) thread.unref();
       group.forEach(({ resolve }, i) => resolve(signatures.subarray(i * 64, i * 64 + 64)));
     });

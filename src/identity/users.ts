@@ -1,6 +1,6 @@
 /**
- * Users, and the credentials of their sessions. Each process follows the entries of users whenever the epoch changes, so a
- * revoked role and an ended user are rejected from the next request on.
+ * Users, and the credentials of their sessions. Each process reads new entries of users whenever the epoch changes, so
+ * a removed role or a deactivation applies to the next request.
  */
 import { Refusal } from "../contract/errors.ts";
 import type { Groups, Rights, UserList, VerifiedSession } from "../contract/core-host.ts";
@@ -18,13 +18,14 @@ import type { Directory } from "./directory.ts";
 import { assertUnexpired } from "./workloads.ts";
 
 export interface UserService extends UserList {
-  /** Reads the session and its user again; null if either has ended. */
+  /** Reads the session and its user again; null if the session has ended or the user is deactivated. */
   refresh(session: Session): Promise<Credential | null>;
-  /** Returns the credential of an agent that acts for a user; null if the user does not exist or was ended. */
+  /** Returns the credential of an agent that acts for a user; null if the user does not exist or is deactivated. */
   agentCredential(userId: string, agentId: string, workload: Workload): Promise<Credential | null>;
   /**
-   * Reads the session and its user again under the ledger's lock. Rejects with MISSING_CREDENTIAL if either has ended
-   * since the request was authenticated, or, for an agent that acts for a user, with INVALID_CREDENTIAL.
+   * Reads the session and its user again under the ledger's lock. If the session has ended or the user was deactivated
+   * after the request was authenticated, rejects with MISSING_CREDENTIAL, or with INVALID_CREDENTIAL for an agent that
+   * acts for a user.
    */
   confirm(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
 }
@@ -36,10 +37,10 @@ export function createUsers(options: {
   head(): Promise<LedgerHead>;
   clock(): number;
 }): UserService {
-  /** Only sessions that were verified here can be confirmed. */
+  /** Sessions that this process has verified. Only these can be confirmed. */
   const verified = new WeakMap<Session, VerifiedSession>();
 
-  /** Read the epoch first, so that the users are at least as new. */
+  /** Read the epoch first, so that the users are at least as new as the epoch. */
   async function current(): Promise<DirectoryState & { epoch: number }> {
     const { directory } = options;
     const { epoch } = await options.head();
@@ -71,7 +72,7 @@ export function createUsers(options: {
     assertUnexpired(workload, tx.now);
     const user = tx.users.get(key.id);
     if (user === undefined || user.ended_at !== null)
-      throw new Refusal("INVALID_CREDENTIAL", `the user "${key.name}", for whom this agent acts, was ended`);
+      throw new Refusal("INVALID_CREDENTIAL", `the user "${key.name}", for whom this agent acts, was deactivated`);
     return createAgentCredential(user, key.agent_id as string, workload, epoch, options.groups);
   }
 
@@ -109,8 +110,8 @@ export function createUsers(options: {
 }
 
 /**
- * Returns the groups of a user: those of the user's entry, and the configured ones of `user:<id>`. Sorted. Leaves out
- * groups with the name of a rota, because only the rota determines who is on call.
+ * Returns the groups of a user, sorted: the groups in the user's entry, and the groups that the configuration assigns
+ * to `user:<id>`. Omits groups with the name of a rota, because only the rota determines who is on call.
  */
 export function groupsOfUser(groups: Pick<Groups, "of" | "rotas">, user: User): readonly string[] {
   const entryGroups = user.groups.filter((group) => !groups.rotas.has(group));
@@ -121,8 +122,8 @@ export function groupsOfUser(groups: Pick<Groups, "of" | "rotas">, user: User): 
 type DirectoryState = Pick<LedgerTransaction, "users" | "delegations" | "now">;
 
 /**
- * Returns the users in whose place this user can approve now: both users may approve, and the delegation covers
- * something.
+ * Returns the users in whose place this user can approve now: both users can approve, and the delegation covers at
+ * least one group.
  */
 function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, groups: Groups): Delegator[] {
   if (!hasScope(scopesOfRoles(to.roles), "approvals:decide")) return [];
@@ -132,7 +133,8 @@ function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, gro
     if (user === undefined || rights === null || !rights.hasScope("approvals:decide")) return [];
     const isNamed = (group: string): boolean => delegation.groups?.includes(group) ?? true;
     const covered = rights.groups.filter(isNamed);
-    // Without a group there would be no limits, so a delegation of groups without the delegator must cover nothing.
+    // An empty list of groups would mean no limits. Therefore a delegation of groups that the delegator is not in must
+    // cover nothing.
     const applies =
       delegation.groups === null || covered.length > 0 || groups.onCall(rights.principal, now).some(isNamed);
     if (!applies) return [];
@@ -146,13 +148,13 @@ function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, gro
   });
 }
 
-/** Returns what a user sees with delegations: the union of the user's own view and those of the delegators. */
+/** Returns the union of the user's own visibility and the visibilities of the delegators. */
 function visibilityWith(own: Visibility, delegators: readonly Delegator[]): Visibility {
   if (!("within" in own)) return own;
   return delegators.reduce<GroupVisibility>((sum, { visibility }) => uniteVisibility(sum, visibility), own);
 }
 
-/** Returns the rights of a user, whether or not they are signed in. */
+/** Returns the rights of a user, even if the user is not signed in. */
 export function rightsOfUser(user: User, groups: Groups): Rights {
   const memberOf = groupsOfUser(groups, user);
   const scopes = scopesOfRoles(user.roles);
@@ -181,7 +183,8 @@ export function rightsOfUser(user: User, groups: Groups): Rights {
 
 /**
  * Returns the credential of an agent that acts for a user. The actor in entries is the user, so that the user's votes
- * on these actions count as self-approvals, even after a change of name. The agent sees only what this user submitted.
+ * on these actions count as self-approvals even after a change of name. The agent can see only actions that this user
+ * submitted.
  */
 function createAgentCredential(
   user: User,

@@ -1,6 +1,6 @@
 /**
- * Holds the secret from which approval tokens are derived. It is configured, or created in the data folder at the first
- * start. Signing keys are separate: log-keyring.ts, permit-keys.ts.
+ * Keeps the secret from which approval tokens are derived. The secret is configured, or created in the data folder at
+ * the first start. Signing keys are separate (log-keyring.ts, permit-keys.ts).
  */
 import * as crypto from "node:crypto";
 import { createHash, createHmac, randomBytes, verify, type KeyObject } from "node:crypto";
@@ -12,7 +12,8 @@ import { setSha256 } from "../domain/hash.ts";
 import { importPublicKey, readOrCreate, VaultError } from "./key-files.ts";
 import { describeWeakness } from "./secret-strength.ts";
 
-// All three runtimes have node:crypto. Its one-shot `hash` exists since Node 20.12 and is twice as fast.
+// All three runtimes have node:crypto. Its `hash` function exists since Node 20.12 and is twice as fast as
+// `createHash`.
 const oneShot = (crypto as { hash?: (algorithm: "sha256", bytes: Uint8Array, encoding: "hex") => string }).hash;
 setSha256(
   oneShot === undefined
@@ -30,7 +31,7 @@ export function openVault(config: Config, log: Logger): Vault {
   const weakness = describeWeakness(secret);
   if (weakness !== null)
     throw new VaultError(
-      `the token secret can be guessed: it ${weakness}. Make one with \`openssl rand -base64 32\`; approval tokens that were given out before are then no longer good`,
+      `the token secret can be guessed: it ${weakness}. Make one with \`openssl rand -base64 32\`; approval tokens that were issued earlier then become invalid`,
     );
   const derived = new Map<string, Buffer>();
   const imported = new WeakMap<Uint8Array, KeyObject>();

@@ -3,7 +3,7 @@ import { Refusal } from "../contract/errors.ts";
 import type { Credential, Workload } from "../contract/host.ts";
 import { hasScope, PRESETS } from "../domain/scopes.ts";
 
-/** Returns a workload's credential from the credential of its key. It never has more than the scopes of an agent. */
+/** Returns a workload's credential from the credential of its key. It has at most the scopes of an agent. */
 export function workloadOfKey(credential: Credential, workload: Workload): Credential {
   const { hasScope: keyHasScope } = credential;
   return {

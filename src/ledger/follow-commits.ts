@@ -1,6 +1,6 @@
 /**
- * Follows the commits of other processes. The store announces them if it can, but the head is also polled, because an
- * announcement can be lost. Polling also finds own commits whose outcome is unknown.
+ * Follows the commits of other processes. The store announces commits if it can, but the head is also polled, because
+ * an announcement can be lost. Polling also finds commits of this process whose outcome is unknown.
  */
 import type { Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
@@ -10,16 +10,16 @@ import type { Tail } from "./tail.ts";
 
 /** Interval at which the head is read, because an announcement of a commit can be lost. Milliseconds. */
 const CATCH_UP_INTERVAL_MS = 500;
-/** As CATCH_UP_INTERVAL_MS, for stores that do not announce commits. */
+/** Like CATCH_UP_INTERVAL_MS, but for stores that do not announce commits. Milliseconds. */
 const POLL_INTERVAL_MS = 250;
 
 interface CommitFollowerOptions {
   storage: Pick<Storage, "exclusive" | "watch">;
   heads: HeadReader;
   tail: Tail;
-  /** Null if one process has the store to itself. */
+  /** The roll call; null if no other process can use the store. */
   rollCall: RollCall | null;
-  /** Signs heads that other processes committed, and stores the checkpoints outside the store. */
+  /** Signs heads that other processes committed, and keeps the checkpoints outside the store. */
   keepSeen(): Promise<void>;
   log: Logger;
 }
@@ -42,7 +42,7 @@ export class CommitFollower {
     if (storage.watch !== undefined) {
       this.unwatch = await storage.watch((size) => {
         this.announced(size);
-        // The connection was lost, and the new one may lead to another database.
+        // The connection was lost. The new connection may lead to a different database.
         if (size === undefined) this.poll();
       });
     }
@@ -64,7 +64,7 @@ export class CommitFollower {
     await this.keeping;
   }
 
-  /** Reads the head and reports it to the tail. If it is called during the read, reads again. */
+  /** Reads the head and reports it to the tail. If called during a read, reads again after it. */
   catchUp(): void {
     this.mustReadAgain = true;
     this.reading ??= this.readHeads();
@@ -91,7 +91,7 @@ export class CommitFollower {
     else tail.moved(size);
   }
 
-  /** Checks whether the database was replaced, and reads what other processes committed. */
+  /** Checks whether the database was replaced, and reads the commits of other processes. */
   private poll(): void {
     const { rollCall, tail, log } = this.options;
     if (rollCall === null) return this.catchUp();
@@ -99,11 +99,11 @@ export class CommitFollower {
       .poll()
       .then(({ size }) => {
         if (size > tail.announced()) this.catchUp();
-        // Do not await these reads, because they hang if the server does. The next poll finds the server that replaced
+        // Do not await these reads, because they hang if the server hangs. The next poll finds the server that replaced
         // it.
         this.keeping ??= this.keepSeen().finally(() => (this.keeping = null));
       })
-      .catch((error: unknown) => log.debug("the database could not be looked at", { error: String(error) }))
+      .catch((error: unknown) => log.debug("the database could not be read", { error: String(error) }))
       .finally(() => (this.polling = null));
   }
 
@@ -112,7 +112,7 @@ export class CommitFollower {
       await this.reading;
       await this.options.keepSeen();
     } catch (error) {
-      this.options.log.debug("the newest checkpoint could not be kept", { error: String(error) });
+      this.options.log.debug("the newest checkpoint could not be stored", { error: String(error) });
     }
   }
 }

@@ -4,11 +4,11 @@ import { createContinuity, type Continuity } from "./commit/continuity.ts";
 import { createSharedRead } from "./shared-read.ts";
 
 export class HeadReader {
-  /** Verifies that each head that is read extends the earlier ones. */
+  /** Verifies that each head extends the heads that were read earlier. */
   readonly continuity: Continuity;
   /**
-   * Initially the head at startup, then the last head that this process committed; null if the content of the store is
-   * uncertain.
+   * The last head that this process committed, or the head at startup before the first commit. Null if the content of
+   * the store is uncertain.
    */
   lastCommitted: LedgerHead | null = null;
   private readonly isExclusive: boolean;
@@ -20,14 +20,14 @@ export class HeadReader {
     this.readStored = createSharedRead(() => this.continuity.observe(() => storage.head()));
   }
 
-  /** Reads the head of a store that is open, and verifies it on each later connection. */
+  /** Reads the head of an open store. Verifies the head on each later connection. */
   static async open(storage: Storage): Promise<HeadReader> {
     const heads = new HeadReader(storage, await storage.head());
     storage.onConnection?.((reader) => heads.continuity.check(reader));
     return heads;
   }
 
-  /** Returns the committed head. If no other process writes to the store, it needs no read. */
+  /** Returns the committed head. Does not read the store if no other process can write to it. */
   async read(): Promise<StoredHead> {
     return this.isExclusive && this.lastCommitted !== null ? this.lastCommitted : this.readStored();
   }

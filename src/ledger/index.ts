@@ -1,4 +1,6 @@
-/** Combines sequencer, proofs, checkpoints and tail into one object for the rest of the core and the plugins. */
+/**
+ * Combines the sequencer, proofs, checkpoints and the tail in one object that the rest of the core and the plugins use.
+ */
 import { auditLedger } from "../audit/ledger.ts";
 import type { Vault } from "../contract/core-host.ts";
 import { Refusal } from "../contract/errors.ts";
@@ -42,66 +44,67 @@ import { witnessedCheckpoint } from "./witness/witnesses.ts";
  */
 const STORE_SEEN_INTERVAL_MS = 1000;
 
-/** Default time limit for the jobs of a batch, which even a slow disk or database does not exceed. Milliseconds. */
+/** Default time limit for the jobs of a batch. Even a slow disk or database does not exceed it. Milliseconds. */
 const DEFAULT_JOB_TIMEOUT_MS = 60_000;
 
 export interface LedgerOptions {
   storage: Storage;
-  /** Reads of the same storage. */
+  /** Reads the heads of the same storage. */
   heads: HeadReader;
-  /** Identifies this process among those that share the store. */
+  /** Identifies this process among the processes that share the store. */
   instance: string;
   verify: Vault["verify"];
-  /** The log's keys, which were already read from the store. */
+  /** The log's keys, already read from the store. */
   logKeys: LogKeyBook;
   log: Logger;
-  /** Returns the trace of the running request. If absent, nothing is traced. */
+  /** Returns the trace of the running request. Default: nothing is traced. */
   trace?(): RequestTrace | null;
   clock: LedgerClock;
   origin: string;
   maxBatch: number;
-  /** Time limit for the jobs of a batch. Milliseconds. Default 60,000. */
+  /** Time limit for the jobs of a batch in milliseconds. Default: 60,000. */
   jobMs?: number;
   verifyAtStart: number;
-  /** File in which the newest checkpoint is stored outside the store; null for none. */
+  /** File in which the newest checkpoint is stored outside the store; null to store no file. */
   keptCheckpoint: string | null;
   /**
-   * A folder outside the data folder that stores the newest checkpoints of all logs of this machine. If absent, none.
+   * A folder outside the data folder that stores the newest checkpoints of all logs of this machine. Default: no
+   * folder.
    */
   stateFolder?: string | null;
   /** A file to which checkpoints are appended. Default: none. */
   checkpointLog?: { path: string; everyMs: number } | null;
-  /** Accepts a store that is older than the stored checkpoint. */
+  /** Whether to accept a store that is older than the checkpoint outside it. */
   acceptRollback: boolean;
   policies: BatchContext["policies"];
-  /** If absent, changes of keys and agents are not read. */
+  /** Reads changes of keys and agents. Default: none are read. */
   follow?: SequencerOptions["follow"];
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
-  /** If absent, there are no stops. */
+  /** Returns the stops. Default: there are no stops. */
   stops?: BatchContext["stops"];
-  /** If absent, there are no legal holds. */
+  /** Returns the legal holds. Default: there are no legal holds. */
   legalHolds?: BatchContext["legalHolds"];
-  /** If absent, there are no users. */
+  /** Returns the users. Default: there are no users. */
   users?: BatchContext["users"];
-  /** If absent, there are no grants. */
+  /** Returns the grants. Default: there are no grants. */
   grants?: BatchContext["grants"];
-  /** If absent, there are no delegations. */
+  /** Returns the delegations. Default: there are no delegations. */
   delegations?: BatchContext["delegations"];
-  /** If absent, there are no emergency approvals. */
+  /** Returns the emergency approvals. Default: there are none. */
   breakGlass?: BatchContext["breakGlass"];
-  /** If absent, there are no suggested rules. */
+  /** Returns the suggested rules. Default: there are no suggested rules. */
   suggestedRules?: BatchContext["suggestedRules"];
-  /** If absent, no one signs in. */
+  /** Confirms the credential of a user's session. Default: users cannot sign in. */
   confirmUser?: BatchContext["confirmUser"];
   outbox: BatchContext["outbox"];
-  /** If absent, only the core records entries. */
+  /** Validates entries of plugins. Default: only the core records entries. */
   entryFault?: BatchContext["entryFault"];
 }
 
 export interface OpenLedger extends Ledger {
   halted(): string | null;
-  /** Finishes all accepted jobs, and stores the last signature. */
+  /** Waits for all accepted jobs, and stores the last signature. */
   close(): Promise<void>;
 }
 
@@ -134,7 +137,7 @@ class ProcessLedger implements OpenLedger {
   private readonly appended: AppendedCheckpoints | null;
   private readonly checkpoints: Checkpoints;
   private readonly checkpointStore: CheckpointStore;
-  /** Null if one process has the store to itself. */
+  /** The roll call; null if no other process can use the store. */
   private readonly rollCall: RollCall | null;
   private readonly sequencer: Sequencer;
   private readonly follower: CommitFollower;
@@ -166,14 +169,14 @@ class ProcessLedger implements OpenLedger {
   }
 
   /**
-   * Compares the store with the checkpoints stored outside it, then follows other processes. Rejects with
+   * Compares the store with the checkpoints outside it, and then starts to follow other processes. Rejects with
    * LedgerTampered.
    */
   async start(start: StoredHead): Promise<void> {
     const { storage, clock } = this.options;
     await this.compareWithKept(start);
-    // The first batch stores this signature with its entries. So entries without a checkpoint show that the checkpoint
-    // was removed.
+    // The first batch stores this signature with its entries. Therefore entries without a checkpoint prove that the
+    // checkpoint was removed.
     if (start.size === 0 && this.checkpoints.latest() === null)
       await this.checkpoints.sign(() => Promise.resolve(start));
     const last = start.size === 0 ? undefined : (await storage.entries(start.size - 1, start.size))[0];
@@ -260,7 +263,7 @@ class ProcessLedger implements OpenLedger {
       delegations: options.delegations ?? (() => NO_DELEGATIONS),
       breakGlass: options.breakGlass ?? (() => NO_BREAK_GLASS),
       suggestedRules: options.suggestedRules ?? (() => NO_SUGGESTED_RULES),
-      confirmUser: options.confirmUser ?? (() => Promise.reject(new Error("no one signs in here"))),
+      confirmUser: options.confirmUser ?? (() => Promise.reject(new Error("users cannot sign in to this service"))),
       outbox: options.outbox,
       entryFault: options.entryFault ?? (() => "no plugin declares it"),
       unstoredCheckpoint: () => checkpoints.unstored(),
@@ -294,7 +297,8 @@ class ProcessLedger implements OpenLedger {
           log,
         });
       } catch (error) {
-        // Report this to the other processes, so that processes that have seen less also reject this database.
+        // Report the missing history to the other processes, so that processes that have read less also reject this
+        // database.
         if (error instanceof LedgerTampered && error.seen !== null && start.server?.isSettled === false)
           await this.rollCall?.reportNewest(error.seen).catch(() => undefined);
         throw error;
@@ -303,8 +307,8 @@ class ProcessLedger implements OpenLedger {
   }
 
   /**
-   * Signs the head that other processes committed and stores the checkpoint outside the store, because this process may
-   * be the only one that has seen it.
+   * Signs a head that other processes committed and stores the checkpoint outside the store, because this process may
+   * be the only one that has read the head.
    */
   private async keepSeen(): Promise<void> {
     const signed = this.checkpoints.latest()?.size ?? 0;
@@ -320,7 +324,7 @@ class ProcessLedger implements OpenLedger {
     return this.checkpoints.sign(() => this.followedHead());
   }
 
-  /** Returns the head of a database that the processes agreed on, after reading the log's keys up to it. */
+  /** Reads the log's keys up to the head, and returns the head. The processes have agreed on its database. */
   private async followedHead(): Promise<LedgerHead> {
     let read = await this.head();
     if (read.server?.isSettled === false) {
@@ -424,12 +428,12 @@ class ProcessLedger implements OpenLedger {
   }
 }
 
-/** Lists the places outside the store where this process stores the newest checkpoint. */
+/** Returns the files outside the store in which this process stores the newest checkpoint. */
 function keptCheckpoints({ keptCheckpoint, stateFolder, logKeys, log }: LedgerOptions): CheckpointFile[] {
   const kept: CheckpointFile[] = [];
   if (keptCheckpoint !== null) kept.push(openCheckpointFile(keptCheckpoint, log));
-  // Restoring the whole data folder also restores the checkpoint in it, so store another one elsewhere. It is named
-  // after the log's first key, because one folder serves all logs.
+  // Restoring the whole data folder also restores the checkpoint in it, so store another copy elsewhere. Its name
+  // contains the log's first key, because one folder serves all logs.
   if (typeof stateFolder === "string")
     kept.push(openCheckpointFile(stateCheckpointPath(stateFolder, logKeys.keys().first), log, { optional: true }));
   return kept;

@@ -1,9 +1,11 @@
-/** Computes proofs and roots from stored hashes. Keeps at most one tile in memory, whatever the size of the ledger. */
+/**
+ * Computes proofs and roots from stored hashes. Keeps at most one tile in memory, regardless of the size of the ledger.
+ */
 import { StorageError, type StorageReader } from "../contract/storage.ts";
 import { consistencyProof, hashNode, inclusionProof, computeRoot } from "../domain/merkle.ts";
 import { TILE_WIDTH } from "../domain/tiles.ts";
 
-/** Levels of the tree that one tile covers. */
+/** Number of levels of the tree that one tile covers. */
 const TILE_LEVELS = 8;
 
 export interface ProofReader {

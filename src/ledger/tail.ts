@@ -1,7 +1,7 @@
 /**
- * Delivers committed entries to subscribers, in order and without gaps. Entries of other processes, and own entries
- * whose commit is uncertain, are read from the store by sequence number. They are read only while there are
- * subscribers, to avoid useless reads.
+ * Delivers committed entries to subscribers, in order and without gaps. Reads entries of other processes, and entries
+ * of this process whose commit is uncertain, from the store by sequence number. To avoid useless reads, it reads them
+ * only while there are subscribers.
  */
 import type { Logger } from "../contract/host.ts";
 import { assertContiguous, type EntryRow, type StorageReader } from "../contract/storage.ts";
@@ -21,7 +21,7 @@ export class Tail {
   private gap: Promise<void> | null = null;
   private announcedSize: number;
 
-  /** @param newest called with the newest committed entry, even without subscribers */
+  /** @param newest a function that is called with the newest committed entry, even if there are no subscribers */
   constructor(
     reader: Pick<StorageReader, "entries">,
     size: number,
@@ -36,8 +36,8 @@ export class Tail {
   }
 
   /**
-   * Delivers the entries of all processes that are announced from now on. The first subscriber can skip the entries below
-   * sequence number `from`. Returns a function that ends the subscription.
+   * Delivers the entries of all processes that are announced after the call. The first subscriber can start at an
+   * earlier or later sequence number `from`. Returns a function that ends the subscription.
    */
   subscribe(listener: Listener, from: number = this.announcedSize): () => void {
     // Without subscribers, no one needs the entries that were announced earlier.
@@ -68,8 +68,8 @@ export class Tail {
   }
 
   /**
-   * Reports that the ledger has this size because another process committed. With subscribers, starts to read the new
-   * entries and resolves immediately. Without subscribers, reads only the newest entry, and then resolves.
+   * Reports that the ledger has this size because another process committed. If there are subscribers, starts to read
+   * the new entries and resolves immediately. If there are none, reads only the newest entry before it resolves.
    */
   async reached(size: number): Promise<void> {
     const grown = size > this.announcedSize;
@@ -81,7 +81,7 @@ export class Tail {
     if (last !== undefined) this.newest(last);
   }
 
-  /** Reports that the ledger may have this size. */
+  /** Reports that the ledger might have this size. */
   moved(size: number): void {
     this.notify(this.growth, size);
   }
@@ -100,7 +100,7 @@ export class Tail {
     return this.deliveredSize;
   }
 
-  /** Resolves when everything announced so far is delivered. */
+  /** Resolves when all entries that were announced before the call are delivered. */
   async settled(): Promise<void> {
     while (this.gap !== null) await this.gap;
   }
@@ -124,7 +124,7 @@ export class Tail {
     this.notify(this.listeners, entries);
   }
 
-  /** Reads the missing entries. One read runs at a time, and includes entries that are announced meanwhile. */
+  /** Reads the missing entries. One read runs at a time, and includes entries that are announced during the read. */
   private catchUp(): void {
     if (this.gap !== null || this.deliveredSize >= this.announcedSize || this.listeners.size === 0) return;
     this.gap = this.fill().then((done) => {

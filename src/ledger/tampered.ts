@@ -1,7 +1,7 @@
-/** Thrown at start when the stored ledger contradicts itself or its signed checkpoint. */
+/** Thrown at startup if the stored ledger contradicts itself or its signed checkpoint. */
 export class LedgerTampered extends Error {
   readonly faults: string[];
-  /** The history that this process has signed and the store lacks; null if there is none. */
+  /** The history that this process has signed and that is missing in the store; null if none is missing. */
   readonly seen: { size: number; root: Uint8Array } | null;
   constructor(faults: string[], seen: LedgerTampered["seen"] = null) {
     super(`the ledger does not verify and the service does not start:\n  ${faults.join("\n  ")}`);

@@ -1,6 +1,6 @@
 /**
- * Changes the active policy set inside a batch. A change is first planned without writes, and then stored, recorded and
- * activated.
+ * Changes the active policy set inside a batch. A change is first planned without writes. Then it is stored, recorded
+ * and activated.
  */
 import { Refusal } from "../contract/errors.ts";
 import type { Credential } from "../contract/host.ts";
@@ -33,7 +33,7 @@ import {
   findUnloadedBaseline,
   isTakenByOther,
   readBasis,
-  refuseClashes,
+  assertNoClashes,
   type SourceNames,
 } from "./baseline.ts";
 import { recordPolicySet } from "./record-policy-set.ts";
@@ -53,7 +53,7 @@ function planPolicySet(
   for (const [policy, edit] of edits)
     if (edit !== null) members.push({ policy, version: edit.version, definition: edit.definition });
   const document = buildPolicySet(members);
-  // There is no set if no policy is active or added.
+  // If no policy is active or added, there is no set.
   if (members.length === 0 && tx.activePolicies.digest === null) return { digest: null, document, text: "" };
   if (!isPrecompiled(document)) throw new PreparationRequired("a policy set", () => precompilePolicySet(document));
   const { digest } = compilePolicySet(document, sourceOf);
@@ -61,7 +61,7 @@ function planPolicySet(
 }
 
 /**
- * Does the same as `planPolicySet` for edits of the API. Throws the Refusal `POLICY_INVALID` for policies that do not
+ * Like `planPolicySet`, for edits through the API. Throws the Refusal `POLICY_INVALID` for policies that do not
  * compile, and `POLICY_MANAGED` while a baseline is not loaded.
  */
 export async function planPolicySetOrRefuse(
@@ -106,7 +106,7 @@ export async function commitPolicySet(
   await recordSuggestedRules(tx, document, by);
 }
 
-/** Records the suggested rules that the new set activates, changes or deactivates. A reversal remains in effect. */
+/** Records the suggested rules that the new set activates, changes or deactivates. A reverted rule stays reverted. */
 async function recordSuggestedRules(
   tx: LedgerTransaction,
   document: PlannedPolicySet["document"],
@@ -134,7 +134,7 @@ function isSameRule(a: SuggestedRuleTerms, b: SuggestedRuleTerms): boolean {
   return text(a) === text(b);
 }
 
-/** Returns the source that last activated the set, or null if none is recorded. */
+/** Returns the source that last activated the set; null if none is recorded. */
 export async function findSetSource(
   reader: Pick<StorageReader, "meta">,
   digest: string,
@@ -147,7 +147,7 @@ const MAX_FAULT_LENGTH = 1000;
 
 const refusedMeta = (sourceName: string): string => `policy_source_refused:${sourceName}`;
 
-/** Returns the bundle that was rejected after the last accepted one, by any process; null if none was. */
+/** Returns the bundle that any process rejected after the last accepted bundle; null if there is none. */
 export async function readRefusedSource(
   reader: Pick<StorageReader, "meta">,
   sourceName: string,
@@ -157,9 +157,9 @@ export async function readRefusedSource(
 }
 
 /**
- * Records that a bundle of a source was rejected, and why. The active set does not change. Resolves to false, and records
- * nothing, if there is no content, if the same rejection is recorded already, or if another bundle than `basis` was
- * accepted last: the rejected one might be older.
+ * Records that a bundle of a source was rejected, and why. The active set does not change. Resolves to false, and
+ * records nothing, in three cases: the bundle has no content, the same rejection is already recorded, or a different
+ * bundle than `basis` was accepted last, because the rejected bundle might be older.
  */
 export async function recordRefusal(
   tx: LedgerTransaction,
@@ -198,13 +198,15 @@ export interface Activation {
   digest: string;
   /** Digest of the set that was active before. */
   previous: string | null;
-  /** Policies that a baseline took over from the API or from other sources, and suggested ones that it deactivated. */
+  /**
+   * Policies that a baseline took over from the API or from other sources, and suggested policies that it deactivated.
+   */
   displaced: string[];
 }
 
 /**
- * Activates the bundle of a source in one transaction: stores new versions of changed policies and the set, records the
- * entry and changes the digest of the head. Resolves to null if another bundle than `basis` was accepted last.
+ * Activates the bundle of a source in one transaction: stores new versions of changed policies, stores the set, records
+ * the entry, and changes the digest in the head. Resolves to null if a different bundle than `basis` was accepted last.
  */
 export async function activateBundle(
   tx: LedgerTransaction,
@@ -220,7 +222,7 @@ export async function activateBundle(
   const stored = new Map((await tx.policies()).map((row) => [row.name, row]));
   const wasRefused = (await readRefusedSource(tx, sourceName)) !== null;
   await assertBaselineLoaded(tx, sourceName, names.baselines);
-  refuseClashes(sourceName, names, bundle, stored);
+  assertNoClashes(sourceName, names, bundle, stored);
   const plan = await planVersions(tx, newId, sourceName, bundle, stored);
   const edits = new Map<string, PolicyEdit | null>(
     plan.map(({ row, document }) => [row.name, { version: row.latest_version, definition: document }]),
@@ -307,7 +309,9 @@ interface PlannedVersion {
   changed: boolean;
 }
 
-/** Returns for each policy of the bundle its current version, or the next one if its definition changed. */
+/**
+ * Returns the version of each policy of the bundle: the current version, or the next version if the definition changed.
+ */
 async function planVersions(
   tx: LedgerTransaction,
   newId: () => string,

@@ -1,6 +1,6 @@
 /**
- * Simulates limits that were not active when the past decisions were made, so that no usage was recorded for them. A
- * backtest counts their usage from the decisions of its range that the policies do not deny, oldest first.
+ * Simulates limits for which past decisions recorded no usage, because the limits were not active then. A backtest
+ * counts their usage itself, from the decisions of its range that the policies do not deny, oldest first.
  */
 import type { DecisionOutcome } from "../contract/backtest.ts";
 import type { ActionRequest } from "../domain/actions.ts";
@@ -21,7 +21,10 @@ export interface UnrecordedLimit extends MatchedLimit {
   compiled: CompiledLimit;
 }
 
-/** Returns the limits of enforced policies that apply to the request and have no recorded usage. @param now milliseconds */
+/**
+ * Returns the limits of enforced policies that apply to the request and have no recorded usage. @param now the time of
+ * the decision in milliseconds
+ */
 export function findUnrecordedLimits(
   set: CompiledPolicySet,
   request: ActionRequest,
@@ -45,7 +48,10 @@ interface Usage {
   sum: number;
 }
 
-/** Returns a function that, called with the decisions oldest first, returns the outcome of each with the limits applied. */
+/**
+ * Returns a function that applies the limits to a decision and returns its outcome. Call it with the oldest decision
+ * first.
+ */
 export function createLimitSimulation(): (
   to: DecisionOutcome,
   uses: readonly UnrecordedLimit[],

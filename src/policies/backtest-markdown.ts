@@ -2,10 +2,10 @@
 import type { BacktestReport, DecisionOutcome } from "../contract/backtest.ts";
 import { markdownCell } from "./markdown.ts";
 
-/** A report with its range, as RFC 3339. */
+/** A report with its range as RFC 3339 times. */
 export type DatedReport = BacktestReport & { since: string; until: string };
 
-/** Returns a sentence about a limit whose use was not recorded. */
+/** Returns a sentence about a limit whose usage was not recorded. */
 export function countedLimitText(
   { policy, limit, decisions }: BacktestReport["counted"][number],
   format: (name: string) => string,

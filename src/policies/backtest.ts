@@ -1,6 +1,6 @@
 /**
- * Replays past decisions with other policies and reports which would flip, and how. Each is replayed with its recorded
- * request, facts and clock. Reads pages, newest first, and yields to the event loop between decisions.
+ * Replays past decisions with other policies, and reports which decisions would change, and how. Replays each decision
+ * with its recorded request, facts and time. Reads pages, newest first, and yields to the event loop between decisions.
  */
 import type {
   BacktestCounts,
@@ -30,32 +30,35 @@ import { parseCompleteRequest } from "../domain/request.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 
 const PAGE = 200;
-/** Maximum number of flip groups. Flips of further groups are only counted. */
+/** Maximum number of flip groups. Changed decisions of other groups are only counted. */
 const MAX_GROUPS = 500;
 
 interface ReplayedDecision {
-  /** Default: the recorded decision. */
+  /** Outcome to compare with. Default: the recorded decision. */
   from?: DecisionOutcome;
   to: DecisionOutcome;
   otherwise: boolean;
-  /** Limits that apply and have no recorded usage: those of the policies before, and of the policies after. */
+  /**
+   * Limits that apply and have no recorded usage: the limits of the previous policies, and the limits of the new
+   * policies.
+   */
   usesBefore?: readonly UnrecordedLimit[];
   uses?: readonly UnrecordedLimit[];
-  /** Milliseconds. */
+  /** Time of the decision. Milliseconds. */
   at?: number;
 }
 
-/** Why a decision cannot be replayed. */
+/** The reason why a decision cannot be replayed. */
 type Unplayable = "erased" | "unrecorded";
 
-/** Returns null for a decision that the backtest ignores. */
+/** Replays a decision. Returns null for a decision that the backtest ignores. */
 type Replay = (entry: DecisionEntry, input: DecisionInput) => ReplayedDecision | Unplayable | null;
 
 export type BacktestReader = Pick<StorageReader, "decisionSpan"> & Pick<VisibleReads, "decisions">;
 
 /**
- * Reports what these policies would have decided.
- * @param previous policies whose decisions are compared; null for the recorded decisions
+ * Reports the decisions that these policies would have made.
+ * @param previous the policies whose decisions are compared; null to compare with the recorded decisions
  */
 export function backtest(
   reader: BacktestReader,
@@ -97,9 +100,9 @@ function decideAgain(
 }
 
 /**
- * Reports which recorded decisions would flip if a policy in shadow mode were enforced. Ignores decisions that it had
- * no answer for.
- * @param inPlaceOf the rule in whose place the policy allows actions; null unless it was suggested
+ * Reports which recorded decisions would change if a policy in shadow mode were enforced. Ignores decisions for which
+ * the policy had no answer.
+ * @param inPlaceOf the rule in whose place the policy allows actions; null unless the policy was suggested
  */
 export function reportShadowPolicy(
   reader: BacktestReader,
@@ -125,8 +128,8 @@ function withShadow(decision: Decision, shadow: ShadowOutcome): DecisionOutcome 
 }
 
 /**
- * Returns the decision with a suggested policy in force, which replaces the answer of the rule that the decision names.
- * Other rules that also required approval are not recorded.
+ * Returns the decision if a suggested policy were in force, which replaces the answer of the rule that the decision
+ * names. Ignores other rules that also required approval, because they are not recorded.
  */
 function withSuggestion(
   decision: Decision,
@@ -190,7 +193,7 @@ async function scan(
       limit: pageSize,
     });
     for (const input of rows) {
-      // Yield between decisions, because one decision can take as long as a whole page of others.
+      // Yield between decisions, because one decision can take as long as a whole page of other decisions.
       const pause = yieldIfSlow();
       if (pause !== null) await pause;
       // Always replay the first row of a page, so that a client that continues from the report makes progress.
@@ -234,7 +237,7 @@ function replayRow(
   }
 }
 
-/** A decision with limits that have no recorded usage, so that its outcome depends on earlier decisions. */
+/** A decision whose outcome depends on earlier decisions, because it has limits without a recorded usage. */
 interface DeferredDecision {
   from: DecisionOutcome;
   replayed: ReplayedDecision;
@@ -244,7 +247,10 @@ interface DeferredDecision {
   example: FlipExample;
 }
 
-/** Simulates the limits, and counts for each limit the decisions to which it applies. @param deferred newest first */
+/**
+ * Simulates the limits, and counts for each limit the decisions to which it applies. @param deferred the decisions,
+ * newest first
+ */
 async function applyLimits(
   deferred: readonly DeferredDecision[],
   yieldIfSlow: YieldIfSlow,
@@ -270,7 +276,7 @@ function outcomeOf({ effect, policy, rule }: DecisionOutcome): DecisionOutcome {
   return { effect, policy, rule };
 }
 
-/** Whether another rule decided, or the approval has other terms. */
+/** Returns true if a different rule decided, or if the approval has different terms. */
 function differs(a: Decision, b: Decision): boolean {
   if (a.policy !== b.policy || a.rule !== b.rule) return true;
   return (a.approval !== null || b.approval !== null) && approvalTerms(a.approval) !== approvalTerms(b.approval);

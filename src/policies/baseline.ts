@@ -12,7 +12,7 @@ import type { PolicyDocument, PolicySetDocument } from "../domain/policy/policy-
 
 type Baselines = ReadonlyMap<string, SourceLocation>;
 
-/** Names of the configured sources, and the locations of those that are the baseline. */
+/** Names of the configured sources, and the locations of the baseline sources. */
 export interface SourceNames {
   sources: readonly string[];
   baselines: Baselines;
@@ -22,7 +22,7 @@ export interface SourceNames {
 export interface AcceptedBundle {
   digest: string;
   source: Record<string, string>;
-  /** Location of the source if it was a baseline then. */
+  /** Location of the source, if it was a baseline when the bundle was accepted. */
   baseline?: SourceLocation;
 }
 
@@ -50,8 +50,9 @@ export function isAcceptedBaseline(accepted: AcceptedBundle | null, location: So
 }
 
 /**
- * Returns the name of a baseline source of which no process has accepted a bundle as it is configured now; null if there is
- * none. Until then, the active set must not change: without the baseline, the allowing rules of others decide alone.
+ * Returns the name of a baseline source of which no process has accepted a bundle with the current configuration; null
+ * if there is none. Until all baseline sources are loaded, the active set must not change, because rules of other
+ * sources could allow actions that the baseline denies.
  */
 export async function findUnloadedBaseline(
   reader: Pick<StorageReader, "meta">,
@@ -79,11 +80,11 @@ export async function assertBaselineLoaded(
 }
 
 /**
- * Throws PolicySourceError if a policy of the bundle is active and belongs to the API or another source, or would replace
- * a rule of the baseline. A baseline takes names over from all but other baselines. Policies of sources that are no longer
- * configured can be taken over.
+ * Throws PolicySourceError if a policy of the bundle is active and belongs to the API or another source, or would
+ * replace a rule of the baseline. A baseline can take over names from everyone except other baselines. Policies of
+ * sources that are no longer configured can be taken over.
  */
-export function refuseClashes(
+export function assertNoClashes(
   sourceName: string,
   { sources, baselines }: SourceNames,
   bundle: PolicyBundle,
@@ -118,7 +119,7 @@ export function refuseClashes(
     );
 }
 
-/** Returns whether the policy is active and belongs to the API or to another configured source. */
+/** Returns true if the policy is active and belongs to the API or to another configured source. */
 export function isTakenByOther(
   { active_version, managed_by }: PolicyRow,
   sourceName: string,
@@ -127,7 +128,7 @@ export function isTakenByOther(
   return active_version !== null && managed_by !== sourceName && (managed_by === null || sources.includes(managed_by));
 }
 
-/** Returns the names of active suggested policies of others that replace rules of a baseline bundle. */
+/** Returns the names of active suggested policies, from outside the bundle, that replace rules of a baseline bundle. */
 export function findReplacedBySuggestions(
   tx: Pick<LedgerTransaction, "activePolicies">,
   bundle: PolicyBundle,

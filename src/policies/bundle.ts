@@ -5,7 +5,7 @@
 import { PolicySourceError, type PolicyBundle, type PolicyFault } from "../contract/policy-source.ts";
 import { validatePolicyDocument } from "../domain/policy/parse/parse.ts";
 
-/** Throws PolicySourceError with all faults. */
+/** Validates a bundle. Throws PolicySourceError with all faults. */
 export function checkBundle(sourceName: string, bundle: PolicyBundle): void {
   if (!Array.isArray(bundle?.policies))
     throw new PolicySourceError(

@@ -14,7 +14,7 @@ import { parsePolicies, validatePolicyDocument } from "../domain/policy/parse/pa
 import type { Candidates, ParsedPolicy } from "../contract/trials.ts";
 import type { PolicyDocument, PolicySetDocument } from "../domain/policy/policy-types.ts";
 
-/** @param pointer JSON pointer of the policy in the body, for errors */
+/** @param pointer the JSON pointer of the policy in the body, for errors */
 function parseJsonPolicy(value: unknown, pointer: string): ParsedPolicy {
   const faults = validatePolicyDocument(value);
   if (faults.length > 0) {
@@ -29,7 +29,7 @@ function parseJsonPolicy(value: unknown, pointer: string): ParsedPolicy {
   return hashPolicy(document, null);
 }
 
-/** Returns at least one policy. Errors have line and column. */
+/** Parses at least one policy. Errors have line and column. */
 function parseYamlPolicies(yaml: string): ParsedPolicy[] {
   const { documents, faults } = readYamlPolicies(yaml);
   if (faults.length > 0) throw invalidPolicy(faults.slice(0, 20));
@@ -54,7 +54,7 @@ export function readYamlPolicies(yaml: string): {
   return { documents, faults: [...all, ...compiled], warnings: warnings.map(fieldError) };
 }
 
-/** Converts a fault in a text for the API. A fault without a position has neither line nor column. */
+/** Converts a fault in YAML to an error of the API. A fault without a position has no line and column. */
 export function fieldError({
   message,
   line = null,
@@ -67,7 +67,7 @@ export function fieldError({
   return { detail: message, ...(line === null ? {} : { line }), ...(column === null ? {} : { column }) };
 }
 
-/** Returns faults that policies only have in combination. `index` is the policy's index in `documents`. */
+/** Returns faults that policies have only in combination. `index` is the policy's index in `documents`. */
 function findCompileFaults(documents: readonly PolicyDocument[]): { message: string; index: number }[] {
   try {
     compilePolicySet(

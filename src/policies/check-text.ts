@@ -1,5 +1,7 @@
-/** Checks the text of policies and of their tests while a person types, and lists what the text declares. */
-import type { CheckedTests, CheckedText, PolicyTexts } from "../contract/trials.ts";
+/**
+ * Checks the source of policies and of their tests while a person types, and lists the names that the source declares.
+ */
+import type { PolicyTestResults, CheckedText, PolicyTexts } from "../contract/trials.ts";
 import { listNamedValues, listTools } from "../domain/policy/check/expression-names.ts";
 import { parsePolicyTests, type PolicyTest } from "../domain/policy/parse/parse.ts";
 import type { PolicyDocument } from "../domain/policy/policy-types.ts";
@@ -7,10 +9,10 @@ import { runPolicyTestInTurns } from "./run-in-turns.ts";
 import { fieldError, readYamlPolicies } from "./candidates.ts";
 import type { YieldIfSlow } from "./yield-if-slow.ts";
 
-/** Maximum number of results in a report. `passed` and `failed` count all of them. */
+/** Maximum number of results in a report. `passed` and `failed` count all results. */
 const MAX_RESULTS = 500;
 
-/** Returns every fault and warning, and runs the tests if neither text has a fault. */
+/** Returns every fault and warning. Runs the tests if there are no faults. */
 export async function checkPolicyText({ yaml, tests }: PolicyTexts, yieldIfSlow: YieldIfSlow): Promise<CheckedText> {
   const { documents, faults, warnings } = readYamlPolicies(yaml);
   await yieldIfSlow();
@@ -25,14 +27,14 @@ export async function checkPolicyText({ yaml, tests }: PolicyTexts, yieldIfSlow:
   };
 }
 
-/** @param documents null if the policies have faults, so that no test can run */
+/** @param documents the policies; null if they have faults, so that tests cannot run */
 async function runTests(
   documents: readonly PolicyDocument[] | null,
   text: string,
   yieldIfSlow: YieldIfSlow,
-): Promise<CheckedTests> {
+): Promise<PolicyTestResults> {
   const parsed = parsePolicyTests(text, "tests");
-  const report: CheckedTests = { faults: parsed.faults.map(fieldError), passed: 0, failed: 0, results: [] };
+  const report: PolicyTestResults = { faults: parsed.faults.map(fieldError), passed: 0, failed: 0, results: [] };
   if (documents === null || report.faults.length > 0) return report;
   for (const [i, test] of parsed.tests.entries()) {
     for (const { name, pointer, failure, effect } of await runTest(documents, test, yieldIfSlow)) {

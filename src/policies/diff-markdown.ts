@@ -3,7 +3,7 @@ import type { PolicyChange } from "../domain/policy/diff/diff.ts";
 import type { SetChange, SetDiff } from "../domain/policy/diff/set-diff.ts";
 import { markdownCell } from "./markdown.ts";
 
-/** Returns the numbers of changes, such as `1 policy added, 2 rules changed`. */
+/** Returns the numbers of changes in words, such as `1 policy added, 2 rules changed`. */
 export function renderDiffTotals({ policies, rules }: SetDiff): string {
   const count = (kind: SetChange["kind"]): number => policies.filter((change) => change.kind === kind).length;
   const parts = [

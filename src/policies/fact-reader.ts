@@ -26,14 +26,14 @@ const MIN_AGE_MS = 2_000;
 /** Maximum characters of one answer, and of all answers of one source in memory. */
 const MAX_ANSWER = 65_536;
 const MAX_MEMORY = 16 * 1024 * 1024;
-/** What an answer takes in memory in addition to its text. */
+/** Memory that an answer uses in addition to its characters. */
 const OVERHEAD = 256;
 /** Maximum number of requests of one policy that wait for one source. */
 const MAX_WAITING = 1_000;
 
 interface Kept {
   answer: FactAnswer;
-  /** In the time of `performance.now()`, which the machine's clock cannot set back. */
+  /** Time of the read by `performance.now()`, which does not go back when the machine's clock does. */
   readAt: number;
   usableMs: number;
   size: number;
@@ -65,7 +65,7 @@ export function createFactReader(options: {
   sources: readonly FactSource[];
   log: Logger;
   clock(): number;
-}): FactReader {
+}): FactSources {
   const states = new Map(options.sources.map((source) => [source.name, createState(source)]));
 
   /** Returns null if no source can answer the call. */
@@ -194,8 +194,8 @@ function keep(
 }
 
 /**
- * Reads within the timeout, whatever the source does. A service that stops still decides requests for a while, and a read
- * that it gave up would deny them, so only the timeout ends a read.
+ * Reads a source. Settles within the timeout, even if the source ignores the signal. Does not abort when the service
+ * stops, because a stopping service still decides requests, and would deny them without the read.
  */
 async function readOnce(
   state: SourceState,

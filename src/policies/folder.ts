@@ -33,17 +33,17 @@ import { createYieldIfSlow, type YieldIfSlow } from "./yield-if-slow.ts";
 const MAX_TEST_DECISIONS = 10_000;
 
 export interface PolicyFolder {
-  /** `rulePlaces` are the positions of rules and limits, by name. */
+  /** The policies. `rulePlaces` has the positions of rules and limits, by name. */
   documents: { document: PolicyDocument; file: string; place: Place; rulePlaces: ReadonlyMap<string, RulePlace> }[];
-  /** `locate` returns the position of a JSON pointer in the test. */
+  /** The tests. `locate` returns the position of a JSON pointer in the test. */
   tests: { test: PolicyTest; file: string; locate: (pointer: string) => Place }[];
-  /** Empty if all files are valid. */
+  /** Faults; empty if all files are valid. */
   faults: TextFault[];
-  /** Rules that cannot have an effect. */
+  /** Warnings about rules that cannot have an effect. */
   warnings: TextFault[];
-  /** Environments for which the shared data has other values, sorted. */
+  /** Environments for which the shared data has values of their own, sorted. */
   environments: readonly string[];
-  /** Returns the same files with the shared data of another environment. */
+  /** Returns the same files with the shared data of a different environment. */
   inEnvironment(name: string): PolicyFolder;
 }
 
@@ -51,7 +51,7 @@ export interface CheckedFolder extends PolicyFolder {
   results: { file: string; result: TestResult }[];
 }
 
-/** One file of a folder, by its path inside it. */
+/** A file of a folder, with its path relative to the folder. */
 export interface PolicyFile {
   name: string;
   content: Uint8Array;
@@ -95,7 +95,8 @@ export async function loadPolicyFolder(
 
 /**
  * Parses the files of a folder.
- * @param options `unread` are the faults of files that could not be read; `environment` selects the values of shared data
+ * @param options `unread` contains the faults of files that could not be read; `environment` selects the values of
+ * shared data
  * @example
  * const { documents, tests, faults } = parsePolicyFolder("policies", [{ name: "refunds.yaml", content: bytes }]);
  */
@@ -122,7 +123,7 @@ export function parsePolicyFolder(
   if (environment !== null && environments.length > 0 && !environments.includes(environment))
     folder.faults.push(folderFault(path, unknownEnvironment(environment, environments)));
   const data = selectEnvironment(shared.data, environment);
-  // Omit the policies, because without the data each policy that lists the data would have a fault, too.
+  // Omit the policies, because each policy that lists the missing data would also have a fault.
   const policyFiles = folder.faults.length > unread.length ? [] : files.filter(({ name }) => !isDataFile(name));
   for (const { name, content } of policyFiles) {
     const text = decodeUtf8(content);
@@ -155,7 +156,7 @@ export function parsePolicyFolder(
   return folder;
 }
 
-/** Reads the shared data in a folder, with the values that apply without an environment. Ignores faulty files. */
+/** Reads the shared data in a folder, with the values that apply without an environment. Ignores files with faults. */
 export async function loadSharedData(path: string, names: readonly string[]): Promise<SharedData> {
   const reads = names.filter(isDataFile).map(async (name): Promise<PolicyFile[]> => {
     try {
@@ -221,7 +222,7 @@ type Locate = PolicyFolder["tests"][number]["locate"];
 
 interface FolderOptions {
   recursive?: boolean;
-  /** Environment that selects the values of shared data; null for none. */
+  /** Environment that selects the values of shared data; null for no environment. */
   environment?: string | null;
   /** Called after each test file. */
   progress?(done: number, files: number): void;
@@ -285,7 +286,9 @@ function findTooManyDecisions({ tests }: PolicyFolder): TextFault | null {
   return null;
 }
 
-/** Runs a test with the shared data of its environment. An environment whose policies are faulty fails the test. */
+/**
+ * Runs a test with the shared data of its environment. The test fails if the policies of the environment have faults.
+ */
 async function runTest(folder: PolicyFolder, test: PolicyTest, yieldIfSlow: YieldIfSlow): Promise<TestResult[]> {
   const { documents, faults } = test.environment === undefined ? folder : folder.inEnvironment(test.environment);
   const [fault] =
@@ -301,8 +304,8 @@ async function runTest(folder: PolicyFolder, test: PolicyTest, yieldIfSlow: Yiel
 }
 
 /**
- * Returns the paths of policy and test files inside the folder, sorted by name. Follows links. Rejects if the folder
- * cannot be read, and with `recursive` also for a broken link and for a link to a parent folder.
+ * Returns the relative paths of policy and test files in the folder, sorted by name. Follows links. Rejects if the
+ * folder cannot be read; with `recursive`, also rejects for a broken link and for a link to a parent folder.
  */
 export async function listPolicyFiles(
   path: string,
@@ -332,9 +335,9 @@ export async function listPolicyFiles(
 }
 
 /**
- * Whether a link leads to a folder. Throws for a broken link and for a link to a parent folder.
+ * Resolves to true if a link leads to a folder. Throws for a broken link and for a link to a parent folder.
  * @param isFile whether to treat a broken link as a file, so that reading it reports the error
- * @param parents real paths of the parent folders
+ * @param parents the real paths of the parent folders
  */
 async function leadsToFolder(link: string, isFile: boolean, parents: readonly string[]): Promise<boolean> {
   let target: string;
@@ -349,7 +352,7 @@ async function leadsToFolder(link: string, isFile: boolean, parents: readonly st
   return true;
 }
 
-/** Returns a fault for each limit of a policy set that the policies exceed in combination. */
+/** Returns a fault for each limit on the size of a policy set that the policies exceed in combination. */
 function findSetFaults({ documents }: PolicyFolder): TextFault[] {
   try {
     compilePolicySet(

@@ -5,7 +5,7 @@ import type { PolicyService } from "./policy-store.ts";
 
 const RETRY_MS = 5000;
 
-/** Loads the sources, the baseline first, and watches them. Resolves to a function that stops watching. */
+/** Loads the sources, starting with the baseline, and watches them. Resolves to a function that stops watching. */
 export async function followSources(
   policies: PolicyService,
   sources: readonly PolicySource[],
@@ -21,7 +21,7 @@ export async function followSources(
     const sync = (): void => {
       if (stopped) return;
       running = syncWithDependents(source).catch((error: unknown) => {
-        // The content is not the cause, but for example an unavailable store. So retry with the same content.
+        // The cause is not the content, but for example an unavailable store, so retry with the same content.
         log.error("the policies of a source could not be loaded; trying again", {
           source: source.name,
           error: String(error),
@@ -38,8 +38,8 @@ export async function followSources(
     if (stop !== undefined) stops.push(stop);
   }
   /**
-   * Loads a source. After a baseline it loads all other sources, too: they may have been rejected for lack of it, or have
-   * lost policies to it that it no longer contains.
+   * Loads a source. After a baseline, also loads all other sources. They may have been rejected because the baseline
+   * was not loaded, or the baseline may have taken over policies that it no longer contains.
    */
   async function syncWithDependents(source: PolicySource): Promise<void> {
     await policies.sync(source);
@@ -56,7 +56,7 @@ export async function followSources(
     for (const source of inOrder) await follow(source);
     await warnOfOrphans(policies, log);
   } catch (error) {
-    // Stop watching the earlier sources, which would keep the process from exiting.
+    // Stop watching the earlier sources, because this would prevent the process from exiting.
     await stopAll();
     throw error;
   }

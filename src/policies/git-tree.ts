@@ -6,18 +6,18 @@ export type RunGit = (args: readonly string[], input?: string) => Promise<Uint8A
 export interface TreeFile {
   /** Object id of the blob. */
   id: string;
-  /** Path inside the folder. */
+  /** Path of the file relative to the folder. */
   name: string;
 }
 
 const SUBMODULE = "a submodule is not followed, so its policies would be missing; put them into this repository";
 
 /**
- * Lists the policy files of a tree. Does not follow submodules and symbolic links. With `recursive` they are faults,
- * because they could contain policies, and skipping a policy that denies would allow actions.
+ * Lists the policy files of a tree. Does not follow submodules and symbolic links. With `recursive`, they are faults:
+ * they could contain policies, and if a policy that denies actions were skipped, the actions would be allowed.
  *
- * @param tree such as `<commit>:<folder>`; rejects as `run` does if it does not exist
- * @param linkFault message for a symbolic link
+ * @param tree the tree, such as `<commit>:<folder>`; if it does not exist, rejects with the error of `run`
+ * @param linkFault the message for a symbolic link
  * @example
  * const { files, faults } = await listPolicyTree(git, `${commit}:policies`, true, "put the file here");
  */
@@ -44,8 +44,8 @@ export async function listPolicyTree(
 }
 
 /**
- * Returns the size of each file in bytes, or null if the repository does not have the object. This is separate from the
- * listing, because `ls-tree` with sizes would fetch every object of a partial clone.
+ * Returns the size of each file in bytes, or null for each object that the repository does not have. This is separate
+ * from the listing, because `ls-tree` with sizes would fetch every object of a partial clone.
  * @example
  * const sizes = await sizePolicyTree(git, files);
  * const missing = files.filter((_, i) => sizes[i] === null);
@@ -62,7 +62,7 @@ export async function sizePolicyTree(run: RunGit, files: readonly TreeFile[]): P
 
 /**
  * Returns the content of each file.
- * @param absent returns the error for an object that the repository does not have
+ * @param absent a function that returns the error for an object that the repository does not have
  * @example
  * const contents = await readPolicyTree(git, files, (id) => new Error(`the object ${id} is missing`));
  */

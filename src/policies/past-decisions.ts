@@ -1,4 +1,6 @@
-/** Reads past decisions with their votes, for suggestions. Reads one page per turn of the main thread. */
+/**
+ * Reads past decisions with their votes, for suggestions. Reads one page in each turn of the main thread's event loop.
+ */
 import type { PastDecision, PastDecisionPage, PastDecisionReader } from "../contract/suggestions.ts";
 import type { ActionRow, DecisionInput, EntryRow, StorageReader } from "../contract/storage.ts";
 import { parseEntryTime, type ActionEntry } from "../domain/action-history.ts";
@@ -11,7 +13,7 @@ import type { SuggestedRules } from "../domain/suggested-rules.ts";
 import { commitDigest, encodeRequest } from "../domain/request.ts";
 
 const PAGE = 100;
-/** Maximum characters of a request that is read. */
+/** Maximum characters of a request. Longer requests are skipped. */
 const MAX_REQUEST = 16_384;
 
 type Reader = Pick<StorageReader, "decisionSpan" | "decisions" | "actionsById" | "entriesOfAction">;
@@ -25,7 +27,7 @@ export function findFlaggedActions({ all }: Grants, rules: SuggestedRules): Read
   return flagged;
 }
 
-/** @param flagged returns the actions that someone flagged */
+/** @param flagged a function that returns the actions that someone flagged */
 export function createPastDecisionReader(
   reader: Reader,
   flagged: () => Promise<ReadonlySet<string>>,
@@ -62,7 +64,7 @@ export function createPastDecisionReader(
   };
 }
 
-/** Returns null for a request that was erased, is too large, or differs from the ledger. */
+/** Returns a past decision; null if its request was erased, is too large, or differs from the ledger. */
 async function readDecision(
   reader: Reader,
   { bytes, request, past, action_id }: DecisionInput,
@@ -92,7 +94,7 @@ async function readDecision(
   }
 }
 
-/** Throws if an entry was altered. */
+/** Reads the votes on an action. Throws if an entry was altered. */
 function readAnswers(
   rows: readonly EntryRow[],
   isFlagged: boolean,

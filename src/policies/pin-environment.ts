@@ -1,8 +1,8 @@
-/** Refuses to start a process whose environment differs from that of its database. */
+/** Refuses to start a process whose environment differs from the environment of its database. */
 import type { Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 
-/** The environment of this process differs from the one that the database was started with. */
+/** Thrown if the environment of this process differs from the environment that the database was started with. */
 export class EnvironmentError extends Error {
   constructor(message: string) {
     super(message);
@@ -10,16 +10,16 @@ export class EnvironmentError extends Error {
   }
 }
 
-/** Stored for a process without an environment, because `null` means that nothing is stored yet. */
+/** Stored if a process has no environment, because `null` means that nothing is stored yet. */
 const NONE = "";
 
 /**
- * Stores the environment at the first start, and compares it at every later one. Two processes with different values of
- * shared data would otherwise replace each other's policies.
+ * Stores the environment at the first start, and compares it at every later start. Two processes with different values
+ * of shared data would otherwise replace each other's policies.
  *
  * A store that only one process uses accepts a new environment.
- * @param environment `environment` of the configuration
- * @param accept stores this environment even if it differs
+ * @param environment the value of `environment` in the configuration
+ * @param accept whether to store this environment even if it differs
  * @throws EnvironmentError if it differs
  * @example await pinEnvironment(storage, "staging", log, false);
  */

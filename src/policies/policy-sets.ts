@@ -1,6 +1,6 @@
 /**
- * Reads policy sets, and compiles each once. Sets and versions are immutable and stored forever, so that any decision
- * can be replayed.
+ * Reads policy sets, and compiles each of them once. Sets and versions are immutable and never deleted, so that any
+ * decision can be replayed.
  */
 import type { ActivePolicies } from "../contract/active-policies.ts";
 import { PreparationRequired } from "../contract/ledger.ts";
@@ -15,7 +15,7 @@ import {
 import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
 import { findSetSource } from "./activate.ts";
 
-/** Number of cached compiled sets in addition to the active one, for replays of old decisions. */
+/** Number of compiled sets that are cached in addition to the active set, for replays of old decisions. */
 const KEPT_SETS = 16;
 
 export class PolicySets {
@@ -40,7 +40,7 @@ export class PolicySets {
     return this.activate(this.storage, (await this.head()).policy_set, false);
   }
 
-  /** Returns the active set as this process last saw it, without a read. */
+  /** Returns the active set that this process read last, without a read of the store. */
   latest(): ActivePolicies {
     return this.active;
   }
@@ -54,7 +54,7 @@ export class PolicySets {
     if (digest === this.active.digest) return this.active;
     const next = await this.find(reader, digest, locked);
     if (next === null) throw new StorageError("corrupt", `the active policy set ${digest ?? ""} is not in the store`);
-    // Read the source at each activation, because a set can become active again from another commit.
+    // Read the source at each activation, because a set can become active again from a different commit.
     const source = digest === null ? null : await findSetSource(reader, digest);
     this.active = { ...next, source };
     return this.active;

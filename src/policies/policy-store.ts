@@ -1,4 +1,4 @@
-/** Activates the policies of sources and of the API. Each activation is a ledger entry. */
+/** Activates policies of sources and of the API. Records each activation in the ledger. */
 import { isDeepStrictEqual } from "node:util";
 import type { ActivePolicies } from "../contract/active-policies.ts";
 import type { BacktestRange, BacktestReport } from "../contract/backtest.ts";
@@ -40,7 +40,7 @@ interface PoliciesOptions {
   visibleReads: BacktestReader;
   sources: readonly string[];
   baselines: ReadonlyMap<string, SourceLocation>;
-  /** Names of the channels that the configuration has. */
+  /** Names of the configured channels. */
   channels: readonly string[];
   ledger: Pick<Ledger, "transact">;
   newId(): string;
@@ -50,28 +50,31 @@ interface PoliciesOptions {
 }
 
 export interface PolicyService extends Policies {
-  /** Active policies of sources that are no longer configured. */
+  /** Returns the active policies of sources that are no longer configured. */
   orphans(): Promise<string[]>;
-  /** Loads a source and activates its policies. If it has faults, the last valid set stays active and `state` reports them. */
+  /**
+   * Loads a source and activates its policies. If the policies have faults, the last valid set stays active and `state`
+   * reports the faults.
+   */
   sync(source: PolicySource): Promise<void>;
   /** Returns true if the newest content of the source was rejected in this process. */
   isRejected(sourceName: string): boolean;
 }
 
-/** Why the newest policies of a source are not active. */
+/** The reason why the newest policies of a source are not active. */
 interface Trouble {
   since: number;
   faults: PolicyFault[];
   source: Record<string, string>;
 }
 
-/** What was last accepted from a source when its content was loaded. */
+/** The bundle that had last been accepted from a source when its content was loaded. */
 interface Basis {
   value: string | null;
 }
 
 /** An accepted bundle. */
-interface Accepted extends Activation {
+interface AcceptedOffer extends Activation {
   bundle: PolicyBundle;
 }
 
@@ -158,7 +161,7 @@ export class PolicyStore implements PolicyService {
   }
 
   sync(source: PolicySource): Promise<void> {
-    // Load sources one at a time, so that two loads of one source cannot overtake each other.
+    // Load sources one at a time, so that a later load of a source cannot finish before an earlier one.
     const next = this.syncing.then(() => this.syncNow(source));
     this.syncing = next.catch(() => undefined);
     return next;
@@ -169,7 +172,7 @@ export class PolicyStore implements PolicyService {
       const basis = { value: await readBasis(this.options.storage, source.name) };
       try {
         const offered = await this.offer(source, basis);
-        // Another process activated something newer meanwhile, which the loaded content must not replace.
+        // During the load, another process activated a newer bundle, which the loaded content must not replace.
         if (offered === "superseded") continue;
         await this.current();
         this.trouble.delete(source.name);
@@ -181,22 +184,22 @@ export class PolicyStore implements PolicyService {
     }
     throw new StorageError(
       "unavailable",
-      `other processes activated what the policy source "${source.name}" has ${OFFERS} times in a row`,
+      `other processes activated what the policy source "${source.name}" offers ${OFFERS} times in a row`,
     );
   }
 
-  /** Loads and activates. Resolves to null if another process handles the source. */
-  private async offer(source: PolicySource, basis: Basis): Promise<Accepted | "superseded" | null> {
+  /** Loads a source and activates its policies. Resolves to null if another process handles the source. */
+  private async offer(source: PolicySource, basis: Basis): Promise<AcceptedOffer | "superseded" | null> {
     const bundle = await load(source);
     if (bundle === null) return null;
     const activation = await this.activateBundle(source.name, bundle, null, basis).catch((error: unknown) => {
-      // A plugin may return anything.
+      // A plugin can return any value.
       throw withSource(error, source.name, (bundle as Partial<PolicyBundle> | undefined)?.source);
     });
     return activation === null ? "superseded" : { ...activation, bundle };
   }
 
-  private reportActivation(source: PolicySource, { bundle, digest, previous, displaced }: Accepted): void {
+  private reportActivation(source: PolicySource, { bundle, digest, previous, displaced }: AcceptedOffer): void {
     const { log, channels } = this.options;
     log.info("policies are active", { source: source.name, policies: bundle.policies.length, policy_set: digest });
     if (displaced.length > 0)
@@ -230,7 +233,7 @@ export class PolicyStore implements PolicyService {
       error.faults.length > 0 ? error.faults : [{ file: name, line: null, column: null, message: error.message }];
     const before = this.trouble.get(name);
     this.trouble.set(name, { since: before?.since ?? clock(), faults, source: error.source });
-    log.error(`policies were not taken: ${error.message}; the last good set stays`, {
+    log.error(`policies were rejected: ${error.message}; the last valid set stays active`, {
       source: name,
       faults: faults.map(formatFault),
     });
@@ -248,8 +251,8 @@ export class PolicyStore implements PolicyService {
     const [refused, basis] = await Promise.all([readRefusedSource(storage, name), readBasis(storage, name)]);
     const location = this.baselines.get(name);
     const stored = basis === null ? null : (JSON.parse(basis) as AcceptedBundle);
-    // During a rolling change of the location, the processes with the old one continue. So another location counts unless
-    // this process could not load its own.
+    // During a rolling change of the location, processes with the old location continue to run. Therefore a bundle from
+    // a different location counts, unless this process could not load its own location.
     const isApplied =
       location === undefined ||
       isAcceptedBaseline(stored, location) ||
@@ -277,7 +280,7 @@ async function load(source: PolicySource): Promise<PolicyBundle | null> {
   }
 }
 
-/** Returns the faults of a bundle as an error that names its source. Returns an error of another cause as it is. */
+/** Returns the faults of a bundle as an error that names its source. Returns an error with another cause unchanged. */
 function withSource(error: unknown, name: string, source: Record<string, string> = {}): unknown {
   if (error instanceof PolicySourceError)
     return new PolicySourceError(error.message, error.faults, { ...source, ...error.source });
@@ -291,7 +294,7 @@ function withSource(error: unknown, name: string, source: Record<string, string>
   return new PolicySourceError(error.message, faults, source);
 }
 
-/** Returns the place of the fault, such as `refunds.yaml:3:5`. */
+/** Returns the position of the fault, such as `refunds.yaml:3:5`. */
 export function locateFault({ file, line, column }: PolicyFault): string {
   return [file, line, column].filter((part) => part !== null).join(":");
 }

@@ -19,7 +19,10 @@ interface PolicySetChange {
   by: Credential | null;
 }
 
-/** Records the new policy set and the changed policies. Splits many changes over several entries; only the last changes the set. */
+/**
+ * Records the new policy set and the changed policies. Splits many changes over several entries, of which only the last
+ * changes the set.
+ */
 export function recordPolicySet(tx: LedgerTransaction, set: PolicySetChange, changes: readonly PolicyChange[]): void {
   const { digest: previous, compiled } = tx.activePolicies;
   const parts = partsOf(changes);

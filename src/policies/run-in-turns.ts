@@ -5,7 +5,10 @@ import { stepPolicyTest } from "../domain/policy/test/run-tests.ts";
 import type { TestResult } from "../domain/policy/test/test-result.ts";
 import type { YieldIfSlow } from "./yield-if-slow.ts";
 
-/** Resolves to one result for each case and scenario. Rejects with what `yieldIfSlow` throws between two decisions. */
+/**
+ * Runs a test. Resolves to one result for each case and scenario. Rejects if `yieldIfSlow` throws between two
+ * decisions.
+ */
 export async function runPolicyTestInTurns(
   policies: readonly PolicyDocument[],
   test: PolicyTest,

@@ -1,4 +1,7 @@
-/** Suggests scopes for a grant together with the vote on an action, with the earlier requests that each would have covered. */
+/**
+ * Suggests scopes for a grant that is created with the vote on an action, each with the earlier requests that it would
+ * have covered.
+ */
 import type { ActionFilter, ActionRow } from "../contract/storage.ts";
 import { findDeniedBy } from "../domain/denied-by.ts";
 import type { ActionRequest } from "../domain/actions.ts";
@@ -20,28 +23,28 @@ interface CoveredRequest {
   id: string;
   status: ActionRow["status"];
   created_at: string;
-  /** The preview, or else the parameters, in one line that is safe to display. */
+  /** The preview, or else the parameters, as one line that is safe to display. */
   summary: string;
 }
 
 export interface GrantSuggestions {
-  /** Number of earlier requests of the agent, with this tool and operation, with which the scopes were tried. */
+  /** Number of earlier requests of the agent with this tool and operation on which the scopes were evaluated. */
   considered: number;
-  /** At most three, the narrowest first. */
+  /** Suggested scopes, at most three, the narrowest first. */
   suggestions: {
-    /** CEL; null covers every request of the agent, tool and operation. */
+    /** Condition in CEL; null covers every request of the agent, tool and operation. */
     scope: string | null;
-    /** Number of those requests that the grant would have covered. */
+    /** Number of the considered requests that the grant would have covered. */
     covered: number;
-    /** The newest of them. */
+    /** The newest requests that the grant would have covered. */
     requests: CoveredRequest[];
   }[];
 }
 
 /**
- * Tries scopes on earlier requests of the same agent, tool and operation. Returns null if the request of the action was
- * erased.
- * @param readEarlier reads the newest earlier requests that the reader may see
+ * Suggests scopes, and evaluates them on earlier requests of the same agent, tool and operation. Returns null if the
+ * request of the action was erased.
+ * @param readEarlier a function that reads the newest earlier requests that the caller can see
  */
 export async function suggestGrants(
   compiled: CompiledPolicySet,
@@ -71,7 +74,7 @@ interface EarlierAction extends EarlierRequest {
   row: ActionRow;
 }
 
-/** Returns null for a request that was erased or cannot be read. */
+/** Returns an earlier action; null if its request was erased or cannot be read. */
 function toEarlierAction(compiled: CompiledPolicySet, row: ActionRow): EarlierAction | null {
   const request = readVisibleRequest(compiled, row);
   if (request === null) return null;
@@ -82,7 +85,7 @@ function toEarlierAction(compiled: CompiledPolicySet, row: ActionRow): EarlierAc
 
 function describeRequest(compiled: CompiledPolicySet, { row, evaluation: { request } }: EarlierAction): CoveredRequest {
   const { preview } = presentRequest(compiled, { ...row, params: request.params, context: request.context });
-  // The preview is marked already.
+  // Hidden characters in the preview are already marked.
   const summary = preview ?? markedText(clipText(JSON.stringify(request.params), MAX_SUMMARY));
   return {
     id: row.id,

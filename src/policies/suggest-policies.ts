@@ -1,6 +1,6 @@
 /**
  * Suggests policies from past decisions: mines the approvals of each rule, and evaluates every request again with each
- * mined rule, because the decision of all policies together counts. Runs on the thread for policy trials.
+ * mined rule, because the decision of all policies in combination counts. Runs on the thread for policy trials.
  */
 import type {
   PastDecision,
@@ -40,7 +40,7 @@ interface Replayable {
   past: PastRequest;
   request: ActionRequest;
   facts: Facts;
-  /** Whether the policies require approval for it now. */
+  /** Whether the current policies require approval for the request. */
   asks: boolean;
 }
 
@@ -87,7 +87,7 @@ export async function suggestPolicies(
   return report;
 }
 
-/** Sorts shorter rules first, and among equally long ones the rule that covers more. */
+/** Sorts shorter rules first. Of rules with the same length, sorts the rule that covers more first. */
 function compareRules(a: MinedRule, b: MinedRule): number {
   return (
     a.conditions.length - b.conditions.length ||
@@ -98,8 +98,8 @@ function compareRules(a: MinedRule, b: MinedRule): number {
 }
 
 /**
- * Returns the time that each vote took, by action and approver: since the request, or since the approver's previous
- * vote if that is later.
+ * Returns the time that each vote took, by action and approver. The time starts at the request, or at the approver's
+ * previous vote if that is later.
  */
 function voteTimes(decisions: readonly PastDecision[]): Map<string, number> {
   const votes = decisions
@@ -121,7 +121,7 @@ function replayableOf(
 ): Replayable {
   const { action_id, source, at, verdict, outcome, votes } = decision;
   const request = JSON.parse(decision.request) as ActionRequest;
-  // Drop the facts of that moment, which are irrelevant for the rule.
+  // Omit the facts that applied only at that time, because they are irrelevant for the rule.
   const {
     stops: _,
     rejection: __,
@@ -155,8 +155,8 @@ function replayableOf(
 }
 
 /**
- * Returns the only rule that requires approval; "several" if there are more, or if no suggested rule can replace it;
- * null if there is none.
+ * Returns the only rule that requires approval; null if no rule does. Returns "several" if there are more, or if a
+ * suggested rule cannot replace it.
  */
 function findAskingRule(
   compiled: CompiledPolicySet,
@@ -176,8 +176,8 @@ function findAskingRule(
 }
 
 /**
- * Evaluates every request that requires approval with the suggested rule in addition. Returns null if a rejected
- * request would be allowed, or if too few requests would be.
+ * Adds the suggested rule and evaluates every request that requires approval. Returns null if a rejected request would
+ * be allowed, or if too few requests would be allowed.
  */
 async function tryOut(
   rule: MinedRule,
@@ -226,8 +226,8 @@ async function tryOut(
 }
 
 /**
- * Compiles the policies with a suggested one. Returns null if that fails, for example because there are too many
- * policies.
+ * Compiles the policies together with a suggested policy. Returns null if that fails, for example because there are too
+ * many policies.
  */
 function withPolicy({ document }: CompiledPolicySet, definition: PolicyDocument): CompiledPolicySet | null {
   const others = document.policies.filter(({ policy }) => policy !== definition.policy);
@@ -239,7 +239,10 @@ function withPolicy({ document }: CompiledPolicySet, definition: PolicyDocument)
   }
 }
 
-/** Returns tests of real actions: the newest approved ones, and the rejected ones that fail the fewest conditions. */
+/**
+ * Returns tests made from real actions: the newest approved actions, and the rejected actions that fail the fewest
+ * conditions.
+ */
 function testCases(
   rule: MinedRule,
   shadow: PolicyDocument,
@@ -257,7 +260,7 @@ function testCases(
     const each = byId.get(id);
     if (each === undefined) return [];
     const { past, request } = each;
-    // Decide as `assent policy test` does: without a registered agent, and without an owner of the key.
+    // Decide like `assent policy test`: without a registered agent, and without an owner of the key.
     const principal = { key_id: "test", name: "policy test", agent_id: null, owner: null };
     const facts = withAssumedActivation(set, request, { principal }, past.at);
     const { effect, shadow: outcomes } = decide(set, request, facts, past.at);

@@ -14,7 +14,7 @@ import type {
 import type { PastDecisionReader, SuggestionRange, SuggestionReport } from "../contract/suggestions.ts";
 import type { Decision } from "../domain/policy/policy-types.ts";
 
-/** Input and output of the jobs by name. */
+/** Input and output of the jobs, by name of the job. */
 export interface Jobs {
   read: { input: Candidates; output: ParsedPolicy[] };
   withCandidates: {
@@ -55,6 +55,6 @@ export type MessageFromThread =
   | { kind: "failed"; id: number; message: string }
   | { kind: "call"; id: number; call: number; wanted: ReaderCall }
   | { kind: "progress"; id: number; counts: BacktestCounts }
-  /** The thread is now running this job. If the thread stops responding, this job is the cause. */
+  /** Reports that the thread is now running this job. If the thread stops responding, this job is the cause. */
   | { kind: "at"; id: number }
   | { kind: "pong" };

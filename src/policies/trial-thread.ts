@@ -1,6 +1,6 @@
 /**
- * The thread for policy trials. Jobs run concurrently and yield to each other every 20 ms between their steps. The main
- * thread bounds a step that does not yield, such as parsing YAML, by terminating this thread.
+ * The thread for policy trials. Jobs run concurrently and yield to each other every 20 ms between their steps. If a
+ * step that does not yield, such as parsing YAML, takes too long, the main thread terminates this thread.
  */
 import { setImmediate } from "node:timers/promises";
 import { parentPort } from "node:worker_threads";
@@ -18,7 +18,7 @@ import { parseCandidatePolicies, buildCandidateSet } from "./candidates.ts";
 import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } from "./trial-protocol.ts";
 
 const TURN_MS = 20;
-/** Interval at which the running job is reported while it does not change. Milliseconds. */
+/** Interval at which the same running job is reported again. Milliseconds. */
 const REPORT_INTERVAL_MS = 250;
 const KEPT_SETS = 8;
 
@@ -47,7 +47,7 @@ class Turn {
   }
 
   /**
-   * Called between two steps. Returns null while this turn is short, else a promise to wait for. Throws the Refusal
+   * Called between two steps. Returns null if this turn is still short, else a promise to await. Throws the Refusal
    * `TRIAL_TOO_LONG` if the job has used up its budget; rejects with `SHUTTING_DOWN` if it was aborted.
    */
   readonly yieldIfSlow = (): Promise<void> | null => {
@@ -55,12 +55,12 @@ class Turn {
     if (this.spent + worked > this.budgetMs)
       throw new Refusal(
         "TRIAL_TOO_LONG",
-        `trying out the policies takes longer than ${this.budgetMs / 1000} s, the limit of one request; send fewer actions, or cheaper conditions`,
+        `the trial of the policies takes longer than ${this.budgetMs / 1000} s, the limit of one request; send fewer actions, or cheaper conditions`,
       );
     return worked < TURN_MS ? null : this.yieldOrAbort();
   };
 
-  /** As `yieldIfSlow`, without a budget, for jobs that limit themselves. */
+  /** Like `yieldIfSlow`, but without a budget, for jobs that limit themselves. */
   readonly yieldWithoutBudget = (): Promise<void> | null =>
     performance.now() - this.since < TURN_MS ? null : this.yieldThread();
 
@@ -151,7 +151,7 @@ const JOBS: { [Name in JobName]: (input: Jobs[Name]["input"], turn: Turn) => Pro
       decisionSpan: (...args) => turn.read({ method: "decisionSpan", args }),
       decisions: (...args) => turn.read({ method: "decisions", args }),
     };
-    // A backtest has its own budget, and returns a partial report when it is spent or the job is aborted.
+    // A backtest has its own budget. It returns a partial report when the budget is used up or the job is aborted.
     return backtest(
       reader,
       await compileSet(set, turn),
@@ -170,7 +170,7 @@ async function run<Name extends JobName>(id: number, name: Name, input: Jobs[Nam
   const turn = new Turn(id, budgetMs);
   turns.set(id, turn);
   try {
-    // Read pending messages first, because one of them may abort this job.
+    // Read pending messages first, because one of them might abort this job.
     await turn.yieldOrAbort();
     send({ kind: "done", id, value: await JOBS[name](input, turn) });
   } catch (error) {

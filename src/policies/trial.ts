@@ -25,16 +25,16 @@ import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } fr
 
 export interface TrialOptions {
   storage: BacktestReader;
-  /** If absent, nothing is suggested. */
+  /** Reads past decisions for suggestions. Default: nothing is suggested. */
   pastDecisions?: PastDecisionReader;
   log: Logger;
-  /** CPU time of one job, which is checked between its steps. Milliseconds. */
+  /** Maximum CPU time of a job, checked between its steps. Milliseconds. */
   budgetMs?: number;
-  /** How often the thread is pinged. */
+  /** Interval at which the thread is pinged. Milliseconds. */
   pingMs?: number;
-  /** Maximum number of unanswered pings, after which the thread is terminated. */
+  /** Number of unanswered pings after which the thread is terminated. */
   maxUnansweredPings?: number;
-  /** How long a thread without work is kept. */
+  /** Time after which a thread without jobs ends. Milliseconds. */
   idleMs?: number;
   /** Maximum number of concurrent jobs. */
   maxJobs?: number;
@@ -48,11 +48,11 @@ export interface TrialService extends PolicyTrials {
 interface RunningJob {
   resolve(value: unknown): void;
   reject(error: unknown): void;
-  /** Only for a backtest. */
+  /** The range of a backtest; absent for other jobs. */
   range?: BacktestRange;
 }
 
-/** Heap limit of the thread. The YAML parser uses several hundred times the size of its text. */
+/** Heap limit of the thread. The YAML parser uses several hundred times the size of its source. */
 const MAX_HEAP_MB = 1024;
 
 export const startTrialThread = (): Worker =>
@@ -62,7 +62,7 @@ export function createTrialService(options: TrialOptions): TrialService {
   return new ThreadedTrials(options);
 }
 
-/** Answers to failed reads, which end the job in the thread. */
+/** Results of failed reads. They end the job in the thread. */
 const EMPTY_ANSWERS = {
   decisions: [],
   decisionSpan: null,
@@ -224,7 +224,10 @@ class ThreadedTrials implements TrialService {
     const seconds = Math.round((pingMs * maxUnansweredPings) / 1000);
     this.rejectAll((id) =>
       id === this.current
-        ? new Refusal("TRIAL_TOO_LONG", `the policies could not be tried out within ${seconds} s; send less at once`)
+        ? new Refusal(
+            "TRIAL_TOO_LONG",
+            `the trial of the policies could not be completed within ${seconds} s; send less at once`,
+          )
         : trialLost("policies of another request blocked the thread for policy trials; try again"),
     );
   }
@@ -266,7 +269,7 @@ class ThreadedTrials implements TrialService {
     } catch (error) {
       this.jobs.delete(id);
       this.send({ kind: "abort", id });
-      // An empty answer ends the backtest in the thread.
+      // An empty result ends the backtest in the thread.
       this.send({ kind: "answer", call, value: EMPTY_ANSWERS[wanted.method] });
       this.startIdling();
       job.reject(error);
@@ -308,7 +311,7 @@ function notWaitedFor(): Refusal {
   return new Refusal("SHUTTING_DOWN", "the service is stopping, or the client has disconnected");
 }
 
-/** Serialized policy sets. Passing a string to the thread is much faster than cloning the object. */
+/** Serialized policy sets. A string can be passed to the thread much faster than the object, which would be cloned. */
 const texts = new WeakMap<PolicySetDocument, string>();
 
 function serializePolicySet(set: CompiledPolicySet | SerializedPolicySet): SerializedPolicySet {

@@ -1,9 +1,9 @@
-/** Keeps long work, whose size a client chooses, from blocking the event loop. */
+/** Prevents long work, whose size clients control, from blocking the event loop. */
 import { setImmediate } from "node:timers/promises";
 
 const TURN_MS = 20;
 
-/** Called between steps of the work. Returns null within the first 20 ms of a turn, else a promise to wait for. */
+/** Called between steps of the work. Returns null within the first 20 ms of a turn, else a promise to await. */
 export type YieldIfSlow = () => Promise<void> | null;
 
 export function createYieldIfSlow(): YieldIfSlow {

@@ -1,4 +1,7 @@
-/** Assembles a service up to its start: plugins, hosts, a storage that is not open yet, and the fetch handler. */
+/**
+ * Creates everything that a service consists of before its start: plugins, hosts, a storage that is not open yet, and
+ * the fetch handler.
+ */
 import { V7Generator } from "uuidv7";
 import type { Config } from "../config/index.ts";
 import { readRotas } from "../config/rota-schema.ts";
@@ -23,19 +26,19 @@ import { collectContributions, type Registry } from "./plugins/registry.ts";
 import { createTracing, logWithTraceIds } from "./tracing.ts";
 
 export interface RuntimeOptions {
-  /** Replaces the plugins that `config.plugins` names. */
+  /** Plugins to use instead of those that `config.plugins` names. */
   plugins?: LoadedPlugin[];
   log?: Logger;
   clock?(): number;
-  /** Accepts a store that is older than the checkpoint stored outside it. */
+  /** Whether to accept a store that is older than the checkpoint outside it. */
   acceptRollback?: boolean;
-  /** Accepts the configured token secret even if other processes of this store have another one. */
+  /** Whether to accept the configured token secret even if other processes of this store have a different one. */
   acceptSecret?: boolean;
-  /** Starts with an environment that differs from that of the database, and stores it. */
+  /** Whether to accept, and store, an environment that differs from the database's environment. */
   acceptEnvironment?: boolean;
-  /** Accepts a permit key that does not belong to the store, so that a lost key can be replaced. */
+  /** Whether to accept a permit key that does not belong to the store, so that a lost key can be replaced. */
   anyPermitKey?: boolean;
-  /** The server's own response class, if it is faster than the global one. */
+  /** The server's own response class, if it is faster than the global class. */
   Response?: typeof Response;
 }
 
@@ -44,9 +47,9 @@ export interface Assembly {
   readonly options: RuntimeOptions;
   readonly log: Logger;
   readonly clock: LedgerClock;
-  /** UUIDv7. */
+  /** Returns a new UUIDv7. */
   newId(): string;
-  /** Identifies this process among those that share the store. */
+  /** Identifies this process among the processes that share the store. */
   readonly instance: string;
   /** Aborted when the service begins to stop. */
   readonly stopping: AbortController;
@@ -54,7 +57,7 @@ export interface Assembly {
   readonly groups: Groups;
   readonly declared: Declarations;
   readonly contributions: Registry;
-  /** The storage, which is not open yet. Null only if there are no plugins. */
+  /** The storage, which is not open yet; null only if there are no plugins. */
   readonly storage: Storage | null;
   readonly outbox: Outbox;
   readonly state: RuntimeState;
@@ -62,7 +65,7 @@ export interface Assembly {
   readonly fetch: FetchHandler;
 }
 
-/** Limits of the work in progress, which the fetch handler enforces and hosts report. */
+/** Limits on the work in progress. The fetch handler enforces them, and hosts report their use. */
 type Load = ReturnType<typeof createLoad>;
 
 /** Loads the plugins and runs their `setup`. Rejects with PluginError or ChannelError. */

@@ -1,7 +1,7 @@
 /** Creates the hosts: the services of a runtime that plugins can use. */
 import { createLeaderLease } from "../cluster/leader-lease.ts";
 import type { Config } from "../config/index.ts";
-import type { CoreHost, Documents, FactReader, Groups, HostStorage } from "../contract/core-host.ts";
+import type { CoreHost, Documents, FactSources, Groups, HostStorage } from "../contract/core-host.ts";
 import type { Credential, Host, HostConfig, Logger, VisibleActions } from "../contract/host.ts";
 import { READER_METHODS, type Storage } from "../contract/storage.ts";
 import type { RequestTrace, Tracing } from "../contract/tracer.ts";
@@ -19,14 +19,14 @@ import type { Registry } from "./plugins/registry.ts";
 import { transactFor } from "./plugins/transaction.ts";
 import { createVisibleActions } from "./plugins/visible-actions.ts";
 
-/** Values that become known after the hosts were created, in this order. */
+/** Values that are set after the hosts have been created, in this order. */
 export interface RuntimeState {
-  /** Null before all plugins are set up. */
+  /** Contributions of the plugins; null until all plugins are set up. */
   contributions: Pick<Registry, "routes" | "credentialIssuers" | "gauges" | "reviewers" | "factSources"> | null;
-  /** Null without a tracing plugin. */
+  /** The traces; null without a tracing plugin. */
   tracing: Tracing | null;
   channels: ReadonlyMap<string, Channel>;
-  /** Null before the start. */
+  /** The components; null before the start. */
   parts: Parts | null;
 }
 
@@ -36,7 +36,7 @@ interface HostOptions {
   log: Logger;
   clock(): number;
   newId(): string;
-  /** Identifies this process among those that share the store. */
+  /** Identifies this process among the processes that share the store. */
   instance: string;
   stopping: AbortSignal;
   state: RuntimeState;
@@ -148,7 +148,7 @@ function createPrivileged(
   waitForReadSlot: CoreHost["waitForReadSlot"],
 ): Omit<CoreHost, keyof Host> {
   let reader: HostStorage | null = null;
-  let factReader: FactReader | null = null;
+  let factReader: FactSources | null = null;
   return {
     load,
     waitForReadSlot,
@@ -220,7 +220,7 @@ function createPrivileged(
   };
 }
 
-/** Copy each member by name, so that plugins cannot see a new setting before it is added here. */
+/** Copy each member by name, so that plugins can read a new setting only after it is added here. */
 function configOf({
   data,
   policies,
@@ -248,7 +248,7 @@ function configOf({
   });
 }
 
-/** Returns only the reads, so that no other method exists at run time. */
+/** Returns an object with only the reads, so that plugins cannot call other methods at run time. */
 function readerOf(storage: Storage, yieldTurn: () => Promise<void>): HostStorage {
   const reads = READER_METHODS.filter((name) => name !== "document" && name !== "documents").map((name) => [
     name,

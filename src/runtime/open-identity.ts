@@ -28,7 +28,7 @@ export interface Identity {
   readonly suggestedRules: SuggestedRuleList;
 }
 
-/** Adds a function to `opened` for each component that must be closed. */
+/** Opens the components. Adds a disposer to `opened` for each component that must be closed. */
 export async function openIdentity(
   store: OpenStore,
   options: {
@@ -37,7 +37,7 @@ export async function openIdentity(
     log: Logger;
     clock(): number;
     newId(): string;
-    /** Accepts a permit key that does not belong to the store. */
+    /** Whether to accept a permit key that does not belong to the store. */
     anyPermitKey: boolean;
   },
   opened: Disposer[],

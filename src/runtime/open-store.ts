@@ -1,7 +1,4 @@
-/**
- * Opens the store of a service, and checks that this process has the keys and the environment to which the store is
- * pinned.
- */
+/** Opens the store of a service, and checks that this process has the store's pinned keys and environment. */
 import type { Config } from "../config/index.ts";
 import type { Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
@@ -29,10 +26,10 @@ export interface OpenStore {
   readonly heads: HeadReader;
 }
 
-/** Name of the fact in `meta` that marks a store that `assent copy` has not finished. */
+/** Name in `meta` of the fact that marks a store that `assent copy` has not finished. */
 export const UNFINISHED_COPY = "unfinished_copy";
 
-/** @param options.storage storage that is not open yet */
+/** @param options.storage a storage that is not open yet */
 export async function openStore(options: {
   config: Config;
   storage: Storage;
@@ -58,16 +55,16 @@ export async function openStore(options: {
   return { storage, vault, ring, book, origin, heads: await HeadReader.open(storage) };
 }
 
-/** Throws VaultError if this process does not have the log's key. */
+/** Reads the keys of the log. Throws VaultError if this process does not have the current key. */
 async function followLog(storage: Storage, book: LogKeyBook, ring: LogKeyring, origin: string): Promise<void> {
   await book.follow(storage, (await storage.head()).epoch);
   const { name, publicKey } = parseVkey(currentVkey(book.keys()));
-  // Finish an interrupted rotation, which may not have renamed the file yet.
+  // Finish an interrupted rotation, which may not have renamed the file.
   ring.settle(name, publicKey);
   assertLogKey(book.keys(), ring.signer(name, publicKey) !== null, formatVkey(origin, ring.publicKey));
 }
 
-/** Whether this key signs or has signed the log. */
+/** Returns true if this key signs or has signed the log. */
 export function isLogKey({ book, ring, origin }: OpenStore, publicKey: Uint8Array): boolean {
   return equalBytes(publicKey, ring.publicKey) || listVkeys(book.keys()).includes(formatVkey(origin, publicKey));
 }

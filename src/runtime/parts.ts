@@ -55,21 +55,21 @@ export interface Parts {
 
 interface PartsOptions {
   config: Config;
-  /** Storage that is not open yet. */
+  /** A storage that is not open yet. */
   storage: Storage;
   /** Names of the policy sources. */
   sources: readonly string[];
-  /** Locations of those whose policies are the baseline, by name. */
+  /** Locations of the baseline sources, by name. */
   baselines: ReadonlyMap<string, SourceLocation>;
   outbox: Outbox;
-  /** Contributions of plugins that are selected by name. */
+  /** Names that plugins declare. */
   declared: Declarations;
-  /** Identifies this process among those that share the store. */
+  /** Identifies this process among the processes that share the store. */
   instance: string;
   log: Logger;
   trace(): RequestTrace | null;
   clock: LedgerClock;
-  /** UUIDv7. */
+  /** Returns a new UUIDv7. */
   newId(): string;
   groups: Groups;
   acceptRollback: boolean;
@@ -79,7 +79,7 @@ interface PartsOptions {
 }
 
 /**
- * Opens all components. Adds a function to `opened` for each opened component, so that the caller can close it after a
+ * Opens all components. Adds a disposer to `opened` for each opened component, so that the caller can close it after a
  * failure.
  */
 export async function openParts(options: PartsOptions, opened: Disposer[]): Promise<Parts> {

@@ -1,4 +1,4 @@
-/** Runs a service: starts its components in order and stops them in reverse. */
+/** Runs a service: starts its components in order and stops them in reverse order. */
 import type { Config } from "../config/index.ts";
 import type { CoreHost } from "../contract/core-host.ts";
 import type { Route } from "../contract/resource.ts";
@@ -38,13 +38,13 @@ export interface Runtime {
    */
   start(): Promise<void>;
   /**
-   * Creates an admin key and an agent key if the store has no keys. Calls `show` with them before they are stored. Does
-   * nothing if the configuration names an admin key.
+   * Creates an admin key and an agent key if the store has no keys. Calls `show` with the keys before they are stored.
+   * Does nothing if the configuration names an admin key.
    */
   createFirstKeys(show: (keys: FirstKeys) => void): Promise<void>;
-  /** Whether there is a page at `/`: the console, unless the configuration excludes it. */
+  /** Whether there is a page at `/`, which is the console unless the configuration excludes it. */
   readonly hasHomePage: boolean;
-  /** Creates an admin key, recorded like any other. For an operator who lost all admin keys. */
+  /** Creates an admin key and records it like any other key. For an operator who lost all admin keys. */
   createAdminKey(name: string): Promise<{
     id: string;
     name: string;
@@ -60,9 +60,9 @@ export interface Runtime {
   rotatePermitKey(rotation: PermitRotation): ReturnType<PermitKeyService["rotate"]>;
   /** Changes the key of the log. Rejects with VaultError for an unsuitable key. */
   rotateLogKey: Parts["rotateLogKey"];
-  /** Ends long waits, so that their requests get a response before the server closes. */
+  /** Ends the waits of requests, so that they get a response before the server closes. */
   beginStop(): void;
-  /** Finishes accepted work, and then closes everything. Idempotent. */
+  /** Waits for accepted work, and then closes everything. Idempotent. */
   stop(): Promise<void>;
   /** The privileged host, for tests and commands. Available after the start. */
   readonly host: CoreHost;
@@ -71,7 +71,7 @@ export interface Runtime {
 }
 
 /**
- * Creates a service from its configuration. `start` opens its store and starts its plugins; `fetch` answers requests.
+ * Creates a service from its configuration. `start` opens the store and starts the plugins; `fetch` handles requests.
  * @example
  * const { config } = loadConfig({ cwd: process.cwd(), env: process.env });
  * const runtime = await createRuntime(config);
@@ -86,7 +86,7 @@ class ServiceRuntime implements Runtime {
   readonly host: CoreHost;
   readonly routes: readonly Route[];
   private readonly assembly: Assembly;
-  /** Functions that close the opened components. `stop` calls them in reverse. */
+  /** Functions that close the opened components. `stop` calls them in reverse order. */
   private readonly opened: Disposer[] = [];
   private phase: "new" | "started" | "stopped" = "new";
   private stopped: Promise<void> | null = null;
@@ -162,12 +162,13 @@ class ServiceRuntime implements Runtime {
 
   private async followPolicies({ policies }: Parts): Promise<void> {
     const { contributions, log } = this.assembly;
-    // Plugins are stopped after the policy sources that they contribute, so that a stopped source is no longer watched.
+    // Stop plugins after the policy sources that they contribute, so that no source is watched after its plugin has
+    // stopped.
     this.opened.push({ name: "plugins", close: () => contributions.stop() });
     this.opened.push({ name: "policies", close: await followSources(policies, contributions.policySources, log) });
   }
 
-  /** Starts the jobs that one process runs for all. */
+  /** Starts the background jobs that only one process runs. */
   private startUpkeep({ storage, ledger }: Parts): void {
     const { config, log, clock, instance } = this.assembly;
     if (storage.upkeep !== undefined) {
@@ -227,7 +228,7 @@ class ServiceRuntime implements Runtime {
       try {
         await part.close();
       } catch (error) {
-        // Close the other components anyway, most importantly the store.
+        // Continue to close the other components, most importantly the store.
         this.assembly.log.error("a part of the service did not stop as it should", {
           part: part.name,
           error: String(error),

@@ -1,9 +1,9 @@
-/** Follows the trace of a request through the service. Without a tracer, no code of this file runs for a request. */
+/** Follows the trace of a request through the service. Without a tracer, requests do not run any code of this file. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Logger } from "../contract/host.ts";
 import type { RequestTrace, Tracer, Tracing } from "../contract/tracer.ts";
 
-/** @param log receives errors of the tracer, which never reach the request */
+/** @param log a logger for errors of the tracer, which never affect the request */
 export function createTracing(tracer: Tracer, log: Logger): Tracing {
   const traces = new AsyncLocalStorage<RequestTrace | null>();
   /** Ended traces. Timers that a request started still run in its context after its end. */
@@ -22,7 +22,7 @@ export function createTracing(tracer: Tracer, log: Logger): Tracing {
     }
   }
 
-  /** Wraps each member, because an error of a plugin must not fail a decision. */
+  /** Wraps each member of a trace, because an error of a plugin must not make a decision fail. */
   function guarded(trace: RequestTrace): RequestTrace {
     const { traceId, spanId, traceparent } = trace;
     return {

@@ -10,7 +10,7 @@ import { discardNodeBody, readNodeBody } from "./node-body.ts";
 export interface Listening {
   url: string;
   port: number;
-  /** Stops accepting requests, waits up to `graceMs` for running ones, then closes every connection. Idempotent. */
+  /** Stops accepting requests, waits up to `graceMs` for running ones, and then closes every connection. Idempotent. */
   stop(graceMs?: number): Promise<void>;
 }
 
@@ -26,16 +26,16 @@ interface ServeOptions {
 const MAX_HEADER_LINES = 128;
 
 /**
- * How long Node keeps an idle connection open: longer than a proxy does by default (nginx and AWS: 60 seconds). If the
- * service closed it first, a proxy could send a POST on the connection at the same moment, and could not tell whether
- * it was received.
+ * Time for which Node keeps an idle connection open, in milliseconds. It is longer than a proxy's default (nginx and
+ * AWS: 60 seconds). If the service closed the connection first, a proxy could send a POST on it at the same moment, and
+ * would not know whether it was received.
  */
 const KEEP_ALIVE_MS = 75_000;
 
 /** Interval at which idle connections are closed while the service stops. Milliseconds. */
 const IDLE_CHECK_MS = 50;
 
-/** The response class that is fastest on this runtime; give it to `createRuntime`. */
+/** The fastest response class on this runtime. Pass it to `createRuntime`. */
 export const ServerResponse: typeof Response = FastResponse;
 
 /** Starts the server. Rejects with a readable message if it cannot listen on the address. */
@@ -43,19 +43,20 @@ export async function serve(fetch: FetchHandler, options: ServeOptions): Promise
   const cut = new AbortController();
   const server = listen({
     fetch: (request) => (hasTooManyHeaders(request) ? tooManyHeaders() : fetch(request, infoOf(request))),
-    // The handler responds to its own errors. This is for errors of the server library, and reveals nothing.
+    // For errors of the server library; the handler responds to its own errors. The response reveals no details.
     error: () => new Response("Internal Server Error\n", { status: 500 }),
     hostname: options.host,
     port: options.port,
     manual: true,
     silent: true,
     gracefulShutdown: false,
-    // By default Bun closes an idle connection after 10 seconds, which is shorter than the maximum `wait` of a request.
+    // By default, Bun closes an idle connection after 10 seconds, which is shorter than the maximum `wait` of a
+    // request.
     bun: { idleTimeout: 255 },
     deno: { signal: cut.signal },
   });
   const node = server.node?.server;
-  // With 0, Node drops no header lines, so that they can be counted. Node still limits their total size.
+  // With 0, Node does not drop header lines, so that they can be counted. Node still limits their total size.
   if (node !== undefined && "maxHeadersCount" in node) node.maxHeadersCount = 0;
   if (node !== undefined && "keepAliveTimeout" in node) node.keepAliveTimeout = KEEP_ALIVE_MS;
   node?.on("clientError", answerClientError).on("request", limitPipelining);
@@ -85,7 +86,7 @@ const CLIENT_ERROR_STATUS: Readonly<Record<string, string>> = {
  * allow (docs/gateways.md).
  */
 function answerClientError({ code = "" }: NodeJS.ErrnoException, socket: Duplex): void {
-  // As Node does, write nothing into a response that has already started.
+  // Like Node, do not write to a response that has already started.
   const isResponding =
     (socket as { _httpMessage?: { headersSent: boolean } | null })._httpMessage?.headersSent === true;
   if (!socket.writable || isResponding || code === "ECONNRESET") return void socket.destroy();
@@ -109,7 +110,10 @@ function tooManyHeaders(): Response {
 const MAX_PIPELINED = 128;
 const unanswered = new WeakMap<Duplex, number>();
 
-/** Closes a connection with too many pipelined requests. Node keeps reading without backpressure, which could exhaust memory. */
+/**
+ * Closes a connection with too many pipelined requests. Node reads requests without backpressure, which could exhaust
+ * memory.
+ */
 function limitPipelining({ socket }: IncomingMessage, response: ServerResponseOfNode): void {
   const before = unanswered.get(socket) ?? 0;
   unanswered.set(socket, before + 1);
@@ -128,7 +132,7 @@ function infoOf(request: ServerRequest): RequestInfo {
   };
 }
 
-/** Returns the request target as the client sent it, or null on Bun, which resolves dot segments and backslashes first. */
+/** Returns the request target as the client sent it, null on Bun, which resolves dot segments and backslashes first. */
 function sentTarget(url: string): string | null {
   return "bun" in process.versions ? null : url.slice(url.indexOf("/", url.indexOf("://") + 3));
 }
@@ -168,12 +172,12 @@ async function close(
     timer = setTimeout(() => resolve("late"), graceMs);
   });
   const closed = server.close().then(() => "closed" as const);
-  // On Node a keep-alive connection that was sending its response becomes idle only afterwards, so check repeatedly.
+  // In Node, a keep-alive connection that is sending a response becomes idle only when it is sent, so check repeatedly.
   const node = server.node?.server;
   const bytesRead = new WeakMap<Socket, number>();
   const idle = setInterval(() => {
     if (node !== undefined && "closeIdleConnections" in node) node.closeIdleConnections();
-    // Node treats a connection that has not sent a whole request header as busy.
+    // Node treats a connection that has not sent a complete request header as busy.
     for (const socket of connections) {
       const isStalled = bytesRead.get(socket) === socket.bytesRead && socket.writableLength === 0;
       if (isStalled && (unanswered.get(socket) ?? 0) === 0) socket.destroy();

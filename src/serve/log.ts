@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers";
 import type { Logger } from "../contract/host.ts";
 
-/** The `flush` functions of loggers with buffered lines, called before the process exits. */
+/** The `flush` functions of loggers with buffered lines. They are called before the process exits. */
 const unwritten = new Set<() => void>();
 process.once("exit", () => {
   for (const flush of unwritten) flush();
@@ -13,7 +13,7 @@ type LogLevel = (typeof LEVELS)[number] | "silent";
 /**
  * Creates a logger that writes one JSON object per line to standard error. Lines of one turn of the event loop are written
  * together. Warnings and errors are written immediately, after all buffered lines.
- * @param write receives complete lines with their newlines
+ * @param write a function that is called with complete lines, including newlines
  * @example
  * createLogger("info").info("started", { port: 8080 });
  */
@@ -46,7 +46,7 @@ export function createLogger(
 /** Converts the value to JSON. Never throws, so that logging cannot fail a request. */
 function stringify(value: Record<string, unknown>): string {
   try {
-    // Try this first, because a replacer function makes it several times slower.
+    // Try without a replacer function first, which would be several times slower.
     return JSON.stringify(value);
   } catch {
     return stringifyWithReplacer(value);

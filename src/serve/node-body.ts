@@ -3,9 +3,9 @@ import type { IncomingMessage } from "node:http";
 import { createCollector } from "../http/collector.ts";
 
 /**
- * Reads the whole body. Rejects with BodyTooLarge above `max` bytes, with any error that `take` throws, and with the error
- * of the stream if the client disconnects.
- * @param take called with the number of bytes of each chunk
+ * Reads the whole body. Rejects with BodyTooLarge if the body exceeds `max` bytes, with any error that `take` throws,
+ * and with the error of the stream if the client disconnects.
+ * @param take a function that is called with the number of bytes of each chunk
  */
 export function readNodeBody(
   request: IncomingMessage,
@@ -13,7 +13,7 @@ export function readNodeBody(
   take: (bytes: number) => void,
 ): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    // A destroyed stream emits no further events.
+    // A destroyed stream does not emit more events.
     if (request.destroyed) return reject(new Error("the connection closed before the body was complete"));
     const body = createCollector(max, take);
     const finish = (settle: () => void): void => {
@@ -51,7 +51,7 @@ export function discardNodeBody(request: IncomingMessage, maxBytes: number, time
       clearTimeout(timer);
       for (const name of ["end", "error", "close"]) request.off(name, done);
       request.off("data", onData);
-      // Drop any further data until the connection ends.
+      // Discard all other data until the connection ends.
       request.resume();
       resolve();
     };

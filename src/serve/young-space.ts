@@ -1,6 +1,7 @@
 /**
- * Keeps V8's young generation small while the service loads. Loading creates a lot of garbage, so V8 would grow it to
- * 16 MiB or more and never shrink it. After startup, V8 can grow it as requests need it. Only on Node.
+ * Keeps V8's young generation small while the service loads. Loading creates a lot of garbage, so V8 would enlarge the
+ * young generation to 16 MiB or more and never shrink it. After startup, V8 can enlarge it as requests need it. Only in
+ * Node.
  */
 import { setFlagsFromString } from "node:v8";
 
@@ -11,7 +12,7 @@ export function limitYoungGeneration(): void {
   if (isNode) setFlagsFromString("--semi-space-growth-factor=1");
 }
 
-/** Restores V8's default growth. */
+/** Removes the limit, so that V8 enlarges the young generation as it does by default. */
 export function unlimitYoungGeneration(): void {
   if (isNode) setFlagsFromString("--semi-space-growth-factor=2");
 }

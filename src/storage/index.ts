@@ -1,3 +1,3 @@
-/** `assent/storage`: the contract of storages, and a storage over an append-only log that you provide. */
+/** `assent/storage`: the contract of storages, and a storage that uses an append-only log that you provide. */
 export * from "../contract/storage.ts";
 export { createLoggedStorage, type LoggedChange, type StorageLog } from "./log/logged.ts";

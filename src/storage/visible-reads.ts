@@ -1,6 +1,6 @@
 /**
  * Reads for credentials that are limited to agents and tools by their groups. The store cannot filter by patterns, so
- * these reads fetch pages of all actions and return the visible ones.
+ * these reads fetch pages of all actions and return the visible actions.
  */
 import { setImmediate } from "node:timers/promises";
 import type {
@@ -23,9 +23,9 @@ const ALL: StoredVisibility = { all: true };
 
 type Reader = Pick<StorageReader, "actions" | "pendingActions" | "pendingCount" | "analytics" | "decisions">;
 
-/** @param yieldTurn called between two pages, so that decisions run during a long read */
+/** @param yieldTurn a function that is called between two pages, so that decisions run during a long read */
 export function createVisibleReads(reader: Reader, yieldTurn: () => Promise<void>): VisibleReads {
-  /** Reads pages until `limit` rows pass the filter, or there are no more rows. */
+  /** Reads pages until `limit` rows match the filter, or there are no more rows. */
   async function collect<Row>(
     limit: number,
     read: (last: Row | null, limit: number) => Promise<Row[]>,

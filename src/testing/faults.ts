@@ -1,6 +1,6 @@
 /**
- * Injects faults into any storage. Each operation can be made to fail once, in one of the two ways in which a real store
- * fails: before it has any effect, or after its full effect.
+ * Injects faults into any storage. Each operation can be made to fail once, either before it has any effect or after
+ * its full effect. A real store can fail in both of these ways.
  */
 import {
   READER_METHODS,
@@ -18,9 +18,9 @@ import {
 export type FaultMode = "not-persisted" | "persisted";
 
 export interface FaultOptions {
-  /** Number of calls that succeed before the one that fails. Default 0. */
+  /** Number of calls that succeed before the call that fails. Default: 0. */
   skip?: number;
-  /** Default "unavailable". */
+  /** Kind of the error. Default: "unavailable". */
   kind?: StorageErrorKind;
 }
 
@@ -36,7 +36,7 @@ export interface Faults {
   readonly count: number;
   /** Number of planned faults that have not occurred yet. */
   readonly waiting: number;
-  /** Returns how often an operation was called. */
+  /** Returns the number of calls of an operation. */
   calls(operation: string): number;
   /** Removes all planned faults that have not occurred. */
   clear(): void;
@@ -55,14 +55,14 @@ const OPERATIONS: readonly string[] = [
   ...[...READER_METHODS, ...WRITER_METHODS].map((name) => `tx.${name}`),
 ];
 
-interface Planned {
+interface PlannedFault {
   operation: string;
   mode: FaultMode;
   skip: number;
   kind: StorageErrorKind;
 }
 
-/** The error of a failed method. It makes its transaction fail even if the caller ignores the error. */
+/** The error of a failed method, which makes the transaction fail even if the caller ignores it. */
 interface Doom {
   error?: StorageError;
 }
@@ -105,10 +105,10 @@ export function withFaults(storage: Storage): Storage & { faults: Faults } {
   };
 }
 
-/** The planned faults, and how often each operation was called. */
+/** The planned faults, and the number of calls of each operation. */
 class FaultPlan implements Faults {
   count = 0;
-  private planned: Planned[] = [];
+  private planned: PlannedFault[] = [];
   private readonly called = new Map<string, number>();
 
   operations(): string[] {
@@ -117,7 +117,7 @@ class FaultPlan implements Faults {
 
   failNext(operation: string, mode: FaultMode, options: FaultOptions = {}): void {
     if (!OPERATIONS.includes(operation))
-      throw new RangeError(`there is no operation "${operation}"; see faults.operations()`);
+      throw new RangeError(`unknown operation "${operation}"; faults.operations() lists the operations`);
     this.planned.push({ operation, mode, skip: options.skip ?? 0, kind: options.kind ?? "unavailable" });
   }
 
@@ -133,7 +133,7 @@ class FaultPlan implements Faults {
     this.planned = [];
   }
 
-  /** Counts a call. Returns its fault, or null. */
+  /** Counts a call. Returns the call's fault; null if it must not fail. */
   strike(operation: string): { mode: FaultMode; error: StorageError } | null {
     this.called.set(operation, this.calls(operation) + 1);
     const due = this.planned.find((fault) => fault.operation === operation && fault.skip-- <= 0);

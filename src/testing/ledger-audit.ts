@@ -1,4 +1,4 @@
-/** The full audit that tests run at their end. */
+/** The complete audit, which tests run at their end. */
 import type { StorageReader } from "../contract/storage.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import { auditStore as audit, type StoreAuditReport } from "../audit/audit-store.ts";

@@ -1,4 +1,4 @@
-/** A storage in memory, for tests. Committed data survives `close` and `open` on its simulated disk. */
+/** A storage in memory, for tests. Its simulated disk keeps committed data after `close`. */
 import { StorageError, type Storage } from "../contract/storage.ts";
 import { createLoggedStorage, type LoggedChange } from "../storage/log/logged.ts";
 import { withFaults, type Faults } from "./faults.ts";

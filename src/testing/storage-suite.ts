@@ -23,18 +23,21 @@ import { waitingCases } from "./suite/waiting.ts";
 
 export interface StorageUnderTest {
   storage: Storage;
-  /** Closes the store and opens it again from its disk. May resolve to the same object. */
+  /** Closes the store and opens it again from its disk. Can resolve to the same object. */
   reopen(): Promise<Storage>;
-  /** Creates a second object for the same store, as another process would. It is not open yet; the suite closes it. */
+  /**
+   * Creates a second object for the same store, like another process. The object must not be open yet; the suite closes
+   * it.
+   */
   another(): Promise<Storage>;
-  /** Closes and deletes the store. Also called after a case failed. */
+  /** Closes and deletes the store. Also called after a case has failed. */
   destroy(): Promise<void>;
 }
 
 export interface StorageSuiteOptions {
-  /** Declares a test, as `test` of node:test does. */
+  /** Declares a test, like `test` of node:test. */
   test: (name: string, fn: () => Promise<void>) => void;
-  /** A new, empty store, open or not. */
+  /** Creates a new, empty store, which can be open or not. */
   create: () => Promise<StorageUnderTest>;
 }
 

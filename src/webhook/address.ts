@@ -20,7 +20,10 @@ const CLOSED_V4: readonly [network: string, bits: number][] = [
   ["240.0.0.0", 4],
 ];
 
-/** Networks inside global unicast (2000::/3) that are not public: Teredo and other protocol assignments, documentation, 6to4. */
+/**
+ * Networks within global unicast (2000::/3) that are not public: Teredo and other protocol assignments, documentation,
+ * 6to4.
+ */
 const CLOSED_V6: readonly [network: string, bits: number][] = [
   ["2001::", 23],
   ["2001:db8::", 32],
@@ -29,7 +32,7 @@ const CLOSED_V6: readonly [network: string, bits: number][] = [
 ];
 
 /**
- * Whether the text is a public IP address. False for invalid addresses, zones, and addresses that contain an IPv4
+ * Returns true for a public IP address. Returns false for invalid addresses, zones, and addresses that contain an IPv4
  * address (mapped, compatible, 6to4, Teredo). For NAT64's well-known prefix, checks the contained address.
  */
 export function isPublicAddress(address: string): boolean {

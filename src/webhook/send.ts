@@ -1,6 +1,7 @@
 /**
- * Sends one request to a checked address. Resolves the name once and connects to the checked address, so that a name that later
- * resolves to a private address (DNS rebinding) has no effect. Does not follow redirects and does not use a proxy.
+ * Sends one request to a checked address. Resolves the name once and connects to the address that was checked, so that
+ * it has no effect if the name later resolves to a private address (DNS rebinding). Does not follow redirects and does
+ * not use a proxy.
  */
 import { rejectOnAbort } from "../cluster/reject-on-abort.ts";
 import { lookup } from "node:dns/promises";
@@ -11,7 +12,7 @@ import { NotifierError } from "../contract/notifier.ts";
 import { decodeUtf8 } from "../domain/json.ts";
 import { isPublicAddress } from "./address.ts";
 
-/** Maximum number of response bytes that are read. */
+/** Maximum number of bytes of a response that are read. */
 const MAX_ANSWER = 65_536;
 /** Error codes after which the next address is tried, because nothing was sent. */
 const UNREACHED = ["ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "EADDRNOTAVAIL", "ConnectionRefused"];
@@ -20,12 +21,12 @@ export interface Target {
   url: URL;
   allowPrivate: boolean;
   timeoutMs: number;
-  /** Certificate authorities in PEM. They replace the default ones. */
+  /** Certificate authorities in PEM. They replace the default authorities. */
   ca?: string | undefined;
 }
 
 /**
- * Returns the milliseconds of a Retry-After header in seconds; null for a date and for any other text.
+ * Converts a Retry-After header in seconds to milliseconds. Returns null for a date and for any other string.
  * @example
  * retryAfterMs("30"); // 30000
  */
@@ -76,7 +77,7 @@ export function get(
   return send(target, headers, null, signal, resolve);
 }
 
-/** @param body null for a GET */
+/** @param body the body; null for a GET */
 async function send(
   target: Target,
   headers: Readonly<Record<string, string>>,
@@ -130,7 +131,7 @@ function sendTo(
     port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
     path: `${url.pathname}${url.search}`,
     method: body === null ? "GET" : "POST",
-    // The Host header and the certificate check use the name. Only the connection uses the address.
+    // Use the name for the Host header and the certificate check. Only the connection uses the address.
     headers: {
       ...headers,
       host: url.host,

@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 
 const PREFIX = "whsec_";
 
-/** Returns the key in `whsec_<base64>` (24 to 64 bytes); null if the text does not have that form. */
+/** Returns the key in `whsec_<base64>` (24 to 64 bytes); null if the string does not have this form. */
 export function readSecret(text: string): Uint8Array | null {
   if (!text.startsWith(PREFIX)) return null;
   const key = Buffer.from(text.slice(PREFIX.length), "base64");
@@ -12,9 +12,9 @@ export function readSecret(text: string): Uint8Array | null {
 }
 
 /**
- * Returns the three signature headers, with one signature for each key, because a receiver may have the old or the new
+ * Returns the three signature headers, with one signature for each key, because a receiver can have the old or the new
  * secret during a rotation.
- * @param timestamp time of this attempt, in seconds since 1970
+ * @param timestamp the time of this attempt in seconds since 1970
  * @example
  * const headers = { ...signatureHeaders(keys, message.id, Math.floor(Date.now() / 1000), body) };
  */

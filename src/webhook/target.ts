@@ -1,4 +1,4 @@
-/** Reads where requests are sent: the address and the headers, and for webhooks the signing keys. */
+/** Reads the configured target of requests: the address and the headers and, for webhooks, the signing keys. */
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { Type, type Static } from "@sinclair/typebox";
@@ -29,13 +29,13 @@ export interface WebhookTarget {
   headers: Record<string, string>;
 }
 
-/** Headers of the protocol, which the configuration cannot set. */
+/** Matches headers of the protocol, which the configuration cannot set. */
 const RESERVED =
   /^(webhook-.*|host|content-length|content-type|connection|transfer-encoding|expect|upgrade|te|trailer)$/i;
 
 /**
- * Reads the options of a webhook. Throws Error for faults that the schema cannot express.
- * @param name name of the configured target, for messages
+ * Reads the options of a webhook. Throws Error for faults that the schema cannot detect.
+ * @param name the name of the configured target, for messages
  * @example
  * const { target, keys } = readWebhookTarget('destination "audit"', { url: "https://example.com/hook", secret: "whsec_…" })
  */
@@ -55,8 +55,8 @@ export function readWebhookTarget(name: string, options: Static<typeof Options>)
 }
 
 /**
- * Reads an address and the headers for it. Throws Error for faults that the schema cannot express.
- * @param name what is configured, for messages
+ * Reads an address and the headers for it. Throws Error for faults that the schema cannot detect.
+ * @param name the name of the configured target, for messages
  * @example
  * const { target, headers } = readTarget('source "crm"', { url: "https://crm.example.com/accounts" }, 2000)
  */
@@ -73,7 +73,7 @@ export function readTarget(
   );
   for (const [key, value] of Object.entries(headers)) {
     if (!/^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(key) || /[^\t\x20-\x7e\x80-\xff]/.test(value))
-      throw fault(`"${key}" is no header that can be sent`);
+      throw fault(`the header "${key}" has an invalid name or value`);
     if (RESERVED.test(key)) throw fault(`the header "${key}" is set by the protocol`);
   }
   return {
@@ -88,10 +88,10 @@ export function readTarget(
 }
 
 /**
- * Reads an address that requests are sent to. Throws Error unless it begins with https://, has no user and password, and is
- * not a private IP address. `post` and `get` check the addresses of a name.
- * @param name what is configured, for messages
- * @param allowPrivate whether http:// and private addresses are accepted
+ * Reads an address that requests are sent to. Throws Error unless it begins with https://, contains no user and
+ * password, and is not a private IP address. `post` and `get` check the addresses of a name.
+ * @param name the name of the configured address, for messages
+ * @param allowPrivate whether to accept http:// and private addresses
  * @example
  * const url = readAddress("the endpoint", "https://push.example.com/v1/abc", false);
  */
@@ -100,7 +100,7 @@ export function readAddress(name: string, address: string, allowPrivate: boolean
   const url = URL.canParse(address) ? new URL(address) : null;
   if (url === null || !["https:", "http:"].includes(url.protocol)) throw fault("its url must begin with https://");
   if (url.username !== "" || url.password !== "")
-    throw fault("its url must hold no user and password; put them into headers, as Authorization");
+    throw fault("its url must not contain a user and password; set the header Authorization instead");
   if (url.protocol === "http:" && !allowPrivate)
     throw fault(
       "its url must begin with https://, because others could read what it sends; http:// is only allowed for private addresses, with allow_private",

@@ -1,7 +1,7 @@
 /** The audit warns of credentials that expired and were never recorded as ended. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createCredentialsAudit } from "../../src/audit/credentials.ts";
+import { createCredentialsAuditor } from "../../src/audit/credentials.ts";
 
 const HOUR = 3_600_000;
 const EXPIRY = Date.parse("2026-01-31T12:00:00Z");
@@ -12,7 +12,7 @@ function issued(seq: number, digest: string): Record<string, unknown> {
 }
 
 test("a credential that expired more than an hour ago is reported, unless it ended", () => {
-  const audit = createCredentialsAudit();
+  const audit = createCredentialsAuditor();
   audit.fold(issued(1, "a"));
   audit.fold(issued(2, "b"));
   audit.fold({
@@ -28,7 +28,7 @@ test("a credential that expired more than an hour ago is reported, unless it end
 });
 
 test("at most 20 are listed", () => {
-  const audit = createCredentialsAudit();
+  const audit = createCredentialsAuditor();
   for (let seq = 0; seq < 30; seq++) audit.fold(issued(seq, `d${seq}`));
   assert.equal(audit.warnings(EXPIRY + 2 * HOUR).length, 20);
 });

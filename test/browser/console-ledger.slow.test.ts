@@ -118,7 +118,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await page.getByText("Verified in this browser.", { exact: true }).waitFor();
     await give(file.replace(/\n(\d+)\n/, (_, n: string) => `\n${Number(n) + 1}\n`));
     await page.getByRole("button", { name: "Verify in this browser" }).click();
-    await page.getByText(/does not fit the checkpoint/).waitFor();
+    await page.getByText(/does not match the checkpoint/).waitFor();
     await page.getByLabel("Leaf hash").fill("abc");
     await page.getByRole("button", { name: "Verify in this browser" }).click();
     await page.getByText("a leaf hash has 64 hex digits").waitFor();

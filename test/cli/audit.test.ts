@@ -138,7 +138,7 @@ test("a data folder that was replaced by an older copy fails, as at the start of
   assert.match(
     back.out,
     new RegExp(
-      `the store holds ${earlySize} entries, and the stored checkpoint .*state.*\\.checkpoint was signed over \\d+: an older copy`,
+      `the store has ${earlySize} entries, and the stored checkpoint .*state.*\\.checkpoint was signed over \\d+: an older copy`,
     ),
   );
   // On a machine without a later checkpoint, nothing contradicts the copy.

@@ -255,7 +255,7 @@ describe("against a running service", () => {
     assert.match((await as(key.trim(), words)).out, /^allowed {2}stripe refund by own-bot\n/);
     const unbound = await as(running.agent, words);
     assert.equal(unbound.code, EXIT.failure);
-    assert.match(unbound.err, /AGENT_UNBOUND: .* say for which agent/);
+    assert.match(unbound.err, /AGENT_UNBOUND: .* set the agent/);
   });
 
   test("status shows the service, the key and the pending actions, and reports what is missing", async () => {

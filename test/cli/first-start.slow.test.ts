@@ -71,7 +71,7 @@ describe("the first keys", () => {
     assert.equal(failed.code, 1);
     assert.match(failed.err, /is in use by another process/);
     assert.deepEqual(keysIn(failed.out), []);
-    assert.ok(existsSync(join(folder, "data/assent.db")), "the store is there already");
+    assert.ok(existsSync(join(folder, "data/assent.db")), "the store already exists");
     const service = await serve(t, folder, env);
     const [admin = "", agent = "", ...more] = keysIn(service.output());
     assert.deepEqual(more, []);

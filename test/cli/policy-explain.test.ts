@@ -138,7 +138,7 @@ describe("explain", () => {
       [[], /--action FILE is needed/],
       [["--action", join(folder, "none.json")], /none\.json cannot be read/],
       [["--action", join(folder, "typo.json")], /typo\.json:1:3: agentid: .*did you mean "agent_id"\?/],
-      [["--action", join(folder, "empty.json")], /one action is expected, and 0 are here/],
+      [["--action", join(folder, "empty.json")], /expected one action; got 0/],
       [["--action", join(folder, "half.json")], /half\.json:/],
       [["--action", join(folder, "ok.json"), "--now", "noon"], /--now takes a time such as/],
     ] as [string[], RegExp][]) {

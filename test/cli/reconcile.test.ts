@@ -211,9 +211,12 @@ test("a broken record is reported with its line, and nothing is recorded", async
   for (const [content, message] of [
     [`${good}\n{"eventID": \n}\n`, /broken\.json:2: the record is not JSON/],
     [`${good}\n{"eventID": "x`, /broken\.json:2: the file ends inside this record/],
-    [`${good}\n\n{"eventID": "x"}\n`, /broken\.json:3: the record's eventTime|broken\.json:3: the record has no text/],
+    [
+      `${good}\n\n{"eventID": "x"}\n`,
+      /broken\.json:3: the record's eventTime|broken\.json:3: the record has no string/,
+    ],
     [`{"Records": [\n${good},\n`, /broken\.json:3: the file ends inside its list/],
-    [`${good}\n${good.replace('"a"', '"b"')}\n`, /broken\.json:2: the event "f1" occurs with two contents/],
+    [`${good}\n${good.replace('"a"', '"b"')}\n`, /broken\.json:2: the event "f1" occurs twice with different content/],
     [gzipSync(good).subarray(0, 40), /broken\.json:1: expected a JSON object|cannot be read/],
   ] as const) {
     const run = await reconcile("trail", { "broken.json": content });

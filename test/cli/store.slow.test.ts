@@ -99,11 +99,11 @@ describe("the embedded store", () => {
     assert.equal(refused.code, 1);
     assert.match(
       refused.err,
-      /the store holds \d+ entries, and the stored checkpoint .*checkpoint was signed over \d+: an older copy of the store was put back[\s\S]*--accept-rollback/,
+      /the store has \d+ entries, and the stored checkpoint .*checkpoint was signed over \d+: an older copy of the store was restored[\s\S]*--accept-rollback/,
     );
     const kept = await assentHereWith(env, "audit", "--checkpoint", join(data, "checkpoint"));
     assert.equal(kept.code, 6);
-    assert.match(kept.out, /an older copy of the store was put back, or entries were lost/);
+    assert.match(kept.out, /an older copy of the store was restored, or entries were lost/);
     const accepted = await startProcess(env, ["--accept-rollback"]);
     assert.equal(
       (await fetch(`${accepted.url}/v1/actions/${late.id}`, { headers: { authorization: `Bearer ${ADMIN}` } })).status,
@@ -138,7 +138,7 @@ describe("the embedded store", () => {
       assert.equal(refused.code, 1);
       assert.match(
         refused.err,
-        /the store holds \d+ entries, and the stored checkpoint .*state.*\.checkpoint was signed over \d+/,
+        /the store has \d+ entries, and the stored checkpoint .*state.*\.checkpoint was signed over \d+/,
       );
       assert.equal(await stopProcess(await startProcess(at, ["--accept-rollback"])), 0);
       assert.equal(await stopProcess(await startProcess(at)), 0, "once is enough");
@@ -430,7 +430,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
       assert.equal((await assentHereWith(onOld, "audit")).code, 6, "this machine remembers more");
       const refused = await assent(["serve", "--port", "0"], onOld);
       assert.deepEqual(
-        [refused.code, /an older copy of the store was put back/.test(refused.err)],
+        [refused.code, /an older copy of the store was restored/.test(refused.err)],
         [1, true],
         refused.err,
       );

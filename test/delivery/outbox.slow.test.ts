@@ -233,7 +233,7 @@ test("an action that returns to its approvers notifies them again, a vote that n
   assert.equal(
     (await written(channels, [asks(["a"]), approved, unused])).length,
     2,
-    "of what nobody started, nobody is told",
+    "of what nobody started, no one is notified",
   );
 });
 

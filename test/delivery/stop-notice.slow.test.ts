@@ -48,8 +48,8 @@ test("placing a stop, asking to lift and lifting notify each person once, also i
       [REASON, "it is over", 1, 2, "stripe"],
     );
     const mail = renderMail(message);
-    assert.equal(mail.subject, "[Assent] somebody wants to lift a stop: tool stripe");
-    assert.match(mail.text, /1 of 2 people have asked for that/);
+    assert.equal(mail.subject, "[Assent] someone wants to lift a stop: tool stripe");
+    assert.match(mail.text, /1 of 2 people have requested that/);
     assert.ok(!mail.html.includes("<b>") && mail.html.includes("&lt;b&gt;"));
     assert.ok(!mail.text.includes("\u202e"), "what hides is shown");
     const slack = JSON.stringify(renderNoticeBlocks(message));

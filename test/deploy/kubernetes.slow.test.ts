@@ -246,7 +246,7 @@ describe("the manifests for Kubernetes", () => {
       assert.deepEqual(await Promise.all(pods.map(({ ended }) => ended)), [0, 0]);
       // By the volume of each.
       const older = { DATABASE_URL: (await server?.database()) ?? "" };
-      for (const ip of IPS) await assert.rejects(start(ip, older), /an older copy of the store was put back/);
+      for (const ip of IPS) await assert.rejects(start(ip, older), /an older copy of the store was restored/);
     } finally {
       await Promise.all(pods.map((pod) => stopProcess(pod)));
       rmSync(root, { recursive: true, force: true });

@@ -158,7 +158,10 @@ describe("the window", () => {
     const { effects, skipped } = reconcile([action(A)], [effect("1", A), effect("1", A)]);
     assert.equal(effects.total, 1);
     assert.equal(skipped.duplicates, 1);
-    assert.throws(() => reconcile([action(A)], [effect("1", A), effect("1", A, { key: "b" })]), /"1" occurs with two/);
+    assert.throws(
+      () => reconcile([action(A)], [effect("1", A), effect("1", A, { key: "b" })]),
+      /"1" occurs twice with different content/,
+    );
   });
 
   test("calls erased, failed and unfinished actions neither matched nor missing", () => {

@@ -246,7 +246,7 @@ describe("the parts of a condition", () => {
     const many = parts("params.l.exists(i, params.l.filter(j, j == i).size() > 5)", {
       l: Array.from({ length: 12 }, (_, i) => i),
     });
-    assert.equal(many.at(-1), " [2 more] params.l.filter(j, j == i).size() > 5 -> ! only the first 10 are looked at");
+    assert.equal(many.at(-1), " [2 more] params.l.filter(j, j == i).size() > 5 -> ! only the first 10 are evaluated");
     assert.ok(many.includes("   params.l.filter(j, j == i) -> [9]"), "the body is evaluated with the outer variable");
     assert.deepEqual(parts("params.m.exists(k, params.m[k] == 2)", { m: { a: 1, b: 2 } }).slice(2, 5), [
       ' [k = "a"] params.m[k] == 2 -> false',

@@ -111,7 +111,7 @@ h: a plain text
   it("refuses a file that it cannot keep unchanged in meaning", () => {
     assert.deepEqual(formatYaml("a: [\n"), {
       ok: false,
-      message: "the file is left as it is: it cannot be read, or is empty",
+      message: "the file was not changed: it cannot be read, or is empty",
     });
     assert.equal(formatYaml("").ok, false);
   });

@@ -51,7 +51,7 @@ const refused: [string, PolicyDocument, RegExp][] = [
   ],
   ["a signature", policy("p", { grants: GRANTS, signature: "passkey" }), /signature/],
   ["no duration", policy("p", { grants: { for: "soon", count: 1 } }), /grants\/for "soon" is not a duration/],
-  ["too long", policy("p", { grants: { for: "31d", count: 1 } }), /grants\/for "31d" does not lie between 1m and 30d/],
+  ["too long", policy("p", { grants: { for: "31d", count: 1 } }), /grants\/for "31d" is not between 1m and 30d/],
   ["no count", policy("p", { grants: { for: "8h" } } as never), /grants\/count/],
   ["too many uses", policy("p", { grants: { for: "8h", count: 10_001 } }), /grants\/count/],
   [

@@ -67,8 +67,8 @@ test("anchors stand for their values", () => {
 
 const LINES = "policy: a\nrules:\n  - name: r\n    effect: allow\n"; // the next line is 5
 const TABLE: [what: string, text: string, expected: string[]][] = [
-  ["nothing", "", ["1:1 the file holds no policy; write one, or remove the file"]],
-  ["comments only", "# later\n---\n", ["1:1 the file holds no policy; write one, or remove the file"]],
+  ["nothing", "", ["1:1 the file contains no policy; add one, or remove the file"]],
+  ["comments only", "# later\n---\n", ["1:1 the file contains no policy; add one, or remove the file"]],
   ["text", "hello", ["1:1 expected object"]],
   ["bad YAML", "policy: a\nrules:\n\t- name: r\n", ["3:1 tabs are not allowed as indentation"]],
   ["a key twice", `${LINES}policy: b\n`, ["5:1 map keys must be unique"]],
@@ -108,12 +108,12 @@ const TABLE: [what: string, text: string, expected: string[]][] = [
   [
     "too short",
     LINES.replace("allow", "require_approval\n    approval: { expires_in: 999ms }"),
-    ['5:29 rules.0.approval.expires_in: "999ms" does not lie between 1s and 30d'],
+    ['5:29 rules.0.approval.expires_in: "999ms" is not between 1s and 30d'],
   ],
   [
     "too long",
     LINES.replace("allow", "require_approval\n    approval: { expires_in: 31d }"),
-    ['5:29 rules.0.approval.expires_in: "31d" does not lie between 1s and 30d'],
+    ['5:29 rules.0.approval.expires_in: "31d" is not between 1s and 30d'],
   ],
   ["the longest", LINES.replace("allow", "require_approval\n    approval: { expires_in: 30d }"), []],
   ["the shortest", LINES.replace("allow", "require_approval\n    approval: { expires_in: 1000ms }"), []],
@@ -158,20 +158,24 @@ const TABLE: [what: string, text: string, expected: string[]][] = [
   [
     "binary",
     `${LINES}metadata: { n: !!binary aGk= }\n`,
-    ["5:25 this value is neither text, number, boolean nor null; put quotes around it"],
+    ["5:25 this value is not a string, number, boolean or null; put quotes around it"],
   ],
   [
     "a tag of one's own",
     `${LINES}description: !secret x\n`,
     ['5:14 unresolved tag: !secret; quote the text, or begin it on a line of its own behind "description: >-"'],
   ],
-  ["half of a pair", `${LINES}description: "\\uD83D"\n`, ["5:14 the text holds half of a surrogate pair"]],
-  ["half of a pair in a key", `${LINES}metadata: { "\\uDE00": 1 }\n`, ["5:13 the text holds half of a surrogate pair"]],
-  ["a key that is a number", `${LINES}metadata: { 1: x }\n`, ["5:13 keys must be text; put quotes around them"]],
+  ["half of a pair", `${LINES}description: "\\uD83D"\n`, ["5:14 the string contains half of a surrogate pair"]],
+  [
+    "half of a pair in a key",
+    `${LINES}metadata: { "\\uDE00": 1 }\n`,
+    ["5:13 the string contains half of a surrogate pair"],
+  ],
+  ["a key that is a number", `${LINES}metadata: { 1: x }\n`, ["5:13 keys must be strings; put quotes around them"]],
   [
     "an anchor inside itself",
     `${LINES}metadata: &m { again: *m }\n`,
-    ['5:23 "*m" stands inside what it stands for; write the value out'],
+    ['5:23 "*m" refers to a value that contains it; write the value out'],
   ],
   [
     "an anchor that is not there",
@@ -181,7 +185,7 @@ const TABLE: [what: string, text: string, expected: string[]][] = [
   [
     "an alias bomb",
     `${LINES}metadata:\n  a: &a [1,1,1,1,1,1,1,1,1]\n  b: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n  c: [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n`,
-    ["1:1 aliases unfold to more than 50 times what they stand for; write the values out"],
+    ["1:1 aliases unfold to more than 50 times their number of nodes; write the values out"],
   ],
   [
     "too deep",

@@ -84,5 +84,5 @@ test("a preview is checked against the schema of the tool", () => {
 `;
   assert.deepEqual(faultsOf("Refund {params.amount} for {context.ticket}", tools), []);
   assert.match(faultsOf("Refund {params.amuont}", tools).join(), /amuont/);
-  assert.match(faultsOf("Refund {params.lines}", tools).join(), /name a member that is a text, a number or a bool/);
+  assert.match(faultsOf("Refund {params.lines}", tools).join(), /name a member that is a string, a number or a bool/);
 });

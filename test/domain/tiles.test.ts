@@ -167,7 +167,7 @@ describe("entry bundles", () => {
       else
         assert.throws(
           () => decodeEntryBundle(bytes.subarray(0, length)),
-          { name: "RangeError", message: "the bundle is cut short" },
+          { name: "RangeError", message: "the bundle is truncated" },
           `${length} bytes`,
         );
     }

@@ -233,7 +233,7 @@ describe("an editor with the YAML language server", () => {
     );
     assert.match(
       await editor.hover("hover-assent.yaml", under("config", "deliveries:\n  keep_|days: 30\n")),
-      /How long deliveries that are over are listed/,
+      /Time for which finished deliveries are listed/,
     );
   });
 });

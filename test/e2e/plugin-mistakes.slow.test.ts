@@ -79,7 +79,7 @@ const MISTAKES: Record<string, Mistake> = {
   },
   "setup returns nothing": {
     plugin: plugin("() => {}"),
-    says: 'plugin "mine": setup returned nothing; return an object with what the plugin brings, {} when it is nothing',
+    says: 'plugin "mine": setup returned nothing; return an object with what the plugin contributes, {} if nothing',
   },
   "an unknown contribution": {
     plugin: plugin("() => ({ route: [] })"),
@@ -87,7 +87,7 @@ const MISTAKES: Record<string, Mistake> = {
   },
   "one where a list is expected": {
     plugin: plugin("() => ({ notifiers: {} })"),
-    says: 'plugin "mine": "notifiers" must be a list, and it is an object',
+    says: 'plugin "mine": "notifiers" must be a list; got an object',
   },
   "a member is missing": {
     plugin: plugin('() => ({ notifiers: [{ name: "mine" }] })'),
@@ -118,7 +118,7 @@ const MISTAKES: Record<string, Mistake> = {
   },
   "a route that is taken": {
     plugin: plugin(route('path: "/v1/actions/:mine"')),
-    says: 'plugin "mine": the route GET /v1/actions/:mine is taken by plugin "actions"',
+    says: 'plugin "mine": the route GET /v1/actions/:mine is already used by plugin "actions"',
   },
   "a built-in name": {
     plugin: plugin("() => ({})").replace('"mine"', '"actions"'),

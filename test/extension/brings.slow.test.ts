@@ -300,7 +300,7 @@ describe("plugins cannot", () => {
         { name: "a-b", errors: defineErrors("a-b", { X: [404, "t"] }) },
         { name: "a.b", errors: defineErrors("a.b", { X: [404, "t"] }) },
       ],
-      'plugin "a.b": its error "A_B_X" is taken by plugin "a-b"',
+      'plugin "a.b": its error "A_B_X" is already used by plugin "a-b"',
     ],
     [
       "an entry type of the core",
@@ -404,6 +404,6 @@ test("a plugin's command is listed, has help, and calls the service", async (t) 
   assert.deepEqual([gone.code, /ACTION_NOT_FOUND/.test(gone.err)], [1, true]);
   assert.match((await assentHere("note", action)).err, /there is no command "note"; did you mean "notes"\?/);
   Object.assign(process.env, { ASSENT_CONFIG: `${folder}/none.yaml` });
-  assert.match((await assentHere("notes", action)).err, /plugins could not be loaded: .*there is no such file/);
+  assert.match((await assentHere("notes", action)).err, /plugins could not be loaded: .*the file does not exist/);
   assert.equal((await assentHere("help")).code, 0);
 });

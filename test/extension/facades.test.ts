@@ -82,9 +82,9 @@ describe("a facade", () => {
 
   it("cannot overlap a route or another facade", async () => {
     for (const [facades, words] of [
-      [[facade({ path: "/v1/actions" })], /stands where a route or page is/],
-      [[facade({ path: "/v1/actions/:other" })], /stands where a route or page is/],
-      [[facade(), facade({ path: "/door" })], /taken by plugin "door"/],
+      [[facade({ path: "/v1/actions" })], /conflicts with a route or page/],
+      [[facade({ path: "/v1/actions/:other" })], /conflicts with a route or page/],
+      [[facade(), facade({ path: "/door" })], /used by plugin "door"/],
     ] as const)
       await assert.rejects(startService({ plugins: [plugin([...facades])] }), words);
   });

@@ -148,7 +148,7 @@ describe("policy-url", () => {
       const entries = (await service.storage.entries(0, (await service.storage.head()).size)).map(({ bytes }) =>
         new TextDecoder().decode(bytes),
       );
-      assert.ok(service.logged.some((line) => line.includes("it answered 500")));
+      assert.ok(service.logged.some((line) => line.includes("it responded with status 500")));
       assert.ok(![...entries, ...service.logged].some((text) => text.includes("secret=1")));
     } finally {
       await service.close();

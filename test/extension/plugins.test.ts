@@ -70,16 +70,16 @@ describe("the loader rejects", () => {
     assert.match(await refusal([store, store]), /plugin "store": it is loaded twice/);
     assert.match(
       await refusal([store, storageBy("other")]),
-      /plugin "other": it brings a storage, and so does "store"/,
+      /plugin "other": it provides a storage, and so does "store"/,
     );
-    assert.match(await refusal([plugin("a", {})]), /none of the plugins brings a storage/);
+    assert.match(await refusal([plugin("a", {})]), /none of the plugins provides a storage/);
     assert.match(
       await refusal([
         store,
         plugin("a", { routes: [route("GET", "/x/:id")] }),
         plugin("b", { routes: [route("GET", "/x/:name")] }),
       ]),
-      /plugin "b": the route GET \/x\/:name is taken by plugin "a"/,
+      /plugin "b": the route GET \/x\/:name is already used by plugin "a"/,
     );
     assert.match(
       await refusal([
@@ -87,12 +87,12 @@ describe("the loader rejects", () => {
         plugin("a", { pages: [{ path: "/", title: "t", serve: () => new Response("") }] }),
         plugin("b", { pages: [{ path: "/", title: "t", serve: () => new Response("") }] }),
       ]),
-      /plugin "b": the page \/ is taken by plugin "a"/,
+      /plugin "b": the page \/ is already used by plugin "a"/,
     );
     const source = { name: "s", load: () => Promise.reject(new Error("unused")) };
     assert.match(
       await refusal([store, plugin("a", { policySources: [source] }), plugin("b", { policySources: [source] })]),
-      /the policy source "s" is taken by plugin "a"/,
+      /the policy source "s" is already used by plugin "a"/,
     );
     assert.equal(
       await refusal([
@@ -309,6 +309,6 @@ describe("configuration", () => {
     assert.match(fault("", { ASSENT_ADMIN_KEY: "short" }), /^ASSENT_ADMIN_KEY: .*shorter than 32/);
     assert.match(fault("", { ASSENT_LOG_ORIGIN: "a b" }), /cannot name a log/);
     assert.match(fault("", { DATABASE_URL: "mysql://x" }), /does not begin with postgres:/);
-    assert.throws(() => loadConfig({ cwd: tmpdir(), env: {}, file: "/nonexistent.yaml" }), /there is no such file/);
+    assert.throws(() => loadConfig({ cwd: tmpdir(), env: {}, file: "/nonexistent.yaml" }), /the file does not exist/);
   });
 });

@@ -36,14 +36,14 @@ describe("the schema of SQLite", () => {
     ["drop index actions_rejected", "the schema has no index actions_rejected"],
     [
       "create trigger quiet after insert on actions begin update actions set status = 'allowed'; end",
-      "the schema has a trigger quiet that no migration made",
+      "the schema has a trigger quiet that no migration created",
     ],
     [
       "drop trigger entries_no_delete; create trigger entries_no_delete before delete on entries begin select 1; end",
       "the trigger entries_no_delete of the schema was altered",
     ],
     ["alter table api_keys add column more text", "the table api_keys of the schema was altered"],
-    ["create table more (n integer)", "the schema has a table more that no migration made"],
+    ["create table more (n integer)", "the schema has a table more that no migration created"],
   ] as const)
     it(`${change} is a fault`, async () => {
       const path = await newStore();
@@ -107,8 +107,8 @@ describe("the schema of Postgres", { skip: withoutPostgres }, () => {
     [
       "create function quiet() returns trigger language plpgsql as 'begin new.status = ''allowed''; return new; end'; create trigger quiet before insert on actions for each row execute function quiet()",
       [
-        "the schema has a trigger quiet of actions that no migration made",
-        "the schema has a function quiet that no migration made",
+        "the schema has a trigger quiet of actions that no migration created",
+        "the schema has a function quiet that no migration created",
       ],
     ],
     ["alter table actions alter column status drop not null", ["the column actions.status of the schema was altered"]],

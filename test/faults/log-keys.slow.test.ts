@@ -99,7 +99,7 @@ describe("the log's key of several processes", { skip: withoutPostgres }, () => 
       );
       assert.ok(both.some(({ status }) => status === "fulfilled"));
       for (const outcome of both)
-        if (outcome.status === "rejected") assert.match(String(outcome.reason), /changed by somebody else just now/);
+        if (outcome.status === "rejected") assert.match(String(outcome.reason), /someone else has just changed/);
       const keys = await Promise.all(services.map(({ runtime }) => runtime.host.ledger.logKeys()));
       assert.deepEqual([keys[0]?.length, keys[0]], [2, keys[1]]);
     } finally {

@@ -212,7 +212,7 @@ for (const [name, create] of storages) {
       storage.faults.failNext("ping", "not-persisted");
       storage.faults.clear();
       await storage.ping();
-      assert.throws(() => storage.faults.failNext("tx.nothing", "persisted"), /there is no operation "tx.nothing"/);
+      assert.throws(() => storage.faults.failNext("tx.nothing", "persisted"), /unknown operation "tx.nothing"/);
       await storage.close();
     });
   });

@@ -103,7 +103,7 @@ it(
   },
 );
 
-/** What one batch asks for at once, as `bindRows` says it; null for a statement with single values. */
+/** What one batch asks for at once, as `encodeRowsParameter` says it; null for a statement with single values. */
 const GIVEN = {
   actionsById: [{ wanted: "action-1" }],
   idempotencies: [{ key_id: "key-1", route: "POST /v1/actions", idempotency_key: "1" }],

@@ -6,7 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { LedgerTampered } from "../../src/ledger/tampered.ts";
 import { encodeEntry, type EntryBody } from "../../src/domain/entries.ts";
-import { NO_VOTE } from "../../src/domain/open-actions.ts";
+import { NON_VOTE_FIELDS } from "../../src/domain/open-actions.ts";
 import { defaultConfig } from "../../src/config/index.ts";
 import { repairStore, readRepairs } from "../../src/cli/repair.ts";
 import type { Output } from "../../src/cli/command.ts";
@@ -59,7 +59,7 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
         verdict: "approve",
         by: null,
         comment: null,
-        ...NO_VOTE,
+        ...NON_VOTE_FIELDS,
         approvals: 1,
         quorum: 1,
         status: "approved",

@@ -1,7 +1,7 @@
 /** The audit finds every use that a grant in the ledger did not cover. */
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { createGrantsAudit, type GrantsAudit } from "../../src/audit/grants.ts";
+import { createGrantsAuditor, type GrantsAuditor } from "../../src/audit/grants.ts";
 import type { StopEntry } from "../../src/domain/entries.ts";
 import { applyStopEntry, NO_STOPS, type Stops } from "../../src/domain/stops.ts";
 
@@ -32,7 +32,7 @@ const FACT = {
 };
 const SCOPES = ["approvals:decide", "grants:write"];
 
-let audit: GrantsAudit;
+let audit: GrantsAuditor;
 let stops: Stops;
 let seq: number;
 
@@ -101,7 +101,7 @@ const refuses = (expected: RegExp, ...bodies: object[]): void => assert.throws((
 
 beforeEach(() => {
   stops = NO_STOPS;
-  audit = createGrantsAudit(() => stops);
+  audit = createGrantsAuditor(() => stops);
   seq = 0;
   fold(key(SCOPES));
 });

@@ -1,7 +1,7 @@
 /** The audit checks the ledger against the legal holds in it. */
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { createLegalHoldsAudit } from "../../src/audit/legal-holds.ts";
+import { createLegalHoldsAuditor } from "../../src/audit/legal-holds.ts";
 
 const by = { key_id: "k", principal: "owner:ada", agent_id: null, owner: "ada" };
 const entry = (change: string, scope: object, more: object = {}) => ({
@@ -20,7 +20,7 @@ const erasure = (action_id: string, agent_id: string) => ({ type: "erasure", act
 
 it("the audit reports an erasure that an active hold on its action or agent covered", () => {
   for (const scope of [{ action: "a" }, { agent: "BOT" }]) {
-    const audit = createLegalHoldsAudit();
+    const audit = createLegalHoldsAuditor();
     audit.fold(erasure("a", "bot"));
     audit.fold(entry("placed", scope));
     audit.fold(erasure("b", "other"));
@@ -33,13 +33,13 @@ it("the audit reports an erasure that an active hold on its action or agent cove
 });
 
 it("the audit reports entries of holds that contradict earlier ones", () => {
-  const audit = createLegalHoldsAudit();
+  const audit = createLegalHoldsAuditor();
   const agent = { agent: "bot" };
   assert.throws(() => audit.fold(entry("placed", { agent: "bot", action: "a" })), /exactly one scope/);
   audit.fold(entry("placed", agent));
   assert.throws(() => audit.fold(entry("placed", agent)), /is placed twice/);
   assert.throws(() => audit.fold(entry("released", agent, { approvals: 1, needed: 2 })), /1 of 2 people/);
-  assert.throws(() => audit.fold(entry("released", { agent: "x" }, { approvals: 1, needed: 1 })), /other terms/);
+  assert.throws(() => audit.fold(entry("released", { agent: "x" }, { approvals: 1, needed: 1 })), /different terms/);
   audit.fold(entry("released", agent, { approvals: 1, needed: 1 }));
   assert.throws(() => audit.fold(entry("released", agent, { approvals: 1, needed: 1 })), /no legal hold h to release/);
 });

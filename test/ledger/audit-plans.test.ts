@@ -1,7 +1,7 @@
 /** The audit finds forged plans: other actions, positions and orders, votes on other lists, and starts that a plan held back. */
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { createPlansAudit, type PlansAudit } from "../../src/audit/plans.ts";
+import { createPlansAuditor, type PlansAuditor } from "../../src/audit/plans.ts";
 import { actionListDigest, type PlanMember, type PlanTerms } from "../../src/domain/action-plan.ts";
 
 const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 12, minute)).toISOString();
@@ -62,7 +62,7 @@ const start = (action_id: string, minute = 2) => ({
 });
 const result = (action_id: string, status = "succeeded") => ({ ...start(action_id, 3), phase: "result", status });
 
-let audit: PlansAudit;
+let audit: PlansAuditor;
 const fold = (...bodies: object[]): void => {
   for (const body of bodies) audit.fold({ ...body });
 };
@@ -71,7 +71,7 @@ const decided = (): void => fold(...[...IDS].map((id) => decision(id)));
 const open = (terms: object = {}): void => (fold(plan({}, terms)), decided());
 
 beforeEach(() => {
-  audit = createPlansAudit();
+  audit = createPlansAuditor();
 });
 
 test("a plan in order is accepted: a strike, votes on the rest, and starts one after another", () => {
@@ -91,17 +91,17 @@ test("decisions that are not those of the plan", () => {
     [/action 1 of the plan p/, { agent_id: "other" }],
     [/action 1 of the plan p/, { at: at(1) }],
     [/action 1 of the plan p/, { submitted_by: { ...by, key_id: "other" } }],
-    [/stands between the plan p/, { type: "stop" }],
+    [/is between the plan p/, { type: "stop" }],
   ];
   for (const [expected, more] of forged) {
-    audit = createPlansAudit();
+    audit = createPlansAuditor();
     fold(plan());
     refuses(expected, decision("a", more));
   }
-  audit = createPlansAudit();
+  audit = createPlansAuditor();
   fold(plan());
   refuses(/action 1 of the plan p/, decision("b"));
-  audit = createPlansAudit();
+  audit = createPlansAuditor();
   refuses(/no such action/, decision("a"));
   open();
   refuses(/no such action/, decision("d"));
@@ -120,23 +120,23 @@ test("votes on a list that did not remain", () => {
     ["the list before its time to approve had passed", [vote("a", list(IDS), { at: at(51) })]],
   ];
   for (const [what, bodies] of forged) {
-    audit = createPlansAudit();
+    audit = createPlansAuditor();
     open();
-    assert.throws(() => fold(...bodies), /another list of actions/, what);
+    assert.throws(() => fold(...bodies), /a list that differs/, what);
   }
 });
 
 test("a strike that names another list is found with the next entry of the plan", () => {
   open();
   fold(strike("b", list(["a"])));
-  refuses(/rejected actions of the plan p with another list/, vote("a", list(["a", "c"])));
+  refuses(/rejected actions of the plan p with a list that differs/, vote("a", list(["a", "c"])));
 });
 
 test("a changed request changes the list", () => {
   open();
   const edit = { type: "redecision", at: at(1), action_id: "a", occasion: "edit", edit: {}, commitment: "changed" };
   fold({ ...edit, status: "pending_approval", expires_at: at(50) });
-  refuses(/another list/, vote("a", list(IDS)));
+  refuses(/a list that differs/, vote("a", list(IDS)));
   fold(vote("b", list(IDS, TERMS, { a: "changed" })));
 });
 
@@ -156,11 +156,11 @@ test("starts and permits that the plan held back", () => {
   fold(vote("a", all), vote("b", all), vote("c", all));
   refuses(/although action 1 of the plan p was approved/, start("b"));
   refuses(/although action 1/, permit("c"));
-  audit = createPlansAudit();
+  audit = createPlansAuditor();
   open();
   fold(vote("a", all), vote("b", all), vote("c", all), start("a"), result("a", "failed"));
   refuses(/although action 1 of the plan p was failed/, start("b", 4));
-  audit = createPlansAudit();
+  audit = createPlansAuditor();
   open();
   fold(vote("b", all), vote("c", all));
   refuses(/although action 1/, start("b", 51));

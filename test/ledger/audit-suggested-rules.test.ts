@@ -1,7 +1,7 @@
 /** The audit checks the ledger against the suggested rules in it. */
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
-import { createSuggestedRulesAudit, type SuggestedRulesAudit } from "../../src/audit/suggested-rules.ts";
+import { createSuggestedRulesAuditor, type SuggestedRulesAuditor } from "../../src/audit/suggested-rules.ts";
 
 const AT = "2026-01-01T12:00:00.000Z";
 const by = { key_id: "k", principal: "owner:ada", agent_id: null, owner: "ada" };
@@ -54,9 +54,9 @@ const flag = change("reverted", { cause: "flag", related_action: "a" });
 const other = { type: "agent", at: AT };
 const meta = (value: string | null) => ({ meta: () => Promise.resolve(value) });
 
-let audit: SuggestedRulesAudit;
+let audit: SuggestedRulesAuditor;
 beforeEach(() => {
-  audit = createSuggestedRulesAudit();
+  audit = createSuggestedRulesAuditor();
   audit.fold(change("activated"));
 });
 

@@ -149,7 +149,7 @@ describe("a witness", () => {
     assert.equal((await witnessOn().addCheckpoint(request(0, 8))).status, 200);
     const [name] = readdirSync(folder);
     writeFileSync(join(folder, name as string), '{"origin":"example.com/another","size":1,"root":""}');
-    await assert.rejects(witnessOn().addCheckpoint(request(0, 9)), /does not hold what was cosigned/);
+    await assert.rejects(witnessOn().addCheckpoint(request(0, 9)), /does not contain the cosigned state/);
     writeFileSync(join(folder, name as string), "");
     await assert.rejects(witnessOn().addCheckpoint(request(0, 9)));
   });
@@ -216,12 +216,12 @@ describe("a log with witnesses", () => {
     assert.equal((await witness.addCheckpoint(request(0, 20))).status, 200);
     const behind = await logWith(by(witness));
     assert.equal(await behind.grow(12), null);
-    assert.match(behind.lines.join(""), /it has cosigned 20 entries of this log, and the store holds 12/);
+    assert.match(behind.lines.join(""), /it has cosigned 20 entries of this log, and the store has 12/);
     assert.equal(await behind.grow(12), null);
     assert.equal(behind.lines.length, 1, "once for each reason");
     const other = await logWith(by(witness));
     assert.equal(await other.grow(30, forked), null);
-    assert.match(other.lines.join(""), /it answered 422/);
+    assert.match(other.lines.join(""), /it responded with status 422/);
   });
 
   test("accepts only a cosignature by that key on that checkpoint", async () => {
@@ -234,7 +234,7 @@ describe("a log with witnesses", () => {
     ]) {
       const { grow, lines } = await logWith(() => Promise.resolve(new Response(body)));
       assert.equal(await grow(8), null);
-      assert.match(lines.join(""), /holds no cosignature|more than 65536 bytes/);
+      assert.match(lines.join(""), /contains no cosignature|more than 65536 bytes/);
     }
   });
 

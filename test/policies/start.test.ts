@@ -35,7 +35,7 @@ describe("a bad folder", () => {
       const answer = await service.call("POST", "/v1/actions", { body: ALLOWED });
       assert.deepEqual([answer.body.status, answer.body.policy_hash], ["allowed", good]);
       assert.ok(
-        service.logged.some((line) => line.includes("policies were not taken") && line.includes("b.yaml:4:5")),
+        service.logged.some((line) => line.includes("policies were rejected") && line.includes("b.yaml:4:5")),
         "the log names file, line and column",
       );
       folder.write("b.yaml", allow("b"));

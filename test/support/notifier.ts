@@ -1,12 +1,12 @@
 /** A notifier for tests: keeps what it is given and does as it is told. The receiver is what is cut off here. */
-import type { Delivered, Feed, Message, Notifier } from "../../src/contract/notifier.ts";
+import type { DeliveryResult, Feed, Message, Notifier } from "../../src/contract/notifier.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
 import { eventually } from "./wait.ts";
 
 export interface TestNotifier {
   messages: Message[];
   /** What the next attempts do; an attempt without a plan is delivered. */
-  plans: ((message: Message, signal: AbortSignal) => Delivered | void | Promise<Delivered | void>)[];
+  plans: ((message: Message, signal: AbortSignal) => DeliveryResult | void | Promise<DeliveryResult | void>)[];
   /** Resolves to the first message that passes, from the ones already there on. */
   next(test: (message: Message) => boolean): Promise<Message>;
   plugin: { plugin: Plugin; options: unknown; origin: string };
@@ -21,7 +21,9 @@ export function testNotifier(name = "pigeon", feeds: readonly Feed[] = []): Test
     deliver(message, signal) {
       messages.push(message);
       const plan = made.plans.shift();
-      return (plan === undefined ? { reference: `ref-${message.to}` } : plan(message, signal)) as Promise<Delivered>;
+      return (
+        plan === undefined ? { reference: `ref-${message.to}` } : plan(message, signal)
+      ) as Promise<DeliveryResult>;
     },
   };
   const made: TestNotifier = {

@@ -49,7 +49,7 @@ class Caller:
             self._gone = True
             run = self._started
         if run is not None:
-            run.not_run("the caller left before it could run")
+            run.not_run("the caller disconnected before it could run")
 
 
 class Run:
@@ -142,11 +142,11 @@ def _start(run: Run, caller: Optional[Caller]) -> Optional[ActionRecord]:
         run.not_run("the start was not confirmed")
         raise
     if max(time.time() - wall, time.monotonic() - steady) > LIVE:
-        run.not_run("the answer to the start came too late")
-        raise ServiceUnavailable("the answer to the start came too late; nothing was run", code="TIMEOUT")
+        run.not_run("the response to the start arrived too late")
+        raise ServiceUnavailable("the response to the start arrived too late; nothing was run", code="TIMEOUT")
     run.action = started
     if caller is not None and not caller.take(run):
-        run.not_run("the caller left before it could run")
+        run.not_run("the caller disconnected before it could run")
         raise ServiceUnavailable("the caller left; nothing was run", code="TIMEOUT")
     return None
 

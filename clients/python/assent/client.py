@@ -96,7 +96,7 @@ class Assent:
             bound = key.get("agent_id") if isinstance(key, dict) else None
             if not isinstance(bound, str):
                 raise RequestRefused(
-                    "this key is bound to no agent; say for which agent it asks", status=403, code="AGENT_UNBOUND"
+                    "this key is not bound to an agent; set the agent of the request", status=403, code="AGENT_UNBOUND"
                 )
             self._bound_to = bound
         return self._bound_to

@@ -34,7 +34,7 @@ export default definePlugin({
       const response = await fetch(url, { headers, redirect: "manual", signal });
       const text = await response.text();
       if (response.status === 304 && seen !== null) return seen.text;
-      if (response.status !== 200) throw new Error(`it answered ${response.status}`);
+      if (response.status !== 200) throw new Error(`it responded with status ${response.status}`);
       seen = { etag: response.headers.get("etag"), text };
       return text;
     }

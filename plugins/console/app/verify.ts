@@ -167,7 +167,7 @@ export async function openCheckpoint(note: string, vkey: string): Promise<Checkp
         encoder.encode(text),
       ))
     )
-      throw new Error(`the signature of ${key.name} does not fit the checkpoint`);
+      throw new Error(`the signature of ${key.name} does not match the checkpoint`);
     verified = true;
   }
   if (!verified) throw new Error(`the checkpoint is not signed by the pinned key of ${key.name}`);

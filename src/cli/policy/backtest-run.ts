@@ -16,7 +16,7 @@ import { assertCurrent, withStore } from "../with-store.ts";
 import { withStatus } from "../status.ts";
 import { parsePast } from "../times.ts";
 import { renderBacktestText } from "./backtest-report.ts";
-import { assertNoFaults, FOLDER_OPTIONS, policyFolderArgument, folderOptions } from "./folder-argument.ts";
+import { assertNoFaults, FOLDER_OPTIONS, resolvePolicyFolder, folderOptions } from "./folder-argument.ts";
 
 const DAY = 86_400_000;
 
@@ -33,7 +33,7 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
     ...FOLDER_OPTIONS,
     config: { type: "string" },
   });
-  const path = policyFolderArgument("backtest", positionals);
+  const path = resolvePolicyFolder("backtest", positionals);
   const format = parseFormat(values, ["text", "json", "markdown"]);
   const until = timeOf("--until", values.until) ?? Date.now() + 1;
   const since = timeOf("--since", values.since) ?? until - 7 * DAY;

@@ -6,7 +6,7 @@ import { measureCoverage } from "../../domain/policy/test/coverage.ts";
 import { loadPolicyFolder, testPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { formatFault } from "../../policies/policy-store.ts";
 import { EXIT, colour, parseFormat, parse, safe, printJson, type Verb } from "../command.ts";
-import { FOLDER_OPTIONS, policyFolderArgument, folderOptions, printFaults, untestedRules } from "./folder-argument.ts";
+import { FOLDER_OPTIONS, resolvePolicyFolder, folderOptions, printFaults, untestedRules } from "./folder-argument.ts";
 import { renderSarif } from "./sarif.ts";
 
 export const check: Verb = {
@@ -37,7 +37,7 @@ examples:
       format: { type: "string" },
       config: { type: "string" },
     });
-    const folder = policyFolderArgument("check", positionals);
+    const folder = resolvePolicyFolder("check", positionals);
     const format = parseFormat(values, ["text", "json", "sarif"]);
     const loaded = await loadPolicyFolder(folder, folderOptions(values));
     const { documents } = loaded;

@@ -31,7 +31,7 @@ import {
 } from "../command.ts";
 import { textFlag } from "../remote.ts";
 import { parseFuture } from "../times.ts";
-import { assertNoFaults, FOLDER_OPTIONS, policyFolderArgument, folderOptions, printFaults } from "./folder-argument.ts";
+import { assertNoFaults, FOLDER_OPTIONS, resolvePolicyFolder, folderOptions, printFaults } from "./folder-argument.ts";
 
 export const explain: Verb = {
   summary: "explain the decision on one action, down to each part of a condition",
@@ -63,7 +63,7 @@ examples:
       format: { type: "string" },
       json: { type: "boolean" },
     });
-    const path = policyFolderArgument("explain", positionals);
+    const path = resolvePolicyFolder("explain", positionals);
     const format = parseFormat(values, ["text", "json"]);
     const now = values.now === undefined ? Date.now() : parseFuture("--now", values.now);
     if (values.action === undefined)

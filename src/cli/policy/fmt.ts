@@ -9,7 +9,7 @@ import type { SharedData } from "../../domain/policy/parse/shared-data.ts";
 import { isDataFile, isTestFile, listPolicyFiles, loadSharedData } from "../../policies/folder.ts";
 import { CommandError, EXIT, parse, safe, printJson, type Verb } from "../command.ts";
 import { withStatus } from "../status.ts";
-import { policyFolderArgument, printFaults } from "./folder-argument.ts";
+import { resolvePolicyFolder, printFaults } from "./folder-argument.ts";
 import { programCommand } from "../invocation.ts";
 
 interface Outcome {
@@ -41,7 +41,7 @@ examples:
       recursive: { type: "boolean" },
       json: { type: "boolean" },
     });
-    const folder = policyFolderArgument("fmt", positionals);
+    const folder = resolvePolicyFolder("fmt", positionals);
     let names: string[];
     try {
       names = await listPolicyFiles(folder, { recursive: values.recursive === true });

@@ -9,7 +9,7 @@ import { CommandError, safe, usage, type Output } from "../command.ts";
 export const DEFAULT_FOLDER = "./policies";
 
 /** Returns the folder from the arguments, else ASSENT_POLICIES, else ./policies. */
-export function policyFolderArgument(verb: string, positionals: readonly string[]): string {
+export function resolvePolicyFolder(verb: string, positionals: readonly string[]): string {
   if (positionals.length > 1) throw usage(`assent policy ${verb} takes one folder`);
   return positionals[0] ?? (process.env["ASSENT_POLICIES"] || DEFAULT_FOLDER);
 }

@@ -3,7 +3,7 @@ import { mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { listPolicyFiles } from "../../policies/folder.ts";
 import { CommandError, EXIT, parse, usage, printJson, type Verb } from "../command.ts";
-import { policyFolderArgument } from "./folder-argument.ts";
+import { resolvePolicyFolder } from "./folder-argument.ts";
 import { programCommand } from "../invocation.ts";
 
 const POLICY = `# A policy is a list of rules; the first one that matches decides. What no policy has a rule for is denied.
@@ -74,7 +74,7 @@ examples:
   assent policy init deploy/policies && assent policy test deploy/policies --min-coverage 100`,
   async run(args, io) {
     const { values, positionals } = parse(args, { json: { type: "boolean" } });
-    const folder = policyFolderArgument("init", positionals);
+    const folder = resolvePolicyFolder("init", positionals);
     try {
       await mkdir(folder, { recursive: true });
       const existing = await listPolicyFiles(folder);

@@ -6,7 +6,7 @@ import { withStatus } from "../status.ts";
 import {
   FOLDER_OPTIONS,
   fileByPolicy,
-  policyFolderArgument,
+  resolvePolicyFolder,
   folderOptions,
   printFaults,
   untestedRules,
@@ -45,7 +45,7 @@ examples:
       coverage: { type: "boolean" },
       "min-coverage": { type: "string" },
     });
-    const path = policyFolderArgument("test", positionals);
+    const path = resolvePolicyFolder("test", positionals);
     const format = parseFormat(values, ["text", "json", "junit", "sarif", "lcov"]);
     const minCoverage = percentOf(values["min-coverage"]);
     const folder = await withStatus(io, (say) =>

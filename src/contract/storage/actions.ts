@@ -7,12 +7,12 @@ import type { StoredVisibility } from "../../domain/visibility.ts";
 /** An action as recorded in the ledger, with the data for which the ledger contains only commitments. */
 export interface ActionRow extends RecordedAction {
   /**
-   * JSON of `{agent_id, context, operation, params, tool}`; `request_hash` is the digest of its canonical form. After
-   * an erasure it is empty, like `request_hash` and `salt`.
+   * JSON of `{agent_id, context, operation, params, tool}`; `request_hash` is the digest of its canonical form. An
+   * erasure makes it an empty string, like `request_hash` and `salt`.
    */
   request: string;
   request_hash: string;
-  /** 32 random bytes, hex. The ledger holds SHA-256(salt ‖ request_hash). */
+  /** 32 random bytes, hex. The ledger contains SHA-256(salt ‖ request_hash). */
   salt: string;
   /**
    * Past data that the action's decisions read, as canonical JSON that matches the entries' commitments; null if there
@@ -24,7 +24,7 @@ export interface ActionRow extends RecordedAction {
    * none.
    */
   meta: string | null;
-  /** The request as an approver changed it, as canonical JSON of a `StoredEdit`; null if no one did. */
+  /** The request after an approver's change, as canonical JSON of a `StoredEdit`; null if no one changed it. */
   effective: string | null;
   /** Digest of the request in `effective`; null if no one changed it. */
   effective_hash: string | null;
@@ -36,15 +36,15 @@ export interface ActionRow extends RecordedAction {
   /** Time of the last duplicate request; null if there was none. Not in the ledger. */
   asked_at: number | null;
   /**
-   * For each process, the time until which requests wait for the action, as a JSON object; null for none. Not in the
-   * ledger.
+   * The time until which requests wait for the action, by process, as a JSON object; null if no request waits. Not in
+   * the ledger.
    */
   waits: string | null;
   /** Canonical JSON of `{error, meta, success}`; null before a result is reported. */
   result: string | null;
 }
 
-/** Columns that a transition can change in addition to the status. */
+/** Columns that a status change can update in addition to the status. */
 export type ActionChange = Partial<
   Pick<
     ActionRow,
@@ -65,7 +65,7 @@ export type ActionChange = Partial<
   >
 > & { status: ActionStatus; updated_at: number };
 
-/** The condition of a compare-and-set. The updating statement checks all members. */
+/** The condition of a compare-and-set. The statement that updates the row checks all members. */
 export interface ActionGuard {
   status: ActionStatus;
   /** The row's `expires_at` must be later than this. */
@@ -78,15 +78,15 @@ export interface ActionGuard {
 
 export interface ApprovalRow {
   action_id: string;
-  /** The owner of the key that voted, or the key itself. Unique per action. */
+  /** Principal of the voter: the owner of the API key, or the key itself if it has no owner. Unique per action. */
   principal: string;
   key_id: string;
   approve: boolean;
   reason: string | null;
   self_approval: boolean;
-  /** Principal of the delegator in whose place the approver voted; null if there is none. */
+  /** Principal of the delegator in whose place the approver voted; null if the vote is in the approver's own name. */
   on_behalf_of: string | null;
-  /** Whether the approver approved alone in an emergency. */
+  /** Whether the approver approved without a second approver (break-glass). */
   break_glass: boolean;
   seq: number;
   created_at: number;
@@ -108,32 +108,32 @@ export interface IdempotencyRow {
 /** The columns that identify an idempotency row. */
 export type IdempotencyLookup = Pick<IdempotencyRow, "key_id" | "route" | "idempotency_key">;
 
-/** Position in the list of idempotency rows, ordered by age. */
+/** Position in the list of idempotency rows, oldest first. */
 export type IdempotencyCursor = Pick<IdempotencyRow, "created_at" | "key_id" | "route" | "idempotency_key">;
 
 export interface ActionFilter {
   visibility: StoredVisibility;
   status?: ActionStatus;
   /**
-   * With a status: pending actions with `expires_at` at or before this count as expired, even if their status does not
-   * say so yet.
+   * Applies if the filter has a status. Pending actions with `expires_at` at or before this time count as expired, even
+   * if their status has not been updated yet.
    */
   as_of?: number;
   agent_id?: string;
   tool?: string;
   operation?: string;
   request_hash?: string;
-  /** Only uses of this grant. */
+  /** Lists only uses of this grant. */
   grant_id?: string;
-  /** Only actions of this plan. */
+  /** Lists only actions of this plan. */
   plan_id?: string;
-  /** Only the first action of each plan. */
+  /** Lists only the first action of each plan. */
   first_of_plan?: true;
-  /** Inclusive start. */
+  /** Inclusive start of the creation time. */
   since?: number;
-  /** Exclusive end. */
+  /** Exclusive end of the creation time. */
   until?: number;
-  /** Only actions whose `decision_seq` is smaller: the cursor. */
+  /** Lists only actions whose `decision_seq` is smaller: the cursor. */
   before_seq?: number;
   offset?: number;
   limit: number;
@@ -145,7 +145,7 @@ export interface PendingCursor {
   decision_seq: number;
 }
 
-/** Selects the actions of an agent (in any spelling of its name), or those that a key submitted. */
+/** Selects the actions of an agent (in any spelling of its name), or the actions that a key submitted. */
 export type ActionOwner = { agent_id: string } | { key_id: string };
 
 /** Position in the list of approved actions, ordered by `approved_until`, then `decision_seq`. */
@@ -157,13 +157,13 @@ export interface ApprovedCursor {
 /** Selects decisions in a range of the ledger. */
 export interface DecisionFilter {
   visibility: StoredVisibility;
-  /** Inclusive start. */
+  /** Inclusive start of the sequence numbers. */
   from_seq: number;
-  /** Exclusive end: the cursor. */
+  /** Exclusive end of the sequence numbers: the cursor. */
   before_seq: number;
-  /** Creation time of the action, inclusive. */
+  /** Inclusive start of the action's creation time. */
   since: number;
-  /** Creation time of the action, exclusive. */
+  /** Exclusive end of the action's creation time. */
   until: number;
   limit: number;
 }
@@ -173,7 +173,7 @@ export interface DecisionInput {
   seq: number;
   action_id: string;
   created_at: number;
-  /** The request as in the action's row: JSON, or empty after an erasure. */
+  /** The `request` of the action's row: JSON, or an empty string after an erasure. */
   request: string;
   past: string | null;
   /** The entry of the decision. */
@@ -182,23 +182,24 @@ export interface DecisionInput {
 
 export interface ActionReads {
   action(id: string): Promise<ActionRow | null>;
-  /** Returns the existing actions among these ids, once each, in any order. */
+  /** Returns the actions with these ids that exist, once each, in any order. */
   actionsById(ids: readonly string[]): Promise<ActionRow[]>;
   /**
-   * Returns an open action that this key submitted with this request hash: allowed or approved with
-   * `approved_until > now`, or else pending with `expires_at > now`. If there are several, returns the one that expires
-   * last, and among equals the newest.
+   * Returns an open action that this key submitted with this request hash: allowed or approved with `approved_until >
+   * now`, or pending with `expires_at > now`. If there are several, returns the one that expires last, and the newest
+   * of those with the same expiry.
    */
   openAction(submittedBy: string, requestHash: string, now: number): Promise<ActionRow | null>;
   /**
-   * Returns the action with this request hash or effective hash whose `rejection_until` is the latest and later than `now`.
+   * Considers actions with this request hash or effective hash and `rejection_until > now`. Returns the one with the
+   * latest `rejection_until`.
    */
   rejectedAction(requestHash: string, now: number): Promise<ActionRow | null>;
   /** Lists actions, newest first (descending `decision_seq`). */
   actions(filter: ActionFilter): Promise<ActionRow[]>;
   /**
-   * Returns the sequence numbers of the first and the last decision on actions that were created in the span; null if
-   * there are none.
+   * Returns the sequence numbers of the first and the last decision on actions with `since <= created_at < until`; null
+   * if there are none.
    */
   decisionSpan(since: number, until: number): Promise<{ first: number; last: number } | null>;
   /** Lists decisions, newest first (descending `seq`). */
@@ -210,15 +211,15 @@ export interface ActionReads {
   /** Lists approved actions after a cursor, earliest `approved_until` first. */
   approvedActions(after: ApprovedCursor, limit: number): Promise<ActionRow[]>;
   /**
-   * Lists the owner's open actions, in any order: pending ones with `expires_at > now`, and allowed or approved ones
-   * with `approved_until > now`.
+   * Lists the owner's open actions, in any order: pending actions with `expires_at > now`, and allowed or approved
+   * actions with `approved_until > now`.
    */
   openActionsOf(owner: ActionOwner, now: number, limit: number): Promise<ActionRow[]>;
   /** Returns the number of pending actions with `expires_at > now`. */
   pendingCount(visibility: StoredVisibility, now: number): Promise<number>;
   /**
-   * Counts the actions of a key that required approval when they were submitted, and the different hours (UTC) in which they
-   * were submitted. Counts the newest `most` actions with `since <= created_at < until`.
+   * Counts a key's actions that required approval when they were submitted, and the distinct hours (UTC) in which they
+   * were submitted. Counts at most the newest `most` actions with `since <= created_at < until`.
    */
   approvalRequests(
     keyId: string,
@@ -228,13 +229,15 @@ export interface ActionReads {
   ): Promise<{ requests: number; hours: number }>;
   /** Returns the creation time of the oldest pending action with `expires_at > now`; null if there is none. */
   oldestPending(now: number): Promise<number | null>;
-  /** Returns the smallest `expires_at` of a pending action. */
+  /** Returns the smallest `expires_at` of the pending actions. */
   nextExpiry(): Promise<number | null>;
   approvals(actionId: string): Promise<ApprovalRow[]>;
   idempotency(keyId: string, route: string, idempotencyKey: string): Promise<IdempotencyRow | null>;
-  /** Returns the existing rows for several keys, in any order. */
+  /** Returns the rows of these keys that exist, in any order. */
   idempotencies(names: readonly IdempotencyLookup[]): Promise<IdempotencyRow[]>;
-  /** Lists rows with `created_at < before` after a position, in ascending order of the position's members. */
+  /**
+   * Lists rows with `created_at < before` after a position, sorted by the members of the position in ascending order.
+   */
   idempotencyBefore(before: number, after: IdempotencyCursor, limit: number): Promise<IdempotencyRow[]>;
 }
 
@@ -247,20 +250,20 @@ export interface ActionWrites {
   /**
    * Clears request, request_hash and salt, and sets past, meta, questions, effective, effective_hash and result to
    * null. Compare-and-set: resolves to false and changes nothing if the action does not exist, is pending or was
-   * erased. After the commit, the store must not contain the data any more, as far as the store can control that.
-   * docs/erasure.md describes this for each store.
+   * erased. After the commit, the store must no longer contain the data, as far as it can control that. docs/erasure.md
+   * describes this for each store.
    */
   eraseAction(id: string, at: number): Promise<boolean>;
   /**
    * Sets one column to null, with the same guarantee as `eraseAction`. Compare-and-set: resolves to false and changes
-   * nothing if it is null, or if the action does not exist, is pending or was erased.
+   * nothing if the column is null, or if the action does not exist, is pending or was erased.
    */
   eraseActionPart(id: string, part: ErasablePart): Promise<boolean>;
-  /** Resolves to false and changes nothing if this principal already voted on the action. */
+  /** Adds a vote. Resolves to false and changes nothing if this principal already voted on the action. */
   insertApproval(row: ApprovalRow): Promise<boolean>;
   /** Removes all votes on the action. */
   deleteApprovals(actionId: string): Promise<void>;
   insertIdempotency(row: IdempotencyRow): Promise<void>;
-  /** Resolves to false if the row does not exist. */
+  /** Deletes an idempotency row. Resolves to false if the row does not exist. */
   deleteIdempotency(keyId: string, route: string, idempotencyKey: string): Promise<boolean>;
 }

@@ -7,8 +7,8 @@ import type { StoredVisibility } from "../../domain/visibility.ts";
 export interface AnalyticsQuery {
   visibility: StoredVisibility;
   /**
-   * At least two ascending instants, of which the first is inclusive and the last exclusive. Each pair of neighbours
-   * delimits a segment of the series.
+   * At least two times in ascending order. The first is inclusive and the last exclusive. Each pair of neighbouring
+   * times delimits a segment of the series.
    */
   boundaries: readonly number[];
 }
@@ -19,17 +19,17 @@ export interface SeriesCounts {
   decision: Partial<Record<Effect, number>>;
 }
 
-/** Non-zero counts by value, in any order. All are read on one snapshot. */
+/** Counts greater than zero by value, in any order. All are read from one snapshot. */
 export interface ActionCounts {
   status: { value: string; count: number }[];
   decision: { value: string; count: number }[];
   tool: { value: string; count: number }[];
   agent: { value: string; count: number }[];
-  /** Both null: no policy decided the action. */
+  /** `policy` and `rule` are both null if no policy decided the action. */
   rule: { policy: string | null; rule: string | null; count: number }[];
   /** One item for each segment. */
   series: SeriesCounts[];
-  /** Percentiles of `waited_ms`, by nearest rank; null if there are no values. */
+  /** Percentiles of `waited_ms` (nearest rank); null if there are no values. */
   waits: { count: number; p50: number | null; p95: number | null };
 }
 

@@ -2,8 +2,8 @@ import { StorageError } from "./storage-error.ts";
 import type { EntryRow } from "./ledger.ts";
 
 /**
- * Returns the entries unchanged. Throws StorageError "corrupt" unless they start at `from`, have no gap and, if `to` is
- * given, include every entry below `to`.
+ * Returns the entries unchanged. Throws StorageError "corrupt" unless they start at `from` and have no gap. With `to`,
+ * they must include every entry before `to`.
  * @example
  * const rows = assertContiguous(await readRows(from, to), from, to);
  */

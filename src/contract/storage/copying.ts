@@ -32,14 +32,14 @@ export interface RemovedRow {
 
 /** Copies a complete store into an empty one, table by table. The head is written last and makes the copy valid. */
 export interface StorageCopying {
-  /** Reads rows after `after` in ascending order of the primary key; null starts at the first row. */
+  /** Reads the rows that follow `after`, in ascending order of the primary key; null starts at the first row. */
   read(table: CopiedTable, after: CopiedRow | null, limit: number): Promise<CopiedRow[]>;
-  /** The last row by primary key. */
+  /** Returns the last row by primary key. */
   last(table: CopiedTable): Promise<CopiedRow | null>;
   count(table: CopiedTable): Promise<number>;
   /**
-   * Writes rows in one durable transaction. Replaces existing rows in mutable tables, and rejects them in immutable
-   * ones.
+   * Writes rows in one durable transaction. Replaces existing rows in mutable tables, and rejects if a row already
+   * exists in an immutable table.
    */
   write(table: CopiedTable, rows: readonly CopiedRow[]): Promise<void>;
   /** Writes the head and checkpoint of the source. */

@@ -1,7 +1,7 @@
 /** Messages to approvers and feeds, and their delivery. */
 /**
  * Kind of a message. `approval_requested`, `approval_escalated` and `approval_reminder` request a vote;
- * `approval_closed` reports that no vote is needed any more. `event` is a ledger entry for a feed.
+ * `approval_closed` reports that a vote is no longer needed. `event` is a ledger entry for a feed.
  */
 export type DeliveryKind =
   | "approval_requested"
@@ -16,27 +16,27 @@ export type DeliveryKind =
   | "event";
 
 /**
- * `scheduled`: enters the destination's queue at `next_at`. `waiting`: is in the queue. `delivered`: the notifier
- * accepted it. `dead`: was given up, can be retried. `obsolete`: is no longer needed.
+ * `scheduled`: the message enters the destination's queue at `next_at`. `waiting`: it is in the queue. `delivered`: the
+ * notifier accepted it. `dead`: delivery was given up and can be retried. `obsolete`: it is no longer needed.
  */
 type DeliveryState = "scheduled" | "waiting" | "delivered" | "dead" | "obsolete";
 
-/** One message to one destination. It contains no token: links are created when it is sent. */
+/** One message to one destination. It contains no token, because links are created when it is sent. */
 export interface DeliveryRow {
   /** Position among all deliveries, assigned by the store. Larger than all earlier positions. */
   position: number;
-  /** Unique id, which is the same for every attempt. */
+  /** Unique id, which stays the same for every attempt. */
   id: string;
-  /** Address of the recipient. Deliveries to one destination are made one at a time. */
+  /** Address of the recipient. Each destination gets one delivery at a time. */
   destination: string;
-  /** Name of the notifier, and its recipient. */
+  /** Name of the notifier, and the recipient in the notifier's format. */
   notifier: string;
   recipient: string;
   kind: DeliveryKind;
   /** Sequence number of the ledger entry that caused the delivery. */
   seq: number;
   action_id: string | null;
-  /** Owner that a link token is created for; null if the recipient is not one person. */
+  /** Owner for whom a link token is created; null if the recipient is not a single person. */
   person: string | null;
   /** Channel of a policy; null for feeds. */
   channel: string | null;
@@ -47,7 +47,7 @@ export interface DeliveryRow {
   /** Time after which the delivery is given up. */
   give_up_at: number;
   last_error: string | null;
-  /** Reference that the notifier returned, with which it can find its message later. */
+  /** Reference that the notifier returned, so that it can find the message later. */
   reference: string | null;
   delivered_at: number | null;
   created_at: number;
@@ -82,18 +82,18 @@ export interface DeliveryReads {
   deliveriesOfAction(actionId: string): Promise<DeliveryRow[]>;
   /**
    * Returns one waiting delivery with `next_at <= now` for each destination. Prefers deliveries without an attempt,
-   * then the earliest `give_up_at`, then the smallest position. Of events, considers only the one with the earliest
-   * `give_up_at`, and returns it only if it is due, because events keep their order. Ascending.
+   * then the earliest `give_up_at`, then the smallest position. Because events keep their order, considers only the
+   * event with the earliest `give_up_at`, and only if it is due. In ascending order.
    */
   dueDeliveries(now: number, limit: number): Promise<DeliveryRow[]>;
   /** Counts unfinished deliveries, and dead ones. */
   deliveryBacklog(): Promise<Record<"scheduled" | "waiting" | "dead", DeliveryBacklog>>;
-  /** Returns the smallest `next_at` of scheduled deliveries. */
+  /** Returns the smallest `next_at` of the scheduled deliveries. */
   nextScheduledDelivery(): Promise<number | null>;
 }
 
 export interface DeliveryWrites {
-  /** The store assigns the position. */
+  /** Adds a delivery. The store assigns the position. */
   insertDelivery(row: Omit<DeliveryRow, "position">): Promise<void>;
   /**
    * Compare-and-set: resolves to false and changes nothing unless the delivery has this state and this number of
@@ -102,24 +102,24 @@ export interface DeliveryWrites {
   updateDelivery(id: string, guard: Pick<DeliveryRow, "state" | "attempts">, change: DeliveryChange): Promise<boolean>;
   /**
    * Defers the waiting deliveries of a failed destination, except one: sets `next_at` of events to `events` and of
-   * other messages to `others`, unless it is later already. Deliveries without an attempt get the error. Resolves to
-   * the number of deferred deliveries.
+   * other messages to `others`, unless `next_at` is already later. Deliveries without an attempt get the error.
+   * Resolves to the number of deferred deliveries.
    */
   deferDeliveries(
     destination: string,
     deferral: { except: string; events: number; others: number; last_error: string; updated_at: number },
   ): Promise<number>;
   /**
-   * Makes the waiting deliveries of a working destination due at `now`, if they have at most `attempts` attempts and
-   * were due later. Resolves to their number.
+   * Makes waiting deliveries of a destination that works again due at `now`, if they have at most `attempts` attempts
+   * and were due later. Resolves to the number of changed deliveries.
    */
   hastenDeliveries(destination: string, attempts: number, now: number): Promise<number>;
-  /** Changes scheduled deliveries with `next_at <= now` to `waiting`. Resolves to their number. */
+  /** Changes scheduled deliveries with `next_at <= now` to `waiting`. Resolves to the number of changed deliveries. */
   releaseDeliveries(now: number): Promise<number>;
   /**
    * Deletes up to `max` finished deliveries (neither scheduled nor waiting) that were last changed before the given
-   * time. Retains deliveries about pending actions, because reminders and the outcome refer to them. Resolves to the
-   * number of deleted deliveries.
+   * time. Retains deliveries about pending actions, because later reminders and the outcome refer to these deliveries.
+   * Resolves to the number of deleted deliveries.
    */
   pruneDeliveries(before: number, max: number): Promise<number>;
 }

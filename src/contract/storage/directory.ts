@@ -4,7 +4,7 @@ export interface KeyRow {
   name: string;
   /** SHA-256 of the key's value, hex. The value itself is never stored. */
   hash: string;
-  /** First characters of the value, which identify the key to people. */
+  /** First characters of the value, so that people can recognise the key. */
   prefix: string;
   scopes: string[];
   agent_id: string | null;
@@ -23,12 +23,12 @@ export interface AgentRow {
   id: string;
   name: string;
   description: string | null;
-  /** Globs; null for every tool. */
+  /** Globs of the tools that the agent can use; null for every tool. */
   allowed_tools: string[] | null;
   metadata: string;
   suspended_at: number | null;
   suspended_reason: string | null;
-  /** Starts at 1 and increases with every change. */
+  /** Version of the row. Starts at 1 and increases with every change. */
   version: number;
   /** Sequence number of the entry that registered the agent, which determines the order of lists. Unique. */
   registered_seq: number;
@@ -43,7 +43,7 @@ export type AgentChange = Partial<
 
 export interface AgentFilter {
   suspended?: boolean;
-  /** Only agents with a smaller `registered_seq`: the cursor. */
+  /** Lists only agents with a smaller `registered_seq`: the cursor. */
   before_seq?: number;
   offset?: number;
   limit: number;
@@ -61,7 +61,7 @@ export interface DirectoryReads {
 
 export interface DirectoryWrites {
   insertKey(row: KeyRow): Promise<void>;
-  /** Resolves to false if the key does not exist or was already revoked. */
+  /** Revokes a key. Resolves to false if the key does not exist or was already revoked. */
   revokeKey(id: string, at: number): Promise<boolean>;
   /** Moves `last_used_at` forward, never back. Does nothing if the key does not exist. */
   touchKey(id: string, at: number): Promise<void>;

@@ -1,35 +1,37 @@
 /** Private documents of plugins. They can be written in the same transaction as a decision. */
 
 export interface DocumentRow {
-  /** The plugin that owns the document. The core sets it, so plugins can access only their own documents. */
+  /** The plugin that owns the document. The core sets this member, so plugins can access only their own documents. */
   plugin: string;
-  /** Unique for the plugin. */
+  /** Key of the document, unique within the plugin. */
   key: string;
   /** JSON text, which the store does not parse. */
   value: string;
-  /** Increases with every write to any document, and is never reused, even after a deletion. */
+  /**
+   * Version of the document. Increases with every write to any document, and is never reused, even after a deletion.
+   */
   version: number;
 }
 
 export interface DocumentFilter {
   plugin: string;
-  /** Prefix of the key; empty for all keys. */
+  /** Lists only keys with this prefix; empty for all keys. */
   prefix: string;
-  /** Only keys after this one: the cursor. */
+  /** Lists only keys after this one: the cursor. */
   after?: string;
   limit: number;
 }
 
 export interface DocumentReads {
   document(plugin: string, key: string): Promise<DocumentRow | null>;
-  /** Lists documents in ascending order of their keys, by Unicode code points. */
+  /** Lists documents sorted by key in ascending order of Unicode code points. */
   documents(filter: DocumentFilter): Promise<DocumentRow[]>;
 }
 
 export interface DocumentWrites {
   /**
-   * Compare-and-set. Writes the document if its stored version is `ifVersion` (null: it does not exist) and resolves to
-   * the new version. Otherwise changes nothing and resolves to null.
+   * Compare-and-set. Writes the document if its stored version is `ifVersion` (null: the document does not exist) and
+   * resolves to the new version. Otherwise changes nothing and resolves to null.
    */
   putDocument(plugin: string, key: string, value: string, ifVersion: number | null): Promise<number | null>;
   /** Compare-and-set. Deletes the document if its stored version is `ifVersion`; otherwise resolves to false. */

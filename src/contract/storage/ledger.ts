@@ -11,7 +11,7 @@ export interface EntryRow {
   bytes: Uint8Array;
   action_id: string | null;
   agent_id: string | null;
-  /** Key that submitted the entry's action; determines who can see the entry. */
+  /** Key that submitted the entry's action. It determines who can see the entry. */
   submitted_by: string | null;
   created_at: number;
 }
@@ -25,7 +25,7 @@ export interface TileRow {
   root: Uint8Array;
 }
 
-/** The one mutable row of the ledger. */
+/** The only row of the ledger that changes. */
 export interface LedgerHead {
   size: number;
   root: Uint8Array;
@@ -33,23 +33,23 @@ export interface LedgerHead {
   edge: Uint8Array[];
   /** Digest of the active policy set, or null before the first activation. */
   policy_set: string | null;
-  /** Increases with each change of a key or an agent, among others. Caches of an older epoch are stale. */
+  /** Increases with each change that invalidates caches, such as a change of a key or an agent. */
   epoch: number;
 }
 
 /** Name in `meta` of the incarnation that the processes have agreed on. */
 export const SETTLED_INCARNATION = "settled_incarnation";
 
-/** The head, and the database that it was read from. */
+/** The head with the identity of the database that it was read from. */
 export interface StoredHead extends LedgerHead {
-  /** Absent if one process has the store to itself. */
+  /** Absent if no other process can use the store. */
   server?: {
     /**
-     * Identifies the running database: it changes with each restart, failover and restore. The same statement reads it
-     * and the head, so both come from one database.
+     * Identifies the running database. Changes with each restart, failover and restore. One statement reads it together
+     * with the head, so both come from the same database.
      */
     incarnation: string;
-    /** True once the processes have agreed that this database holds everything that any of them has seen. */
+    /** True once the processes have agreed that this database contains every ledger state that any of them has read. */
     isSettled: boolean;
   };
 }
@@ -63,7 +63,7 @@ export interface LedgerReads {
   entryByHash(leafHash: Uint8Array): Promise<EntryRow | null>;
   /** Returns all entries about one action, ascending. Finds the decision through the action's `decision_seq`. */
   entriesOfAction(actionId: string): Promise<EntryRow[]>;
-  /** Returns the entries of one of these types with `seq >= from`, ascending. */
+  /** Returns the entries of a type with `seq >= from`, ascending. */
   entriesOfType(type: FollowedType, from: number, limit: number): Promise<EntryRow[]>;
   /** Returns the leaf hashes with `from <= seq < to`, ascending. */
   leafHashes(from: number, to: number): Promise<Uint8Array[]>;
@@ -74,11 +74,11 @@ export interface LedgerReads {
 
 export interface LedgerWrites {
   /**
-   * Appends entries and moves the head. `entries[0].seq` must be the current size, the others follow without a gap,
-   * `head.size` is the new size, and `head.epoch` must not decrease; otherwise it rejects and the transaction fails.
-   * Without entries, updates only the other members of the head.
+   * Appends entries and updates the head. `entries[0].seq` must be the current size, the other entries must follow
+   * without a gap, `head.size` must be the new size, and `head.epoch` must not decrease. Otherwise the call rejects and
+   * the transaction fails. Without entries, updates only the other members of the head.
    */
   append(entries: readonly EntryRow[], tiles: readonly TileRow[], head: LedgerHead): Promise<void>;
-  /** Replaces the stored checkpoint unless a larger one is stored. */
+  /** Replaces the stored checkpoint unless a larger checkpoint is already stored. */
   putCheckpoint(size: number, note: string): Promise<void>;
 }

@@ -8,9 +8,9 @@ export interface LimitUseRow {
   subject: string;
   action_id: string;
   at: number;
-  /** Millionths; not negative. */
+  /** Amount of the use in millionths, zero or more. */
   amount: number;
-  /** Time from which on the use no longer counts. */
+  /** The use no longer counts from this time. */
   until: number;
 }
 
@@ -26,7 +26,7 @@ export interface LimitSpan {
 export interface LimitReads {
   /** Counts the uses with `at >= since` and sums their amounts, up to 2^53 - 1. */
   limitUsed(policy: string, limitName: string, subject: string, since: number): Promise<{ count: number; sum: number }>;
-  /** Counts as `limitUsed`, for several limits and subjects at once. In their order. */
+  /** Like `limitUsed`, for several limits and subjects at once. Returns the results in the order of `spans`. */
   limitsUsed(spans: readonly LimitSpan[]): Promise<{ count: number; sum: number }[]>;
 }
 
@@ -34,6 +34,6 @@ export interface LimitWrites {
   insertLimitUse(row: LimitUseRow): Promise<void>;
   /** Removes all uses of an action. */
   releaseLimitUses(actionId: string): Promise<void>;
-  /** Deletes up to `max` uses with `until <= now`. Resolves to their number. */
+  /** Deletes up to `max` uses with `until <= now`. Resolves to the number of deleted uses. */
   pruneLimitUses(now: number, max: number): Promise<number>;
 }

@@ -1,4 +1,4 @@
-/** The names of the contract's methods. An incomplete list does not compile. */
+/** The names of the contract's methods. A list that lacks a method does not compile. */
 import type { StorageReader, StorageWrites } from "./transaction.ts";
 
 /** Lists every member of T exactly once: a missing member is a compile error. */

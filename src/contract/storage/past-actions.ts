@@ -1,28 +1,31 @@
-/** The past actions of which the histories of policies consist. */
+/** The past actions that policies read as histories. */
 import type { HistorySpan, PastActionRow } from "../../domain/policy/decide/history-facts.ts";
 
 export type { HistorySpan, PastActionRow } from "../../domain/policy/decide/history-facts.ts";
 
-/** Maximum characters of a request, submitted or changed by an approver, that a history reads. */
+/**
+ * Maximum number of characters of a request that a history reads, whether an agent submitted it or an approver changed
+ * it.
+ */
 export const MAX_PAST_REQUEST = 16_384;
 
 /** An action as a member of one history. Unique by all columns except `until`. */
 export interface PastActionRef {
   policy: string;
-  /** Digest of what the history is kept per. */
+  /** Digest of the history's basis, which defines for whom it is kept. */
   basis: string;
-  /** Digest of the owner, such as the agent. */
+  /** Digest of the history's owner, such as the agent. */
   subject: string;
   action_id: string;
   at: number;
-  /** Time from which on no window contains the action. Moves together with `at`. */
+  /** No window contains the action from this time. Moves together with `at`. */
   until: number;
 }
 
 export interface PastActionReads {
   /**
-   * Returns the newest actions of a history with `at >= since`, newest first; among equal times, the greater id first.
-   * Leaves out the requests with more than `MAX_PAST_REQUEST` characters.
+   * Returns the newest actions of a history with `at >= since`, newest first, and with the greater id first if times
+   * are equal. Omits requests with more than `MAX_PAST_REQUEST` characters.
    */
   pastActions(span: HistorySpan): Promise<PastActionRow[]>;
 }
@@ -36,6 +39,6 @@ export interface PastActionWrites {
   movePastAction(actionId: string, at: number): Promise<void>;
   /** Removes an action from all histories. */
   removePastAction(actionId: string): Promise<void>;
-  /** Deletes up to `max` rows with `until <= now`. Resolves to their number. */
+  /** Deletes up to `max` rows with `until <= now`. Resolves to the number of deleted rows. */
   prunePastActions(now: number, max: number): Promise<number>;
 }

@@ -6,15 +6,16 @@ export interface PolicyRow {
   managed_by: string | null;
   latest_version: number;
   active_version: number | null;
-  /** Time of the deletion. The policy keeps its name and its versions, because recorded decisions refer to them. */
+  /** Time of the deletion. A deleted policy keeps its name and versions, because recorded decisions refer to them. */
   deleted_at: number | null;
   created_at: number;
   updated_at: number;
 }
 
 /**
- * Immutable. `definition` is canonical JSON of a PolicyDocument; `digest` its SHA-256, hex. `yaml` is the text that the
- * author wrote, with its comments; null if the policy was sent as JSON, with other policies, or by a policy source.
+ * A version of a policy, which is immutable. `definition` is canonical JSON of a PolicyDocument; `digest` its SHA-256,
+ * hex. `yaml` is the source that the author wrote, with its comments; null if the policy was sent as JSON, with other
+ * policies, or by a policy source.
  */
 export interface PolicyVersionRow {
   policy_id: string;
@@ -26,7 +27,7 @@ export interface PolicyVersionRow {
   created_at: number;
 }
 
-/** Immutable and stored forever. `document` is canonical JSON; `digest` its SHA-256, hex. */
+/** A policy set, which is immutable and never deleted. `document` is canonical JSON; `digest` its SHA-256, hex. */
 export interface PolicySetRow {
   digest: string;
   document: string;
@@ -52,6 +53,6 @@ export interface PolicyWrites {
   insertPolicy(row: PolicyRow): Promise<void>;
   updatePolicy(id: string, change: PolicyChange): Promise<boolean>;
   insertPolicyVersion(row: PolicyVersionRow): Promise<void>;
-  /** Does nothing if a row with this digest exists. */
+  /** Stores a policy set. Does nothing if a row with this digest exists. */
   putPolicySet(row: PolicySetRow): Promise<void>;
 }

@@ -17,7 +17,7 @@ export class StorageError extends Error {
 }
 
 /**
- * Resolves to the result of a read, or to null if the stored data is corrupt. Rejects with any other error.
+ * Resolves to the result of `read`, or to null if the stored data is corrupt. Rejects with any other error.
  * @example
  * const action = await nullIfCorrupt(storage.action(id));
  */

@@ -9,7 +9,9 @@ import type { LimitReads, LimitWrites } from "./limits.ts";
 import type { PastActionReads, PastActionWrites } from "./past-actions.ts";
 import type { PolicyReads, PolicyWrites } from "./policies.ts";
 
-/** Reads. Outside a transaction they return only committed state; inside one they also return its own writes. */
+/**
+ * The reads. Outside a transaction they return only committed state; within a transaction they also return its writes.
+ */
 export interface StorageReader
   extends
     LedgerReads,
@@ -39,8 +41,8 @@ export interface StorageWrites
 }
 
 /**
- * The writes of one transaction. They become visible to others when `write` resolves. If a method rejects, every later
- * method rejects too, and `write` rolls back and rejects, even if `work` ignores the error. After `work` has ended
- * every method rejects.
+ * The reads and writes of one transaction. The writes become visible outside it when `write` resolves. If a method
+ * rejects, every later method rejects too, and `write` rolls back and rejects, even if `work` ignores the error. After
+ * `work` has ended every method rejects.
  */
 export interface StorageTransaction extends StorageReader, StorageWrites {}

@@ -1,13 +1,13 @@
 /**
- * Coverage statements compare the effects that a source shows in a window of time with the ledger. The service records
- * them; `assent audit` counts the actions again.
+ * Coverage statements, which compare the effects that a source recorded in a time window with the ledger. The service
+ * records the statements, and `assent audit` counts the actions again.
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { parseRfc3339 } from "../time.ts";
 
 /** Ledger entry type. */
 export const COVERAGE_ENTRY = "coverage:statement";
-/** Largest number of effects and of actions that a statement lists. It counts all of them. */
+/** Maximum number of effects, and of actions, that a statement lists. The counts include the others too. */
 export const MAX_LISTED = 50;
 
 const closed = { additionalProperties: false } as const;
@@ -110,12 +110,12 @@ export const CoverageStatement = Type.Object(
 );
 export type CoverageStatement = Static<typeof CoverageStatement>;
 
-/** Returns whether effects are unmatched, or successes have no effect. */
+/** Returns true if effects are unmatched, or successful actions have no effect. */
 export function hasGap({ effects, actions }: Pick<CoverageStatement, "effects" | "actions">): boolean {
   return effects.unmatched > 0 || actions.missing > 0;
 }
 
-/** Returns why a statement of this form contradicts itself; null if it does not. */
+/** Returns the contradiction in a statement that has the right form; null if it is consistent. */
 export function findStatementFault(statement: CoverageStatement): string | null {
   const { from, to, effects, actions, unmatched, missing } = statement;
   const [start, end] = [parseRfc3339(from) ?? NaN, parseRfc3339(to) ?? NaN];

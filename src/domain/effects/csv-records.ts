@@ -1,7 +1,7 @@
 /** Splits a stream of CSV (RFC 4180) into records. A quoted field can contain commas, quotes and line feeds. */
 import { SourceFault } from "./source-fault.ts";
 
-/** Longest record, in UTF-16 code units. */
+/** Maximum length of a record, in UTF-16 code units. */
 const MAX_RECORD = 4 * 1024 * 1024;
 
 interface CsvRecord {
@@ -10,7 +10,7 @@ interface CsvRecord {
 }
 
 /**
- * Yields each record with the line on which it starts. Holds one record in memory. Throws `SourceFault`.
+ * Yields each record with the number of its first line. Keeps only one record in memory. Throws `SourceFault`.
  * @example
  * for await (const { line, fields } of readCsvRecords(text)) console.log(line, fields[0]);
  */
@@ -25,7 +25,7 @@ async function* split(text: AsyncIterable<string>): AsyncIterable<CsvRecord> {
 }
 
 /**
- * Returns the fields of one record. Null if the text is not one record.
+ * Returns the fields of one record. Returns null if the string is not exactly one record.
  * @example
  * parseCsvLine('a,"b,c"'); // ["a", "b,c"]
  */
@@ -75,7 +75,7 @@ class Splitter {
     if (character === "\n") return this.length === 1 ? this.skip() : this.finish();
     if (character === "\r") return null;
     if (character === '"' && this.state !== "plain") {
-      // Two quotes inside a quoted field represent one.
+      // Two quotes inside a quoted field represent one quote.
       if (this.state === "quote") this.field += '"';
       this.state = "quoted";
     } else if (character === ",") {

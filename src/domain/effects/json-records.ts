@@ -1,11 +1,11 @@
-/** Splits a stream of text into JSON objects: JSON Lines, one array, or an object with an array `Records`. */
+/** Splits a stream into JSON objects. The stream is JSON Lines, an array, or an object with an array `Records`. */
 import { isJsonObject, type JsonObject } from "../json.ts";
 import { SourceFault } from "./source-fault.ts";
 
-/** Longest record, in UTF-16 code units. */
+/** Maximum length of a record, in UTF-16 code units. */
 const MAX_RECORD = 4 * 1024 * 1024;
 const WRAPPER = /^\uFEFF?\s*(?:\[|\{\s*"Records"\s*:\s*\[)/;
-/** Number of characters that suffices to recognize the wrapper. */
+/** Number of characters that is always enough to recognize what precedes the first record. */
 const HEAD = 256;
 
 interface JsonRecord {
@@ -14,7 +14,7 @@ interface JsonRecord {
 }
 
 /**
- * Yields each object with the line on which it starts. Holds one record in memory. Throws `SourceFault`.
+ * Yields each object with the number of its first line. Keeps only one record in memory. Throws `SourceFault`.
  * @example
  * for await (const { line, value } of readJsonRecords(text)) console.log(line, value["eventName"]);
  */
@@ -55,7 +55,7 @@ class Splitter {
     if (this.wrapped && !this.closed) throw new SourceFault(this.line, "the file ends inside its list of records");
   }
 
-  /** Consumes the beginning of the file. Returns the text after the wrapper. */
+  /** Consumes the beginning of the file. Returns the characters that follow the start of the array. */
   private open(): string {
     const head = this.head ?? "";
     this.head = null;
@@ -90,7 +90,7 @@ class Splitter {
       throw new SourceFault(this.start, `the record is longer than ${MAX_RECORD} characters`);
   }
 
-  /** Tracks strings and nesting inside a record. */
+  /** Updates the state for one character: whether it is in a string, and how deeply it is nested. */
   private step(character: string): void {
     if (this.inString) {
       if (this.escaped) this.escaped = false;

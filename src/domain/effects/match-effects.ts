@@ -1,7 +1,7 @@
 /**
- * Matches effects in the world to started actions, one to one. An effect with an action's id matches that action only
- * if operation, parameters and time agree, too, because agents control such ids. An effect without an id is paired by
- * operation, parameters and time. Such a pair is a guess, so both sides count as unknown.
+ * Matches effects, recorded by other systems, to started actions, one to one. An effect that contains an action's id
+ * matches the action only if operation, parameters and time also agree, because agents control such ids. An effect
+ * without an id is paired by operation, parameters and time. Such a pair is a guess, so both sides count as unknown.
  */
 import { canonicalText } from "../canonical.ts";
 import { sha256Hex, utf8 } from "../hash.ts";
@@ -10,15 +10,15 @@ import { foldName } from "../names.ts";
 
 /** An event of a source's log. */
 export interface SourceEvent {
-  /** Unique in the source. */
+  /** Id of the event, unique in the source. */
   readonly id: string;
-  /** Milliseconds since the epoch. */
+  /** Time of the event. Milliseconds since the epoch. */
   readonly at: number;
   /** Kind of the event, as mappings name it. */
   readonly event: string;
   /** Identity that caused the effect, as the source names it. */
   readonly actor: string;
-  /** Id of the action that the agent or its credential attached to the effect; null if there is none. */
+  /** Id of the action that the agent or its credential attached to the effect; null if they attached no id. */
   readonly action_id: string | null;
   /** The record of the log, from which mappings read values. */
   readonly record: JsonObject;
@@ -41,9 +41,9 @@ export interface StartedAction {
   /** The parameters that ran; null if they were erased. */
   readonly params: JsonObject | null;
   readonly started_at: number;
-  /** Time of the result; null if none was reported. */
+  /** Time of the result; null if no result was reported. */
   readonly ended_at: number | null;
-  /** As reported; null without a result. */
+  /** Reported success; null without a result. */
   readonly success: boolean | null;
 }
 
@@ -65,11 +65,11 @@ interface UnmatchedEffect {
   readonly reason: UnmatchedReason;
 }
 
-/** The window, and how its actions and effects were matched. */
+/** Result of matching the actions and effects of a window. */
 export interface Reconciliation {
-  /** Effects in the window. The other three numbers add up to `total`. */
+  /** Number of effects in the window. The other three numbers add up to `total`. */
   readonly effects: { total: number; matched: number; unmatched: number; unknown: number };
-  /** Actions whose success was reported in the window. The other three numbers add up to `total`. */
+  /** Number of actions whose success was reported in the window. The other three numbers add up to `total`. */
   readonly actions: { total: number; matched: number; missing: number; unknown: number };
   readonly unmatched: readonly UnmatchedEffect[];
   readonly missing: readonly { id: string; at: number }[];
@@ -80,7 +80,7 @@ export interface Reconciliation {
 
 interface MatchOptions {
   readonly mappings: readonly EffectMapping[];
-  /** Milliseconds; inclusive start and exclusive end of the window. */
+  /** Start (inclusive) and end (exclusive) of the window. Milliseconds. */
   readonly from: number;
   readonly to: number;
   /** Maximum time by which an effect can precede the start or follow the result of its action. Milliseconds. */
@@ -88,7 +88,10 @@ interface MatchOptions {
 }
 
 interface EffectMatcher {
-  /** Adds an event of the source, in any order. Throws RangeError if its id was added with another content. */
+  /**
+   * Adds an event of the source. Events can be in any order. Throws RangeError if an event with the same id and
+   * different content was added earlier.
+   */
   add(event: SourceEvent): void;
   /** Returns the result. Call it once, after the last event. */
   finish(): Reconciliation;
@@ -109,7 +112,7 @@ interface UnnamedEffect {
   readonly digest: string;
 }
 
-/** Creates a matcher for one source and window. @param actions started actions of any tool */
+/** Creates a matcher for one source and window. @param actions the started actions of all tools */
 export function createEffectMatcher(actions: Iterable<StartedAction>, options: MatchOptions): EffectMatcher {
   return new SourceMatcher(actions, options);
 }
@@ -118,7 +121,7 @@ class SourceMatcher implements EffectMatcher {
   private readonly options: MatchOptions;
   /** Index of the mapping, by kind of event. */
   private readonly byEvent: ReadonlyMap<string, number>;
-  /** Operations that mappings name. */
+  /** Indexes of the mappings, by operation. */
   private readonly targets: ReadonlyMap<string, readonly number[]>;
   private readonly candidates: ReadonlyMap<string, Candidate>;
   /** Digest of each added event, by its id. */
@@ -142,13 +145,13 @@ class SourceMatcher implements EffectMatcher {
     const content = sha256Hex(utf8(JSON.stringify(event.record)));
     const earlier = this.seen.get(event.id);
     if (earlier !== undefined && earlier !== content)
-      throw new RangeError(`the event ${JSON.stringify(event.id)} occurs with two contents`);
+      throw new RangeError(`the event ${JSON.stringify(event.id)} occurs twice with different content`);
     if (earlier !== undefined) return void this.skipped.duplicates++;
     this.seen.set(event.id, content);
     const mapping = this.byEvent.get(event.event);
     if (mapping === undefined) return void this.skipped.unmapped++;
     if (!this.isInWindow(event.at)) this.skipped.outside++;
-    // An effect just outside the window can belong to an action inside it.
+    // An effect just outside the window can belong to an action in it.
     if (event.at < from - tolerance || event.at >= to + tolerance) return;
     if (event.action_id !== null) return this.settle(event, this.matchNamed(event, mapping));
     const { record: _, ...rest } = event;
@@ -186,7 +189,7 @@ class SourceMatcher implements EffectMatcher {
     return at >= started_at - tolerance && at <= (ended_at ?? Infinity) + tolerance;
   }
 
-  /** Whether the action reported success within the window, and a mapping names its operation. */
+  /** Returns true if the action reported success within the window and a mapping names its operation. */
   private isCounted(action: Candidate["action"]): boolean {
     return (
       action.success === true &&
@@ -209,7 +212,7 @@ class SourceMatcher implements EffectMatcher {
     if (candidate.match !== null) return "already_matched";
     if (digests !== null && digests.get(mapping) !== digestEvent(this.mappingAt(mapping), event))
       return "parameters_differ";
-    // Erased parameters cannot be compared, but the action must not explain a second effect.
+    // Erased parameters cannot be compared. Match the action anyway, so that it does not explain a second effect.
     candidate.match = digests === null ? "likely" : "exact";
     return digests === null ? "unknown" : "matched";
   }
@@ -267,9 +270,9 @@ function byTime(a: { id: string; at: number }, b: { id: string; at: number }): n
 }
 
 /**
- * Pairs effects that carry no id with unmatched actions. Goes through the effects by time and chooses the possible
- * action that ended first, which finds the largest number of pairs. Falls back to erased actions, whose parameters
- * cannot be compared.
+ * Pairs effects that carry no id with unmatched actions. Takes the effects in the order of time, and pairs each with
+ * the possible action that ended first, which finds the largest number of pairs. If there is none, uses an erased
+ * action, whose parameters cannot be compared.
  */
 function* pairUnnamed(
   effects: readonly UnnamedEffect[],
@@ -321,19 +324,19 @@ function digestParams(mapping: EffectMapping, read: (name: string) => JsonValue 
   return sha256Hex(utf8(JSON.stringify(values)));
 }
 
-/** Some logs write numbers as text, and others the reverse, so `5` and `"5"` are equal. */
+/** Some logs write numbers as strings, and some write strings as numbers, so `5` and `"5"` are equal. */
 function comparable(value: JsonValue): string | null {
   if (value === null || typeof value === "string") return value;
   if (typeof value !== "object") return String(value);
   try {
     return canonicalText(value);
   } catch {
-    // The service does not accept such a value, so no action has it.
+    // The service does not accept such a value, so no action contains it.
     return null;
   }
 }
 
-/** Returns the value at an RFC 6901 pointer; undefined if there is none. */
+/** Returns the value at an RFC 6901 pointer; undefined if there is no value. */
 export function readPointer(value: JsonValue, pointer: string): JsonValue | undefined {
   let current: JsonValue | undefined = value;
   for (const segment of pointer.split("/").slice(1)) {

@@ -9,18 +9,18 @@ interface LogRecord {
 }
 
 /**
- * Returns the text at a pointer. Throws `SourceFault` if there is none.
+ * Returns the string at a pointer. Throws `SourceFault` if there is no string.
  * @example
  * readRecordText(record, "/eventID");
  */
 export function readRecordText({ line, value }: LogRecord, pointer: string): string {
   const found = readPointer(value, pointer);
   if (typeof found === "string" && found !== "") return found;
-  throw new SourceFault(line, `the record has no text at ${pointer}`);
+  throw new SourceFault(line, `the record has no string at ${pointer}`);
 }
 
 /**
- * Returns the text at a pointer; null if there is none.
+ * Returns the string at a pointer; null if there is no string.
  * @example
  * findRecordText(record.value, "/userIdentity/arn");
  */
@@ -30,7 +30,7 @@ export function findRecordText(value: JsonObject, pointer: string): string | nul
 }
 
 /**
- * Returns the id of an action that a text contains as a word; null unless the text contains exactly one.
+ * Returns the action id that a string contains as a word; null unless the string contains exactly one id.
  * @example
  * findActionId("Assent-Action: 019346a0-0000-7000-8000-000000000000"); // "019346a0-0000-7000-8000-000000000000"
  */

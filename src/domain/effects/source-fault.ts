@@ -1,6 +1,6 @@
 /** Thrown for a record of a log that cannot be read. */
 export class SourceFault extends Error {
-  /** Line of the file on which the record starts, counted from 1. */
+  /** Number of the record's first line in the file, starting at 1. */
   readonly line: number;
   constructor(line: number, message: string) {
     super(message);

@@ -1,4 +1,4 @@
-/** Common options of effect sources: mappings, compared actors, and tolerance. */
+/** Common options of effect sources: mappings, the actors to compare, and tolerance. */
 import { type Static, type TProperties, Type } from "@sinclair/typebox";
 
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 200, description });
@@ -21,21 +21,25 @@ const Mapping = Type.Object(
   { additionalProperties: false },
 );
 
-/** Members of the options of each source. */
+/** Options that each source has. */
 const COMMON_OPTIONS = {
-  effects: Type.Array(Mapping, { minItems: 1, maxItems: 500, description: "Which events are effects of actions." }),
+  effects: Type.Array(Mapping, {
+    minItems: 1,
+    maxItems: 500,
+    description: "Maps events to the actions that cause them.",
+  }),
   actors: Type.Optional(
     Type.Array(Name("Pattern."), {
       minItems: 1,
       maxItems: 100,
-      description: "Patterns of the identities whose events are compared; absent for all.",
+      description: "Patterns of the identities whose events are compared. Default: all identities.",
     }),
   ),
   tolerance_seconds: Type.Integer({
     default: 300,
     minimum: 0,
     maximum: 86_400,
-    description: "By how much clocks can differ, and how late the log can record an effect.",
+    description: "Maximum clock difference, plus the maximum delay with which the log records an effect.",
   }),
 };
 
@@ -45,7 +49,7 @@ export type EffectSourceOptions = Static<typeof CommonOptions>;
 const closed = { additionalProperties: false };
 
 /**
- * Returns the schema of a plugin's options: `sources` by name, each with the common members and the given ones.
+ * Returns the schema of a plugin's options: `sources` by name, each with the common options and with `members`.
  * @example
  * const Options = effectSourceOptions({ log_format: Type.Literal("csvlog") });
  */

@@ -34,14 +34,14 @@ export interface DecisionEntry {
   facts: RecordedFacts;
   decision: Decision;
   status: "allowed" | "denied" | "pending_approval";
-  /** What denied the action; null if it was not denied. */
+  /** What denied the action; null unless the action was denied. */
   denied_by: DeniedBy | null;
   expires_at: string | null;
   /** Deadline for starting; null if the action cannot start. */
   approved_until: string | null;
   /** SHA-256(salt ‖ SHA-256(canonical `{meta}`)), with a separate salt; null without `meta`. */
   meta: string | null;
-  /** The action's plan, and its position there from 1; null if there is none. */
+  /** The action's plan, and its position in the plan from 1; null if the action is not part of a plan. */
   plan: { id: string; position: number } | null;
 }
 
@@ -57,42 +57,45 @@ export interface ApprovalEntry {
    * `deny` rejects duplicate requests.
    */
   verdict: "approve" | "deny" | "expired" | "cancelled" | "rejection_lifted";
-  /** Null if the approval expired. */
+  /** The voter or the credential that cancelled the action; null if the approval expired. */
   by: Actor | null;
   comment: string | null;
   /** Whether the person behind the agent confirmed their own action, in the mode `self_confirm`. */
   self_approval: boolean;
   /**
-   * The delegation that the approver used, and the principal of the delegator, for whose groups the vote also counts.
-   * Null if the approver used none.
+   * The delegation that the approver used, and the principal of the delegator. The vote also counts for the delegator's
+   * groups. Null if the approver used no delegation.
    */
   delegation: { id: string; from: string } | null;
-  /** Whether the approver approved alone in an emergency. A `break_glass` entry follows. */
+  /** Whether the approver approved without a second approver (break-glass). A `break_glass` entry follows. */
   break_glass: boolean;
-  /** The grant that the vote gives, whose entry precedes this one; null if it gives none. */
+  /** The grant that was created with the vote. Its entry precedes this one. Null if there is no grant. */
   grant: (VotedGrant & { id: string }) | null;
-  /** Those of the approver's groups at the time of the vote that the approval names. Empty unless this is a vote. */
+  /**
+   * The approver's groups at the time of the vote, restricted to groups that the approval names. Empty unless this is a
+   * vote.
+   */
   groups: string[];
-  /** Whether the approver was in none of the requester's groups. False if those are unknown. */
+  /** Whether the approver was in none of the requester's groups. False if the requester's groups are unknown. */
   independent: boolean;
   /** The signature of the vote with a passkey; null if it was not signed. */
   gesture: Gesture | null;
-  /** Salted commitment to the preview that the approver saw; null if there was none. Lowercase hex. */
+  /** Salted commitment to the preview that the approver saw; null if there was no preview. Lowercase hex. */
   preview: string | null;
-  /** `questionsDigest` of the questions so far; null if there are none, or unless this is a vote. */
+  /** `questionsDigest` of the questions so far; null if there are no questions or this is not a vote. */
   questions: string | null;
   /**
-   * `actionListDigest` of the actions that remain after a vote on a plan; null for other votes. The vote is void once
-   * the list changes.
+   * `actionListDigest` of the actions that remain after a vote on a plan; null for other votes. The vote becomes void
+   * when the list changes.
    */
   plan: string | null;
-  /** The number of distinct approvers so far, including this one. */
+  /** Number of distinct approvers so far, including this approver. */
   approvals: number;
   quorum: number;
   status: "pending_approval" | "approved" | "denied" | "expired" | "cancelled";
-  /** Deadline for starting (including the one that passed, for `expired`); null if the action cannot start. */
+  /** Deadline for starting; for `expired`, the deadline that has passed. Null if the action cannot start. */
   approved_until: string | null;
-  /** Time until which the rejection denies duplicate requests; null if it denies none. */
+  /** Time until which the rejection denies duplicate requests; null if it does not deny them. */
   rejection_until: string | null;
 }
 
@@ -109,13 +112,13 @@ export interface QuestionEntry {
   phase: "ask" | "answer";
   /** Number of the question within the action, starting at 1. */
   number: number;
-  /** The approver; for an answer the agent's credential. */
+  /** The approver who asked; for an answer, the agent's credential. */
   by: Actor;
   /** SHA-256(salt ‖ SHA-256(canonical `{text}`)), with a separate salt. */
   text: string;
 }
 
-/** A machine reviewer answered about a pending action, or failed to. It is not a vote. */
+/** A machine reviewer answered about a pending action, or failed to answer. The answer is not a vote. */
 export interface ReviewEntry {
   type: "review";
   v: 1;
@@ -126,15 +129,15 @@ export interface ReviewEntry {
   /** The reviewer, as the policies name it. */
   reviewer: string;
   /**
-   * Version of the reviewer's model, prompt or rules, as answered or else as configured; null if the reviewer was not
-   * called.
+   * Version of the reviewer's model, prompt or rules, from its answer or else from its configuration; null if the
+   * reviewer was not called.
    */
   version: string | null;
   /** Sequence number of the entry that made the action pending. */
   asked: number;
   /** SHA-256(salt ‖ SHA-256(request to the reviewer)); null if the reviewer was not called. */
   input: string | null;
-  /** Null if it gave no valid answer in time. */
+  /** The answer; null if the reviewer gave no valid answer in time. */
   answer: ReviewAnswer | null;
   /** Why there is no answer; null if there is one. */
   fault: ReviewFault | null;
@@ -145,9 +148,9 @@ export interface ReviewEntry {
   /** Number of reviewers of the same request that have not answered yet. */
   outstanding: number;
   status: "pending_approval" | "approved" | "denied";
-  /** Deadline for starting; null unless this approves the action. */
+  /** Deadline for starting; null unless this answer approves the action. */
   approved_until: string | null;
-  /** Time until which the denial refuses the same request; null if it refuses none. */
+  /** Time until which the denial denies duplicate requests; null if it does not deny them. */
   rejection_until: string | null;
 }
 
@@ -174,13 +177,13 @@ export interface RedecisionEntry {
   quorum: number | null;
   expires_at: string | null;
   /**
-   * The approvers that are required from this entry on: the earlier requirement and that of this decision. Null unless
-   * the action is pending.
+   * The approvers that are required after this entry: the earlier requirement combined with the requirement of this
+   * decision. Null unless the action is pending.
    */
   approvers: ApproverPlan[] | null;
   /**
-   * An approver's change of the request; null without one. From here on `commitment` is of the effective request, and
-   * earlier votes are void.
+   * An approver's change of the request; null if there is no change. From this entry, `commitment` is the commitment to
+   * the effective request, and earlier votes are void.
    */
   edit: { previous: string; comment: string | null } | null;
 }
@@ -194,23 +197,25 @@ export interface ExecutionEntry {
   commitment: string;
   /** `no_result`: no result was reported in time, so the outcome is unknown. */
   phase: "start" | "no_result" | "result";
-  /** Who started the action, reported the result, or settled the unknown outcome; null for `no_result`. */
+  /**
+   * Who started the action, reported the result, or reported the outcome after it was unknown; null for `no_result`.
+   */
   by: Actor | null;
   /** SHA-256 of the permit that was used; null unless this is a start with a permit. */
   permit: string | null;
-  /** SHA-256 of the caller's `attempt` identifier; null unless this is a start that named one. */
+  /** SHA-256 of the caller's `attempt` identifier; null unless this is a start that named an attempt. */
   attempt: string | null;
   success: boolean | null;
   /** SHA-256(salt ‖ SHA-256(canonical `{error, meta, success}`)); null unless this is a result. */
   result: string | null;
-  /** How the person who settled the unknown outcome knows it; null for other entries. Stays in the ledger forever. */
+  /** How the person who reported an unknown outcome knows it; null for other entries. Stays in the ledger forever. */
   comment: string | null;
   status: "executing" | "unknown" | "succeeded" | "failed";
 }
 
 /**
- * The request, the limit usage and the result were deleted from the store. The values of the commitments in the
- * action's other entries are gone. No entry follows this one.
+ * The request, the limit usage and the result were deleted from the store. The action's other entries still contain
+ * commitments to the deleted values. No entry about the action follows this one.
  */
 export interface ErasureEntry {
   type: "erasure";
@@ -227,7 +232,7 @@ export interface ErasureEntry {
   cause: "asked" | "subject" | "retention";
   /** Stays in the ledger forever. */
   reason: string;
-  /** Null for retention. */
+  /** The credential that requested the erasure; null for `retention`. */
   by: Actor | null;
 }
 

@@ -7,7 +7,7 @@ export interface PolicyChange {
   id: string;
   name: string;
   managed_by: string | null;
-  /** The newest version. */
+  /** The newest version of the policy. */
   version: number;
   /** Digest of the version's definition if this change created the version; else null. */
   digest: string | null;
@@ -24,7 +24,10 @@ export interface PolicySetEntry {
   previous: string | null;
   policy_set: string | null;
   policy_count: number;
-  /** Null if there are more than 200, because an entry's size is limited. The digest covers all policies. */
+  /**
+   * The policies of the set; null if there are more than 200, because an entry's size is limited. The digest covers all
+   * policies.
+   */
   policies: { policy: string; version: number }[] | null;
   /**
    * Origin of the change. With `refused` and `fault`, the offered set was rejected and the previous set stays active.
@@ -64,7 +67,7 @@ export interface AgentEntry {
   by: Actor | null;
 }
 
-/** A user was created, changed or ended. */
+/** A user was created, changed or deactivated. */
 export interface UserEntry {
   type: "user";
   v: 1;
@@ -81,7 +84,7 @@ export interface UserEntry {
   /** The user after the change. */
   user: {
     id: string;
-    /** Display name. It identifies no one. */
+    /** Display name. It does not identify the user. */
     name: string;
     /** Names of roles (src/domain/roles.ts). */
     roles: string[];
@@ -93,17 +96,18 @@ export interface UserEntry {
       id: string;
       /** COSE key, base64url. */
       public_key: string;
-      /** Relying party id that the passkey was created for. */
+      /** Id of the relying party that the passkey was created for. */
       rp_id: string;
       name: string;
       added_at: string;
     }[];
-    /** One-time link that adds a passkey: SHA-256 of its token, hex. Null if there is no unused link. */
+    /** One-time link that adds a passkey: SHA-256 of its token, hex. Null if no unused link exists. */
     link: { hash: string; expires_at: string } | null;
     /** SHA-256 of each unused recovery code, hex. */
     recovery_codes: string[];
     /**
-     * Names of the provider's groups to which a SCIM client added the user. `roles` and `groups` are derived from them.
+     * Names of the provider's groups to which a SCIM client added the user. The service derives `roles` and `groups`
+     * from them.
      */
     provider_groups: string[];
     /** Source that manages the user: `oidc:<provider>`, `scim:<provider>`, or null for this service. */
@@ -123,15 +127,15 @@ export interface StopEntry {
   at: string;
   /** `lift_asked`: too few people have requested the lift, so the stop remains active. */
   change: "placed" | "lift_asked" | "lifted";
-  /** The stop as it was placed. */
+  /** The stop as it was when it was placed. */
   stop: {
     id: string;
-    /** Globs; null matches everything. */
+    /** Globs of the agents and tools that the stop covers; null matches everything. */
     agent: string | null;
     tool: string | null;
     policy: string | null;
     reason: string;
-    /** When the stop expires; null if never. */
+    /** Time when the stop expires; null if it never expires. */
     until: string | null;
   };
   /** Comment of the person who lifts the stop. */
@@ -149,16 +153,16 @@ export interface LegalHoldEntry {
   at: string;
   /** `release_asked`: too few people have requested the release, so the hold remains active. */
   change: "placed" | "release_asked" | "released";
-  /** The hold as it was placed. Exactly one of `action`, `agent` and `subject` is not null. */
+  /** The hold as it was when it was placed. Exactly one of `action`, `agent` and `subject` is not null. */
   hold: {
     id: string;
-    /** Id of the action that it covers. */
+    /** Id of the action that the hold covers. */
     action: string | null;
     /** The agent whose actions the hold covers, in any spelling. */
     agent: string | null;
     /**
      * SHA-256(salt ‖ SHA-256(canonical `{subject}`)) of a person's identifier. The hold covers the actions that mention
-     * it. The store keeps the identifier and the salt until the hold is released.
+     * it. The store contains the identifier and the salt until the hold is released.
      */
     subject: string | null;
     /** Stays in the ledger forever. */
@@ -173,8 +177,8 @@ export interface LegalHoldEntry {
 }
 
 /**
- * An approver granted later actions, or a grant ended. A grant also ends without an entry: when it expires, and at a
- * stop.
+ * An approver granted later actions, or a grant ended. A grant also ends without an entry when it expires or a stop
+ * applies.
  */
 export interface GrantEntry {
   type: "grant";
@@ -183,29 +187,32 @@ export interface GrantEntry {
   change: "granted" | "ended";
   /** The agent that may act. */
   agent_id: string;
-  /** The grant as it was granted. */
+  /** The grant as it was when it was created. */
   grant: {
     id: string;
     tool: string;
     operation: string;
     /** CEL over the request; null covers every request. */
     scope: string | null;
-    /** Number of uses. */
+    /** Maximum number of uses. */
     count: number;
-    /** Cap of the sum of a CEL expression over all uses; null for none. */
+    /** Cap of the sum of a CEL expression over all uses; null if there is no cap. */
     sum: { of: string; at_most: number } | null;
     until: string;
-    /** Whether a failed result of a use ends it. */
+    /** Whether the grant ends when a use reports failure. */
     ends_on_failure: boolean;
     /**
-     * Credential id of the passkey that signed the vote with the grant; null if there is none. While the grantor has
-     * this passkey, the grant can cover the grantor's own agent, if the rules have the mode `self_confirm`.
+     * Credential id of the passkey that signed the vote with the grant; null if the vote was not signed. While the
+     * grantor has this passkey, the grant can cover the grantor's own agent, if the rules have the mode `self_confirm`.
      */
     passkey: string | null;
   };
-  /** Null when it was granted. */
+  /** Cause of the end; null when the grant was created. */
   cause: "revoked" | "rejection" | "flag" | "failure" | null;
-  /** The action with which the grant was given, or whose rejection, flag or failure ended it; null if there is none. */
+  /**
+   * The action whose approval created the grant, or whose rejection, flag or failure ended it; null if there is no such
+   * action.
+   */
   related_action: string | null;
   comment: string | null;
   /** The grantor, or the credential that ended the grant. */
@@ -214,35 +221,38 @@ export interface GrantEntry {
 
 /**
  * A delegation was created or ended: one user lets another approve in their place. A delegation also becomes inactive
- * without an entry: from `until` on, and while either user's account is ended.
+ * without an entry: at the time `until`, and when either user is deactivated.
  */
 export interface DelegationEntry {
   type: "delegation";
   v: 1;
   at: string;
   change: "created" | "ended";
-  /** The delegation as it was created. */
+  /** The delegation as it was when it was created. */
   delegation: {
     id: string;
-    /** Id of the user in whose place the other one approves. */
+    /** Id of the user in whose place the other user approves. */
     from: string;
     to: string;
-    /** Groups and rotas for which the delegate's vote counts; null for all of the delegator's. */
+    /** Groups and rotas for which the delegate's vote counts; null for all groups of the delegator. */
     groups: string[] | null;
-    /** Globs of the agents and tools that the delegation covers; null for all. */
+    /** Globs of the agents and tools that the delegation covers; null for all agents or tools. */
     agents: string[] | null;
     tools: string[] | null;
     starts_at: string;
     until: string;
   };
-  /** Null when it was created. */
+  /** Cause of the end; null when the delegation was created. */
   cause: "revoked" | "user_ended" | null;
   comment: string | null;
   /** The delegator, or the credential that ended the delegation. */
   by: Actor;
 }
 
-/** One person approved an action alone in an emergency, or another person reviewed that approval. */
+/**
+ * A person approved an action without a second approver in an emergency (break-glass), or another person reviewed that
+ * approval.
+ */
 export interface BreakGlassEntry {
   type: "break_glass";
   v: 1;
@@ -251,7 +261,7 @@ export interface BreakGlassEntry {
   /** Agent of the action. */
   agent_id: string;
   use: { id: string; tool: string; operation: string };
-  /** The action. For a use, the preceding entry is the vote. */
+  /** Id of the action. If the entry records a use, the preceding entry is the vote. */
   related_action: string;
   /** Why the action could not wait, or the result of the review. Stays in the ledger forever. */
   comment: string;
@@ -260,28 +270,28 @@ export interface BreakGlassEntry {
 }
 
 /**
- * A suggested rule changed: its policy was activated or deactivated, or the rule was reverted or restored. It allows
- * actions only between its activation and its reversal or deactivation.
+ * A suggested rule changed: its policy was activated or deactivated, or the rule was reverted or restored. The rule
+ * allows actions only from its activation until it is reverted or deactivated.
  */
 export interface SuggestedRuleEntry {
   type: "suggested_rule";
   v: 1;
   at: string;
-  /** `restored`: a person reactivated a reverted rule. Activating its policy does not undo a reversal. */
+  /** `restored`: a person reactivated a reverted rule. Activating the rule's policy does not undo a reversal. */
   change: "activated" | "deactivated" | "reverted" | "restored";
-  /** The rule as it was activated. */
+  /** The rule as it was when it was activated. */
   rule: {
-    /** Name of its policy, which identifies it. */
+    /** Name of the rule's policy, which identifies the rule. */
     policy: string;
-    /** The rule that requires approval. */
+    /** The rule that requires approval, in whose place this rule allows actions. */
     in_place_of: { policy: string; rule: string };
     tool: string;
     operation: string;
     agents: string[];
-    /** Largest share of failed results. */
+    /** Maximum share of failed results. */
     max_failed: number;
   };
-  /** Null unless the rule was reverted. */
+  /** Cause of the reversal; null unless the rule was reverted. */
   cause: "flag" | "stop" | "failure" | null;
   /** The action that was flagged or that failed. */
   related_action: string | null;
@@ -293,8 +303,8 @@ export interface SuggestedRuleEntry {
 }
 
 /**
- * A key has used up its requests for approval in this hour, many times more than in its usual hour. Further requests
- * are refused until `until`, without an entry.
+ * A key reached its limit of requests for approval in this hour, which is a multiple of its usual rate. The service
+ * refuses more requests until `until`, without an entry.
  */
 export interface ThrottleEntry {
   type: "throttle";
@@ -302,18 +312,18 @@ export interface ThrottleEntry {
   at: string;
   /** The agent of the last request. */
   agent_id: string;
-  /** The action of the last accepted request. The preceding entry is its decision. */
+  /** The action of the last accepted request. The preceding entry is the decision on this action. */
   related_action: string;
-  /** Number of requests in this hour, including the last accepted one. */
+  /** Number of requests in this hour, including the last accepted request. */
   requests: number;
   /** Number of requests in the previous seven days, and number of hours in which they were made. */
   usual: { requests: number; hours: number };
-  /** The configured factor. */
+  /** The configured factor by which the usual rate was exceeded. */
   times: number;
   minimum: number;
   /** End of the hour. */
   until: string;
-  /** The key. */
+  /** The key that made the requests. */
   submitted_by: Actor;
 }
 
@@ -326,25 +336,25 @@ export interface PlanEntry {
   agent_id: string;
   plan: {
     id: string;
-    /** Whether each action can start only when all earlier actions have ended. */
+    /** Whether an action can start only after all earlier actions have ended. */
     ordered: boolean;
-    /** Whether no action can start after one has failed. */
+    /** Whether no action can start after another action has failed. */
     stop_on_failure: boolean;
-    /** `commitment` is that of the action's decision. */
+    /** The actions with the commitments of their decisions, in order. */
     actions: { action_id: string; commitment: string }[];
   };
-  /** Who submitted the plan. */
+  /** The credential that submitted the plan. */
   by: Actor;
 }
 
-/** A new key signs permits from this entry on. No entry records the store's first permit key. */
+/** A new key signs permits that are issued after this entry. No entry records the store's first permit key. */
 export interface PermitKeyEntry {
   type: "permit_key";
   v: 1;
   at: string;
-  /** Ed25519, 32 bytes in hex. */
+  /** The new Ed25519 key: 32 bytes in hex. */
   public_key: string;
-  /** The previous key. */
+  /** The public key that it replaces. */
   previous: string;
   /** End of the period in which permits signed by the previous key are accepted. */
   previous_until: string;
@@ -352,7 +362,7 @@ export interface PermitKeyEntry {
   by: null;
 }
 
-/** A new key signs the checkpoints that cover this entry. No entry records the log's first key. */
+/** A new key signs the checkpoints that include this entry. No entry records the log's first key. */
 export interface LogKeyEntry {
   type: "log_key";
   v: 1;
@@ -361,7 +371,7 @@ export interface LogKeyEntry {
   vkey: string;
   /** The previous key. */
   previous: string;
-  /** Time until which the previous key also signs. */
+  /** Time until which the previous key signs in addition to the new key. */
   previous_until: string;
   /**
    * A checkpoint of the log before this entry, with the extension line `log-key <previous> <vkey>`, signed by both

@@ -11,7 +11,7 @@ export const POLICY_SET_FORMAT = "assent-policy-set/1";
 export type Effect = "allow" | "deny" | "require_approval";
 export type Risk = "low" | "medium" | "high" | "critical";
 
-/** Reason of a decision. Stable, because programs match on it. */
+/** Reason of a decision. Stable, because programs compare it. */
 export type ReasonCode =
   | "POLICY_RULE"
   | "NO_MATCHING_RULE"
@@ -31,30 +31,33 @@ export type ReasonCode =
   | "OBLIGATION_UNMET"
   | "GRANTED";
 
-/** `count` people of the group. Default 1. Without `group`, people of any group or none. */
+/** Requires `count` people of the group. Default: 1. Without `group`, requires people of any group or none. */
 export interface ApproverTerms {
   group?: string;
   count?: number;
 }
 
-/** Approval terms of a `require_approval` rule. Durations are written as in YAML: `90s`, `30m`, `1h`, `7d`. */
+/**
+ * Approval terms of a `require_approval` rule. Durations have the form that they have in YAML: `90s`, `30m`, `1h`,
+ * `7d`.
+ */
 export interface ApprovalTerms {
-  /** Number of people of any group or none. Excludes `approvers` and `stages`. */
+  /** Number of people of any group or none. Cannot be combined with `approvers` or `stages`. */
   quorum?: number;
   approvers?: ApproverTerms[];
-  /** Stages that are met in order. Excludes `approvers`. */
+  /** Stages that must be satisfied in order. Cannot be combined with `approvers`. */
   stages?: { after?: string; approvers: ApproverTerms[]; notify?: string[] }[];
   /** Whether members of the requester's groups cannot approve. */
   exclude_requester_groups?: boolean;
-  /** `maker_checker` if absent. */
+  /** Default: `maker_checker`. */
   mode?: OversightMode;
-  /** Each vote must be signed with a passkey. */
+  /** Present if each vote must be signed with a passkey. */
   signature?: "passkey";
   expires_in?: string;
   valid_for?: string;
-  /** A duration or `none`. */
+  /** Time for which a rejection denies duplicate requests: a duration, or `none`. */
   rejection_holds?: string;
-  /** The largest grant that can cover the action: duration and number of uses. If absent, no grant can cover it. */
+  /** The largest grant that can cover the action: duration and number of uses. Default: no grant can cover it. */
   grants?: { for: string; count: number };
   /** Machine reviewers that receive the request. `may_approve` lets a reviewer approve in place of a person. */
   reviewers?: { name: string; may_approve?: boolean }[];
@@ -91,19 +94,19 @@ export interface RuleDocument {
 }
 
 /**
- * Limits matching actions in a window, for each value of `per`: at most `count` actions, or at most `at_most` as the
- * total of `sum`.
+ * A limit on matching actions in a window, for each value of `per`. It permits at most `count` actions, or a total of
+ * `sum` of at most `at_most`.
  */
 export interface LimitDocument extends Omit<RuleDocument, "effect" | "obligations"> {
   /** CEL, or `key` for the submitting key. If absent, all actions share one count. */
   per?: string;
   count?: number;
-  /** CEL. */
+  /** CEL expression for the amount of an action. */
   sum?: string;
   at_most?: number;
   window: string;
   time_zone?: string;
-  /** `deny` if absent. */
+  /** Default: `deny`. */
   effect?: "deny" | "require_approval";
 }
 
@@ -111,14 +114,14 @@ export interface LimitDocument extends Omit<RuleDocument, "effect" | "obligation
 interface HistoryDocument {
   /** Owner of the history: `agent`, `key`, `session`, or a CEL expression whose value separates histories. */
   per: string;
-  /** Tools of the actions, as globs. Default: all. */
+  /** Globs of the tools whose actions the history contains. Default: all tools. */
   tool?: string | string[];
   operation?: string | string[];
-  /** Whether the history contains actions that were denied at their submission. */
+  /** Whether the history contains actions that were denied when they were submitted. */
   include_denied?: boolean;
   window: string;
   time_zone?: string;
-  /** Maximum number of actions. If there are more, conditions that read the history fail. */
+  /** Maximum number of actions. If the history has more, conditions that read it fail. */
   max: number;
 }
 
@@ -126,32 +129,35 @@ interface HistoryDocument {
 export interface FactDocument {
   /** Name of a configured fact source. */
   source: string;
-  /** CEL by the name of the source's input. */
+  /** CEL expressions, by the name of the source's input. */
   with?: Record<string, string>;
-  /** JSON Schema of the value. Members that it does not name are not read. */
+  /** JSON Schema of the value. Conditions cannot read members that the schema does not name. */
   schema: JsonObject;
 }
 
-/** JSON Schemas of trusted attributes, for the static check of conditions. No influence on decisions. */
+/** JSON Schemas of trusted attributes, for the static check of conditions. They do not affect decisions. */
 interface AttributeSchemas {
-  /** Of `principal.claims`. */
+  /** JSON Schema of `principal.claims`. */
   claims?: JsonObject;
   agent_metadata?: JsonObject;
 }
 
-/** Parameters of a tool, for the static check of conditions. No influence on decisions. */
+/** Parameters of a tool, for the static check of conditions. They do not affect decisions. */
 export interface ToolSchemaDocument {
   tool: string;
-  /** If absent, every operation of the tool. */
+  /** Operation of the tool. Default: every operation. */
   operation?: string;
   /** JSON Schema of `params`. */
   params: JsonObject;
 }
 
-/** Marks a policy that was suggested from approvals. Its one rule allows actions only in place of this rule. */
+/**
+ * Terms of a policy that was suggested from approvals. The policy's only rule allows actions only in place of the rule
+ * `in_place_of`.
+ */
 export interface SuggestedTerms {
   in_place_of: { policy: string; rule: string };
-  /** Largest share of failed results. */
+  /** Maximum share of failed results. */
   max_failed?: number;
 }
 
@@ -160,7 +166,7 @@ export interface PolicyDocument {
   policy: string;
   description?: string;
   mode?: "enforce" | "shadow";
-  /** Whether names match case-sensitively; false when absent. */
+  /** Whether names are matched case-sensitively. Default: false. */
   case_sensitive?: boolean;
   applies_to?: { tools?: string[]; agents?: string[] };
   tools?: ToolSchemaDocument[];
@@ -170,7 +176,7 @@ export interface PolicyDocument {
   data?: Record<string, JsonObject>;
   suggested?: SuggestedTerms;
   history?: HistoryDocument;
-  /** By name. */
+  /** Facts by name. */
   facts?: Record<string, FactDocument>;
   attributes?: AttributeSchemas;
   rules: RuleDocument[];
@@ -178,24 +184,24 @@ export interface PolicyDocument {
   metadata?: JsonObject;
 }
 
-/** A policy version inside a set. */
+/** A policy version in a set. */
 export interface PolicySetMember {
   policy: string;
   version: number;
   definition: PolicyDocument;
 }
 
-/** All active policy versions, sorted by name. The digest is of its canonical JSON. */
+/** All active policy versions, sorted by name. The set's digest is the digest of this document's canonical JSON. */
 export interface PolicySetDocument {
   format: typeof POLICY_SET_FORMAT;
   policies: PolicySetMember[];
 }
 
-/** Usage of one limit before the action. Its subject follows from the request. */
+/** Usage of one limit before the action. The request determines the subject of the limit. */
 export interface LimitFact {
   policy: string;
   limit: string;
-  /** Digest of the limit's expressions. A limit with the same name but another basis is a different limit. */
+  /** Digest of the limit's expressions. A limit with the same name and a different basis is a different limit. */
   basis: string;
   /** Number of actions, or millionths of a sum. */
   used: number;
@@ -204,12 +210,12 @@ export interface LimitFact {
 /** A past action as conditions read it. */
 export interface PastAction {
   agent: string;
-  /** When it was submitted. RFC 3339. */
+  /** Time of the submission. RFC 3339. */
   at: string;
   /** The members that the policy's conditions read; null if the action was erased. */
   context: JsonObject | null;
   id: string;
-  /** Whether the action was ever allowed or approved, so that it might have run. */
+  /** Whether the action might have run, because it was allowed or approved at any time. */
   may_have_run: boolean;
   operation: string;
   params: JsonObject | null;
@@ -217,7 +223,7 @@ export interface PastAction {
   tool: string;
 }
 
-/** Why a history is unknown. Conditions that read it then fail. */
+/** The reason why a history is unknown. Conditions that read it fail. */
 export type HistoryFault = "no_session" | "no_value" | "too_large" | "too_many";
 
 /** The history of one policy before the action. */
@@ -225,14 +231,14 @@ export interface HistoryFact {
   policy: string;
   /** Digest of the declaration and of the members that conditions read. */
   basis: string;
-  /** Newest first. Empty if there is a fault. */
+  /** The past actions, newest first. Empty if there is a fault. */
   actions: PastAction[];
   fault: HistoryFault | null;
 }
 
-/** What the service knows of the agent and of its key or user, apart from their names. */
+/** Attributes of the agent and of its key or user, other than their names. */
 export interface Attributes {
-  /** Groups that the configuration gives the agent. */
+  /** Groups that the configuration assigns to the agent. */
   agent_groups: string[];
   /** `metadata` of the agent's registration; empty if the agent is not registered. */
   agent_metadata: JsonObject;
@@ -243,7 +249,7 @@ export interface Attributes {
 }
 
 /**
- * Why the value of a fact is unknown. Conditions that read it then fail.
+ * The reason why the value of a fact is unknown. Conditions that read it fail.
  *
  * `no_source`: the service has no such source, or it takes other inputs. `no_input`: an input could not be evaluated.
  */
@@ -252,13 +258,13 @@ export type SourceFault = "no_source" | "no_input" | "no_answer" | "too_large" |
 /** A value that a fact source returned for the action. */
 export interface SourceFact {
   policy: string;
-  /** Conditions read it as `facts.NAME`. */
+  /** Name of the fact, which conditions read as `facts.NAME`. */
   name: string;
-  /** Digest of its declaration and of the named values that its inputs read. */
+  /** Digest of the fact's declaration and of the named values that its inputs read. */
   basis: string;
-  /** When it was read. RFC 3339. */
+  /** Time when the value was read. RFC 3339. */
   at: string;
-  /** Null if there is a fault. */
+  /** The value; null if there is a fault. */
   value: JsonValue;
   fault: SourceFault | null;
 }
@@ -276,7 +282,7 @@ export interface Facts {
     /** Verified claims of the agent's token. Absent if the credential is an API key. */
     claims?: JsonObject;
   };
-  /** Present when the agent is registered. */
+  /** The agent's registration. Present if the agent is registered. */
   agent?: { suspended: boolean; allowed_tools: string[] | null };
   require_registered_agents?: boolean;
   /** Present if the request may no longer change, and a policy that applies to it has obligations. They then deny. */
@@ -289,20 +295,20 @@ export interface Facts {
   policy_commit?: string;
   /** The agent's session. Present if the request has a session token. */
   session?: SessionFact;
-  /** Present when limits match the action. */
+  /** Usage of limits. Present if limits match the action. */
   limits?: LimitFact[];
-  /** Present if conditions read the history of their policy. */
+  /** Histories of policies. Present if conditions read the history of their policy. */
   history?: HistoryFact[];
-  /** Present when conditions read values of fact sources. */
+  /** Values of fact sources. Present if conditions read them. */
   sources?: SourceFact[];
-  /** Recorded when a policy reads some of them. */
+  /** Attributes of the agent and its principal. Recorded if a policy reads some of them. */
   attributes?: Attributes;
   /**
-   * How long a rejection denies duplicate requests if the rule does not say. Present if the configuration changes the
-   * default.
+   * Time for which a rejection denies duplicate requests if the rule does not define it. Present if the configuration
+   * changes the default.
    */
   rejection_holds_ms?: number;
-  /** Present if the policies require approval and a person rejected the same request. */
+  /** An earlier rejection. Present if the policies require approval and a person rejected the same request. */
   rejection?: RejectionFact;
   /** Present if the policies require approval and this grant covers the action. */
   grant?: GrantFact;
@@ -325,45 +331,48 @@ export interface GrantFact {
   id: string;
   /** Principal of the grantor. */
   by: string;
-  /** RFC 3339. */
+  /** Time when the grant was created. RFC 3339. */
   granted_at: string;
   until: string;
-  /** Number of uses. */
+  /** Maximum number of uses. */
   count: number;
-  /** CEL; null covers every request. */
+  /** Condition in CEL; null covers every request. */
   scope: string | null;
   sum: { of: string; at_most: number } | null;
-  /** Those of the grantor's groups that the rules name. */
+  /** The grantor's groups, restricted to groups that the rules name. */
   groups: string[];
-  /** Whether the grantor is in none of the requester's groups. False if those are unknown. */
+  /** Whether the grantor is in none of the requester's groups. False if the requester's groups are unknown. */
   independent: boolean;
-  /** Whether the grantor is the person behind the agent. The grant is then signed with a passkey. */
+  /** Whether the grantor is the person behind the agent. If so, the grant is signed with a passkey. */
   self: boolean;
 }
 
 /** A person's rejection of an earlier action with the same request. */
 export interface RejectionFact {
   action_id: string;
-  /** Principal. */
+  /** Principal of the approver. */
   approver: string;
-  /** The approver's comment: one line of at most 500 characters. Null if there is none. */
+  /** The approver's comment: one line of at most 500 characters. Null if there is no comment. */
   comment: string | null;
-  /** RFC 3339. */
+  /** Time of the rejection. RFC 3339. */
   at: string;
   until: string;
 }
 
-/** An active stop. If `policy` is null, it stops the action whatever policies say. */
+/** An active stop. If `policy` is null, it stops the action regardless of policies. */
 export interface StopFact {
   id: string;
   policy: string | null;
-  /** When the stop expires, RFC 3339; null if never. */
+  /** Time when the stop expires; null if it never expires. RFC 3339. */
   until: string | null;
 }
 
-/** Facts as the decision's entry stores them. */
+/** Facts in the form in which the decision's entry records them. */
 export interface RecordedFacts extends Facts {
-  /** Commitment to the data that the decision read, which replaces `attributes`, `history`, `limits` and `sources`. Present if it read some. */
+  /**
+   * Commitment to the data that the decision read, which replaces `attributes`, `history`, `limits` and `sources`.
+   * Present if the decision read any of these.
+   */
   past?: string;
 }
 
@@ -382,19 +391,19 @@ export interface RequiredApproval {
   approvers: ApproverPlan[];
   /** `self_confirm` only if every rule allows it. */
   mode: OversightMode;
-  /** The smallest number of people that can satisfy `approvers`. */
+  /** The smallest number of people who can satisfy `approvers`. */
   quorum: number;
-  /** How long the action can be approved. */
+  /** Time in which the action can be approved. Milliseconds. */
   expires_in_ms: number;
-  /** How long the action can start after approval. */
+  /** Time in which the action can start after approval. Milliseconds. */
   valid_for_ms: number;
   /** The largest grants that can cover the action. Present only if every rule allows grants. */
   grants?: GrantTerms;
-  /** Parameters that an approver can change. Present only if every rule has some in common. */
+  /** Parameters that an approver can change. Present only if all rules have some in common. */
   editable?: EditableParameter[];
-  /** Time for which a rejection denies duplicate requests; 0 if it denies none. */
+  /** Time for which a rejection denies duplicate requests; 0 if it does not deny them. */
   rejection_holds_ms: number;
-  /** Machine reviewers that are called. Present only if rules name some. */
+  /** Machine reviewers to call. Present only if rules name reviewers. */
   reviewers?: RequiredReviewer[];
   notify: string[];
 }
@@ -402,11 +411,11 @@ export interface RequiredApproval {
 /** A parameter that an approver can change, and the bounds of its new value. */
 export interface EditableParameter {
   max?: number;
-  /** Characters. */
+  /** Maximum length in characters. */
   max_length?: number;
   min?: number;
   one_of?: (string | number | boolean)[];
-  /** Such as `params.amount`. */
+  /** Path of the parameter, such as `params.amount`. */
   path: string;
 }
 
@@ -421,9 +430,9 @@ export interface Obligation {
 
 /** The largest grants that rules allow. */
 export interface GrantTerms {
-  /** Number of uses. */
+  /** Maximum number of uses. */
   count: number;
-  /** Time from the grant to its end. Milliseconds. */
+  /** Time from the creation of the grant to its end. Milliseconds. */
   for_ms: number;
 }
 
@@ -435,7 +444,7 @@ export interface Decision {
   policy: string | null;
   policy_version: number | null;
   rule: string | null;
-  /** Set exactly when `effect` is `require_approval`. */
+  /** Approval that is required. Not null exactly if `effect` is `require_approval`. */
   approval: RequiredApproval | null;
   /** In order of the paths. Present if the rules have some and the decision is no denial. */
   obligations?: Obligation[];

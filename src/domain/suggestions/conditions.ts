@@ -11,23 +11,23 @@ export interface Condition {
   kind: "parameters" | "equality" | "membership" | "prefix" | "range" | "pattern";
   /** The parameter; null for the condition on the set of parameter names. */
   param: string | null;
-  /** CEL. */
+  /** Source of the condition in CEL. */
   text: string;
   holds(params: JsonObject): boolean;
 }
 
-/** Texts that are longer have no condition. */
+/** Maximum characters of a string for which conditions are suggested. */
 const MAX_TEXT = 256;
 const MAX_MEMBERS = 8;
-/** Minimum occurrences of a value in a list of values. */
+/** Minimum number of occurrences of a value to be in a list of values. */
 const MIN_OCCURRENCES = 2;
 /** Minimum number of different values for a range or a pattern. */
 const MIN_DISTINCT = 6;
 const MIN_PREFIX = 3;
 
 /**
- * Parts of a character class, in the order in which they are written. None of these characters has a meaning in a
- * shell.
+ * Components of a character class, in the order in which they are written. None of these characters has a special
+ * meaning in a shell.
  */
 const PIECES: readonly (readonly [piece: string, pattern: RegExp])[] = [
   ["a-z", /[a-z]/],
@@ -41,7 +41,7 @@ const PIECES: readonly (readonly [piece: string, pattern: RegExp])[] = [
   ["-", /-/],
 ];
 
-/** Returns the parameters if all are texts, finite numbers, booleans or null; else null. */
+/** Returns the parameters if all of them are strings, finite numbers, booleans or null; else null. */
 export function scalarParams(params: JsonObject): Record<string, Scalar> | null {
   for (const value of Object.values(params)) if (!isScalar(value)) return null;
   return params as Record<string, Scalar>;
@@ -55,7 +55,7 @@ function isScalar(value: JsonValue): value is Scalar {
 
 /**
  * Returns the narrowest conditions that are true for all approved requests: one on the parameter names, and one for
- * each parameter. Null if there is no condition for a parameter, such as a free text, because it could then have any
+ * each parameter. Returns null if a parameter, such as free text, has no condition, because it could then have any
  * value.
  */
 export function fitConditions(approved: readonly Record<string, Scalar>[]): Condition[] | null {
@@ -71,8 +71,8 @@ export function fitConditions(approved: readonly Record<string, Scalar>[]): Cond
 }
 
 /**
- * A parameter that no approved request has may change the meaning of the others, so requests with such a parameter are
- * not covered.
+ * Returns a condition on the parameter names. It excludes requests with a parameter that no approved request has,
+ * because such a parameter might change the meaning of the others.
  */
 function parameterNames(names: readonly string[]): Condition {
   const known = new Set(names);
@@ -131,7 +131,10 @@ function range(expression: string, values: readonly number[]): Core {
   return { kind: "range", text, test: (value) => typeof value === "number" && value >= low && value <= high };
 }
 
-/** Returns a condition: a common prefix that ends at a separator, followed by a text that matches a common pattern. */
+/**
+ * Returns a condition that requires a common prefix that ends at a separator, followed by a string that matches a
+ * common pattern.
+ */
 function prefix(expression: string, values: readonly string[]): Core | null {
   const start = cutAtSeparator(commonStart(values));
   const points = Array.from(start).length;
@@ -156,7 +159,7 @@ function pattern(expression: string, values: readonly string[]): Core | null {
   };
 }
 
-/** Mail addresses of one domain. */
+/** Returns a condition that requires an e-mail address of one domain. */
 function mailDomain(expression: string, values: readonly string[]): Core | null {
   const domains = new Set(values.map((value) => /^[^@]+(@[a-z0-9.-]+)$/.exec(value)?.[1]));
   const [domain] = domains;
@@ -174,16 +177,16 @@ function mailDomain(expression: string, values: readonly string[]): Core | null 
 
 interface CharacterPattern {
   source: string;
-  /** Returns further conditions on the whole text, in CEL. */
+  /** Returns more conditions on the whole string, in CEL. */
   text(expression: string): string;
   isSafe(whole: string): boolean;
   test(whole: string): boolean;
 }
 
 /**
- * Returns a pattern for texts with the same kinds of characters and at most the same length. Null if a character
- * belongs to none of the parts, such as a space or a quote. Excludes a leading "-" and ".." unless an approved text has
- * them, because they can mean an option or another folder.
+ * Returns a pattern for strings with the same kinds of characters and at most the same length. Returns null if a
+ * character is not in any of `PIECES`, such as a space or a quote. Excludes a leading "-" and ".." unless an approved
+ * string has them, because they can mean an option or another folder.
  */
 function characterPattern(texts: readonly string[], partOf: (text: string) => string): CharacterPattern | null {
   const values = texts.map(partOf);
@@ -195,7 +198,8 @@ function characterPattern(texts: readonly string[], partOf: (text: string) => st
       .join("");
   const first = pieces(values.map((value) => value.charAt(0)));
   const all = pieces(values);
-  // Count code points, as CEL does. A bounded repetition in the pattern would use many steps.
+  // Count code points, like CEL. The length is a condition of its own, because a bounded repetition in the pattern
+  // would use many steps.
   const longest = Math.max(...texts.map((text) => Array.from(text).length));
   const source = `^[${first}][${all}]*$`;
   const tested = new RegExp(source);

@@ -1,6 +1,6 @@
 /**
- * The evidence of a suggestion: who decided the requests that the rule would have decided, and which other requests it
- * would allow.
+ * The evidence of a suggestion: who voted on the requests that the rule would have decided, and which other requests
+ * the rule would allow.
  */
 import { toRfc3339 } from "../time.ts";
 import type { MinedRule } from "./mine.ts";
@@ -13,15 +13,15 @@ const MAX_EXAMPLES = 5;
 const MAX_PEOPLE = 20;
 
 export interface Evidence {
-  /** Number of approvals that the rule covers. The support counts some of them. */
+  /** Number of approvals that the rule covers. Only some of them count as support. */
   approvals: number;
   counted: number;
   /**
-   * Number of approvals with a vote within three seconds, or of the person's own action. Such approvals are weak
-   * evidence and do not count.
+   * Number of weak approvals, which have a vote within three seconds, or a vote on the approver's own action. Weak
+   * approvals do not count.
    */
   weak: number;
-  /** Principals of the approvers of strong approvals. */
+  /** Number of people who gave strong approvals. */
   people: number;
   approvers: string[];
   agents: number;
@@ -30,17 +30,17 @@ export interface Evidence {
   last_at: string;
   /** Median time of the votes. Milliseconds. */
   median_vote_ms: number;
-  /** How the approved actions ended. */
+  /** Number of approved actions by their outcome. */
   outcomes: Record<PastRequest["outcome"], number>;
   /** The rejected requests that fail the fewest conditions. */
   nearest_rejections: { action_id: string; at: string; agent_id: string; failed: string[] }[];
   /** Number of rejections of the same tool and operation. */
   rejections: number;
-  /** Exact one-sided upper bound of the rejection rate that this many strong approvals without a rejection support. */
+  /** Exact one-sided upper bound of the rejection rate, given this number of strong approvals without a rejection. */
   rejection_bound: { trials: number; rejections: number; confidence: number; upper: number };
   /**
-   * Other requests of the range that the rule would newly allow: requests without a person's answer, or that were not
-   * counted.
+   * Other requests of the range that the rule would newly allow: requests that no person answered, and requests that
+   * did not count.
    */
   newly_allows: {
     unanswered: number;
@@ -49,11 +49,13 @@ export interface Evidence {
   };
   /** Parameters whose condition is also true for values that no one approved. */
   open_params: string[];
-  /** Result of a backtest: the replayed decisions of the range, and those that flip to `allow`. */
+  /** Result of a backtest: the number of replayed decisions of the range, and the number that change to `allow`. */
   backtest: { evaluated: number; flipped: number };
 }
 
-/** @param newlyAllowed requests of the range that the policies would allow with the rule and do not allow without it */
+/**
+ * @param newlyAllowed the requests of the range that the policies would allow with the rule and do not allow without it
+ */
 export function collectEvidence(
   rule: MinedRule,
   bar: EvidenceBar,
@@ -104,7 +106,7 @@ export function collectEvidence(
 
 const exampleOf = ({ action_id, at, agent_id }: PastRequest) => ({ action_id, at: toRfc3339(at), agent_id });
 
-/** Returns the rejections that fail the fewest conditions. Among equals the newest first. */
+/** Returns the rejections that fail the fewest conditions. If several fail the same number, the newest come first. */
 export function findNearest({ group, conditions, agents }: MinedRule): Evidence["nearest_rejections"] {
   return group.rejected
     .map((request) => ({

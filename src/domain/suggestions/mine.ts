@@ -1,6 +1,6 @@
 /**
  * Searches the approvals of one rule, tool and operation for conditions that are true for many approved requests and
- * for no rejected one. Deterministic; time and memory are bounded by counts, not by a clock.
+ * false for every rejected request. Deterministic, because counts instead of a clock limit time and memory.
  */
 import type { JsonObject } from "../json.ts";
 import { fitConditions, scalarParams, type Condition, type Scalar } from "./conditions.ts";
@@ -25,20 +25,23 @@ export interface MinedRule {
   covered: PastRequest[];
 }
 
-/** Names that can be in matchers: without globs, invisible characters, and characters with a meaning in YAML or CEL. */
+/**
+ * Names that are safe in matchers: no globs, no invisible characters, and no characters with a special meaning in YAML
+ * or CEL.
+ */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.:/@-]{0,127}$/;
-/** Maximum number of approvals, and of rejections, of a group. The newest are read. */
+/** Maximum number of approvals, and of rejections, of a group. The newest are used. */
 const MAX_APPROVED = 2_000;
 const MAX_REJECTED = 2_000;
 const MAX_AGENTS = 50;
 const MAX_PARAMS = 16;
-/** Maximum ways to split the approvals of a group. */
+/** Maximum number of ways to split the approvals of a group. */
 const MAX_SPLITS = 24;
-/** Maximum visits of records in a group. */
+/** Maximum number of record visits for a group. */
 const MAX_VISITS = 1_000_000;
-/** Largest probability that a part has no rejections by chance. */
+/** Maximum probability that a part has no rejections by chance. */
 const MAX_CHANCE = 0.01;
-/** Maximum rules of a group. */
+/** Maximum number of rules of a group. */
 const MAX_RULES = 3;
 /** Maximum characters of a suggested condition, below the maximum of 2,048 for CEL. */
 const MAX_CONDITION = 1_900;
@@ -76,7 +79,10 @@ interface Candidate {
   params: Record<string, Scalar>;
 }
 
-/** Returns the rules that the group supports: first those with the fewest splits, and among these the largest. */
+/**
+ * Returns the rules that the group supports: first the rules with the fewest splits, and of these the rules with the
+ * most approvals.
+ */
 export function mineGroup(group: MinedGroup, bar: EvidenceBar): MinedRule[] {
   let left = group.approved.flatMap((request): Candidate[] => {
     const params = scalarParams(request.params);
@@ -122,7 +128,7 @@ function findBest(
 
 /**
  * Returns true if it is unlikely to be a coincidence that the part has no rejections. Random rejections also leave some
- * parts without one. The more parts are tried, the larger a part without rejections can be by chance.
+ * parts without rejections. The more parts are tried, the larger such a part can be by chance.
  */
 function isBeyondChance({ approved, rejected }: MinedGroup, part: readonly Candidate[], tried: number): boolean {
   const rate = rejected.length / (approved.length + rejected.length);
@@ -141,7 +147,7 @@ function supports(candidates: readonly Candidate[], bar: EvidenceBar, budget: { 
   );
 }
 
-/** Returns the rule of these approvals; null if it lacks support, or if a rejected request matches it. */
+/** Returns the rule for these approvals; null if its support is too low, or if a rejected request matches it. */
 function tryRule(
   group: MinedGroup,
   candidates: readonly Candidate[],
@@ -156,12 +162,12 @@ function tryRule(
   if (conditions === null) return null;
   const text = conditions.map((condition) => condition.text).join(" && ");
   if (text.length > MAX_CONDITION) return null;
-  // Compare the rejections of all agents, because a rejection concerns the request, whoever submitted it.
+  // Compare the rejections of all agents, because a rejection is about the request, regardless of its submitter.
   if (group.rejected.some(({ params }) => matches(conditions, params))) return null;
   return { group, agents, conditions, text, covered: candidates.map(({ request }) => request) };
 }
 
-/** Whether all conditions hold. */
+/** Returns true if all conditions are true for the parameters. */
 export function matches(conditions: readonly Condition[], params: JsonObject): boolean {
   return conditions.every((condition) => condition.holds(params));
 }
@@ -178,8 +184,8 @@ function largest(rules: readonly (MinedRule | null)[]): MinedRule | null {
 
 /**
  * Returns parts of the approvals that one parameter separates from the rejected requests: by its presence, its value, a
- * list of values that no one rejected, a range between rejected numbers, or the prefix of a text. Largest part first.
- * Also returns the number of all parts.
+ * list of values that no one rejected, a range between rejected numbers, or the prefix of a string. The largest part is
+ * first. Also returns the number of parts that were tried.
  */
 function findSplits(
   candidates: readonly Candidate[],
@@ -236,7 +242,7 @@ function splitByRange(name: string, present: readonly Candidate[], refused: read
   return [...segments.values()];
 }
 
-/** Returns parts by the prefix of a text up to each separator, and by the domain of a mail address. */
+/** Returns parts by the prefix of a string up to each separator, and by the domain of an e-mail address. */
 function splitByStart(name: string, present: readonly Candidate[]): Candidate[][] {
   const groups = new Map<string, Candidate[]>();
   const add = (key: string, candidate: Candidate): void => {

@@ -1,4 +1,4 @@
-/** Past requests as suggestions use them: the request, the votes, and the outcome. */
+/** Past requests in the form that suggestions use: the request, the votes, and the outcome. */
 import type { JsonObject } from "../json.ts";
 
 /** One vote on a request. */
@@ -7,7 +7,7 @@ interface PastVote {
   by: string;
   /** Time from the request or from the approver's previous vote, whichever is later, to this vote. Milliseconds. */
   took_ms: number;
-  /** Whether the approver confirmed their own action, or approved alone in an emergency. */
+  /** Whether the approver confirmed their own action, or gave a break-glass approval. */
   exceptional: boolean;
 }
 
@@ -15,55 +15,58 @@ export interface PastRequest {
   action_id: string;
   agent_id: string;
   /**
-   * The source of the request, for counting: the agent to which the key is bound, or else the key. So a key that can
-   * name any agent counts once.
+   * The source of the request for counts: the agent that the key is bound to, or else the key. A key that can name any
+   * agent therefore counts as one source.
    */
   source: string;
   tool: string;
   operation: string;
   params: JsonObject;
   context: JsonObject;
-  /** Milliseconds. */
+  /** Time of the request. Milliseconds. */
   at: number;
   /**
    * `approved`: people approved it as it was submitted. `rejected`: a person or a machine reviewer rejected it, an
-   * approver changed it, or someone flagged it. `unanswered`: all others.
+   * approver changed it, or someone flagged it. `unanswered`: any other request.
    */
   verdict: "approved" | "rejected" | "unanswered";
   /** The approving votes. */
   votes: readonly PastVote[];
-  /** How an approved action ended. */
+  /** Outcome of an approved action. */
   outcome: "succeeded" | "failed" | "unknown" | "not_run";
-  /** The only rule that requires approval now; null if there is none or more than one, or if another answer wins. */
+  /**
+   * The only rule that requires approval now. Null if there is no such rule or more than one, or if a stricter answer
+   * decides.
+   */
   asked: { policy: string; rule: string } | null;
 }
 
-/** What must support a suggestion. */
+/** Minimum evidence for a suggestion. */
 export interface EvidenceBar {
-  /** Approvals that count. */
+  /** Minimum number of approvals that count. */
   min_approvals: number;
   min_people: number;
   min_days: number;
 }
 
 /**
- * Minimum number of sources of every suggestion. No option lowers it, so that one agent alone can never cause a
+ * Minimum number of sources of every suggestion. No option lowers it, so that a single agent can never cause a
  * suggestion.
  */
 const MIN_SOURCES = 2;
-/** Time below which a vote is weak evidence and does not count. Milliseconds. */
+/** A faster vote is weak evidence and does not count. Milliseconds. */
 const FAST_VOTE_MS = 3_000;
 const DAY_MS = 86_400_000;
 
-/** Whether the approval counts: each vote took long enough, and no one confirmed their own action. */
+/** Returns true if the approval counts: each vote took long enough, and no one confirmed their own action. */
 export function isStrong({ votes }: Pick<PastRequest, "votes">): boolean {
   return votes.length > 0 && votes.every(({ took_ms, exceptional }) => took_ms >= FAST_VOTE_MS && !exceptional);
 }
 
-/** What stands behind a set of approvals. */
+/** The support of a set of approvals. */
 export interface Support {
   approvals: number;
-  /** Number of approvals that count: strong ones, and from each source at most half of the required number. */
+  /** Number of strong approvals that count. From each source, at most half of the required number count. */
   counted: number;
   strong: number;
   people: number;
@@ -89,7 +92,7 @@ export function measureSupport(approvals: readonly PastRequest[], { min_approval
   };
 }
 
-/** Whether the support meets the bar. */
+/** Returns true if the support meets the bar. */
 export function meetsBar({ counted, people, sources, days }: Support, bar: EvidenceBar): boolean {
   return counted >= bar.min_approvals && people >= bar.min_people && days >= bar.min_days && sources >= MIN_SOURCES;
 }

@@ -1,8 +1,8 @@
 /** Computes an upper bound of the rejection rate from a number of votes. */
 
 /**
- * Returns the exact (Clopper-Pearson) upper bound of a rate: with the returned rate, `rejections` or fewer in `trials` would
- * occur with the probability 1 - confidence. One-sided. 1 without trials.
+ * Returns the exact one-sided (Clopper-Pearson) upper bound of a rate. At the returned rate, at most `rejections` in
+ * `trials` occur with the probability 1 - confidence. Returns 1 if there are no trials.
  * @example
  * upperRejectionBound(0, 59, 0.95); // 0.0495…
  */
@@ -19,8 +19,7 @@ export function upperRejectionBound(rejections: number, trials: number, confiden
 }
 
 /**
- * Returns the probability of at most `k` successes in `n` trials at the rate `p`. Sums logarithms, so that nothing
- * underflows.
+ * Returns the probability of at most `k` successes in `n` trials at the rate `p`. Adds logarithms to prevent underflow.
  */
 function atMostProbability(k: number, n: number, p: number): number {
   const [success, failure] = [Math.log(p), Math.log1p(-p)];

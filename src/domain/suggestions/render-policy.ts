@@ -1,6 +1,6 @@
 /**
- * Writes a mined rule as a policy with tests. Every name is fixed or a digest. Values of requests are quoted texts, or
- * numbers, booleans and null as in JSON.
+ * Renders a mined rule as a policy with tests. Every name is fixed or a digest. Values of requests are quoted strings,
+ * or numbers, booleans and null as in JSON.
  */
 import { canonicalText } from "../canonical.ts";
 import { sha256Hex, utf8 } from "../hash.ts";
@@ -28,7 +28,7 @@ export function toPolicyDocument(
   };
 }
 
-/** Returns the policy as YAML. @param about one line for readers */
+/** Returns the policy as YAML. @param about a comment of one line for readers */
 export function renderPolicyYaml({ policy, mode, suggested, rules }: PolicyDocument, about: string): string {
   const [rule] = rules;
   const { in_place_of } = suggested ?? { in_place_of: { policy: "", rule: "" } };
@@ -49,12 +49,12 @@ export function renderPolicyYaml({ policy, mode, suggested, rules }: PolicyDocum
   ].join("\n");
 }
 
-/** A past request, and the answers of the policies to it while the suggested policy is in shadow mode. */
+/** A past request, with the answers of the policies to it while the suggested policy is in shadow mode. */
 export interface TestCase {
   name: string;
   request: PastRequest;
   effect: string;
-  /** Answer of the suggested policy; null if it has none. */
+  /** Answer of the suggested policy; null if it has no answer. */
   shadow: string | null;
 }
 
@@ -79,7 +79,7 @@ export function renderTestsYaml(policy: string, inPlaceOf: string, cases: readon
   ].join("\n");
 }
 
-/** Returns JSON that YAML parses as the same value, because all names and texts are double-quoted. */
+/** Returns JSON that YAML parses as the same value, because all names and strings are double-quoted. */
 function yamlJson(value: JsonObject): string {
   return escapeInvisible(JSON.stringify(value));
 }

@@ -11,7 +11,7 @@ import { sha256Hex, utf8 } from "../../domain/hash.ts";
 
 export interface AssetFile {
   path(): string;
-  /** Headers in addition to those of every asset. */
+  /** Headers in addition to the headers of every asset. */
   headers?: Record<string, string>;
 }
 
@@ -20,7 +20,7 @@ interface Assets {
   page: Page;
   /** Resolves to the base path `/prefix/version`. Modules import each other by relative paths. */
   base(): Promise<string>;
-  /** Resolves to the names of a module and of all modules that it imports statically, also indirectly. */
+  /** Resolves to the names of a module and of all modules that it imports statically, directly or indirectly. */
   imports(entry: string): Promise<string[]>;
 }
 
@@ -32,17 +32,17 @@ const TYPES: Readonly<Record<string, string>> = {
   png: "image/png",
 };
 
-/** Size up to which files are compressed with the best quality, which takes seconds for larger ones. Bytes. */
+/** Maximum size of files that are compressed with the best quality. For larger files this would take seconds. Bytes. */
 const MAX_BEST_COMPRESSION = 200_000;
 const compressGzip = promisify(gzip);
 const compressBrotli = promisify(brotliCompress);
 
-/** @param prefix such as `/console` @param files by name; a name may have folders */
+/** @param prefix the path prefix, such as `/console` @param files the files by name; a name can contain folders */
 export function createAssets(prefix: string, files: Readonly<Record<string, AssetFile>>): Assets {
-  let loading: Promise<{ version: string; served: Map<string, Served> }> | null = null;
+  let loading: Promise<{ version: string; served: Map<string, ServedFile> }> | null = null;
   const load = () =>
     (loading ??= (async () => {
-      const served = new Map<string, Served>();
+      const served = new Map<string, ServedFile>();
       for (const [name, file] of Object.entries(files)) {
         const bytes = new Uint8Array(await readFile(file.path()));
         const type = TYPES[name.split(".").at(-1) ?? ""];
@@ -57,7 +57,7 @@ export function createAssets(prefix: string, files: Readonly<Record<string, Asse
       const list = [...served].map(([name, { hash }]) => `${name} ${hash}\n`).sort();
       return { version: sha256Hex(utf8(list.join(""))).slice(0, 16), served };
     })().catch((error: unknown) => {
-      // Let the next request try again, because the file may be readable by then.
+      // Let the next request try again, because the file might then be readable.
       loading = null;
       throw error;
     }));
@@ -96,10 +96,10 @@ export function createAssets(prefix: string, files: Readonly<Record<string, Asse
 
 /**
  * Serves a document that changes only with the version, such as the page that loads the assets.
- * @param headers of the response. HTML unless they name another `Content-Type`
+ * @param headers the headers of the response. It is HTML unless they contain another `Content-Type`
  */
 export function createDocument(text: () => Promise<string>, headers: Record<string, string>): Page["serve"] {
-  let page: Promise<Served> | null = null;
+  let page: Promise<ServedFile> | null = null;
   return async (request) => {
     page ??= text().then((body) =>
       createServed(utf8(body), { "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache", ...headers }),
@@ -109,7 +109,7 @@ export function createDocument(text: () => Promise<string>, headers: Record<stri
   };
 }
 
-interface Served {
+interface ServedFile {
   bytes: Uint8Array;
   hash: string;
   answer(request: Request): Promise<Response>;
@@ -117,7 +117,7 @@ interface Served {
 
 type Encoding = "br" | "gzip";
 
-function createServed(bytes: Uint8Array, headers: Record<string, string>): Served {
+function createServed(bytes: Uint8Array, headers: Record<string, string>): ServedFile {
   const hash = sha256Hex(bytes).slice(0, 32);
   const variants = new Map<Encoding, Promise<Uint8Array>>();
   async function encoded(encoding: Encoding | null): Promise<Uint8Array> {
@@ -156,7 +156,7 @@ async function compress(bytes: Uint8Array, encoding: Encoding): Promise<Uint8Arr
   return compressBrotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: quality } });
 }
 
-/** Selects the encoding from Accept-Encoding (RFC 9110, section 12.5.3). Only a weight of zero is taken into account. */
+/** Selects the encoding from Accept-Encoding (RFC 9110, section 12.5.3). Ignores weights other than zero. */
 function encodingOf(accepted: string | null): Encoding | null {
   const weights = new Map(
     (accepted ?? "").split(",").map((item) => {

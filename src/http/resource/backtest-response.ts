@@ -41,7 +41,7 @@ interface SpanQuery {
 
 type Span = Pick<BacktestRange, "since" | "until" | "limit" | "examples" | "before_seq">;
 
-/** Throws INVALID_RANGE. */
+/** Parses the range of a query. Throws INVALID_RANGE. */
 export function parseSpan(query: SpanQuery, now: number): Span {
   // Include decisions of the current millisecond.
   const until = (query.until === undefined ? null : parseRfc3339(query.until)) ?? now + 1;
@@ -82,7 +82,7 @@ const Example = Type.Object(
   },
   { additionalProperties: false },
 );
-/** Members of a report. */
+/** Members of a report with numbers of changed decisions. */
 export const FlipFields = {
   since: Type.String({ format: "date-time" }),
   until: Type.String({ format: "date-time" }),

@@ -2,7 +2,9 @@
 import { Refusal } from "../../contract/errors.ts";
 import type { Candidates } from "../../contract/trials.ts";
 
-/** Reads the candidates of a body, which must have exactly one of `policy` (JSON) and `yaml` (one or more documents). */
+/**
+ * Reads the candidates in a body, which must have exactly one of `policy` (JSON) and `yaml` (one or more documents).
+ */
 export function parseCandidates({ policy, yaml }: { policy?: unknown; yaml?: string | undefined }): Candidates {
   if ((policy === undefined) === (yaml === undefined)) {
     throw new Refusal("VALIDATION_FAILED", "send the candidate either as `policy` or as `yaml`", {

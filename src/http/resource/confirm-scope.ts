@@ -1,10 +1,13 @@
-/** Checks a credential again under the lock of the ledger, before a change. */
+/** Checks a credential again under the ledger's lock before a change. */
 import { Refusal } from "../../contract/errors.ts";
 import type { Credential } from "../../contract/host.ts";
 import type { LedgerTransaction } from "../../contract/ledger.ts";
 import type { Scope } from "../../domain/scopes.ts";
 
-/** Returns the current credential. Throws INVALID_CREDENTIAL if it was revoked or has expired, INSUFFICIENT_SCOPE if it lacks `scope`. */
+/**
+ * Returns the current credential. Throws INVALID_CREDENTIAL if it was revoked or has expired, and INSUFFICIENT_SCOPE if
+ * it lacks `scope`.
+ */
 export async function confirmWithScope(
   tx: Pick<LedgerTransaction, "confirm">,
   credential: Credential,

@@ -28,7 +28,7 @@ export const GrantSum = Type.Object(
   { description: "Maximum sum over all uses.", ...closed },
 );
 
-/** The members of a grant that a vote gives, and that its signature covers. */
+/** The members of a grant that is created with a vote. The vote's signature covers them. */
 export const VOTED_GRANT = {
   count: count("Number of uses."),
   ends_on_failure: Type.Boolean({ description: "Whether a failed result of a use ends the grant." }),
@@ -181,7 +181,7 @@ export const DecisionMade = Type.Object(
           rejection_holds_ms: Type.Optional(Type.Integer()),
           reviewers: Type.Optional(
             Type.Array(Type.Object({ may_approve: Type.Boolean(), name: Type.String() }, closed), {
-              description: "Machine reviewers that are asked. Absent if the rules name none.",
+              description: "Machine reviewers to call. Absent if the rules name none.",
             }),
           ),
           notify: Type.Array(Type.String()),

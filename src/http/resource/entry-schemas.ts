@@ -28,7 +28,7 @@ import type {
 } from "../../domain/entries.ts";
 import { ERASABLE_PARTS } from "../../domain/erasure.ts";
 import { DENIED_BY } from "../../domain/denied-by.ts";
-import { REVIEW_ANSWERS, REVIEW_FAULTS } from "../../domain/reviews.ts";
+import { REVIEW_ANSWERS, REVIEWER_FAILURES } from "../../domain/reviews.ts";
 import {
   orNull,
   text,
@@ -45,7 +45,10 @@ import {
   VOTED_GRANT,
 } from "./entry-parts.ts";
 
-/** Members of every entry. The type `Entry` makes the compiler reject missing and unknown names. */
+/**
+ * Returns the schema of an entry with the members of every entry. Because of the type `Entry`, the compiler rejects
+ * missing and unknown names.
+ */
 function entry<Entry extends { type: string; v: number }>(
   title: string,
   type: string,
@@ -113,27 +116,30 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         { ...closed, description: "The delegation that the approver used; null if none." },
       ),
     ),
-    break_glass: Type.Boolean({ description: "The approver approved alone in an emergency." }),
+    break_glass: Type.Boolean({
+      description: "The approver approved without a second approver in an emergency (break-glass).",
+    }),
     grant: orNull(
       Type.Object(
         { id: text("The grant."), ...VOTED_GRANT },
-        { ...closed, description: "The grant that the vote gives; null if it gives none." },
+        { ...closed, description: "The grant that was created with the vote; null if there is none." },
       ),
     ),
     groups: Type.Array(Type.String(), {
       description: "Groups of the approver that the approval names, at the time of the vote.",
     }),
     independent: Type.Boolean({
-      description: "Whether the approver was in none of the requester's groups; false if those are unknown.",
+      description:
+        "Whether the approver was in none of the requester's groups; false if the requester's groups are unknown.",
     }),
     gesture: orNull(
       Type.Object(
         {
           kind: Type.Literal("passkey"),
           credential_id: text("Id of the passkey, base64url."),
-          decision: digest("Leaf hash of the entry that made the action pending, as the approver was shown."),
+          decision: digest("Leaf hash of the entry that made the action pending, as displayed to the approver."),
           nonce: text("Issued by the service for one list of votes."),
-          preview: orNull(digest("Salted commitment to the preview that the rule renders; null if it has none.")),
+          preview: orNull(digest("Salted commitment to the preview of the rule; null if the rule has no preview.")),
           votes: Type.Array(Type.String(), {
             description: "Digests of all votes that were signed together, in order.",
           }),
@@ -144,7 +150,9 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         { ...closed, description: "Signature of the vote with a passkey; null if it was not signed." },
       ),
     ),
-    preview: orNull(digest("Salted commitment to the preview that the approver was shown; null if there was none.")),
+    preview: orNull(
+      digest("Salted commitment to the preview that was displayed to the approver; null if there was none."),
+    ),
     questions: orNull(digest("Digest of the questions to the agent and its answers so far; null if there are none.")),
     plan: orNull(
       digest("Digest of the actions that remain after the vote on a plan; null unless the vote is part of one."),
@@ -161,7 +169,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     ),
     approved_until: UNTIL,
     rejection_until: orNull(
-      time("End of the time in which the rejection denies duplicate requests; null if it denies none."),
+      time("Time until which the rejection denies duplicate requests; null if it does not deny them."),
     ),
   }),
   redecision: entry<RedecisionEntry>("RedecisionEntry", "redecision", {
@@ -184,7 +192,10 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     approvers: orNull(ApproverPlans),
     edit: orNull(
       Type.Object(
-        { previous: digest("Commitment to the request before."), comment: orNull(text("Reason that was given.")) },
+        {
+          previous: digest("Commitment to the request before the change."),
+          comment: orNull(text("Reason that was given.")),
+        },
         { ...closed, description: "Present if an approver changed the request; null otherwise." },
       ),
     ),
@@ -199,19 +210,17 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
   review: entry<ReviewEntry>("ReviewEntry", "review", {
     ...ABOUT_ACTION,
     reviewer: text("The machine reviewer, as the policies name it."),
-    version: orNull(text("Version of its model, prompt or rules; null if it was not called.")),
+    version: orNull(text("Version of the reviewer's model, prompt or rules; null if the reviewer was not called.")),
     asked: Type.Integer({ minimum: 0, description: "`seq` of the entry that made the action pending." }),
-    input: orNull(digest("SHA-256(salt ‖ SHA-256(input)) of what the reviewer was sent; null if it was not called.")),
-    answer: orNull(oneOfSchema("Its answer; null if it gave no valid answer in time.", ...REVIEW_ANSWERS)),
-    fault: orNull(oneOfSchema("Why there is no answer; null if there is one.", ...REVIEW_FAULTS)),
+    input: orNull(digest("SHA-256(salt ‖ SHA-256(request to the reviewer)); null if the reviewer was not called.")),
+    answer: orNull(oneOfSchema("The answer; null if the reviewer gave no valid answer in time.", ...REVIEW_ANSWERS)),
+    fault: orNull(oneOfSchema("Why there is no answer; null if there is one.", ...REVIEWER_FAILURES)),
     comment: orNull(text("Reason that the reviewer gave.")),
     latency_ms: count("Milliseconds from the call to its answer, fault or timeout."),
-    outstanding: count("Reviewers of the same request that have not answered yet."),
+    outstanding: count("Number of reviewers of the same request that have not answered yet."),
     status: oneOfSchema("Status of the action after the answer.", "pending_approval", "approved", "denied"),
-    approved_until: orNull(time("Deadline for starting; null unless this approves the action.")),
-    rejection_until: orNull(
-      time("End of the time in which the same request is denied, too; null if the denial does not extend to it."),
-    ),
+    approved_until: orNull(time("Deadline for starting; null unless this answer approves the action.")),
+    rejection_until: orNull(time("Time until which the denial also denies the same request; null if it does not.")),
   }),
   execution: entry<ExecutionEntry>("ExecutionEntry", "execution", {
     ...ABOUT_ACTION,
@@ -222,19 +231,19 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       "result",
     ),
     by: orNull(Actor),
-    permit: orNull(digest("SHA-256 of the permit's text; null if no permit was used.")),
+    permit: orNull(digest("SHA-256 of the permit; null if no permit was used.")),
     attempt: orNull(digest("SHA-256 of the `attempt` sent with the start; null for a result.")),
     success: orNull(
       Type.Boolean({ description: "Whether the action had its effect, as reported; null unless this is a result." }),
     ),
     result: orNull(digest("Commitment to the reported result; null unless this is a result.")),
-    comment: orNull(text("How the person who settled an unknown outcome knows it; null if this settles none.")),
+    comment: orNull(text("How the person who reported an unknown outcome knows it; null for other entries.")),
     status: oneOfSchema("Status of the action after this entry.", "executing", "unknown", "succeeded", "failed"),
   }),
   erasure: entry<ErasureEntry>("ErasureEntry", "erasure", {
     ...ABOUT_ACTION,
     cause: oneOfSchema(
-      "asked: someone requested the erasure. subject: it was part of the request of a person whose data the action contained. retention: the retention time was over.",
+      "asked: someone requested the erasure. subject: a person requested the erasure of their data, which the action contained. retention: the retention period ended.",
       "asked",
       "subject",
       "retention",
@@ -255,7 +264,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       {
         id: Type.String(),
         ordered: Type.Boolean({ description: "Each action can start only when all earlier actions have ended." }),
-        stop_on_failure: Type.Boolean({ description: "No action can start after another one has failed." }),
+        stop_on_failure: Type.Boolean({ description: "No action can start after another action has failed." }),
         actions: Type.Array(
           Type.Object(
             { action_id: text("The action."), commitment: digest("Commitment in the decision of the action.") },
@@ -274,7 +283,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     policy_count: count("Number of policies in the set."),
     policies: orNull(
       Type.Array(Type.Object({ policy: Type.String(), version: Type.Integer() }, closed), {
-        description: "Null if the set has more than 200 policies. The digest covers them, too.",
+        description: "Null if the set has more than 200 policies. The digest covers all policies.",
       }),
     ),
     source: Type.Record(Type.String(), Type.String(), { description: "Origin of the set." }),
@@ -334,7 +343,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     user: Type.Object(
       {
         id: Type.String(),
-        name: text("Display name. It identifies no one."),
+        name: text("Display name. It does not identify the user."),
         roles: Type.Array(Type.String()),
         groups: Type.Array(Type.String()),
         identities: Type.Array(Type.Object({ issuer: Type.String(), subject: Type.String() }, closed), {
@@ -360,11 +369,11 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         ),
         recovery_codes: Type.Array(digest("SHA-256 of an unused recovery code.")),
         provider_groups: Type.Array(Type.String(), {
-          description: "Names of the provider's groups that a SCIM client put the user in.",
+          description: "Names of the provider's groups to which a SCIM client added the user.",
         }),
-        managed_by: orNull(text("`oidc:<provider>` or `scim:<provider>`; null if managed here.")),
+        managed_by: orNull(text("`oidc:<provider>` or `scim:<provider>`; null if this service manages the user.")),
         created_at: time("When the user was created."),
-        ended_at: orNull(time("When the user was ended.")),
+        ended_at: orNull(time("When the user was deactivated.")),
       },
       { description: "The user after the change.", ...closed },
     ),
@@ -383,11 +392,11 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         reason: Type.String(),
         until: orNull(Type.String()),
       },
-      { description: "The stop as it was placed.", ...closed },
+      { description: "The stop as it was when it was placed.", ...closed },
     ),
     comment: orNull(text("Comment of the person who lifts the stop.")),
-    approvals: count("Number of people who have asked to lift the stop."),
-    needed: count("Number of people needed to lift the stop."),
+    approvals: count("Number of people who have requested to lift the stop."),
+    needed: count("Number of people who must request to lift the stop."),
     by: Actor,
   }),
   legal_hold: entry<LegalHoldEntry>("LegalHoldEntry", "legal_hold", {
@@ -396,16 +405,16 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     hold: Type.Object(
       {
         id: Type.String(),
-        action: orNull(text("Id of the action that it covers.")),
-        agent: orNull(text("The agent whose actions it covers.")),
-        subject: orNull(digest("Salted commitment to the identifier of the person whose actions it covers.")),
+        action: orNull(text("Id of the action that the hold covers.")),
+        agent: orNull(text("The agent whose actions the hold covers.")),
+        subject: orNull(digest("Salted commitment to the identifier of the person whose actions the hold covers.")),
         reason: Type.String(),
       },
-      { description: "The hold as it was placed.", ...closed },
+      { description: "The hold as it was when it was placed.", ...closed },
     ),
     comment: orNull(text("Why the hold can be released.")),
-    approvals: count("Number of people who have asked to release the hold."),
-    needed: count("Number of people needed to release the hold."),
+    approvals: count("Number of people who have requested to release the hold."),
+    needed: count("Number of people who must request to release the hold."),
     by: Actor,
   }),
   grant: entry<GrantEntry>("GrantEntry", "grant", {
@@ -424,7 +433,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         ends_on_failure: Type.Boolean({ description: "Whether a failed result of a use ends the grant." }),
         passkey: orNull(text("Credential id of the passkey that signed the vote with the grant.")),
       },
-      { description: "The grant as it was created.", ...closed },
+      { description: "The grant as it was when it was created.", ...closed },
     ),
     cause: orNull(
       oneOfSchema("Why the grant ended; null when it is created.", "revoked", "rejection", "flag", "failure"),
@@ -441,17 +450,19 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     delegation: Type.Object(
       {
         id: Type.String(),
-        from: text("Id of the user in whose place the other one approves."),
+        from: text("Id of the user in whose place the other user approves."),
         to: text("Id of the user who approves."),
-        groups: orNull(Type.Array(Type.String(), { description: "Groups and rotas that votes count for." })),
-        agents: orNull(Type.Array(Type.String(), { description: "Globs of the agents that it covers." })),
-        tools: orNull(Type.Array(Type.String(), { description: "Globs of the tools that it covers." })),
+        groups: orNull(
+          Type.Array(Type.String(), { description: "Groups and rotas for which the delegate's votes count." }),
+        ),
+        agents: orNull(Type.Array(Type.String(), { description: "Globs of the agents that the delegation covers." })),
+        tools: orNull(Type.Array(Type.String(), { description: "Globs of the tools that the delegation covers." })),
         starts_at: time("When it starts."),
         until: time("When it expires."),
       },
-      { description: "The delegation as it was created. A null member means no restriction.", ...closed },
+      { description: "The delegation as it was when it was created. A null member means no restriction.", ...closed },
     ),
-    cause: orNull(oneOfSchema("Why it ended; null when it was created.", "revoked", "user_ended")),
+    cause: orNull(oneOfSchema("Why the delegation ended; null when it was created.", "revoked", "user_ended")),
     comment: orNull(text("Comment of the delegator, or of the credential that ended the delegation.")),
     by: Actor,
   }),
@@ -464,7 +475,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       { description: "The break-glass approval.", ...closed },
     ),
     related_action: text("The action that was approved."),
-    comment: text("Why it could not wait, or what the review found."),
+    comment: text("Why the action could not wait, or the result of the review."),
     by: Actor,
   }),
   suggested_rule: entry<SuggestedRuleEntry>("SuggestedRuleEntry", "suggested_rule", {
@@ -472,7 +483,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     change: oneOfSchema("The change.", "activated", "deactivated", "reverted", "restored"),
     rule: Type.Object(
       {
-        policy: text("Its policy, which identifies the rule."),
+        policy: text("Name of the rule's policy, which identifies the rule."),
         in_place_of: Type.Object(
           { policy: Type.String(), rule: Type.String() },
           { description: "The rule that requires approval.", ...closed },
@@ -480,9 +491,9 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         tool: Type.String(),
         operation: Type.String(),
         agents: Type.Array(Type.String()),
-        max_failed: Type.Number({ description: "Largest share of failed results." }),
+        max_failed: Type.Number({ description: "Maximum share of failed results." }),
       },
-      { description: "The rule as it was activated.", ...closed },
+      { description: "The rule as it was when it was activated.", ...closed },
     ),
     cause: orNull(oneOfSchema("Why the rule was reverted; null otherwise.", "flag", "stop", "failure")),
     related_action: orNull(text("The action that was flagged or that failed.")),
@@ -494,13 +505,13 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     at: time("Time of the entry."),
     agent_id: text("The agent of the last request."),
     related_action: text("The action of the last request."),
-    requests: count("Requests for approval in this hour."),
+    requests: count("Number of requests for approval in this hour."),
     usual: Type.Object(
-      { requests: count("Requests."), hours: count("Number of hours with such requests.") },
-      { description: "Requests for approval in the seven days before.", ...closed },
+      { requests: count("Requests."), hours: count("Number of hours in which they were made.") },
+      { description: "Number of requests for approval in the previous seven days.", ...closed },
     ),
     times: count("Factor that throttles."),
-    minimum: count("Requests in one hour that are never throttled."),
+    minimum: count("Number of requests per hour that is never throttled."),
     until: time("End of the hour."),
     submitted_by: Actor,
   }),
@@ -508,14 +519,14 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     at: time("Time of the entry."),
     public_key: digest("The new key: Ed25519, 32 bytes."),
     previous: digest("The previous key."),
-    previous_until: time("End of the time in which permits of the previous key are accepted."),
+    previous_until: time("Time until which permits of the previous key are accepted."),
     by: Type.Null({ description: "Null: only an operator on the host can rotate the key." }),
   }),
   log_key: entry<LogKeyEntry>("LogKeyEntry", "log_key", {
     at: time("Time of the entry."),
     vkey: text("The new key, as C2SP vkey."),
     previous: text("The previous key."),
-    previous_until: time("End of the time in which the previous key also signs."),
+    previous_until: time("Time until which the previous key signs in addition to the new key."),
     handover: text("A checkpoint before the entry with the line `log-key <previous> <vkey>`, signed by both keys."),
     by: Type.Null({ description: "Null: only an operator on the host can rotate the key." }),
   }),
@@ -543,7 +554,7 @@ const CoreEntry = Type.Union(Object.values(ENTRY_SCHEMAS), {
   discriminator: { propertyName: "type" },
 });
 
-/** Any entry. The type of a plugin's entry contains a colon. */
+/** Schema of any entry. The type of a plugin's entry contains a colon. */
 export const LedgerEntry = Type.Unsafe<Record<string, unknown>>(
   Type.Union([CoreEntry, PluginEntrySchema], { title: "LedgerEntry" }),
 );

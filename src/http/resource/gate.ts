@@ -1,6 +1,6 @@
 /**
  * Decides for a facade whether a call may run now. Submits and starts the action in one step, so that an allow can be
- * used only once, and the start is recorded before the call runs.
+ * used only once and the start is recorded before the call runs.
  */
 import { explainRefusal, type ExplainedAction } from "../../client/refusal.ts";
 import type { ApiResponse, FacadeCall } from "../../contract/facade.ts";
@@ -8,7 +8,7 @@ import type { JsonObject } from "../../domain/json.ts";
 
 /** An action that was requested through another protocol. */
 export interface GateRequest {
-  /** The agent, if the key is not bound to one. A bound key always submits for its own agent. */
+  /** The agent, for a key that is not bound to an agent. A bound key always submits for its own agent. */
   agent_id: string;
   tool: string;
   operation: string;
@@ -22,9 +22,12 @@ export type GateOutcome =
   | { kind: "go"; action: GateAction }
   /** The action requires approval. The client can send the same request again to check. */
   | { kind: "wait"; action: GateAction }
-  /** `reason` explains the refusal, and `next` what the agent may do, in the terms of the clients. */
+  /**
+   * The action is refused. `reason` explains why, and `next` says what the agent can do, both in the words of the
+   * client library.
+   */
   | { kind: "no"; action: GateAction; code: string; reason: string; next: string }
-  /** No decision was made. */
+  /** There is no decision. */
   | { kind: "fault"; status: number; code: string; detail: string; retryAfter: string | null };
 
 /** The members of an action's record that facades use. */
@@ -44,7 +47,7 @@ export interface GateAction extends ExplainedAction {
 type GateCall = Pick<FacadeCall, "callApi" | "request">;
 type Fault = Extract<GateOutcome, { kind: "fault" }>;
 
-/** Returns the agent to which the caller's key is bound; null for an unbound key. */
+/** Returns the agent that the caller's key is bound to; null for an unbound key. */
 async function boundAgent(call: GateCall): Promise<string | null | Fault> {
   const me = await call.callApi("GET", "/v1/me");
   return me.status === 200 ? (me.json as { key: { agent_id: string | null } }).key.agent_id : readFault(me);
@@ -58,7 +61,10 @@ function createSubmit(call: GateCall, bound: string | null, request: GateRequest
   return (path) => call.callApi("POST", path, { json, headers });
 }
 
-/** Submits and starts one action. @param waitSeconds how long to wait for approvals; the service may wait less */
+/**
+ * Submits and starts one action. @param waitSeconds the maximum time to wait for approvals; the service might wait for
+ * a shorter time
+ */
 export async function submitAndStart(call: GateCall, request: GateRequest, waitSeconds = 0): Promise<GateOutcome> {
   const bound = await boundAgent(call);
   return bound !== null && typeof bound === "object" ? bound : submitAndStartAs(call, bound, request, waitSeconds);
@@ -72,17 +78,17 @@ async function submitAndStartAs(
 ): Promise<GateOutcome> {
   const submit = createSubmit(call, bound, request, waitSeconds);
   const first = await startOf(call, await submit("/v1/actions?join=open"));
-  // Two clients that send the same request at the same time share one action until it starts. An approval is valid for
-  // only one of the clients. If the policy allows the action, the other client submits an action of its own.
+  // Two clients that send the same request at the same time share one action until it starts. An approval permits only
+  // one of them to run it. If the policy allows the action, the other client submits a second action.
   const lostRace = first.kind === "no" && first.code === "ACTION_NOT_STARTABLE" && first.action.decision === "allow";
   return lostRace ? startOf(call, await submit("/v1/actions")) : first;
 }
 
 /**
- * Submits and starts several different actions that must run together or not at all. Submits all of them before it
+ * Submits and starts several different actions, of which either all or none must run. Submits all of them before it
  * starts the first. Resolves to the outcome of each action, or only to the outcomes that prevent the others from
  * running.
- * @param waitSeconds how long to wait for approvals, for all actions together
+ * @param waitSeconds the maximum time to wait for the approvals of all actions together
  */
 export async function submitAndStartAll(
   call: GateCall,
@@ -95,7 +101,7 @@ export async function submitAndStartAll(
   if (bound !== null && typeof bound === "object") return { passed: false, outcomes: requests.map(() => bound) };
   const obstacles: GateOutcome[] = [];
   for (const request of requests) {
-    // The wait is for all actions together. Do not wait if one of them cannot run.
+    // The time to wait is for all actions together. Do not wait if one of them cannot run.
     const remaining = obstacles.length > 0 ? 0 : Math.round(waitSeconds - (performance.now() - startedAt) / 1000);
     const outcome = readDecision(await createSubmit(call, bound, request, remaining)("/v1/actions?join=open"));
     if (outcome.kind !== "may") obstacles.push(outcome);
@@ -142,13 +148,13 @@ async function startOf(call: GateCall, submitted: ApiResponse): Promise<GateOutc
   return started.status < 500 && started.status !== 429 ? refusal(action, fault.code, fault.detail) : fault;
 }
 
-/** The reason code of a decision does not describe what happened to the action afterwards. */
+/** Returns the code of a refusal. The reason code of the decision does not describe later changes of the action. */
 function codeOf({ status, denied_by, reason_code }: GateAction): string {
   if (status !== "denied") return status.toUpperCase();
   return denied_by === "person" ? "REJECTED" : reason_code;
 }
 
-/** @param detail why the action could not be started, if a start was attempted */
+/** @param detail the reason why the action could not be started, if a start was attempted */
 function refusal(action: GateAction, code: string, detail?: string): Extract<GateOutcome, { kind: "no" }> {
   const { why, next } = explainRefusal(action, detail === undefined ? undefined : { code, message: detail });
   return { kind: "no", action, code, reason: why, next };
@@ -172,7 +178,7 @@ export function describeRefusal(outcome: Exclude<GateOutcome, { kind: "go" }>): 
   }
 }
 
-/** Returns the message that a model may try again, without details of the failure. */
+/** Returns a message for a model that it can retry, without details of the failure. */
 export const describeFault = (code: string): { code: string; message: string } => ({
   code,
   message: `Not run: the approval service could not decide (${code}). It was not denied; try again later.`,

@@ -1,4 +1,7 @@
-/** A facade for gateways that request a decision on each request, and forward a request only if the response is 200. */
+/**
+ * A facade for gateways. A gateway requests a decision on each request of its clients, and forwards the request only if
+ * the response is 200.
+ */
 import { Type } from "@sinclair/typebox";
 import type { ApiResponse, Facade, FacadeCall, FacadeFault } from "../../contract/facade.ts";
 import type { Reply } from "../../contract/resource.ts";
@@ -8,7 +11,7 @@ import { readFault, submitAndStart, type GateOutcome } from "./gate.ts";
 import { toGateRequest, assertUnambiguous, computeActionDigest, type GatewayRequest } from "./gateway.ts";
 import { UnreadableRequest } from "./json-body.ts";
 
-/** Header of the gateway's own key. `Authorization` belongs to the client and is meant for the upstream server. */
+/** Header with the gateway's own key. `Authorization` contains the client's credentials for the upstream server. */
 const KEY_HEADER = "Assent-Key";
 const PERMIT_HEADER = "Assent-Permit";
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -47,7 +50,7 @@ interface GatewayOptions {
   agent_header: string | null;
 }
 
-/** @param readRequest reads the original request from the gateway's request */
+/** @param readRequest a function that reads the original request from the gateway's request */
 export function createGatewayFacade(
   where: Pick<Facade, "path" | "title" | "includesSubpaths">,
   options: GatewayOptions,
@@ -86,7 +89,7 @@ async function usePermit(call: FacadeCall, original: GatewayRequest, { tool, cov
   if (claims["aud"] !== tool) return refused("PERMIT_INVALID", `the permit is not for "${tool}"`);
   if (covers === "request" && claims["action_digest"] !== computeActionDigest(original, tool, agent_id))
     return refused("PERMIT_INVALID", "the permit is for another request");
-  // The claims are not verified yet. The start verifies the permit, and succeeds only once.
+  // The claims are not verified yet. The start verifies the permit, and succeeds only once for each action.
   return startedBy(await call.callApi("POST", `/v1/actions/${id}/start`, { json: { permit } }));
 }
 
@@ -137,8 +140,8 @@ function refused(code: string, detail: string, id?: string, retryAfter?: string)
 }
 
 /**
- * Responds that no decision was made. Also hides problems with the gateway's own key, which must not reach its client
- * as a 401.
+ * Responds that no decision was made. Also hides problems with the gateway's own key, because the gateway's client must
+ * not get a 401 for them.
  */
 function broken({ code }: Pick<FacadeFault, "code">, retryAfter: string | null = null): Reply {
   return {

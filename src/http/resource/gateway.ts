@@ -1,6 +1,7 @@
 /**
- * Turns an authorization request of a gateway into an action. The upstream must run exactly the decided request. So
- * this refuses requests with an incomplete body, and requests that two servers could interpret differently.
+ * Turns an authorization request of a gateway into an action. The upstream must run exactly the request that was
+ * decided. Therefore refuses requests with an incomplete body, and requests that two servers could interpret
+ * differently.
  */
 import { canonicalText } from "../../domain/canonical.ts";
 import type { JsonObject, JsonValue } from "../../domain/json.ts";
@@ -14,11 +15,11 @@ export interface GatewayRequest {
   host: string;
   /** Path and query, as the client sent them. */
   uri: string;
-  /** Headers of the gateway's request, which include those of the client. */
+  /** Headers of the gateway's request, which include the client's headers. */
   headers: Headers;
-  /** Names of headers that the gateway sets itself, overwriting those of the client. */
+  /** Names of headers that the gateway sets itself, in place of the client's values. */
   gatewayHeaders: readonly string[];
-  /** Null if the gateway did not forward the body. */
+  /** The body; null if the gateway did not forward it. */
   body: Uint8Array | null;
   /** Content-Length that the client sent, or null if unknown. */
   declaredLength: string | null;
@@ -28,18 +29,18 @@ const BODYLESS = ["GET", "HEAD", "OPTIONS"];
 const HOST = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 /**
  * Some frameworks and servers override the method or path with headers such as `X-HTTP-Method-Override`,
- * `X-Original-URL` or `Script-Name`, and would run another request than the decided one. No list of such headers can be
- * complete, so every header with one of these words in its name is refused.
+ * `X-Original-URL` or `Script-Name`, and would run a different request than the one that was decided. No list of such
+ * headers can be complete, so every header with one of these words in its name is refused.
  */
 const OVERRIDE = /(?:^|-)(?:method|ur[il]|path|prefix|script|override|rewrite|destinationurl)(?:-|$)/;
-/** Harmless headers of CORS, MCP and htmx whose names contain such a word. */
+/** Harmless headers of CORS, MCP and htmx whose names contain one of these words. */
 const HARMLESS: readonly string[] = ["access-control-request-method", "mcp-method", "hx-current-url"];
-/** Headers that upgrade the connection. Later messages on it would need no decision. */
+/** Headers that upgrade the connection. Later messages on the connection would not need a decision. */
 const UPGRADES = ["upgrade", "x-forwarded-upgrade", "sec-websocket-key", "http2-settings"] as const;
 
 /** Throws UnreadableRequest if servers could interpret the request differently. */
 export function assertUnambiguous({ method, headers, gatewayHeaders }: GatewayRequest): void {
-  // Some servers treat "get" as GET, others as another method.
+  // Some servers treat "get" as GET, and others as a different method.
   if (!/^[A-Z]{1,20}$/.test(method)) throw new UnreadableRequest("the gateway did not send a valid method");
   const sent = namesOf(headers);
   const override = [...sent].find(
@@ -56,7 +57,8 @@ export function toGateRequest(original: GatewayRequest, tool: string, agent: str
   assertUnambiguous(original);
   const { method, host, uri } = original;
   if (host.length > 255 || !HOST.test(host)) throw new UnreadableRequest("the gateway did not send a valid host");
-  // Servers decode raw bytes as Latin-1 or as UTF-8. Some end the URL at "#", and query parameters at ";".
+  // Some servers decode raw bytes as Latin-1, and others as UTF-8. Some end the URL at "#", and query parameters at
+  // ";".
   if (!/^[!-~]*$/.test(uri) || uri.includes("#")) throw new UnreadableRequest("the URL contains unencoded characters");
   const [path = "", query = ""] = splitOnce(uri, "?");
   if (query.includes(";"))
@@ -73,7 +75,10 @@ export function computeActionDigest(original: GatewayRequest, tool: string, agen
   return sha256Hex(utf8(canonicalText({ agent_id, operation, params, tool })));
 }
 
-/** Returns the names of headers with a value. WSGI and CGI treat `X_Original_Url` as `X-Original-Url`. */
+/**
+ * Returns the names of headers with a value, with `-` for `_`, because WSGI and CGI treat `X_Original_Url` as
+ * `X-Original-Url`.
+ */
 function namesOf(headers: Headers): Set<string> {
   const names = new Set<string>();
   for (const [name, value] of headers) if (value !== "") names.add(name.replaceAll("_", "-"));

@@ -1,6 +1,6 @@
 /**
- * `Idempotency-Key`: a POST that is sent again with the same key by the same credential creates nothing and returns the
- * result of the first. The key is stored in the transaction that creates the resource.
+ * `Idempotency-Key`: if a credential sends a POST again with the same idempotency key, it creates nothing and returns
+ * the result of the first. The transaction that creates the resource also stores the key.
  */
 import { Refusal } from "../../contract/errors.ts";
 import type { Credential } from "../../contract/host.ts";
@@ -14,14 +14,17 @@ export interface IdempotentCall {
   key: string;
   /** Method and path template of the route. */
   route: string;
-  /** SHA-256 of the canonical body in hex; "" if the resource itself compares a repeated request with the original. */
+  /**
+   * SHA-256 of the canonical body in hex; an empty string if the resource itself compares a repeated request with the
+   * original.
+   */
   bodyHash: string;
 }
 
 /** Headers of a response to a repeated request. */
 export const REPLAYED_HEADERS = { "Idempotency-Replayed": "true" } as const;
 
-/** Returns null if the header is absent. Throws VALIDATION_FAILED. */
+/** Reads the header. Returns null if it is absent. Throws VALIDATION_FAILED. */
 export function readIdempotencyKey(headers: Headers): string | null {
   const key = headers.get("idempotency-key");
   if (key === null) return null;
@@ -33,18 +36,21 @@ export function readIdempotencyKey(headers: Headers): string | null {
   return key;
 }
 
-/** Reads the header. @param body all parts of the request that determine what is created */
+/** Reads the header. @param body everything in the request that determines the created resource */
 export function readIdempotentCall(headers: Headers, route: string, body: unknown): IdempotentCall | null {
   const key = readIdempotencyKey(headers);
   return key === null ? null : { key, route, bodyHash: sha256Hex(utf8(canonicalText(body as JsonValue))) };
 }
 
-/** Returns the lookup that finds the first call. */
+/** Returns the lookup for the row of the first call. */
 export function idempotencyLookup({ key }: Credential, call: IdempotentCall): IdempotencyLookup {
   return { key_id: key.id, route: call.route, idempotency_key: call.key };
 }
 
-/** Returns the id of the resource that the first call created, or null if this is the first. Throws IDEMPOTENCY_CONFLICT for another body. */
+/**
+ * Returns the id of the resource that the first call created, or null if this is the first call. Throws
+ * IDEMPOTENCY_CONFLICT for a different body.
+ */
 export async function findCreatedResource(
   tx: Pick<LedgerTransaction, "idempotency">,
   credential: Credential,
@@ -64,7 +70,7 @@ export function idempotencyConflict({ key }: IdempotentCall, created: string): R
   );
 }
 
-/** @param createdAt creation time of the resource; absent if it is created in this transaction */
+/** @param createdAt the creation time of the resource. Default: the time of this transaction */
 export async function recordCreatedResource(
   tx: Pick<LedgerTransaction, "insertIdempotency" | "now">,
   credential: Credential,

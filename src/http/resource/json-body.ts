@@ -1,13 +1,13 @@
 /** Parses the bodies that a facade reads itself. */
 import { decodeUtf8, isJsonObject, parseJson, type JsonObject, type JsonValue } from "../../domain/json.ts";
 
-/** Thrown for a request that can be interpreted in different ways, so that no decision is made. */
+/** Thrown for a request that can be interpreted in different ways. Such a request gets no decision. */
 export class UnreadableRequest extends Error {}
 
-/** Maximum number of values, the default of the service's own routes. */
+/** Maximum number of values, which is the default of the service's own routes. */
 const MAX_VALUES = 10_000;
 
-/** Throws UnreadableRequest. */
+/** Parses a JSON body. Throws UnreadableRequest. */
 export function readJson(bytes: Uint8Array): JsonValue {
   const text = decodeUtf8(bytes);
   if (text === null) throw new UnreadableRequest("the body is not UTF-8");
@@ -18,7 +18,7 @@ export function readJson(bytes: Uint8Array): JsonValue {
   }
 }
 
-/** Throws UnreadableRequest. */
+/** Parses a body that must be a JSON object. Throws UnreadableRequest. */
 export function readJsonObject(bytes: Uint8Array): JsonObject {
   const body = readJson(bytes);
   if (!isJsonObject(body)) throw new UnreadableRequest("the body is not a JSON object");

@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { Refusal } from "../../contract/errors.ts";
 import { fromBase64Url, toBase64Url, utf8 } from "../../domain/hash.ts";
 
-/** The query parameters of every list. Spread into the route's query schema. */
+/** The query parameters of every list. Spread them into the route's query schema. */
 export const PAGE_QUERY = {
   limit: Type.Optional(
     Type.Integer({
@@ -31,13 +31,13 @@ interface PageQuery {
 
 export const DEFAULT_LIMIT = 20;
 
-/** Returns the cursor of a position. @param list name of the list, so that a cursor of another list is refused */
+/** Returns the cursor of a position. @param list the name of the list, so that a cursor of another list is refused */
 export function encodeCursor(list: string, position: string | number): string {
   return toBase64Url(utf8(`${list}:${position}`));
 }
 
 /**
- * Returns the position in the cursor as text. Throws INVALID_CURSOR.
+ * Returns the position in the cursor as a string. Throws INVALID_CURSOR.
  * @example
  * const before = query.cursor === undefined ? undefined : Number(decodeCursor("refunds", query.cursor));
  */
@@ -46,19 +46,19 @@ export function decodeCursor(list: string, cursor: string): string {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(fromBase64Url(cursor));
     if (text.startsWith(`${list}:`) && text.length > list.length + 1) return text.slice(list.length + 1);
   } catch {
-    // The check below reports it.
+    // The check below reports the fault.
   }
   throw invalidCursor(cursor);
 }
 
-/** Returns the position in the cursor as a sequence number of the ledger. Throws INVALID_CURSOR. */
+/** Returns the position in the cursor as a ledger sequence number. Throws INVALID_CURSOR. */
 export function decodeSeqCursor(list: string, cursor: string): number {
   const position = decodeCursor(list, cursor);
   if (!/^\d{1,16}$/.test(position) || !Number.isSafeInteger(Number(position))) throw invalidCursor(cursor);
   return Number(position);
 }
 
-/** Returns the error for a cursor whose position does not have the form of the list. */
+/** Returns the error for a cursor whose position does not have the form that the list uses. */
 export function invalidCursor(cursor: string): Refusal {
   return new Refusal("INVALID_CURSOR", `"${cursor}" is not a cursor of this list; use next_cursor unchanged`, {
     errors: [{ parameter: "cursor", detail: "next_cursor of a page of this list" }],
@@ -66,7 +66,7 @@ export function invalidCursor(cursor: string): Refusal {
 }
 
 /**
- * Returns the header `Link` (RFC 8288) to the next page, with the same filters. Empty for the last page.
+ * Returns the header `Link` (RFC 8288) to the next page, with the same filters. Returns no header for the last page.
  * @example
  * return { status: 200, json: { refunds: page.rows }, headers: nextLink("/v1/refunds", query, page.next_cursor) };
  */
@@ -101,11 +101,11 @@ export function cutPage<Row>(
   return { rows, next_cursor: result.length > limit && last !== undefined ? encodeCursor(list, position(last)) : null };
 }
 
-/** Number of rows of the first read of a page, which suffices for most pages. */
+/** Number of rows that the first read of a page returns, which is enough for most pages. */
 const FIRST_READ = DEFAULT_LIMIT + 1;
-/** Maximum rows and bytes of each further read. The bytes are estimated from the rows so far. */
+/** Maximum rows and bytes of each later read. The bytes are estimated from the rows so far. */
 const [READ_ROWS, READ_BYTES] = [64, 262_144];
-/** Approximate bytes of a rendered row in addition to `size`. */
+/** Approximate bytes of a rendered row, not including `size`. */
 const OVERHEAD = 1024;
 
 interface BoundedPage {
@@ -116,24 +116,24 @@ interface BoundedPage {
 
 /** Reads and renders the rows of a page. */
 interface PageSource<Row> {
-  /** Reads up to `limit` rows after a row, or from the beginning. */
+  /** Reads up to `limit` rows after a row, or from the start of the list. */
   read(after: Row | null, limit: number): Promise<Row[]>;
   /** Returns the bytes of a row that count towards the page's limit. */
   size(row: Row): number;
   position(row: Row): string | number;
   /** Returns the row as the API represents it. */
   render(row: Row): Promise<object> | object;
-  /** `host.waitForReadSlot`. Called before each slice of the page is read and rendered. */
+  /** Waits for a read slot; see `host.waitForReadSlot`. Called before each slice of the page is read and rendered. */
   turn(): Promise<void>;
-  /** `context.reserveResponseBytes`. */
+  /** Reserves memory; see `context.reserveResponseBytes`. */
   hold(bytes: number): void;
 }
 
 /**
- * Reads a page of at most `limit` rows and `bytes` bytes, but at least one row. Keeps only the rows of one slice and
+ * Reads a page of at least one row, and at most `limit` rows and `bytes` bytes. Keeps only the rows of one slice and
  * the JSON of earlier rows in memory, and reserves the bytes of both with `hold`. Throws VALIDATION_FAILED if `bytes`
  * would shorten a page that was requested by offset, because the next offset would skip the omitted rows.
- * @param list name of the list, so that a cursor of another list is refused
+ * @param list the name of the list, so that a cursor of another list is refused
  */
 export async function readPage<Row>(
   list: string,
@@ -146,7 +146,7 @@ export async function readPage<Row>(
   let slice = FIRST_READ;
   for (;;) {
     await turn();
-    // Read one more row than fits, to determine whether there is another page.
+    // Read one row more than fits, to determine whether there is another page.
     const count = Math.min(slice, max.limit + 1 - items.length);
     const rows = await read(last, count);
     hold(rows.reduce((sum, row) => sum + size(row) + OVERHEAD, 0));
@@ -177,7 +177,7 @@ function cutByOffset(list: string, fitting: number, bytes: number): Refusal {
   });
 }
 
-/** Returns the reply of a list whose items are already JSON. */
+/** Returns the reply for a list whose items are already JSON. */
 export function listReply(
   name: string,
   items: readonly string[],
@@ -193,7 +193,7 @@ export function listReply(
 }
 
 /**
- * Returns a page of a short list in memory, newest first, then by id.
+ * Returns a page of a short list in memory, sorted by creation time (newest first) and then by id.
  * @example
  * const { rows, next_cursor } = slicePage("notes", notes, query);
  */

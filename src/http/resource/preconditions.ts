@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { Refusal } from "../../contract/errors.ts";
 
-/** Schema of the header, for routes that accept it. */
+/** Schema of the `If-Match` header, for routes that accept it. */
 export const IF_MATCH = Type.Object({
   "If-Match": Type.Optional(
     Type.String({
@@ -12,7 +12,8 @@ export const IF_MATCH = Type.Object({
 });
 
 /**
- * Throws PRECONDITION_FAILED unless the header is absent, `*`, or names `current`, an entity tag with its quotes.
+ * Throws PRECONDITION_FAILED unless the header is absent, `*`, or contains `current`, which is an entity tag with its
+ * quotes.
  * @example
  * assertIfMatch(headers, `"${document.version}"`);
  */

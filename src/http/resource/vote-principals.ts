@@ -7,8 +7,8 @@ import type { Actor } from "../../domain/entries.ts";
 import { listKeyMakers, principalsOfKeys, UNKNOWN_PERSON } from "../../domain/standing.ts";
 
 /**
- * Returns the principals for whom a vote counts. The `key_id` of a vote by link belongs to no key, so only the voter
- * counts. Once people sign in, a vote with a key without an owner is from an unknown person.
+ * Returns the principals for whom a vote counts. The `key_id` of a vote by link is not the id of a key, so only the
+ * voter counts. Once people sign in, a vote with a key that has no owner counts as a vote of an unknown person.
  */
 export function principalsBehindVote(
   host: Pick<CoreHost, "config" | "keys">,
@@ -22,7 +22,10 @@ export function principalsBehindVote(
   return [...expandPrincipals(host, [principal, ...principalsOfKeys(counted)]), ...(isUnknown ? [UNKNOWN_PERSON] : [])];
 }
 
-/** Returns everyone behind a credential, even if `approvals.trust_key_makers` lets their votes count separately. */
+/**
+ * Returns the principals of everyone behind a credential, even if `approvals.trust_key_makers` makes their votes count
+ * separately.
+ */
 export function peopleBehind(
   host: Pick<CoreHost, "keys">,
   { principal, key_id }: Pick<Actor, "principal" | "key_id">,

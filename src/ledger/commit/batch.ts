@@ -1,6 +1,6 @@
 /**
- * Runs one batch in one storage transaction: runs the jobs, collects their entries, then appends the entries, the tiles that
- * they complete, and the new head. After a crash during the batch the store has the old head.
+ * Runs one batch in one storage transaction. Runs the jobs, collects their entries, and then appends the entries, the
+ * tiles that they complete, and the new head. After a crash during the batch, the store has the old head.
  */
 import type { ActivePolicies } from "../../contract/active-policies.ts";
 import type { AppendedEntry, Credential } from "../../contract/host.ts";
@@ -31,25 +31,28 @@ import { applyUserEntry, type Users } from "../../domain/users.ts";
 import { includeBatchEntries } from "./own-entries.ts";
 import { computeCompletedTiles } from "./completed-tiles.ts";
 import { findEnvelopeFault } from "./envelope.ts";
-import { prefetchRows, type Prefetched } from "./prefetch.ts";
+import { prefetchRows, type PrefetchedRows } from "./prefetch.ts";
 import { createJobTransaction, type BatchMembers, type JobTransaction } from "./job-transaction.ts";
 import { JobTimeoutError, type JobOutcome, type QueuedJob } from "./job.ts";
 import { runJobs, type PendingWrite } from "./run-jobs.ts";
 
 /** An entry of the current batch. */
-interface Recorded {
+interface RecordedEntry {
   seq: number;
   body: EntryBody;
 }
 
-/** Writes the rows that follow from a batch's entries, in its transaction. */
-export type AfterEntries = (tx: StorageTransaction, entries: readonly Recorded[], now: number) => Promise<void>;
+/** Writes rows that depend on a batch's entries, in the batch's transaction. */
+export type AfterEntries = (tx: StorageTransaction, entries: readonly RecordedEntry[], now: number) => Promise<void>;
 
 export interface BatchContext {
   now: number;
   policies(tx: StorageTransaction, digest: string | null): Promise<ActivePolicies>;
   confirm(tx: StorageTransaction, credential: Credential, epoch: number, now: number): Promise<Credential>;
-  /** `committed`: the epoch is that of the stored head, not of this batch. */
+  /**
+   * Reads the agent's facts. `committed` is true if the epoch is the stored head's, and false if this batch increased
+   * it.
+   */
   agentFacts(tx: StorageTransaction, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
   /** Returns the stops as of the head that the batch starts from. */
   stops(): Stops;
@@ -65,12 +68,15 @@ export interface BatchContext {
   breakGlass(): BreakGlassUses;
   /** Returns the suggested rules as of the head that the batch starts from. */
   suggestedRules(): SuggestedRules;
-  /** Confirms the credential of a user's session, or of an agent that acts for a user. `confirm` only knows keys. */
+  /** Confirms the credential of a user's session, or of an agent that acts for a user. `confirm` knows only keys. */
   confirmUser(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
   outbox: AfterEntries | null;
-  /** Time limit for all jobs of a batch. If it expires, the running job is removed from the batch. Milliseconds. */
+  /**
+   * Time limit for all jobs of a batch in milliseconds. If the batch exceeds it, the running job is removed from the
+   * batch.
+   */
   jobMs: number;
-  /** Returns why a plugin's entry is invalid; null if it is valid. */
+  /** Returns the fault of a plugin's entry; null if the entry is valid. */
   entryFault(entry: PluginEntry): string | null;
 }
 
@@ -81,8 +87,9 @@ export interface BatchResult {
 }
 
 /**
- * Runs the jobs on `before`, the head under the lock. Return outcomes to callers only after the commit. Throws Poisoned or
- * Unprepared for one job, PreparationRequired for the active policy set, or the storage's error.
+ * Runs the jobs on `before`, which is the head under the lock. Return the outcomes to callers only after the commit.
+ * Throws JobFailedError or JobNotPreparedError for one job, PreparationRequired for the active policy set, or the
+ * storage's error.
  */
 export async function runBatch(
   tx: StorageTransaction,
@@ -101,10 +108,10 @@ export async function runBatch(
     const done = await runJobs(batch, jobs, late);
     batch.seal();
     const head = done.touched ? batch.headAfter() : before;
-    // Send these writes directly after the jobs' writes, to need only one round trip.
+    // Send these writes directly after the jobs' writes, so that both take only one round trip.
     const appended = done.touched ? append(tx, before, batch, context) : Promise.resolve();
     appended.catch(() => undefined);
-    // If a job's write failed, the append fails, too. Report the job's error.
+    // If a job's write failed, the append also fails. Report the job's error.
     await done.awaitWrites();
     await appended;
     return { head, entries: batch.rows, outcomes: done.outcomes };
@@ -127,9 +134,9 @@ async function append(
 
 class Batch {
   readonly rows: EntryRow[] = [];
-  readonly recorded: Recorded[] = [];
+  readonly recorded: RecordedEntry[] = [];
   readonly expected: PendingWrite[] = [];
-  /** Set by the first write or entry of the running job. */
+  /** Whether the running job has written or recorded anything. */
   changed = false;
   private readonly tx: StorageTransaction;
   private readonly context: BatchContext;
@@ -137,7 +144,7 @@ class Batch {
   private edge: Uint8Array[];
   private policySet: string | null;
   private epoch: number;
-  /** Reads and writes of rows, shared by all jobs. */
+  /** Reads and writes of rows, which all jobs share. */
   private readonly store: ReturnType<typeof createJobTransaction>;
   private view: JobTransaction | null = null;
   private sealed = false;
@@ -148,10 +155,10 @@ class Batch {
   private delegations: Delegations;
   private breakGlass: BreakGlassUses;
   private suggestedRules: SuggestedRules;
-  private prefetched: Prefetched | null = null;
+  private prefetched: PrefetchedRows | null = null;
   /**
-   * True once a job of this batch changed an agent. Agent facts read from then on are uncommitted, so they must not be cached,
-   * even if the epoch is unchanged.
+   * Whether a job of this batch has changed an agent. Agent facts that are read after that are uncommitted, so they
+   * must not be cached, even if the epoch is the same.
    */
   private agentsChanged = false;
 
@@ -182,19 +189,19 @@ class Batch {
     });
   }
 
-  /** Ends the batch for jobs: a write that a job did not await throws after this. */
+  /** Ends the batch for jobs. After this, a write that a job started without waiting for it throws. */
   seal(): void {
     this.sealed = true;
   }
 
   private move(): void {
-    if (this.sealed) throw new Error("the batch is over: await everything inside the job");
+    if (this.sealed) throw new Error("the batch has ended; await everything within the job");
     this.changed = true;
   }
 
   /**
-   * Returns a function that tells whether the head has moved without a new entry. Other processes could not distinguish
-   * such a head from a forked history.
+   * Returns a function that returns true if the head has changed without a new entry. Other processes could not
+   * distinguish such a head from a forked history.
    */
   watchHead(): () => boolean {
     const { policySet, epoch } = this;
@@ -219,8 +226,8 @@ class Batch {
   }
 
   /**
-   * The transaction for the next job; null if it must be created again because the active policy set changed in this
-   * batch.
+   * Returns the transaction for the next job; null if it must be created again because this batch changed the active
+   * policy set.
    */
   currentView(): JobTransaction | null {
     return this.view?.activePolicies.digest === this.policySet ? this.view : null;
@@ -275,8 +282,8 @@ class Batch {
       agentFacts: (agentId) =>
         context.agentFacts(tx, agentId, this.epoch, !this.agentsChanged && this.epoch === this.base.epoch),
       expectChange: (write) => {
-        // Avoid an unhandled rejection, because the write may fail before it is awaited, and is not awaited after the
-        // batch has ended.
+        // Prevent an unhandled rejection: the write may fail before it is awaited, and after the batch has ended it is
+        // not awaited at all.
         write.catch(() => undefined);
         this.move();
         this.expected.push(write);

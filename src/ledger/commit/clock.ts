@@ -1,26 +1,30 @@
 /**
- * The service's clock: the time of day, but never earlier than the last entry of the ledger, whichever process wrote
- * it. If the time of day jumped ahead and back, entries would otherwise be out of order, and expired permits and
- * approvals would be valid again. While the last entry is ahead of the time of day, this clock continues from that
- * entry at a slower speed. If it stopped, nothing would expire meanwhile; at normal speed, it would remain ahead
+ * The service's clock. It returns the time of day, but never a time before the last ledger entry of any process.
+ * Otherwise, if the time of day jumped ahead and back, entries would be out of order, and expired permits and approvals
+ * would be valid again. While the last entry is ahead of the time of day, this clock continues from that entry at a
+ * slower speed. If it stopped instead, nothing would expire during that time; at normal speed, it would stay ahead
  * forever.
  */
 import type { Logger } from "../../contract/host.ts";
 
 export interface LedgerClock {
-  /** Milliseconds since the epoch. */
+  /** Returns the time in milliseconds since the epoch. */
   now(): number;
   /** Reports the time of a new ledger entry. */
   observeEntryTime(at: number): void;
-  /** Returns by how much the clock is ahead of the time of day. Milliseconds; usually 0. */
+  /** Returns the milliseconds by which the clock is ahead of the time of day; usually 0. */
   ahead(): number;
 }
 
 /**
- * Speed while the clock is ahead. A lead of a day is gone after ten days, and an interval of an hour takes 67 minutes.
+ * Speed while the clock is ahead. At this speed, the clock catches up a lead of a day in ten days, and an hour takes 67
+ * minutes.
  */
 const SLOWED_RATE = 0.9;
-/** Lead above which a warning is logged. Clocks of several machines always differ a little. Milliseconds. */
+/**
+ * A larger lead is logged as a warning. Smaller leads are normal, because clocks of several machines always differ a
+ * little. Milliseconds.
+ */
 const MIN_LOGGED_LEAD_MS = 2_000;
 
 /** @param steady a monotonic clock in milliseconds */

@@ -1,10 +1,10 @@
-/** Computes the tiles that a batch completes, from the stored hashes and the appended ones. */
+/** Computes the tiles that a batch completes, from the stored hashes and the hashes that it appends. */
 import { StorageError, type EntryRow, type StorageReader, type TileRow } from "../../contract/storage.ts";
 import { rootOfTile, tilesBetween, TILE_WIDTH } from "../../domain/tiles.ts";
 
 /**
- * Returns the tiles that the batch completes. A tile has 256 hashes (C2SP tlog-tiles), and its root is one hash of the
- * next level.
+ * Returns the tiles that the batch completes. A tile has 256 hashes (C2SP tlog-tiles), and its root is a hash in the
+ * level above.
  */
 export async function computeCompletedTiles(
   tx: StorageReader,
@@ -57,7 +57,7 @@ async function roots(
 
 function assertFullTile(hashes: Uint8Array[]): Uint8Array[] {
   if (hashes.length !== TILE_WIDTH) {
-    throw new StorageError("corrupt", `the store gave ${hashes.length} of the ${TILE_WIDTH} hashes of a tile`);
+    throw new StorageError("corrupt", `the store returned ${hashes.length} of the ${TILE_WIDTH} hashes of a tile`);
   }
   return hashes;
 }

@@ -1,7 +1,7 @@
 /**
- * Detects that the database was replaced by another history. After a failover to a standby that lacks the newest
- * entries, decisions and signatures are lost, and continuing would fork the log. So every head must extend the heads
- * that were read before. This is verified on every new connection.
+ * Detects that the database was replaced by a database with a different history. After a failover to a standby that
+ * lacks the newest entries, decisions and signatures are lost, and new entries would fork the log. Therefore every head
+ * must extend the heads that were read earlier, which is verified on every new connection.
  */
 import { StorageError, type LedgerHead, type StorageReader, type StoredHead } from "../../contract/storage.ts";
 import { equalBytes } from "../../domain/hash.ts";
@@ -16,10 +16,13 @@ export interface Continuity {
   advance(head: LedgerHead): void;
   /**
    * Calls `read` and returns its head. Rejects with StorageError "corrupt" if the head is smaller than a head that was
-   * seen before the read, or contradicts it.
+   * known before the read, or contradicts such a head.
    */
   observe(read: () => Promise<StoredHead>): Promise<StoredHead>;
-  /** Verifies that the tree on a new connection contains everything seen so far. Rejects with StorageError "corrupt". */
+  /**
+   * Verifies that the tree on a new connection contains every head that was read so far. Rejects with StorageError
+   * "corrupt".
+   */
   check(reader: StorageReader): Promise<void>;
 }
 
@@ -35,9 +38,12 @@ export function isSameHead(a: LedgerHead, b: LedgerHead): boolean {
   return a.size === b.size && equalBytes(a.root, b.root) && a.policy_set === b.policy_set && a.epoch === b.epoch;
 }
 
-/** The history that this process has signed or seen, which every later head must extend. */
+/** The history that this process has signed or read. Every later head must extend it. */
 export interface TrustedHistory {
-  /** Returns true if `head` extends what this process has signed. Reads a consistency proof from the tree. */
+  /**
+   * Returns true if `head` extends the newest checkpoint that this process has signed. Reads a consistency proof from
+   * the tree.
+   */
   extendsHistory(head: LedgerHead): Promise<boolean>;
   /** Returns the root that the stored tree had at this size. */
   rootAt(size: number): Promise<Uint8Array>;
@@ -48,15 +54,15 @@ export interface TrustedHistory {
 }
 
 /**
- * Maximum number of entries of other processes whose leaf hashes are read to verify a head. For more entries, a proof
- * is read.
+ * Maximum number of entries of other processes for which leaf hashes are read to verify a head. For more entries, a
+ * proof is read instead.
  */
 const MAX_HASHES_READ = 4096;
 
 /**
- * Returns true if the head extends the trusted head, and everything that this process has signed or seen. Usually needs
- * one read, of the leaf hashes that other processes appended. Appending these hashes to the trusted tree must produce
- * the head, and as intermediate results the signed and the seen tree.
+ * Returns true if the head extends the trusted head, and every head that this process has signed or read. Usually needs
+ * only one read, of the leaf hashes that other processes appended. When these hashes are appended to the trusted tree,
+ * the result must be the head, and intermediate results must be the signed tree and the newest tree that was read.
  */
 export async function extendsTrustedHead(
   reader: Pick<StorageReader, "leafHashes">,
@@ -80,7 +86,7 @@ export async function extendsTrustedHead(
   const hashes = missing === 0 ? [] : await reader.leafHashes(trusted.size, head.size);
   if (hashes.length !== missing) return false;
   let edge = trusted.edge;
-  // The trusted tree contains the tree of every smaller size.
+  // Trees that are smaller than the trusted tree do not have to be verified again.
   for (const [i, hash] of hashes.entries()) {
     edge = appendToEdge(edge, trusted.size + i, hash);
     const size = trusted.size + i + 1;
@@ -89,10 +95,10 @@ export async function extendsTrustedHead(
   return edge.length === head.edge.length && edge.every((hash, i) => equalBytes(hash, head.edge[i] as Uint8Array));
 }
 
-/** @param reader reads the store outside transactions */
+/** @param reader a reader of the store outside transactions */
 export function createContinuity(start: StoredHead, reader: StorageReader): Continuity {
   let seen: LedgerHead = start;
-  /** Identifies the running database, which was verified to contain everything that this process has seen. */
+  /** Incarnation of the running database, which was verified to contain every head that this process has read. */
   let incarnation = start.server?.incarnation;
 
   function advance(head: LedgerHead): void {
@@ -100,11 +106,12 @@ export function createContinuity(start: StoredHead, reader: StorageReader): Cont
   }
 
   async function observe(read: () => Promise<StoredHead>): Promise<StoredHead> {
-    // Reads can end in another order than they began, so the head must only extend what was seen before this read.
+    // Reads can end in a different order than they began, so the head must extend only the heads that were known before
+    // this read.
     const before = seen;
     const head = await read();
     if (!canExtend(before, head)) throw lostHistoryError(before, head);
-    // The incarnation also changes without a new connection, when a backup is restored into the running server.
+    // The incarnation can also change without a new connection, when a backup is restored into the running server.
     if (head.server !== undefined && head.server.incarnation !== incarnation) {
       if (!(await containsHead(reader, head, before))) throw lostHistoryError(before, head);
       incarnation = head.server.incarnation;
@@ -133,6 +140,6 @@ async function containsHead(reader: StorageReader, head: LedgerHead, before: Led
 function lostHistoryError(seen: LedgerHead, head: LedgerHead): StorageError {
   return new StorageError(
     "corrupt",
-    `the store holds ${head.size} entries and does not continue the ${seen.size} entries that this process has seen: it was replaced by an older copy or another history, such as a standby that lacks the newest entries. The process neither reads nor writes it. Restore the right database, or audit this one and restart to continue with it`,
+    `the store has ${head.size} entries and does not continue the ${seen.size} entries that this process has seen: it was replaced by an older copy or another history, such as a standby that lacks the newest entries. The process neither reads nor writes it. Restore the right database, or audit this one and restart to continue with it`,
   );
 }

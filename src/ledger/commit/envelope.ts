@@ -3,8 +3,8 @@ import type { PluginEntry } from "../../domain/entries.ts";
 import { toRfc3339 } from "../../domain/time.ts";
 
 /**
- * Returns why an entry of a plugin would fail the audit; null if it is valid. Call it before the append, because
- * entries are permanent and plugins may be untyped JavaScript.
+ * Returns the fault for which a plugin's entry would fail the audit; null if the entry is valid. Call it before the
+ * append, because entries are permanent and plugins can be untyped JavaScript.
  */
 export function findEnvelopeFault(
   { v, at, action_id, agent_id, by }: PluginEntry,

@@ -1,6 +1,6 @@
 /**
- * Creates the transaction that jobs receive: the store's reads and writes, except the append of entries, which only
- * `record` does. All members are listed, so that the compiler checks each one.
+ * Creates the transaction that jobs receive. It has the store's reads and writes, except `append`, because jobs must
+ * add entries with `record`. Lists every member, so that the compiler checks each of them.
  */
 import type { LedgerTransaction } from "../../contract/ledger.ts";
 import type {
@@ -11,24 +11,24 @@ import type {
   StorageTransaction,
   StorageWrites,
 } from "../../contract/storage.ts";
-import type { Prefetched } from "./prefetch.ts";
+import type { PrefetchedRows } from "./prefetch.ts";
 
-/** Transaction of a core job. Plugins access documents through their host, which knows the documents' owner. */
+/** Transaction of a core job. Plugins access documents through their host, which sets the owner of the documents. */
 export type JobTransaction = LedgerTransaction & DocumentReads & DocumentWrites;
 
 type Withheld = "head" | "append" | "putCheckpoint";
 type BatchReads = Omit<LedgerReads, "head" | "checkpoint" | "tile" | "tileRoots">;
 type JobReads = Omit<StorageReader, Withheld>;
 type JobWrites = Omit<StorageWrites, Withheld>;
-/** Members that do more than read and write rows. */
+/** Members of a job's transaction other than reads and writes of rows. */
 export type BatchMembers = Omit<LedgerTransaction, keyof StorageReader | keyof StorageWrites>;
 
 interface JobTransactionOptions {
   tx: StorageTransaction;
-  /** Reads entries, including those of the batch. */
+  /** Reads entries, including the entries of the batch. */
   entries: BatchReads;
-  /** The reads that were made in advance for all jobs; null before that. */
-  prefetched(): Prefetched | null;
+  /** Returns the prefetched rows of all jobs; null before the prefetch. */
+  prefetched(): PrefetchedRows | null;
   /** Called before each write. */
   wrote(): void;
   /** Called before an agent's row changes. */

@@ -5,7 +5,7 @@ import type { RequestTrace } from "../../contract/tracer.ts";
 
 export interface QueuedJob {
   job: Job<unknown>;
-  /** Urgent jobs run before all other jobs. */
+  /** Whether the job runs before all jobs that are not urgent. */
   urgent: boolean;
   prefetch?: Prefetch | undefined;
   /** Null if the job's request is not traced. */
@@ -35,14 +35,14 @@ export function reportTiming({ trace, queuedAt, startedAt, decidedAt }: JobTimin
   trace.addStage("commit", decidedAt, performance.now());
 }
 
-/** Returns the jobs of the next batch. Urgent jobs get a batch to themselves, because they run without policies. */
+/** Returns the jobs of the next batch. Urgent jobs get a separate batch, because they run without policies. */
 export function takeBatch(queue: readonly QueuedJob[], most: number): QueuedJob[] {
   const urgent = queue[0]?.urgent === true;
   const end = queue.findIndex((pending) => pending.urgent !== urgent);
   return queue.slice(0, Math.min(end < 0 ? queue.length : end, most));
 }
 
-/** Returns the queue with a job inserted after the urgent ones. */
+/** Returns the queue with a job inserted after the urgent jobs. */
 export function insertAfterUrgent(queue: readonly QueuedJob[], pending: QueuedJob): QueuedJob[] {
   const urgent = queue.filter((other) => other.urgent);
   return [...urgent, pending, ...queue.slice(urgent.length)];
@@ -51,18 +51,18 @@ export function insertAfterUrgent(queue: readonly QueuedJob[], pending: QueuedJo
 export type JobOutcome = { pending: QueuedJob; value: unknown } | { pending: QueuedJob; refusal: Refusal };
 
 /**
- * A job failed with an error other than Refusal, or after its first write. The batch is rolled back, and runs again without
- * this job.
+ * Thrown if a job failed with an error other than Refusal, or after its first write. The batch is rolled back and runs
+ * again without this job.
  */
 export class JobFailedError extends Error {
   readonly pending: QueuedJob;
   constructor(pending: QueuedJob, cause: unknown) {
-    super("a job failed inside its batch", { cause });
+    super("a job failed within its batch", { cause });
     this.pending = pending;
   }
 }
 
-/** One job of the batch needs a preparation that takes too long under the lock. */
+/** Thrown if a job of the batch needs a preparation that is too slow to make under the lock. */
 export class JobNotPreparedError extends Error {
   readonly pending: QueuedJob;
   readonly missing: PreparationRequired;
@@ -73,5 +73,5 @@ export class JobNotPreparedError extends Error {
   }
 }
 
-/** The running job exceeded its time limit. A longer wait would hold the lock and block all other jobs. */
+/** Thrown if the running job exceeded its time limit, because it holds the lock and blocks all other jobs. */
 export class JobTimeoutError extends Error {}

@@ -1,19 +1,19 @@
 /**
  * Reads the ledger as a job sees it: the entries that the stored head covers, and the entries of the current batch,
- * which are stored at its end. Rows beyond the head are ignored, because they were not written under the ledger's lock.
+ * which are stored at its end. Ignores rows beyond the head, because they were not written under the ledger's lock.
  */
 import type { EntryRow, FollowedType, LedgerReads } from "../../contract/storage.ts";
 import { equalBytes } from "../../domain/hash.ts";
 
-// The type makes the compiler report a missing read. Excludes tiles, because they are complete only at the end of a
-// batch.
+// The reads that include the batch's entries. The type makes the compiler report a missing read. Excludes tiles,
+// because they are complete only at the end of a batch.
 type Reads = Omit<LedgerReads, "head" | "checkpoint" | "tile" | "tileRoots">;
 
 /**
  * Returns reads that include the batch's entries.
- * @param size size of the stored head
- * @param rows entries of the batch, which grow while it runs
- * @param ofAction reads the stored entries of an action
+ * @param size the size of the stored head
+ * @param rows the entries of the batch, a list that grows while the batch runs
+ * @param ofAction a function that reads the stored entries of an action
  */
 export function includeBatchEntries(
   tx: Reads,

@@ -1,6 +1,7 @@
 /**
- * Reads the rows that the jobs of a batch announced in one round trip, before the first job runs. Otherwise each job
- * would wait for the database under the ledger's lock. Later writes of the jobs update or evict what was prefetched.
+ * Reads the rows that the jobs of a batch announced in one round trip, before the first job runs. Without the prefetch,
+ * each job would wait for the database under the ledger's lock. Later writes of the jobs update or evict prefetched
+ * rows.
  */
 import type { PrefetchKeys } from "../../contract/ledger.ts";
 import {
@@ -30,10 +31,10 @@ type Reader = Pick<
   | "limitsUsed"
   | "pastActions"
 >;
-type Used = Awaited<ReturnType<StorageReader["limitUsed"]>>;
+type LimitUsage = Awaited<ReturnType<StorageReader["limitUsed"]>>;
 
 /** The prefetched reads. The methods update or evict them when a job writes. */
-export interface Prefetched extends Pick<
+export interface PrefetchedRows extends Pick<
   Reader,
   "action" | "entriesOfAction" | "idempotency" | "key" | "limitUsed" | "pastActions"
 > {
@@ -57,8 +58,8 @@ const cacheKey = (...parts: readonly (string | number)[]): string => JSON.string
 const spanKey = ({ policy, basis, subject, since, limit }: HistorySpan): string =>
   cacheKey(policy, basis, subject, since, limit);
 
-/** Reads what the jobs need. `requests` may be incomplete, because jobs read missing rows themselves. */
-export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]): Promise<Prefetched> {
+/** Reads the rows that the jobs need. `requests` can be incomplete, because jobs read missing rows themselves. */
+export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]): Promise<PrefetchedRows> {
   const histories = new Set<string>();
   const names = new Map<string, IdempotencyLookup>();
   const spans = new Map<string, LimitSpan>();
@@ -83,13 +84,13 @@ export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]
   );
   const rowsByName = new Map<string, IdempotencyRow | null>([...names.keys()].map((name) => [name, null]));
   for (const row of rows) rowsByName.set(cacheKey(row.key_id, row.route, row.idempotency_key), row);
-  /** By policy, limit and subject. */
-  const uses = new Map<string, { since: number; used: Used }[]>();
-  const remember = ({ policy, limit_name, subject, since }: LimitSpan, used: Used): void => {
+  /** Limit uses by policy, limit and subject. */
+  const uses = new Map<string, { since: number; used: LimitUsage }[]>();
+  const remember = ({ policy, limit_name, subject, since }: LimitSpan, used: LimitUsage): void => {
     const key = cacheKey(policy, limit_name, subject);
     uses.set(key, [...(uses.get(key) ?? []), { since, used }]);
   };
-  [...spans.values()].forEach((span, i) => remember(span, used[i] as Used));
+  [...spans.values()].forEach((span, i) => remember(span, used[i] as LimitUsage));
 
   return {
     async action(id) {
@@ -98,7 +99,7 @@ export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]
     },
     insertAction: ({ id }) => void stored.actions.delete(id),
     noteAsked: (id) => void stored.actions.delete(id),
-    // The action can be in any history.
+    // Evict all histories, because any of them can contain the action.
     updateAction(id) {
       stored.actions.delete(id);
       pastActions.clear();
@@ -114,7 +115,7 @@ export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]
     },
     movePastAction: () => pastActions.clear(),
     removePastAction: () => pastActions.clear(),
-    // Stored entries do not change; entries of the batch come after them.
+    // Stored entries do not change, and entries of the batch come after them.
     entriesOfAction: async (id) => stored.entries.get(id)?.slice() ?? tx.entriesOfAction(id),
     async key(id) {
       const key = stored.keys.get(id);
@@ -141,14 +142,14 @@ export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]
         if (span.since <= at) span.used = { count: count + 1, sum: Math.min(sum + amount, Number.MAX_SAFE_INTEGER) };
       }
     },
-    // Evict all sums, because only the store knows to which limits and subjects the released uses belonged.
+    // Evict all sums, because only the store knows the limits and subjects of the released uses.
     releaseLimitUses: () => uses.clear(),
   };
 }
 
-/** Rows of the requested actions, by id. Rows that cannot be read are absent, so that only the job that needs them fails. */
+/** Rows of the requested actions, by id. Omits rows that cannot be read, so that only the jobs that need them fail. */
 interface ActionRows {
-  /** Null if there is no such row. */
+  /** Null if the row does not exist. */
   actions: Map<string, ActionRow | null>;
   entries: Map<string, readonly EntryRow[]>;
   keys: Map<string, KeyRow>;
@@ -157,7 +158,7 @@ interface ActionRows {
 async function readActionRows(tx: Reader, ids: ReadonlySet<string>): Promise<ActionRows> {
   const rows = ids.size === 0 ? [] : await tx.actionsById([...ids]);
   const [entries, keys] = await Promise.all([
-    // Use one statement for each action, so that the planner always uses the index, and damaged bytes affect only one
+    // Use one statement for each action, so that the planner always uses the index, and corrupt bytes affect only one
     // action.
     Promise.all(rows.map(({ id }) => nullIfCorrupt(tx.entriesOfAction(id)))),
     Promise.all([...new Set(rows.map(({ submitted_by }) => submitted_by))].map((id) => tx.key(id))),

@@ -3,14 +3,20 @@ import { Refusal } from "../../contract/errors.ts";
 import type { PreparationRequired } from "../../contract/ledger.ts";
 import type { QueuedJob, JobNotPreparedError } from "./job.ts";
 
-/** Maximum number of preparations for one job. Several can be needed if other processes activate policy sets meanwhile. */
+/**
+ * Maximum number of preparations for one job. A job can need several if other processes activate policy sets during a
+ * preparation.
+ */
 const MAX_PREPARATIONS = 20;
 
 export interface Preparations {
-  /** Prepares what the whole batch needs. Resolves to false if that failed and the callers of its jobs got an error. */
+  /**
+   * Makes a preparation that all jobs of a batch need. Resolves to false if it failed and the callers of the jobs got
+   * an error.
+   */
   ofBatch(missing: PreparationRequired, live: readonly QueuedJob[], times: number): Promise<boolean>;
   /**
-   * Makes the preparation of one job. Returns true if the job can remain in its batch, and false if it was refused or
+   * Makes the preparation of one job. Returns true if the job can stay in its batch, and false if it was refused or
    * will be queued again.
    */
   ofJob(unprepared: JobNotPreparedError): boolean;

@@ -1,12 +1,14 @@
 /**
  * Lets processes that share a database compare their histories. After a failover or a restore, the database can lack
- * entries that one process has signed or seen; a process that has seen less would find no fault. So after each restart,
- * failover and restore (a new "incarnation"), the processes compare before any of them appends or signs:
- * 1. Every process writes a row: size and root of the newest ledger that it has signed or seen.
+ * entries that one process has signed or read, and a process that has read less cannot detect this. So after each
+ * restart, failover and restore (a new "incarnation"), the processes compare their histories before any of them appends
+ * or signs:
+ * 1. Every process writes a row with the size and root of the newest ledger that it has signed or read.
  * 2. Under the ledger's lock, one process verifies that the stored tree contains every row of this incarnation, and
  * records the incarnation as settled. Every process that acquires the lock reads this in the same statement.
- * 3. It does so no sooner than GRACE after the first row. It waits up to LONGEST_WAIT for each process that is known to
- * have been alive: from the rows in the database, and from its own memory, because a restored database has old rows.
+ * 3. It does step 2 no sooner than MIN_WAIT_MS after the first row, and waits up to MAX_WAIT_MS for each process that
+ *    it knows was alive. It knows these processes from the rows in the database, and from its own memory, because a
+ *    restored database has old rows.
  * 4. A row that the tree does not contain keeps the incarnation unsettled permanently: no process appends or signs.
  * After a crash before step 2 the incarnation stays unsettled, and any other process continues. A process that arrives
  * after step 2 and has seen more refuses to use the database (continuity.ts).
@@ -24,23 +26,23 @@ import { equalBytes } from "../../domain/hash.ts";
 import { createProofReader } from "../reader.ts";
 
 /**
- * Minimum time for further processes to report after the first one, even if all known processes have reported.
+ * Minimum time that other processes have to report after the first process, even if all known processes have reported.
  * Milliseconds.
  */
 const MIN_WAIT_MS = 1_000;
 /** Maximum wait for a process that was alive before and does not report. Milliseconds. */
 const MAX_WAIT_MS = 5_000;
-/** Age of its row above which a process counts as ended. Milliseconds. */
+/** A process whose row is older than this counts as ended. Milliseconds. */
 const ALIVE_MS = 15_000;
-/** How often a process renews its row. Milliseconds. */
+/** Interval at which a process renews its row. Milliseconds. */
 const RENEW_INTERVAL_MS = 5_000;
-/** Age of its row above which a process counts as ended before the restart. Milliseconds. */
+/** A process whose row is older than this counts as ended before the restart. Milliseconds. */
 const FORGOTTEN_AFTER_MS = 60_000;
 /** Interval at which the rows are read again. Milliseconds. */
 const POLL_INTERVAL_MS = 100;
 /** Time limit for a decision that waits for the processes to agree. Milliseconds. */
 const TIMEOUT_MS = 8_000;
-/** Age of its row above which a process counts as ended with `acceptRollback`. Milliseconds. */
+/** With `acceptRollback`, a process whose row is older than this counts as ended. Milliseconds. */
 const ENDED_AFTER_MS = 2_000;
 
 /** Size and root of a ledger. */
@@ -52,15 +54,15 @@ interface TreeHead {
 interface RollCallOptions {
   storage: Pick<Storage, "write"> & { processes: ProcessTable };
   instance: string;
-  /** The newest ledger that this process has signed or seen. */
+  /** Returns the newest ledger that this process has signed or read. */
   newest(): TreeHead;
-  /** Ignores what ended processes have seen. */
+  /** Whether to ignore the histories of processes that have ended. */
   acceptRollback: boolean;
   log: Pick<Logger, "info" | "warn" | "error">;
   steady?(): number;
 }
 
-type Listed = Awaited<ReturnType<ProcessTable["list"]>>;
+type ProcessList = Awaited<ReturnType<ProcessTable["list"]>>;
 
 export class RollCall {
   private readonly options: RollCallOptions;
@@ -69,7 +71,7 @@ export class RollCall {
   private known = new Set<string>();
   private running: Promise<void> | null = null;
   private reported: { incarnation: string; at: number } | null = null;
-  /** When this process first saw the incarnation. Does not use the database's clock, which may be set back. */
+  /** Time when this process first read the incarnation. Does not use the database's clock, which can be set back. */
   private first = { incarnation: "", at: 0 };
   private lastError = "";
 
@@ -78,8 +80,11 @@ export class RollCall {
     this.steady = options.steady ?? (() => performance.now());
   }
 
-  /** Reads the rows, renews the row of this process, and starts a roll call if one is needed. Resolves to the head. */
-  async poll(): Promise<Listed["head"]> {
+  /**
+   * Reads the rows, renews the row of this process, and starts a roll call if the database is not settled. Resolves to
+   * the head.
+   */
+  async poll(): Promise<ProcessList["head"]> {
     const listed = await this.readProcesses();
     if (listed.head.server?.isSettled === false) void this.awaitAgreement().catch(() => undefined);
     return listed.head;
@@ -94,7 +99,7 @@ export class RollCall {
     return this.running;
   }
 
-  /** Writes what this process has seen, even to a database that it rejects. */
+  /** Writes the newest ledger that this process has read, even to a database that it rejects. */
   async reportNewest(seen: TreeHead): Promise<void> {
     const { storage, instance } = this.options;
     await storage.processes.report({ instance, size: seen.size, root: seen.root });
@@ -105,7 +110,7 @@ export class RollCall {
     await this.options.storage.processes.remove(this.options.instance).catch(() => undefined);
   }
 
-  private async readProcesses(): Promise<Listed> {
+  private async readProcesses(): Promise<ProcessList> {
     const { storage, instance } = this.options;
     const listed = await storage.processes.list();
     const { server } = listed.head;
@@ -157,7 +162,7 @@ export class RollCall {
   private missing(processes: readonly ProcessRow[], incarnation: string): string[] {
     const reported = new Set(rowsOfIncarnation(processes, incarnation).map((row) => row.instance));
     const earlier = processes.filter((row) => row.incarnation !== incarnation);
-    // Compute ages relative to the newest row, because the database may have been unavailable for a while.
+    // Compute ages relative to the newest row, because the database may have been unavailable for some time.
     const newest = Math.min(...earlier.map((row) => row.age_ms));
     const alive = earlier.filter((row) => row.age_ms <= FORGOTTEN_AFTER_MS && row.age_ms - newest <= ALIVE_MS);
     return [...new Set([...this.known, ...alive.map((row) => row.instance)])].filter(
@@ -172,7 +177,7 @@ export class RollCall {
     await storage
       .write(async (tx) => {
         const head = await tx.head();
-        // Another process settled it first, or the database was replaced again.
+        // Another process has settled this incarnation, or the database was replaced again.
         if (head.server?.incarnation !== incarnation || head.server.isSettled) return;
         const listed = await storage.processes.list();
         if (listed.head.server?.incarnation !== incarnation) return;

@@ -9,33 +9,33 @@ export type PendingWrite = Promise<boolean>;
 
 /** The batch that the jobs write to. */
 interface JobBatch {
-  /** Returns the transaction that jobs see; null if it must be created. */
+  /** Returns the transaction that jobs use; null if it must be created. */
   currentView(): LedgerTransaction | null;
   makeView(): Promise<LedgerTransaction>;
   watchHead(): () => boolean;
-  /** Set by the first write or entry of the running job. */
+  /** Whether the running job has written or recorded anything. */
   changed: boolean;
-  /** The unawaited writes of all jobs so far. */
+  /** The writes of all jobs so far that the jobs did not await. */
   readonly expected: readonly PendingWrite[];
 }
 
 interface JobsDone {
   outcomes: JobOutcome[];
-  /** True if any job has written something. */
+  /** Whether any job has written anything. */
   touched: boolean;
   /**
-   * Waits for the writes that jobs did not await, and verifies that each changed its row. Rejects with Poisoned or
-   * Unprepared for the job whose write failed. Await this before the commit.
+   * Waits for the writes that jobs did not await, and verifies that each of them changed its row. Rejects with
+   * JobFailedError or JobNotPreparedError for the job whose write failed. Await this before the commit.
    */
   awaitWrites(): Promise<void>;
 }
 
-/** @param late rejects with JobTimeoutError when the batch exceeds its time limit */
+/** @param late a promise that rejects with JobTimeoutError when the batch exceeds its time limit */
 export async function runJobs(batch: JobBatch, jobs: readonly QueuedJob[], late: Promise<never>): Promise<JobsDone> {
   const outcomes: JobOutcome[] = [];
   const expecting: { pending: QueuedJob; write: PendingWrite }[] = [];
   let touched = false;
-  /** A write that failed or hangs also makes later statements fail, so report it first. */
+  /** Waits for the jobs' writes first, because a write that fails or hangs also makes later statements fail. */
   const awaitWrites = async (): Promise<void> => {
     for (const { pending, write } of expecting) await assertChanged(pending, write, late);
   };

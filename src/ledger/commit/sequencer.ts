@@ -1,6 +1,6 @@
 /**
- * The single writer of the ledger in this process. Jobs that arrive while a batch commits form the next batch; a lone
- * job commits at once. docs/design.md describes the effect of a crash at each step.
+ * The single writer of the ledger in this process. Jobs that arrive while a batch commits form the next batch. If no
+ * batch is running, a job commits immediately. docs/design.md describes the effect of a crash at each step.
  */
 import { AsyncResource } from "node:async_hooks";
 import { setImmediate } from "node:timers";
@@ -52,7 +52,7 @@ export interface SequencerOptions extends TrustedHistory {
   maxBatch: number;
   jobMs: BatchContext["jobMs"];
   policies: BatchContext["policies"];
-  /** Called under the lock before the jobs run: reads the keys and agents that changed up to this head. */
+  /** Reads the changes of keys, agents and others up to this head. Called under the lock before the jobs run. */
   follow(tx: StorageReader, head: LedgerHead): Promise<void>;
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
@@ -76,7 +76,7 @@ export interface SequencerOptions extends TrustedHistory {
    * @param base a signed checkpoint that the head is known to extend
    */
   committed(entries: readonly EntryRow[], head: LedgerHead, base: SignedCheckpoint | null): void;
-  /** Called after each transaction of a batch with the milliseconds for which it held the lock. */
+  /** Called after each transaction of a batch with the milliseconds for which the transaction held the lock. */
   held(lockedMs: number): void;
   /** Called when the queue is empty. */
   idle(): void;
@@ -85,9 +85,9 @@ export interface SequencerOptions extends TrustedHistory {
 /** Result of one attempt to run a batch. */
 type Attempt =
   | { outcome: "committed"; result: BatchResult }
-  /** All callers got an error: the batch was not committed, or its outcome is unknown. */
+  /** The batch was not committed, or its outcome is unknown. All callers got an error. */
   | { outcome: "refused" }
-  /** A transaction of another process conflicted. Nothing was written. */
+  /** The transaction conflicted with a transaction of another process. Nothing was written. */
   | { outcome: "conflict"; error: StorageError }
   /** The processes have not agreed on the database yet. */
   | { outcome: "unsettled" }
@@ -95,9 +95,9 @@ type Attempt =
   | { outcome: "job not prepared"; unprepared: JobNotPreparedError }
   | { outcome: "job failed"; poisoned: JobFailedError };
 
-class Unsettled extends Error {}
+class UnsettledError extends Error {}
 
-/** Maximum number of attempts after conflicts, and the longest pause before the second attempt in milliseconds. */
+/** Maximum number of attempts after conflicts, and maximum pause before the second attempt in milliseconds. */
 const MAX_CONFLICTS = 8;
 const CONFLICT_PAUSE = 10;
 /** Maximum number of roll calls for one batch, if the database is replaced repeatedly. */
@@ -110,13 +110,13 @@ export class Sequencer {
   /** The loop serves all requests, so detach it from the trace of the request that started it. */
   private readonly runDetached = AsyncResource.bind(() => this.run());
   private running: Promise<void> | null = null;
-  /** The last head that this process committed, or verified to extend its own. */
+  /** The last head that this process committed, or that it verified as an extension of its own. */
   private trusted: LedgerHead;
   /** The newest signed checkpoint that `trusted` is known to extend. */
   private base: SignedCheckpoint | null;
   /**
-   * Whether the last batch found entries of another process. If so, the next batch prefetches such entries together
-   * with the lock.
+   * Whether the last batch found entries of another process. If so, the next batch reads such entries in the round trip
+   * that acquires the lock.
    */
   private othersWrite = false;
   private isClosed = false;
@@ -134,7 +134,8 @@ export class Sequencer {
   }
 
   transact<T>(job: Job<T>, prefetch?: Prefetch): Promise<T> {
-    // A store in this process responds immediately, so prefetching takes longer than it saves.
+    // Do not prefetch from a store in this process: it responds immediately, so a prefetch would cost more time than it
+    // saves.
     return this.enqueueJob(job, false, this.options.storage.exclusive ? undefined : prefetch);
   }
 
@@ -142,7 +143,7 @@ export class Sequencer {
     return this.enqueueJob(job, true);
   }
 
-  /** Returns why the ledger no longer accepts writes; null if it does. */
+  /** Returns the reason why the ledger no longer accepts writes; null if it accepts them. */
   halted(): string | null {
     return this.haltedBecause;
   }
@@ -200,8 +201,8 @@ export class Sequencer {
   }
 
   /**
-   * Waits for more jobs, one turn of the event loop at a time, as long as each turn brings some. A single job waits for
-   * one turn. Larger batches are faster overall, because one sync takes as long as many decisions.
+   * Waits for more jobs, one turn of the event loop at a time, as long as each turn adds some. A single job waits for
+   * one turn. Larger batches are faster overall, because a disk sync takes as long as many decisions.
    */
   private async waitForMoreJobs(): Promise<void> {
     let seen = -1;
@@ -226,7 +227,7 @@ export class Sequencer {
         case "unsettled":
           try {
             if (++rollCalls > MAX_ROLL_CALLS)
-              throw new StorageError("unavailable", "the database was replaced again and again");
+              throw new StorageError("unavailable", "the database was replaced repeatedly");
             await this.options.agree();
           } catch (error) {
             return this.refuse(live, error);
@@ -242,12 +243,12 @@ export class Sequencer {
         }
         case "conflict":
           if (++conflicts > MAX_CONFLICTS) return this.refuse(live, attempt.error);
-          // Nothing was committed or returned, so the batch can run again.
+          // Nothing was committed and no caller has a response, so the batch can run again.
           await setTimeout(Math.random() * CONFLICT_PAUSE * 2 ** conflicts);
           continue;
         case "job failed": {
           const { pending, cause } = attempt.poisoned;
-          this.options.log.error("a job failed inside its batch; the batch runs again without it", {
+          this.options.log.error("a job failed within its batch; the batch runs again without it", {
             error: stackOf(cause),
           });
           pending.reject(cause);
@@ -267,7 +268,7 @@ export class Sequencer {
       else outcome.pending.resolve(outcome.value);
     }
     if (result.entries.length === 0) return;
-    // The callers have their responses. An error here must not end the loop, because it would block later jobs.
+    // The callers have their responses. An error here must not end the loop, because later jobs would then never run.
     try {
       this.options.committed(result.entries, result.head, this.base);
     } catch (error) {
@@ -317,7 +318,7 @@ export class Sequencer {
       if (error instanceof JobFailedError) return { outcome: "job failed", poisoned: error };
       if (error instanceof JobNotPreparedError) return { outcome: "job not prepared", unprepared: error };
       if (error instanceof PreparationRequired) return { outcome: "batch not prepared", missing: error };
-      if (error instanceof Unsettled) return { outcome: "unsettled" };
+      if (error instanceof UnsettledError) return { outcome: "unsettled" };
       options.heads.lastCommitted = null;
       if (error instanceof StorageError && error.kind === "conflict") return { outcome: "conflict", error };
       this.refuse(live, error);
@@ -350,8 +351,8 @@ export class Sequencer {
   }
 
   /**
-   * Closes the batch when the lock is acquired. Jobs that arrived meanwhile join it, so that they do not wait for the lock
-   * again.
+   * Closes the batch when the lock is acquired. Jobs that arrived during the wait for the lock join it, so that they do
+   * not wait again.
    */
   private closeBatch(live: QueuedJob[]): void {
     if (this.queue[0]?.urgent !== live[0]?.urgent) return;
@@ -362,11 +363,11 @@ export class Sequencer {
 
   private async headUnderLock(tx: StorageTransaction): Promise<StoredHead> {
     const head = await tx.head();
-    if (head.server?.isSettled === false) throw new Unsettled();
+    if (head.server?.isSettled === false) throw new UnsettledError();
     await this.assertContinuity(tx, head);
     const last = this.options.heads.lastCommitted;
     this.othersWrite = last === null || !isSameHead(head, last);
-    // The last entry may have been written by another process, whose clock is ahead.
+    // Another process, whose clock is ahead, may have written the last entry.
     if (head.size > 0 && this.othersWrite) {
       const [newest] = await tx.entries(head.size - 1, head.size);
       if (newest !== undefined) this.options.clock.observeEntryTime(newest.created_at);
@@ -375,9 +376,9 @@ export class Sequencer {
   }
 
   /**
-   * Verifies that the head under the lock is the one that this process left, or extends it, and that its right edge matches
-   * the tree. Otherwise the store was changed outside the ledger, and continuing would sign a second history, or decide by
-   * policies that no entry activated.
+   * Verifies that the head under the lock equals or extends the head that this process committed, and that its right
+   * edge matches the tree. If not, the store was changed outside the ledger. The service would then sign a second
+   * history, or use policies that no entry activated.
    */
   private async assertContinuity(tx: StorageReader, head: LedgerHead): Promise<void> {
     const { options } = this;

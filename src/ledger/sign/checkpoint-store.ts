@@ -1,9 +1,9 @@
-/** Stores the newest signature after a delay, unless a batch stores it earlier. */
+/** Stores the newest checkpoint after a delay, unless a batch stores it earlier. */
 import type { Logger } from "../../contract/host.ts";
 import { StorageError, type Storage } from "../../contract/storage.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 
-/** Delay after which a signature is stored if no batch has stored it. Milliseconds. */
+/** Delay after which a checkpoint is stored if no batch has stored it. Milliseconds. */
 const STORE_CHECKPOINT_DELAY_MS = 200;
 
 export class CheckpointStore {
@@ -18,23 +18,23 @@ export class CheckpointStore {
     this.log = log;
   }
 
-  /** Stores the newest signature soon, if it is not stored yet. */
+  /** Stores the newest checkpoint soon, if it is not stored yet. */
   schedule(): void {
     if (this.checkpoints.unstored() === null) return;
     this.timer ??= setTimeout(() => void this.store(), STORE_CHECKPOINT_DELAY_MS);
     this.timer.unref?.();
   }
 
-  /** Called when a batch stored the signature of a head of this size. */
+  /** Called when a batch has stored the checkpoint of this size. */
   stored(size: number): void {
     this.checkpoints.stored(size);
     if (this.timer === null || this.checkpoints.unstored() !== null) return;
-    // Otherwise the timer would store the next signature, which the next batch stores without a transaction of its own.
+    // Stop the timer, which would need a transaction of its own to store the next checkpoint. The next batch stores it.
     clearTimeout(this.timer);
     this.timer = null;
   }
 
-  /** Stores the newest signature now. */
+  /** Stores the newest checkpoint now. */
   async close(): Promise<void> {
     if (this.timer !== null) clearTimeout(this.timer);
     await this.store();
@@ -43,7 +43,7 @@ export class CheckpointStore {
   private async store(): Promise<void> {
     this.timer = null;
     const waiting = this.checkpoints.unstored();
-    // The signature of an empty log is stored with the first batch.
+    // The first batch stores the checkpoint of an empty log.
     if (waiting === null || waiting.size === 0) return;
     try {
       await this.storage.write(async (tx) => {
@@ -53,7 +53,7 @@ export class CheckpointStore {
       });
       this.checkpoints.stored(waiting.size);
     } catch (error) {
-      // The signature remains in memory, and the next batch stores it.
+      // The checkpoint stays in memory, and the next batch stores it.
       this.log.warn("the newest checkpoint could not be stored yet", { size: waiting.size, error: String(error) });
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Signs committed heads, each at most once, and only if a head extends the last signed one. A signature is returned
- * only after it was stored outside the store, so that neither a crash nor a restore of the store can lose it.
+ * Signs committed heads, each at most once, and only if the head extends the last signed head. Returns a signature only
+ * after it was stored outside the store, so that a crash or a restore of the store cannot lose it.
  */
 import type { Vault } from "../../contract/core-host.ts";
 import type { SignedCheckpoint } from "../../contract/ledger.ts";
@@ -15,7 +15,7 @@ const SIGN_EVERY = 100;
 
 interface CheckpointOptions {
   origin: string;
-  /** Returns the signers of a checkpoint of this size. Throws StorageError if this process must not sign it. */
+  /** Returns the signers for a checkpoint of this size. Throws StorageError if this process must not sign it. */
   signers(size: number): readonly NoteSigner[];
   proofs: ProofReader;
   start: SignedCheckpoint | null;
@@ -34,9 +34,9 @@ export class Checkpoints {
   private waiting: { head: LedgerHead; base: SignedCheckpoint | null } | null = null;
   private timer: ReturnType<typeof setTimeout> | null = null;
   private signedAt = -Infinity;
-  /** Checkpoints of heads that this process committed. Later commits of this process extend them. */
+  /** Checkpoints of heads that this process committed. Later commits of this process always extend them. */
   private readonly own = new WeakSet<SignedCheckpoint>();
-  /** Signatures are made one at a time, because each must extend the previous one. */
+  /** Pending signatures. They are made one at a time, because each must extend the previous one. */
   private queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: CheckpointOptions) {
@@ -52,7 +52,7 @@ export class Checkpoints {
 
   /**
    * Schedules the signature of a head that this process committed.
-   * @param base the checkpoint that the head is known to extend, verified under the ledger's lock
+   * @param base the checkpoint that the head extends, as verified under the ledger's lock
    */
   committed(head: LedgerHead, base: SignedCheckpoint | null): void {
     this.waiting = { head, base };
@@ -67,7 +67,10 @@ export class Checkpoints {
     return this.extendsCheckpoint(head, this.newest);
   }
 
-  /** Signs the committed head that `read` returns. Rejects with StorageError "corrupt" if the head has another history. */
+  /**
+   * Signs the committed head that `read` returns. Rejects with StorageError "corrupt" if the head has a different
+   * history.
+   */
   async sign(read: () => Promise<LedgerHead>): Promise<SignedCheckpoint> {
     // Read the checkpoint before the head, because an older head might not contain a newer checkpoint.
     const before = this.newest;
@@ -106,7 +109,7 @@ export class Checkpoints {
     return result;
   }
 
-  /** Signs a head that is known to extend `latest`. One call at a time. */
+  /** Signs a head that is known to extend `latest`. Must not be called concurrently. */
   private async publish(head: LedgerHead): Promise<SignedCheckpoint> {
     if (this.newest !== null && this.newest.size === head.size && equalBytes(this.newest.root, head.root))
       return this.newest;
@@ -150,7 +153,7 @@ export class Checkpoints {
     const { head, base } = next;
     try {
       await this.inTurn(async () => {
-        // A newer head may have been signed on request meanwhile.
+        // Since the head was committed, a newer head may have been signed on request.
         if (this.newest !== null && this.newest.size >= head.size) return;
         const isOwn = this.newest === base || (this.newest !== null && this.own.has(this.newest));
         if (!isOwn && !(await this.extendsCheckpoint(head, this.newest))) throw this.doesNotExtend(head, this.newest);

@@ -15,7 +15,7 @@ import { equalBytes, sha256Hex, utf8 } from "../../domain/hash.ts";
 import { openLogCheckpoint, type LogKeys } from "../../domain/log-keys.ts";
 import { LedgerTampered } from "../tampered.ts";
 
-/** The file in the data folder, unless the configuration names another one. */
+/** Returns the path of the configured file, or else of the file in the data folder. */
 export function checkpointFile({ data, ledger }: Pick<Config, "data" | "ledger">): string {
   return ledger.checkpoint_file ?? join(data, "checkpoint");
 }
@@ -27,11 +27,11 @@ export function stateCheckpointPath(stateFolder: string, firstKey: string): stri
 
 export interface CheckpointFile {
   readonly path: string;
-  /** Returns the stored note; null if there is none. Throws if the file cannot be read. */
+  /** Returns the stored note; null if no note is stored. Throws if the file cannot be read. */
   read(): string | null;
   /**
-   * Writes the note durably, unless another process stored a newer one at this path. Rejects with StorageError on
-   * failure. In that case no caller must get the note.
+   * Writes the note durably, unless another process stored a newer note at this path. Rejects with StorageError on
+   * failure; the note must then not be returned to any caller.
    */
   keep(note: string): Promise<void>;
   /** Renames the file, so that it is no longer used. Returns the new name, which contains the size. */
@@ -40,7 +40,7 @@ export interface CheckpointFile {
 
 /**
  * Opens the file.
- * @param optional whether the path is a default, so that a failure to use it is only logged once
+ * @param optional whether the path is a default, so that a failure to use it is logged only once
  */
 export function openCheckpointFile(
   path: string,
@@ -54,7 +54,7 @@ export function openCheckpointFile(
   function skip(error: unknown): void {
     if (unusable) return;
     unusable = true;
-    log.warn("the newest checkpoint is not kept outside the data folder; set `state`, or ASSENT_STATE", {
+    log.warn("the newest checkpoint is not stored outside the data folder; set `state` or ASSENT_STATE", {
       path,
       error: String(error),
     });
@@ -70,7 +70,7 @@ export function openCheckpointFile(
       if (optional) return skip(error);
       throw new StorageError(
         "unavailable",
-        `the newest checkpoint could not be kept in ${path}, and so it is not handed out: ${error instanceof Error ? error.message : String(error)}`,
+        `the newest checkpoint could not be stored in ${path}, so it is not published: ${error instanceof Error ? error.message : String(error)}`,
         { cause: error },
       );
     }
@@ -80,7 +80,7 @@ export function openCheckpointFile(
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   } catch {
-    // The first write reports the problem.
+    // Ignore the error, because the first write reports the problem.
   }
 
   return {
@@ -107,7 +107,7 @@ export function openCheckpointFile(
   };
 }
 
-/** Returns the size in a checkpoint; -1 if the text is not one. */
+/** Returns the size in a checkpoint; -1 if the string is not a checkpoint. */
 function sizeOf(note: string): number {
   try {
     return parseCheckpoint(readNote(note).text).size;
@@ -117,11 +117,11 @@ function sizeOf(note: string): number {
 }
 
 /**
- * Replaces the file's content atomically and durably. After a failed write the old content is intact and no other file
- * remains.
+ * Replaces the file's content atomically and durably. After a failed write, the old content is intact and no temporary
+ * file remains.
  */
 async function replaceFile(path: string, content: string): Promise<void> {
-  // Use a unique name, because several processes may store their checkpoint at one path.
+  // Use a unique name, because several processes can store their checkpoints at the same path.
   const part = `${path}.${randomUUID().slice(0, 8)}.new`;
   try {
     const file = await open(part, "wx", 0o600);
@@ -140,7 +140,10 @@ async function replaceFile(path: string, content: string): Promise<void> {
   }
 }
 
-/** Returns null if the file is missing or empty; a power loss can leave an empty file. Throws if it cannot be read. */
+/**
+ * Reads the note in a file. Returns null if the file is missing or empty; a power failure can leave an empty file.
+ * Throws if it cannot be read.
+ */
 export function readCheckpointFile(path: string): string | null {
   try {
     const note = readFileSync(path, "utf8");
@@ -152,8 +155,8 @@ export function readCheckpointFile(path: string): string | null {
 }
 
 /**
- * Syncs the folder, which makes the new name durable. Ignores an error, because some systems and runtimes cannot sync a
- * folder.
+ * Syncs the folder of a file, which makes the file's new name durable. Ignores errors, because some systems and
+ * runtimes cannot sync a folder.
  */
 async function syncFolder(path: string): Promise<void> {
   try {
@@ -164,7 +167,7 @@ async function syncFolder(path: string): Promise<void> {
       await folder.close();
     }
   } catch {
-    // The file itself is synced.
+    // The content of the file is synced in any case.
   }
 }
 
@@ -174,9 +177,9 @@ export function isPermissionDenied(error: unknown): boolean {
   return code === "EACCES" || code === "EPERM" || name === "NotCapable" || name === "PermissionDenied";
 }
 
-/** The signed history that a store must contain. */
+/** The entries of a store, and the keys that verify its checkpoints. */
 interface StoredHistory {
-  /** Entries that the store holds. */
+  /** Number of entries in the store. */
   size: number;
   keys: LogKeys;
   verify: Vault["verify"];
@@ -200,22 +203,22 @@ export async function verifyCheckpointFile(
         return {
           size,
           root,
-          fault: `the store holds ${stored} entries, and ${place} was signed over ${size}: an older copy of the store was put back, or entries were lost`,
+          fault: `the store has ${stored} entries, and ${place} was signed over ${size}: an older copy of the store was restored, or entries were lost`,
         };
       if (equalBytes(await rootAt(size), root)) return { size, root, fault: null };
       return {
         size,
         root,
-        fault: `the store does not contain what ${place} was signed over (size ${size}): it is another history`,
+        fault: `the store does not contain what ${place} was signed over (size ${size}): its history differs`,
       };
     } catch (error) {
-      // The signer may be a key that was added to the log after this copy of the store was made.
+      // The signer might be a key that was added to the log after this copy of the store was made.
       const isUnknown = error instanceof NoteError && error.reason === "unknown_key";
       if (!isUnknown || size <= stored || !keys.first.startsWith(`${origin}+`)) throw error;
       return {
         size,
         root: stated,
-        fault: `the store holds ${stored} entries, and ${place} says ${size} and is signed by a key that this store does not know: a copy from before the log's key was changed was put back, or entries were lost`,
+        fault: `the store has ${stored} entries, and ${place} says ${size} and is signed by a key that this store does not know: a copy from before the log's key was changed was restored, or entries were lost`,
       };
     }
   } catch (error) {
@@ -226,14 +229,14 @@ export async function verifyCheckpointFile(
 }
 
 interface CheckpointComparison extends StoredHistory {
-  /** Accepts a store that does not contain the kept checkpoint. */
+  /** Whether to accept a store that does not contain the checkpoint outside it. */
   acceptRollback: boolean;
   log: Logger;
 }
 
 /**
- * Rejects with LedgerTampered if the store does not contain the checkpoint stored outside it, unless `acceptRollback`
- * is set.
+ * Compares the store with the checkpoint outside it. Rejects with LedgerTampered if the store does not contain the
+ * checkpoint, unless `acceptRollback` is set.
  */
 export async function compareWithCheckpointFile(kept: CheckpointFile, comparison: CheckpointComparison): Promise<void> {
   const note = kept.read();
@@ -243,18 +246,15 @@ export async function compareWithCheckpointFile(kept: CheckpointFile, comparison
   if (!comparison.acceptRollback) {
     throw new LedgerTampered(
       [
-        `${fault}. To go on with this store, start once with --accept-rollback: what came after is gone, and who holds proofs of it can show so`,
+        `${fault}. To continue with this store, start once with --accept-rollback. The later entries are then lost, and anyone who has proofs of them can show it`,
       ],
       { size, root },
     );
   }
   const aside = kept.setAside(size);
-  comparison.log.warn(
-    "the store is older than the checkpoint that was kept; going on because --accept-rollback was given",
-    {
-      size: comparison.size,
-      kept_size: size,
-      kept_as: aside,
-    },
-  );
+  comparison.log.warn("the store is older than the checkpoint outside it; continuing because of --accept-rollback", {
+    size: comparison.size,
+    kept_size: size,
+    kept_as: aside,
+  });
 }

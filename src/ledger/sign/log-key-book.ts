@@ -1,6 +1,6 @@
 /**
- * Determines from the ledger which keys sign a checkpoint, without a restart. A process without the log's key neither
- * signs nor writes, because it could not sign its own entries.
+ * Determines from the ledger which keys sign a checkpoint, so that a change of keys does not require a restart. A
+ * process without the log's key does not sign or write, because it could not sign its own entries.
  */
 import type { LogKeyView } from "../../contract/ledger.ts";
 import { StorageError, type EntryRow, type StorageReader } from "../../contract/storage.ts";
@@ -22,15 +22,15 @@ const PAGE = 100;
 export interface LogKeyBook {
   keys(): LogKeys;
   /**
-   * Reads the key changes since the last call. `epoch` is that of the head; nothing changes within an epoch. Rejects
+   * Reads the key changes since the last call. `epoch` is the head's epoch. Within an epoch, nothing changes. Rejects
    * with StorageError.
    */
   follow(reader: Pick<StorageReader, "entriesOfType">, epoch: number): Promise<void>;
   /** Applies entries that this process has committed. */
   took(rows: readonly EntryRow[]): void;
   /**
-   * Returns the signers of a checkpoint of this size: the log's key, and predecessors while they cosign. Throws StorageError
-   * if this process does not have the log's key.
+   * Returns the signers of a checkpoint of this size: the log's key, and predecessors that still cosign. Throws
+   * StorageError if this process does not have the log's key.
    */
   signers(size: number): NoteSigner[];
   /** Throws StorageError if this process does not have the log's current key. */
@@ -115,14 +115,14 @@ function taken(keys: LogKeys, { seq, bytes, leaf_hash }: EntryRow, verify: Verif
   } catch (error) {
     throw new StorageError(
       "corrupt",
-      `entry ${seq} gives the log another key, and that is not the word of the one before: ${error instanceof Error ? error.message : String(error)}; run assent audit`,
+      `entry ${seq} changes the log's key without a valid signature of the previous key: ${error instanceof Error ? error.message : String(error)}; run assent audit`,
       { cause: error },
     );
   }
 }
 
 /**
- * Returns the entries below this size that changed the log's key, with their inclusion proofs. Rejects with
+ * Returns those of the first `size` entries that changed the log's key, with their inclusion proofs. Rejects with
  * StorageError.
  */
 export async function proveLogKeys(
@@ -141,7 +141,7 @@ export async function proveLogKeys(
   return proven;
 }
 
-/** Every key, the current one first. */
+/** Returns every key of the log, the current key first. */
 export function viewLogKeys({ first, changes }: LogKeys): LogKeyView[] {
   return [{ seq: null, vkey: first }, ...changes]
     .map(({ seq, vkey }, i) => ({ vkey, since: seq, until: changes[i]?.previous_until ?? null }))

@@ -1,7 +1,7 @@
 /**
- * Appends signed checkpoints to a file. On a medium that its writer cannot change (an append-only file system, another
- * party's disk), the file proves which history was signed, and when. If the medium is unavailable, the service
- * continues; a later checkpoint covers the missed ones.
+ * Appends signed checkpoints to a file. If the service cannot change the file later (an append-only file system,
+ * another party's disk), the file proves which history was signed, and when. If the file is unavailable, the service
+ * continues; a later checkpoint covers the checkpoints that were not written.
  */
 import { mkdir, open, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -11,13 +11,13 @@ import type { SignedCheckpoint } from "../../contract/ledger.ts";
 export interface AppendedCheckpoints {
   /** Schedules an append of the newest checkpoint, without delaying decisions. */
   changed(): void;
-  /** Appends the newest checkpoint and waits for it. Never rejects. */
+  /** Appends the newest checkpoint and waits until it is written. Never rejects. */
   close(): Promise<void>;
 }
 
 /**
  * Opens the file. Each line is `{"at", "note", "size"}`.
- * @param newest returns the checkpoint to write
+ * @param newest a function that returns the checkpoint to write
  */
 export function openCheckpointLog(
   path: string,
@@ -38,7 +38,8 @@ export function openCheckpointLog(
     const signed = newest();
     if (signed === null || signed.size <= written) return;
     try {
-      // Create the folder only once. A folder that disappears later was moved or unmounted, and a new one would hide that.
+      // Create the folder only once. A folder that disappears later was moved or unmounted, and a new folder would hide
+      // that.
       if (!hasFolder) await mkdir(dirname(path), { recursive: true, mode: 0o700 });
       const begin = mayBeTorn && (await endsInsideLine(path)) ? "\n" : "";
       const file = await open(path, "a", 0o600);
@@ -88,7 +89,8 @@ export function openCheckpointLog(
 }
 
 /**
- * A file that only permits appending might be unreadable. Treat it as incomplete, because an empty line is harmless.
+ * Returns true if the file might end in an incomplete line. Returns true for a file that cannot be read, because it
+ * might permit only appending, and an extra empty line is harmless.
  */
 async function endsInsideLine(path: string): Promise<boolean> {
   let file: FileHandle;

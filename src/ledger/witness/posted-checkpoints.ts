@@ -1,7 +1,7 @@
 /**
- * Posts the newest signed checkpoint to configured URLs at intervals, without delaying decisions. A receiver that stores the
- * notes can later prove which history was signed. The request has no signature of its own, because the note has one. If a
- * receiver is unavailable, a later checkpoint covers the ones that it missed.
+ * Posts the newest signed checkpoint to configured URLs at intervals, without delaying decisions. A receiver that
+ * stores the notes can later prove which history was signed. The request has no signature of its own, because the note
+ * is signed. If a receiver is unavailable, a later checkpoint covers the checkpoints that it missed.
  */
 import { createRepeatingTask } from "../../cluster/repeating-task.ts";
 import type { LeaderLease } from "../../contract/core-host.ts";
@@ -34,8 +34,8 @@ export function createPostedCheckpoints({
   log,
 }: PostedCheckpointsOptions): PostedCheckpoints {
   /**
-   * Size that each URL last accepted, as far as this process knows. After a restart, each URL gets the same checkpoint
-   * again.
+   * Size of the checkpoint that each URL last accepted, as far as this process knows. After a restart, a URL can get
+   * the same checkpoint again.
    */
   const acceptedSizes = new Map<string, number>();
   const complaints = new Map<string, string>();
@@ -51,7 +51,7 @@ export function createPostedCheckpoints({
       signal: AbortSignal.any([AbortSignal.timeout(REQUEST_TIMEOUT_MS), over.signal]),
     });
     await response.body?.cancel();
-    if (!response.ok) throw new Error(`it answered ${response.status}`);
+    if (!response.ok) throw new Error(`it responded with status ${response.status}`);
   }
 
   async function publish(): Promise<void> {
@@ -67,9 +67,9 @@ export function createPostedCheckpoints({
           complaints.delete(url);
         } catch (error) {
           const reason = error instanceof Error ? error.message : String(error);
-          // Log each reason once. Omit the path of the URL, which may contain a secret.
+          // Log each reason once. Omit the path of the URL, which can contain a secret.
           if (!over.signal.aborted && complaints.get(url) !== reason)
-            log.warn("a checkpoint was not taken; the next one will cover it", {
+            log.warn("a checkpoint was not accepted; the next one will cover it", {
               host: new URL(url).host,
               error: reason,
             });

@@ -1,4 +1,4 @@
-/** Publishes signed checkpoints, so that others can detect a forked log. */
+/** Publishes signed checkpoints, so that other parties can detect a forked log. */
 import type { Config } from "../../config/index.ts";
 import type { LeaderLease } from "../../contract/core-host.ts";
 import type { Logger } from "../../contract/host.ts";
@@ -9,8 +9,8 @@ import { createPostedCheckpoints } from "./posted-checkpoints.ts";
 import { Witnesses } from "./witnesses.ts";
 
 /**
- * Starts the configured kinds of publication.
- * @param createLease creates the lease with which one process does the work for all
+ * Starts all configured ways to publish checkpoints.
+ * @param createLease a function that creates a lease, so that only one process does the work
  */
 export function publishCheckpoints(
   config: Config["ledger"],

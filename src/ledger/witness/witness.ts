@@ -1,6 +1,6 @@
 /**
- * A witness of other logs (C2SP tlog-witness). Cosigns a checkpoint only with a proof that it extends the last cosigned one.
- * The new state is durable before the cosignature is returned.
+ * A witness of other logs (C2SP tlog-witness). Cosigns a checkpoint only with a proof that it extends the last
+ * checkpoint that it cosigned. The new state is durable before the cosignature is returned.
  */
 import { open, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
@@ -39,19 +39,18 @@ interface WitnessAnswer {
 }
 
 interface WitnessOptions {
-  /** Verifier keys of the logs to witness. If several keys have the same origin, each of them is accepted. */
+  /** Verifier keys of the logs to witness. Several keys can have the same origin; each of them is accepted. */
   logs: readonly string[];
   state: WitnessStateStore;
   signer: NoteSigner;
-  /** Milliseconds. */
+  /** Returns the time in milliseconds. */
   clock(): number;
   verify: VerifySignature;
 }
 
 export interface Witness {
   /**
-   * Handles an add-checkpoint request. Rejects only if the state cannot be read or written, in which case nothing is
-   * cosigned.
+   * Handles an add-checkpoint request. Rejects only if the state cannot be read or written; nothing is cosigned then.
    */
   addCheckpoint(body: string): Promise<WitnessAnswer>;
 }
@@ -69,14 +68,14 @@ export function createWitness({ logs, state, signer, clock, verify }: WitnessOpt
   async function decide(origin: string, vkeys: readonly string[], request: AddCheckpoint): Promise<WitnessAnswer> {
     const { old, proof, checkpoint: note } = request;
     const checkpoint = firstThatOpens(note, vkeys, verify);
-    if (checkpoint === null) return text(403, "no signature of a key that is trusted for this log verifies");
+    if (checkpoint === null) return text(403, "no signature by a trusted key of this log is valid");
     const { size, root } = checkpoint;
     if (old > size) return text(400, `the old size ${old} is larger than the checkpoint's, ${size}`);
     const last = (await state.read(origin)) ?? { size: 0, root: sha256(new Uint8Array(0)) };
     if (old !== last.size) return conflict(last.size);
     if (old === size && !equalBytes(root, last.root)) return conflict(last.size);
     const claim = { first: old, second: size, firstRoot: last.root, secondRoot: root, path: proof };
-    // The first checkpoint of a log needs no proof, because there is no earlier one.
+    // The first checkpoint of a log needs no proof, because there is no earlier checkpoint.
     const consistent = old === 0 ? proof.length === 0 : verifyConsistency(claim);
     if (!consistent) return text(422, `the proof does not lead from size ${old} to size ${size}`);
     if (size > last.size) await state.write(origin, { size, root });
@@ -96,8 +95,8 @@ export function createWitness({ logs, state, signer, clock, verify }: WitnessOpt
         throw error;
       }
       const vkeys = logs.filter((vkey) => parseVkey(vkey).name === origin);
-      if (vkeys.length === 0) return text(404, "this log is not witnessed here");
-      // Handle requests for one log one at a time. Otherwise two could be checked against the same state.
+      if (vkeys.length === 0) return text(404, "this witness does not witness this log");
+      // Handle requests for the same log one at a time. Otherwise two requests could be checked against the same state.
       const turn = (turns.get(origin) ?? Promise.resolve()).then(() => decide(origin, vkeys, request));
       turns.set(
         origin,
@@ -137,7 +136,7 @@ export function witnessFolder(folder: string): WitnessStateStore {
       }
       const kept = JSON.parse(content) as { origin?: unknown; size?: unknown; root?: unknown };
       if (kept.origin !== origin || !Number.isSafeInteger(kept.size) || typeof kept.root !== "string")
-        throw new Error(`${pathOf(origin)} does not hold what was cosigned of ${origin}; put it back from a backup`);
+        throw new Error(`${pathOf(origin)} does not contain the cosigned state of ${origin}; restore it from a backup`);
       return { size: kept.size as number, root: fromHex(kept.root) };
     },
     async write(origin, { size, root }) {

@@ -14,12 +14,12 @@ import { formatAddCheckpoint } from "../../domain/witness-protocol.ts";
 
 /** Request timeout. Milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
-/** Maximum length of a response. Bytes. */
+/** Maximum length of a response in bytes. */
 const MAX_RETRY_DELAY_MS = 65_536;
 const META = "witnessed_checkpoint";
 
 interface WitnessAddress {
-  /** Submission prefix: requests go to `<url>/add-checkpoint`. */
+  /** Submission prefix. Requests are sent to `<url>/add-checkpoint`. */
   url: string;
   /** Verifier key of the witness. */
   vkey: string;
@@ -38,7 +38,7 @@ interface WitnessesOptions {
 
 export class Witnesses {
   private readonly options: WitnessesOptions;
-  /** Size of the last cosignature of each witness, as far as this process knows. Responses of witnesses correct it. */
+  /** Size that each witness last cosigned, as far as this process knows. The witnesses' responses correct it. */
   private readonly sizes = new Map<string, number>();
   private readonly complaints = new Map<string, string>();
   private readonly over = new AbortController();
@@ -50,7 +50,7 @@ export class Witnesses {
     this.rounds = createRepeatingTask({
       task: () => this.ask(),
       everyMs: options.everyMs,
-      onFailure: (error) => options.log.warn("the witnesses could not be asked", { error: String(error) }),
+      onFailure: (error) => options.log.warn("the witnesses could not be reached", { error: String(error) }),
     });
   }
 
@@ -69,13 +69,13 @@ export class Witnesses {
     await this.options.lease.release();
   }
 
-  /** Returns the signature line of the witness. Rejects with a readable reason. */
+  /** Requests a cosignature and returns the witness's signature line. Rejects with a readable reason. */
   private async cosignature(witness: WitnessAddress, signed: SignedCheckpoint): Promise<string> {
     for (const last of [false, true]) {
       const old = this.sizes.get(witness.vkey) ?? 0;
       if (old > signed.size)
         throw new Error(
-          `it has cosigned ${old} entries of this log, and the store holds ${signed.size}: an older copy of the store was put back, or entries were lost`,
+          `it has cosigned ${old} entries of this log, and the store has ${signed.size}: an older copy of the store was restored, or entries were lost`,
         );
       const proof = old === 0 || old === signed.size ? [] : await this.options.ledger.consistency(old, signed.size);
       const answer = await this.post(witness.url, formatAddCheckpoint({ old, proof, checkpoint: signed.note }));
@@ -85,9 +85,9 @@ export class Witnesses {
         return line;
       }
       const size = answer.status === 409 && /^\d{1,16}\n?$/.test(answer.body) ? Number(answer.body) : null;
-      // A different root at the same size is permanent, so a retry cannot help.
+      // If the witness has a different root at the same size, the conflict is permanent, so do not retry.
       if (size === null || size === old || last)
-        throw new Error(`it answered ${answer.status}: ${answer.body.slice(0, 300).trim()}`);
+        throw new Error(`it responded with status ${answer.status}: ${answer.body.slice(0, 300).trim()}`);
       this.sizes.set(witness.vkey, size);
     }
     throw new Error("unreachable");
@@ -103,7 +103,7 @@ export class Witnesses {
         if (!(error instanceof NoteError)) throw error;
       }
     }
-    throw new Error("its answer holds no cosignature by its key on this checkpoint");
+    throw new Error("its response contains no cosignature of this checkpoint by its key");
   }
 
   private async post(url: string, body: string): Promise<{ status: number; body: string }> {
@@ -118,7 +118,7 @@ export class Witnesses {
     const decoder = new TextDecoder();
     for await (const chunk of response.body ?? []) {
       text += decoder.decode(chunk as Uint8Array, { stream: true });
-      if (text.length > MAX_RETRY_DELAY_MS) throw new Error(`it answered more than ${MAX_RETRY_DELAY_MS} bytes`);
+      if (text.length > MAX_RETRY_DELAY_MS) throw new Error(`it responded with more than ${MAX_RETRY_DELAY_MS} bytes`);
     }
     return { status: response.status, body: text };
   }

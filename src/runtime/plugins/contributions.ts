@@ -1,4 +1,4 @@
-/** Validates the result of `setup`, because a plugin that is loaded by path may be untyped JavaScript. */
+/** Validates the result of `setup`, because a plugin that is loaded by path can be untyped JavaScript. */
 import { ERRORS } from "../../contract/errors.ts";
 import type { Route } from "../../contract/resource.ts";
 import { findSimilarName } from "../../domain/similar-name.ts";
@@ -37,10 +37,10 @@ const ONES = {
 const KNOWN = [...Object.keys(LISTS), ...Object.keys(ONES)];
 const METHODS: readonly string[] = ["GET", "POST", "PUT", "PATCH", "DELETE"] satisfies Route["method"][];
 
-/** Returns what is wrong with the contributions; null if nothing is. */
+/** Returns the fault of the contributions; null if they are valid. */
 export function findContributionFault(brought: unknown, declared: Declarations): string | null {
   if (!isObject(brought))
-    return `setup returned ${wordFor(brought)}; return an object with what the plugin brings, {} when it is nothing`;
+    return `setup returned ${wordFor(brought)}; return an object with what the plugin contributes, {} if nothing`;
   for (const name of Object.keys(brought)) {
     if (KNOWN.includes(name)) continue;
     const meant = findSimilarName(name, KNOWN);
@@ -48,8 +48,7 @@ export function findContributionFault(brought: unknown, declared: Declarations):
   }
   for (const [name, kind] of Object.entries(ONES)) {
     const value = brought[name];
-    if (value !== undefined && !isA(kind, value))
-      return `"${name}" must be ${article(kind)}, and it is ${wordFor(value)}`;
+    if (value !== undefined && !isA(kind, value)) return `"${name}" must be ${article(kind)}; got ${wordFor(value)}`;
   }
   if (brought["tracer"] !== undefined) {
     const fault = itemFault(brought["tracer"], { startRequest: "function" });
@@ -58,7 +57,7 @@ export function findContributionFault(brought: unknown, declared: Declarations):
   for (const [name, members] of Object.entries(LISTS)) {
     const items = brought[name];
     if (items === undefined) continue;
-    if (!Array.isArray(items)) return `"${name}" must be a list, and it is ${wordFor(items)}`;
+    if (!Array.isArray(items)) return `"${name}" must be a list; got ${wordFor(items)}`;
     for (const [i, item] of items.entries()) {
       const fault = itemFault(item, members) ?? itemRuleFault(name, item, declared);
       if (fault !== null) return `${name}[${i}] ${fault}`;
@@ -68,11 +67,11 @@ export function findContributionFault(brought: unknown, declared: Declarations):
 }
 
 function itemFault(item: unknown, members: Members): string | null {
-  if (!isObject(item)) return `must be an object, and it is ${wordFor(item)}`;
+  if (!isObject(item)) return `must be an object; got ${wordFor(item)}`;
   for (const [member, kind] of Object.entries(members)) {
     const value = item[member];
     if (value === undefined) return `has no "${member}"`;
-    if (!isA(kind, value)) return `has a "${member}" that must be ${article(kind)}, and it is ${wordFor(value)}`;
+    if (!isA(kind, value)) return `has a "${member}" that must be ${article(kind)}; got ${wordFor(value)}`;
     if (value === "") return `has an empty "${member}"`;
   }
   return null;
@@ -87,10 +86,13 @@ function authenticatorFault(item: Record<string, unknown>): string | null {
   const methods = ["authenticate", "authenticateToken"].filter((name) => item[name] !== undefined);
   if (methods.length === 0) return 'has neither "authenticate" nor "authenticateToken"';
   const wrong = methods.find((name) => !isA("function", item[name]));
-  return wrong === undefined ? null : `has a "${wrong}" that must be a function, and it is ${wordFor(item[wrong])}`;
+  return wrong === undefined ? null : `has a "${wrong}" that must be a function; got ${wordFor(item[wrong])}`;
 }
 
-/** Requires `scope` on every route, so that no route is public or protected by accident. */
+/**
+ * Returns the fault of a route. Requires `scope` on every route, so that a route cannot be public or protected by
+ * accident.
+ */
 function routeFault({ method, path, scope, errors = [] }: Route, declared: Declarations): string | null {
   const route = `(${String(method)} ${path})`;
   if (!METHODS.includes(method))

@@ -1,12 +1,12 @@
-/** Finds the plugin that provides the storage, without running other code of plugins. */
+/** Finds the plugin that provides the storage, without running any other code of plugins. */
 import { StorageError, type Storage } from "../../contract/storage.ts";
 import type { StorageHost } from "../../plugin.ts";
 import type { LoadedPlugin } from "./loader.ts";
 import { parseOptions, pluginFailure, PluginError, assertUniqueNames } from "./plugin-options.ts";
 
 /**
- * Returns the storage, which is not open yet; null only if there are no plugins. Throws PluginError unless exactly one plugin
- * provides a storage, and StorageError if that one fails.
+ * Returns the storage, which is not open yet; null only if there are no plugins. Throws PluginError unless exactly one
+ * plugin provides a storage, and StorageError if that plugin fails.
  */
 export async function createStorage(plugins: readonly LoadedPlugin[], host: StorageHost): Promise<Storage | null> {
   assertUniqueNames(plugins);
@@ -14,14 +14,14 @@ export async function createStorage(plugins: readonly LoadedPlugin[], host: Stor
   if (first !== undefined && second !== undefined) {
     throw new PluginError(
       second.plugin.name,
-      `it brings a storage, and so does "${first.plugin.name}"; configure one of the two`,
+      `it provides a storage, and so does "${first.plugin.name}"; configure one of the two`,
     );
   }
   if (first === undefined) {
     if (plugins.length === 0) return null;
     throw new PluginError(
       plugins.map(({ plugin }) => plugin.name).join(", "),
-      "none of the plugins brings a storage; add one, such as storage-sqlite",
+      "none of the plugins provides a storage; add one, such as storage-sqlite",
     );
   }
   const { plugin, options } = first;
@@ -34,6 +34,9 @@ export async function createStorage(plugins: readonly LoadedPlugin[], host: Stor
     throw pluginFailure(plugin.name, "storage", error, host.log);
   }
   if (typeof storage !== "object" || storage === null)
-    throw new PluginError(plugin.name, "storage returned no storage; return an object that keeps the storage contract");
+    throw new PluginError(
+      plugin.name,
+      "`storage` did not return a storage; return an object that implements the storage contract",
+    );
   return storage;
 }

@@ -11,17 +11,19 @@ import type { LoadedPlugin } from "./loader.ts";
 import { PluginError } from "./plugin-options.ts";
 
 export interface Declarations {
-  /** The scopes of the core, then those of plugins. */
+  /** All scopes of the core, then the scopes of plugins. */
   readonly scopes: readonly Scope[];
-  /** Declared by plugins. */
+  /** The errors that plugins declare. */
   readonly errors: readonly ErrorKind[];
-  /** The entry types of the core, then those of plugins. */
+  /** All entry types of the core, then the entry types of plugins. */
   readonly entryTypes: readonly EntryType[];
-  /** Returns what is wrong with a plugin's entry; null if nothing is. */
+  /** Returns the fault of a plugin's entry; null if the entry is valid. */
   entryFault(entry: PluginEntry): string | null;
 }
 
-/** Throws PluginError for a name that the plugin must not use, or that another plugin uses. */
+/**
+ * Collects the declarations. Throws PluginError for a name that the plugin must not use, or that another plugin uses.
+ */
 export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarations {
   const scopes = new Names("scope", SCOPES);
   const errors = new Names("error", Object.keys(ERRORS));
@@ -80,7 +82,7 @@ class Names {
     if (this.core.includes(given)) throw new PluginError(name, `${its} is one of the core's; give it another name`);
     const owner = this.owners.get(given);
     if (owner === name) throw new PluginError(name, `${its} is declared twice; name it once`);
-    if (owner !== undefined) throw new PluginError(name, `${its} is taken by plugin "${owner}"`);
+    if (owner !== undefined) throw new PluginError(name, `${its} is already used by plugin "${owner}"`);
     this.owners.set(given, name);
   }
 }

@@ -1,5 +1,6 @@
 /**
- * Loads the plugins that the configuration names. Built-in plugins are found by folder name, so that the core imports none.
+ * Loads the plugins that the configuration names. Finds built-in plugins by folder name, so that the core does not
+ * import them.
  */
 import { isAbsolute, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -9,7 +10,7 @@ import type { Plugin } from "../../plugin.ts";
 export interface LoadedPlugin {
   plugin: Plugin;
   options: unknown;
-  /** The name in the configuration, for messages. */
+  /** The plugin's name in the configuration, for messages. */
   origin: string;
   /** Whether the operator grants the privileged host. */
   core?: boolean;
@@ -22,7 +23,7 @@ interface Standard {
 }
 type StandardPlugins = Readonly<Record<string, () => Promise<{ default?: unknown }>>>;
 
-/** Loads the list of bundled plugins by its path, so that the core does not import plugins. */
+/** Loads the list of bundled plugins. Imports it by path, so that the core does not depend on plugins. */
 async function standardPlugins(): Promise<Standard> {
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
   const url = new URL(`../../../plugins/standard.${extension}`, import.meta.url);
@@ -64,7 +65,7 @@ export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
   return loaded;
 }
 
-/** Loads only the plugins that are named by path, and runs none of their functions. */
+/** Loads only the plugins that are named by path. Does not call their functions. */
 export async function loadPluginsByPath(config: Config): Promise<LoadedPlugin[]> {
   const items = itemsOf(config).filter(({ name }) => isPath(name));
   return Promise.all(
@@ -91,8 +92,8 @@ function isPath(name: string): boolean {
 }
 
 /**
- * Returns all bundled plugins except those in `except`, with the storage for the configured address. Leaves out plugins
- * that the list also names.
+ * Returns all bundled plugins except those in `except`, with the storage for the configured database. Omits plugins
+ * that the list names separately.
  */
 function allPluginsExcept(standard: StandardPlugins, options: Record<string, unknown>, config: Config): string[] {
   const { except = [], ...rest } = options;
@@ -146,7 +147,7 @@ async function importPlugin(standard: StandardPlugins, name: string): Promise<Pl
   return plugin as Plugin;
 }
 
-/** Enables plugins in TypeScript. Deno, Bun and newer versions of Node support it; elsewhere tsx does. */
+/** Enables plugins in TypeScript. Deno, Bun and newer versions of Node support TypeScript; other versions need tsx. */
 async function readTypeScript(): Promise<void> {
   const { bun, deno } = process.versions;
   const strips = (process.features as { typescript?: unknown }).typescript;
@@ -155,7 +156,7 @@ async function readTypeScript(): Promise<void> {
   if (import.meta.url.endsWith(".ts")) return;
   try {
     const { register } = await import("tsx/esm/api");
-    // Use no tsconfig.json, because its paths could lead to a second copy of this package.
+    // Do not use a tsconfig.json, because its paths could resolve to a second copy of this package.
     register({ tsconfig: false });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
@@ -166,7 +167,7 @@ async function readTypeScript(): Promise<void> {
   }
 }
 
-/** Whether a module failed because it is CommonJS. The runtimes' own messages about that are misleading. */
+/** Returns true if a module failed because it is CommonJS. The runtimes' own messages about this are misleading. */
 function asCommonJs(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code, message } = error as NodeJS.ErrnoException;

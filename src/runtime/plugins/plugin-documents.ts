@@ -15,8 +15,8 @@ export function createDocuments(plugin: string, storage: () => DocumentReads): D
   return {
     get: (key) => readerOf(plugin, storage()).get(key),
     list: (filter) => readerOf(plugin, storage()).list(filter),
-    // The type of jobs omits these members, because they have the plugin's name as a parameter, and a job could pass
-    // another plugin's name.
+    // The type of transactions omits these methods, because their parameter is the plugin's name, and a job could pass
+    // the name of another plugin.
     within: (tx) => writerOf(plugin, tx as JobTransaction),
   };
 }

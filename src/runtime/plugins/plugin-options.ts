@@ -6,7 +6,7 @@ import { explainFault, siblingNames } from "../../domain/validation.ts";
 import type { Plugin } from "../../plugin.ts";
 import type { LoadedPlugin } from "./loader.ts";
 
-/** An invalid plugin. The message names the plugin and, for options, the key. */
+/** Thrown for an invalid plugin. The message names the plugin and, for an invalid option, its key. */
 export class PluginError extends Error {
   readonly plugin: string;
   constructor(plugin: string, message: string, options?: { cause?: unknown }) {
@@ -16,7 +16,9 @@ export class PluginError extends Error {
   }
 }
 
-/** Returns the error of a plugin in one line for operators. Logs the stack trace at debug level for the plugin's author. */
+/**
+ * Returns the error of a plugin as one line for operators. Logs the stack trace at debug level for the plugin's author.
+ */
 export function pluginFailure(plugin: string, what: string, error: unknown, log: Logger): PluginError {
   log.debug(`a plugin failed in ${what}`, {
     plugin,
@@ -37,7 +39,7 @@ export function assertUniqueNames(plugins: readonly LoadedPlugin[]): void {
   }
 }
 
-/** Throws PluginError unless the operator's grants of the privileged host are those that the plugins need. */
+/** Throws PluginError unless the operator grants the privileged host to exactly the plugins that need it. */
 export function assertGrants(plugins: readonly LoadedPlugin[]): void {
   for (const { plugin, origin, core = false } of plugins) {
     if (plugin.core === true && !core)
@@ -51,8 +53,8 @@ export function assertGrants(plugins: readonly LoadedPlugin[]): void {
 const NO_OPTIONS = Type.Object({}, { additionalProperties: false });
 
 /**
- * Returns the schema with a default for the items of each record, because TypeBox fills in the members of an item only if the
- * item itself has a default.
+ * Returns the schema with a default for the items of each record. TypeBox sets the default members of an item only if
+ * the item itself has a default.
  */
 function markRecordItems(schema: TSchema): TSchema {
   const marked = (items: Record<string, TSchema>, isRecord: boolean): Record<string, TSchema> =>
@@ -73,14 +75,14 @@ function markRecordItems(schema: TSchema): TSchema {
   };
 }
 
-/** Returns the options with their defaults. Throws PluginError that names each invalid key. */
+/** Returns the options with defaults. Throws a PluginError that names each invalid key. */
 export function parseOptions({ name, options: declared = NO_OPTIONS }: Plugin, given: unknown): unknown {
   if ((declared as Partial<TObject>)?.[Kind] !== "Object")
     throw new PluginError(name, "its options must be made with Type.Object of assent/plugin");
-  // Unknown keys are usually typing errors, so they are rejected even if the plugin's schema permits them.
+  // Unknown keys are usually typing errors, so reject them even if the plugin's schema permits them.
   const schema = declared.additionalProperties === undefined ? { ...declared, additionalProperties: false } : declared;
   const options = Value.Default(markRecordItems(schema), Value.Clone(given ?? {}));
-  // A missing key also has the wrong type, so report only the first fault of each key.
+  // TypeBox also reports a missing key as a wrong type, so report only the first fault of each key.
   const faults = [...Value.Errors(schema, options)]
     .filter((fault, i, all) => all.findIndex(({ path }) => path === fault.path) === i)
     .slice(0, 10);

@@ -1,4 +1,4 @@
-/** Collects the contributions of all plugins, and rejects conflicts. The contributions do not change afterwards. */
+/** Collects the contributions of all plugins, and rejects conflicts. The contributions never change after that. */
 import type { Host, Logger } from "../../contract/host.ts";
 import type { Authenticator } from "../../contract/authenticator.ts";
 import type { CredentialIssuer } from "../../contract/credentials.ts";
@@ -29,16 +29,21 @@ export interface Registry {
   readonly notifiers: readonly Notifier[];
   readonly reviewers: readonly Reviewer[];
   readonly factSources: readonly FactSource[];
-  /** Null if no plugin contributes one. */
+  /** The tracer; null if no plugin contributes one. */
   readonly tracer: Tracer | null;
   onResponse(request: CompletedRequest): void;
-  /** Starts the plugins in order. If one fails, stops the started ones in reverse and rejects with its error. */
+  /**
+   * Starts the plugins in order. If a plugin fails to start, stops the started plugins in reverse order and rejects
+   * with the error.
+   */
   start(): Promise<void>;
-  /** Stops the plugins in reverse order. Idempotent. If one throws, the others are stopped nevertheless. */
+  /** Stops the plugins in reverse order. Idempotent. If a plugin throws, the others are still stopped. */
   stop(): Promise<void>;
 }
 
-/** Runs the `setup` of each plugin. Throws PluginError if one fails or two contribute the same name. */
+/**
+ * Runs the `setup` of each plugin. Throws PluginError if a plugin fails, or if two plugins contribute the same name.
+ */
 export async function collectContributions(
   plugins: readonly LoadedPlugin[],
   declared: Declarations,
@@ -127,7 +132,7 @@ const shapeOf = (path: string): string => path.replaceAll(/:[^/]+/g, ":");
 
 async function setUp(plugin: Plugin, host: Host, options: unknown): Promise<Contributions> {
   try {
-    // Check the value exactly as returned, because `undefined` must not count as an empty object.
+    // Return the value unchanged, because `undefined` must not count as an empty object.
     return (await plugin.setup?.(host, options as never)) as Contributions;
   } catch (error) {
     if (error instanceof PluginError) throw error;
@@ -135,7 +140,7 @@ async function setUp(plugin: Plugin, host: Host, options: unknown): Promise<Cont
   }
 }
 
-/** Returns the items of all plugins. @param noun what they are, for messages */
+/** Returns the items of all plugins. @param noun the word for an item in messages */
 function uniqueNames<T extends { readonly name: string }>(
   parts: readonly { name: string; brought: Contributions }[],
   pick: (brought: Contributions) => T[] | undefined,
@@ -160,7 +165,7 @@ function unique<T extends object>(
   for (const { name, brought } of parts) {
     for (const item of pick(brought) ?? []) {
       const owner = owners.get(key(item));
-      if (owner !== undefined) throw new PluginError(name, `${words(item)} is taken by plugin "${owner}"`);
+      if (owner !== undefined) throw new PluginError(name, `${words(item)} is already used by plugin "${owner}"`);
       owners.set(key(item), name);
       items.push(item);
     }
@@ -201,7 +206,7 @@ function lifecycle(
     stop,
     async start() {
       for (const part of parts) {
-        // Add the plugin before its start, so that its `stop` also ends what a failed `start` has begun.
+        // Add the plugin before its start, so that `stop` is called even if `start` fails halfway.
         started.push(part);
         try {
           await part.brought.start?.();

@@ -1,4 +1,4 @@
-/** The ledger's transaction for unprivileged plugins. They can only access the members listed here. */
+/** The ledger's transaction for unprivileged plugins. They can access only the members that are listed here. */
 import { Refusal } from "../../contract/errors.ts";
 import type { Documents } from "../../contract/core-host.ts";
 import type { Credential, OwnEntry, Transaction } from "../../contract/host.ts";
@@ -9,9 +9,7 @@ import { toActor } from "../../domain/actor.ts";
 import { toRfc3339 } from "../../domain/time.ts";
 import { readVisibleAction } from "./visible-actions.ts";
 
-/**
- * Version of the entries that plugins record. A plugin that changes the members of an entry must give it another type.
- */
+/** Version of the entries that plugins record. A plugin that changes the members of an entry must use a new type. */
 const ENTRY_VERSION = 1;
 
 /** Runs a plugin's job in the ledger. */
@@ -48,7 +46,7 @@ function createTransaction<Caller extends Credential | null>(
   caller: Caller,
 ): { tx: Transaction<Caller>; end(): void } {
   let ended = false;
-  /** Throws after the job has ended, because the batch may by then be running another plugin's job. */
+  /** Throws after the job has ended, because the batch might then be running another plugin's job. */
   function assertOpen(): void {
     if (ended) throw new Error("the job has ended; await everything inside it");
   }

@@ -6,11 +6,12 @@ import { decodeEntry, type DecisionEntry } from "../../domain/entries.ts";
 import { canSee } from "../../domain/visibility.ts";
 import { createVisibleReads } from "../../storage/visible-reads.ts";
 
-/** Maximum number of decisions per read, because other requests run between two reads. */
+/** Maximum number of decisions per read. Limited because other requests run between two reads. */
 const PAGE = 500;
 
 /**
- * Throws ACTION_NOT_FOUND if the action does not exist or is not visible. Without a credential, no action is visible.
+ * Returns an action that the credential can see. Throws ACTION_NOT_FOUND if the action does not exist or is not
+ * visible. Without a credential, no action is visible.
  */
 export async function readVisibleAction(
   reader: Pick<ActionReads, "action">,

@@ -67,7 +67,7 @@ export function actionReads(t: Tables) {
   };
 }
 
-/** Reads of the decisions that were made about actions. */
+/** Reads of decisions on actions. */
 export function decisionReads(t: Tables) {
   return {
     decisionSpan(since: number, until: number) {
@@ -112,7 +112,7 @@ export function decisionReads(t: Tables) {
   };
 }
 
-/** Reads of the actions that require approval, earliest expiry first. */
+/** Reads of pending actions, earliest expiry first. */
 export function pendingReads(t: Tables) {
   const pending = (): ActionRow[] =>
     selectRows(
@@ -144,7 +144,7 @@ export function pendingReads(t: Tables) {
   };
 }
 
-/** 0 if the action is not open. */
+/** Returns the time until which an action is open; 0 if it is not open. */
 function openUntil({ status, expires_at, approved_until }: ActionRow): number {
   if (status === "pending_approval") return expires_at ?? 0;
   return status === "allowed" || status === "approved" ? (approved_until ?? 0) : 0;

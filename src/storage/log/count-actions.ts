@@ -1,4 +1,4 @@
-/** Counts actions by reading every row: slow, but simple enough to verify faster implementations. */
+/** Counts actions by reading every row. This is slow, but simple enough to verify faster implementations. */
 import type { ActionCounts, ActionRow, AnalyticsQuery } from "../../contract/storage.ts";
 import { canSee } from "../../domain/visibility.ts";
 

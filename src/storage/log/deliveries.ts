@@ -24,8 +24,8 @@ const byUrgency = (a: DeliveryRow, b: DeliveryRow): number =>
   Number(a.attempts > 0) - Number(b.attempts > 0) || byEnd(a, b);
 
 /**
- * Returns the most urgent due delivery of each destination. Events keep their order, so of the events it returns the
- * first waiting one, if that is due.
+ * Returns the most urgent due delivery of each destination. Because events keep their order, considers only the first
+ * waiting event, and only if it is due.
  */
 function due(t: Tables, now: number): DeliveryRow[] {
   const waiting = sorted(t, ({ state }) => state === "waiting");
@@ -89,7 +89,7 @@ export function deliveryReads(t: Tables) {
   };
 }
 
-/** Removes up to `max` matching rows of `table` in the given order. Returns their number. */
+/** Removes up to `max` matching rows of `table` in the given order. Returns the number of removed rows. */
 export function removeSome<Row>(
   table: Table<Row>,
   key: (row: Row) => string,
@@ -113,7 +113,7 @@ export function deliveryWrites(t: Tables) {
     id !== null && [...t.actions.values()].some((row) => row.id === id && row.status === "pending_approval");
   return {
     insertDelivery(row: Omit<DeliveryRow, "position">) {
-      if (t.deliveries.get(row.id) !== undefined) throw new Error(`a delivery ${row.id} is there already`);
+      if (t.deliveries.get(row.id) !== undefined) throw new Error(`a delivery ${row.id} already exists`);
       const position = Math.max(0, ...[...t.deliveries.values()].map((other) => other.position)) + 1;
       t.deliveries.set(row.id, copyRow({ ...row, position }));
     },
@@ -165,7 +165,7 @@ export function deliveryWrites(t: Tables) {
         max,
       ),
     insertLimitUse(row: LimitUseRow) {
-      if (t.limitUses.get(useKey(row)) !== undefined) throw new Error("this use is there already");
+      if (t.limitUses.get(useKey(row)) !== undefined) throw new Error("this use already exists");
       t.limitUses.set(useKey(row), copyRow(row));
     },
     releaseLimitUses(actionId: string) {

@@ -1,6 +1,6 @@
 /**
  * Implements the storage contract without an SQL database: all state is in memory, and each transaction is appended to
- * a log before its changes become visible. The log only has to provide the methods of `StorageLog`.
+ * a log before its changes become visible. The log has to provide only the methods of `StorageLog`.
  */
 import {
   StorageError,
@@ -15,24 +15,27 @@ import { TABLE_NAMES, SINGLE_ROW_KEY, type Disk, type Methods, type Pending, typ
 import { copyRow, PendingTable, StoredTable } from "./tables.ts";
 import { createWrites } from "./writes.ts";
 
-/** A row after a transaction; null if it was deleted. Rows contain text, numbers, booleans, nulls, lists and Uint8Arrays. */
+/**
+ * A row after a transaction; null if it was deleted. Rows contain strings, numbers, booleans, nulls, arrays and
+ * Uint8Arrays.
+ */
 export interface LoggedChange {
   table: string;
   key: string;
   row: unknown;
 }
 
-/** Stores changes. A newer change to the same table and key replaces the older one. */
+/** Stores changes. A newer change to the same table and key replaces an older change. */
 export interface StorageLog {
   readonly name: string;
   /**
-   * Acquires the lock against other processes and returns all changes, oldest first. With `readOnly` it acquires no lock,
-   * changes nothing, and rejects if there is no store.
+   * Acquires the lock against other processes and returns all changes, oldest first. With `readOnly`, acquires no lock,
+   * changes nothing, and rejects if the store does not exist.
    */
   open(options: { readOnly: boolean }): Promise<Iterable<LoggedChange>>;
   /**
-   * Appends one transaction atomically, and resolves when it is durable. After a rejection, either nothing was
-   * appended, or the log rejects all calls until it is opened again. Without changes, checks whether the log can be
+   * Appends one transaction atomically, and resolves when it is durable. If it rejects, either nothing was appended, or
+   * the log rejects all calls until it is opened again. With an empty list of changes, checks whether the log can be
    * written.
    */
   append(changes: readonly LoggedChange[]): Promise<void>;
@@ -40,7 +43,7 @@ export interface StorageLog {
   close(): Promise<void>;
 }
 
-/** Defaults of members that are missing in rows of earlier versions. */
+/** Defaults for members that are missing in rows of earlier versions. */
 const ABSENT: { [Name in keyof Rows]?: Partial<Rows[Name]> } = {
   actions: {
     past: null,
@@ -55,7 +58,7 @@ const ABSENT: { [Name in keyof Rows]?: Partial<Rows[Name]> } = {
 };
 
 /**
- * Creates a storage that keeps all state in memory and every change in `log`.
+ * Creates a storage that keeps all state in memory and appends every change to `log`.
  * @example
  * const storage = createLoggedStorage(journal("./assent.jsonl"));
  */
@@ -199,20 +202,20 @@ class LoggedStore {
     const changes = TABLE_NAMES.flatMap((table) =>
       [...pending[table].changes()].map(([key, row]) => ({ table, key, row })),
     );
-    // Append to the log first, so that no reader sees a change that a crash could undo.
+    // Append to the log first, so that no reader gets a change that a crash could undo.
     if (changes.length > 0) await orStorageError(this.log.append(changes));
     for (const name of TABLE_NAMES) pending[name].commit();
     return result;
   }
 }
 
-/** Runs the work of a transaction. Rejects if a statement failed, even if the work ignored that error. */
+/** Runs the work of a transaction. Rejects if a statement failed, even if the work ignored the error. */
 async function runStatements<T>(pending: Pending, work: (tx: StorageTransaction) => Promise<T>): Promise<T> {
   let isOver = false;
   let failure: unknown = null;
   const run = async (method: () => unknown): Promise<unknown> => {
     if (isOver)
-      throw new StorageError("unavailable", "the transaction is over: await everything inside the work of `write`");
+      throw new StorageError("unavailable", "the transaction has ended; await everything within the work of `write`");
     if (failure !== null) throw failure;
     try {
       return copyRow(method());

@@ -42,7 +42,7 @@ const keyOf = (row: PastActionRef): string => compositeKey(row.policy, row.basis
 export function pastActionWrites(t: Tables) {
   return {
     insertPastAction(row: PastActionRef) {
-      if (t.pastActions.get(keyOf(row)) !== undefined) throw new Error("this past action is there already");
+      if (t.pastActions.get(keyOf(row)) !== undefined) throw new Error("this past action already exists");
       t.pastActions.set(keyOf(row), copyRow(row));
     },
     movePastAction(actionId: string, at: number) {

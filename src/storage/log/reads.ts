@@ -57,7 +57,7 @@ function ledgerReads(t: Tables) {
   };
 }
 
-/** Returns the existing rows with `from <= n < to`, ascending. */
+/** Returns the rows with `from <= n < to` that exist, ascending. */
 function range<Row>(from: number, to: number, get: (n: number) => Row | undefined): Row[] {
   const rows: Row[] = [];
   for (let n = from; n < to; n++) {

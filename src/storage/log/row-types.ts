@@ -25,7 +25,7 @@ export interface Rows {
   entriesByHash: EntryRow;
   tiles: TileRow;
   actions: ActionRow;
-  /** Index of actions by `decision_seq`, which is unique. */
+  /** Index of the actions by `decision_seq`, which is unique. */
   actionsBySeq: { id: string };
   approvals: ApprovalRow;
   idempotency: IdempotencyRow;

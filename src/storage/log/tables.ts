@@ -1,4 +1,7 @@
-/** Tables of rows by key, and a transaction's view of them, whose changes become visible at its commit. */
+/**
+ * Tables of rows by key, and a transaction's view of a table. The changes of a transaction become visible when it
+ * commits.
+ */
 
 export interface Table<Row> {
   get(key: string): Row | undefined;
@@ -28,10 +31,10 @@ export class StoredTable<Row> implements Table<Row> {
   }
 }
 
-/** A transaction's view: the committed rows with the transaction's own changes. */
+/** A transaction's view of a table: the committed rows with the transaction's own changes. */
 export class PendingTable<Row> implements Table<Row> {
   private readonly below: StoredTable<Row>;
-  /** Null marks a deleted row. */
+  /** Changed rows by key; null for a deleted row. */
   private readonly changed = new Map<string, Row | null>();
 
   constructor(below: StoredTable<Row>) {
@@ -80,18 +83,18 @@ export function selectRows<Row>(
   return [...table.values()].filter(test).sort(order);
 }
 
-/** Returns a key that is unique for each list of parts. */
+/** Returns a string key for a list of values. Different lists have different keys. */
 export function compositeKey(...parts: (string | number)[]): string {
   return JSON.stringify(parts);
 }
 
 /**
- * Returns a deep copy. Throws for values that a database could not return: text that is not well-formed, a number that is not
- * a safe integer, an undefined member.
+ * Returns a deep copy. Throws for values that a database could not return: a string that is not well-formed, a number
+ * that is not a safe integer, an undefined member.
  */
 export function copyRow<T>(value: T, name = "value"): T {
   if (typeof value === "string" && /\p{Cs}/u.test(value))
-    throw new TypeError(`${name} holds a lone surrogate, which has no UTF-8 form`);
+    throw new TypeError(`${name} contains a lone surrogate, which has no UTF-8 form`);
   if (typeof value === "number" && !Number.isSafeInteger(value))
     throw new TypeError(`${name} must be a safe integer, not ${value}`);
   if (value === undefined) throw new TypeError(`${name} is missing`);

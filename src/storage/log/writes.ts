@@ -44,7 +44,7 @@ export function createWrites(t: Tables): Methods {
 
 function insert<Row extends object>(table: Table<Row>, key: string, row: Row, same?: (other: Row) => boolean): void {
   if (table.get(key) !== undefined || (same !== undefined && [...table.values()].some(same)))
-    throw new Error(`a row ${key} is there already`);
+    throw new Error(`a row ${key} already exists`);
   table.set(key, copyRow(row));
 }
 
@@ -63,7 +63,8 @@ function ledgerWrites(t: Tables) {
       ) {
         throw new Error(`the entries do not continue the ledger at ${old.size}`);
       }
-      if (head.edge.some((hash) => hash.length !== 32)) throw new Error("a hash of the head's edge has not 32 bytes");
+      if (head.edge.some((hash) => hash.length !== 32))
+        throw new Error("a hash of the head's edge does not have 32 bytes");
       for (const entry of entries) {
         insert(t.entries, compositeKey(entry.seq), entry);
         const hash = compositeKey(...entry.leaf_hash);

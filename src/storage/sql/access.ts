@@ -1,4 +1,4 @@
-/** Runs the transactions of a store one at a time, and reads outside of them. */
+/** Runs a store's transactions, one at a time, and its reads outside transactions. */
 import { StorageError } from "../../contract/storage.ts";
 import { retryConflicts } from "./conflicts.ts";
 import type { SqlDialect } from "./dialect.ts";
@@ -15,7 +15,7 @@ export class StoreAccess {
   readonly engine: SqlEngine;
   readonly dialect: SqlDialect;
   readonly statements: Statements;
-  /** Reads outside of transactions. */
+  /** Runs reads outside transactions. */
   readonly outside: Reader;
   private last: Promise<unknown> = Promise.resolve();
 
@@ -43,14 +43,14 @@ export class StoreAccess {
     if (this.state === "read only") throw new StorageError("readonly", "the store was opened to be read only");
   }
 
-  /** Runs the job after all earlier ones. Serializes opening, transactions and closing. */
+  /** Runs the job after all earlier jobs, so that opening, transactions and closing run one at a time. */
   enqueue<T>(job: () => Promise<T>): Promise<T> {
     const result = this.last.then(job);
     this.last = result.catch(() => undefined);
     return result;
   }
 
-  /** Runs reads outside of transactions, and retries them after a conflict. */
+  /** Runs reads outside transactions. Retries them after a conflict. */
   read<T>(work: () => Promise<T>): Promise<T> {
     return retryConflicts(() => {
       this.assertOpen();
@@ -58,7 +58,9 @@ export class StoreAccess {
     });
   }
 
-  /** Runs a transaction that does not move the head. Other transactions can run while it waits to be retried. */
+  /**
+   * Runs a transaction that does not write the ledger's head. While it waits for a retry, other transactions can run.
+   */
   aside<T>(work: (db: SqlExecutor) => Promise<T>): Promise<T> {
     return retryConflicts(() => this.enqueue(() => this.transact("aside", work)));
   }
@@ -66,8 +68,8 @@ export class StoreAccess {
   /**
    * Runs the work in one transaction, and resolves when it is durable.
    *
-   * @param readFrom sequence number from which on the work probably reads the ledger. These reads are sent with the
-   * lock
+   * @param readFrom the sequence number from which the work probably reads the ledger. These reads are sent together
+   * with the lock
    */
   async transact<T>(purpose: SqlPurpose, work: (db: SqlExecutor) => Promise<T>, readFrom?: number): Promise<T> {
     const { engine, dialect } = this;
@@ -85,7 +87,7 @@ export class StoreAccess {
       const failure = scope.abandon();
       await scope.answered().catch(() => undefined);
       await tx.rollback(failure ?? thrown);
-      // Nothing was committed, so rethrow the caller's own error.
+      // Nothing was committed, so rethrow the error of `work`.
       throw thrown;
     }
     let failure: Error;

@@ -108,7 +108,7 @@ export const CHANGEABLE_COLUMNS = [
   "waited_ms",
 ] as const;
 
-/** Prepares one statement for each combination of guard and change, at its first use. */
+/** Returns the statement for a combination of guard and change. Prepares it on first use. */
 function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionChange) => Statement {
   const statements = new Map<string, Statement>();
   return (guard, change) => {

@@ -5,9 +5,9 @@ import type { SqlDialect } from "./dialect.ts";
 import { toStoredActionId } from "./forms.ts";
 import { joinGivenRows } from "./join-each.ts";
 import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
-import { bindRows, param, toPlainRow, prepare, type SqlExecutor } from "./statement.ts";
+import { encodeRowsParameter, param, toPlainRow, prepare, type SqlExecutor } from "./statement.ts";
 
-/** No table has a column with this name. */
+/** A column name that no table has. */
 const ID = { wanted: "text" } as const;
 
 export function prepareActionsById(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "types" | "expectsRows">) {
@@ -27,7 +27,7 @@ export function createActionsByIdReader(
   return {
     actionsById: async (ids) => {
       const rows = [...new Set(ids)].map((wanted) => ({ wanted }));
-      return (await db.all(actionsById, { ids: bindRows(Object.keys(ID), rows) })).map((row) =>
+      return (await db.all(actionsById, { ids: encodeRowsParameter(Object.keys(ID), rows) })).map((row) =>
         toPlainRow<ActionRow>(row),
       );
     },

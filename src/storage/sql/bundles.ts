@@ -1,9 +1,9 @@
 /**
  * Stores the bytes of old entries in bundles of 256. If an entry's row has no bytes, they are in the bundle of its tile
- * (C2SP tlog-tiles layout, gzip). Every read compares the bytes with the entry's leaf hash. So losing or damaging a
- * bundle cannot change an entry unnoticed.
+ * (C2SP tlog-tiles layout, gzip). Every read compares the bytes with the entry's leaf hash, so a lost or damaged bundle
+ * cannot change an entry unnoticed.
  *
- * Measured with 100,003 decisions on SQLite: an entry's row and its part of a bundle take 272 instead of 1,172 bytes.
+ * Measured with 100,003 decisions on SQLite: an entry's row and its share of a bundle use 272 bytes instead of 1,172.
  */
 import { gunzipSync, gzip } from "node:zlib";
 import { sql, type Kysely } from "kysely";
@@ -25,7 +25,7 @@ const CACHE_BYTES = 4_000_000;
 const MAX_BUNDLE_BYTES = TILE_WIDTH * (MAX_ENTRY_BYTES + 2);
 const GZIP_LEVEL = 6;
 /**
- * Entries of these types keep their bytes in their rows: because each start reads all of them, and they would be spread
+ * Entries of these types keep their bytes in their rows, because each start reads all of them, and they would be spread
  * over many bundles.
  */
 const UNBUNDLED_TYPES = FOLLOWED_TYPES.map((type) => sql.lit(type));
@@ -35,14 +35,14 @@ const EMPTY_LEAF = hashLeaf(new Uint8Array(0));
 export interface EntryBytes {
   seq: number;
   leaf_hash: Uint8Array;
-  /** Empty if the bytes are in a bundle. */
+  /** The bytes of the entry; empty if they are in a bundle. */
   bytes: Uint8Array;
 }
 
 export interface Bundles {
   /**
-   * Returns the rows, with bytes from bundles where a row has none. Throws `StorageError` of kind "corrupt" if bytes do
-   * not match their leaf hash. The transaction stays usable, because no statement has failed.
+   * Returns the rows. Adds the bytes from bundles to rows without bytes. Throws `StorageError` of kind "corrupt" if
+   * bytes do not match their leaf hash. The transaction stays usable, because no statement has failed.
    */
   withBytes<Row extends EntryBytes>(db: EntryReads, rows: Row[]): Promise<Row[]>;
 }
@@ -54,7 +54,8 @@ export function prepareBundleReads(db: Kysely<Tables>) {
     bundle: prepare(db.selectFrom("entry_bundles").select("bytes").where("start", "=", param("start"))),
     lastBundle: prepare(db.selectFrom("entry_bundles").select((eb) => eb.fn.max("start").as("start"))),
     /**
-     * Reads bundles, each with the number of its 256 entries that have bytes if and only if their type requires that.
+     * Reads bundles. Counts, for each bundle, the entries (of 256) that are stored correctly: their rows have bytes if
+     * and only if their type requires that.
      */
     bundledEntries: prepare(
       db
@@ -86,7 +87,7 @@ export function prepareBundleWrites(db: Kysely<Tables>) {
     emptyEntries: prepare(
       db
         .updateTable("entries")
-        // Also set `seq`. Otherwise SQLite shortens each row in place and does not free pages.
+        // Also set `seq`. Otherwise SQLite shortens each row in place and does not free any pages.
         .set({ seq: sql<number>`seq`, bytes: param<Uint8Array>("none") })
         .where("seq", ">=", param("from"))
         .where("seq", "<", param("to"))
@@ -105,7 +106,7 @@ const tileStart = (seq: number): number => seq - (seq % TILE_WIDTH);
 /** Decodes a bundle. Throws unless it has as many entries as a tile. */
 function decodeBundle(packed: Uint8Array): Uint8Array[] {
   const entries = decodeEntryBundle(gunzipSync(packed, { maxOutputLength: MAX_BUNDLE_BYTES }));
-  if (entries.length !== TILE_WIDTH) throw new RangeError(`it holds ${entries.length} entries`);
+  if (entries.length !== TILE_WIDTH) throw new RangeError(`it has ${entries.length} entries`);
   return entries;
 }
 
@@ -116,7 +117,7 @@ const hasHash = (bytes: Uint8Array | undefined, leafHash: Uint8Array): bytes is 
   bytes !== undefined && equalBytes(hashLeaf(bytes), leafHash);
 
 /**
- * Creates the reader of the bytes of entries, which checks them and caches bundles.
+ * Creates a reader of the bytes of entries. It verifies the bytes and caches bundles.
  * @example
  * const reader = createReader(reads, executor, createBundles(reads));
  */
@@ -140,7 +141,7 @@ export function createBundles(reads: Pick<ReturnType<typeof prepareBundleReads>,
   async function bytesOf(db: EntryReads, { seq, leaf_hash }: EntryBytes): Promise<Uint8Array> {
     const start = tileStart(seq);
     const cached = cache.get(start)?.[seq - start];
-    // Return a copy, so that a caller neither retains nor changes the whole bundle.
+    // Return a copy, so that a caller cannot change the cached bundle or keep all of it in memory.
     if (hasHash(cached, leaf_hash)) return new Uint8Array(cached);
     const stored = (await readBundle(db, seq))[seq - start];
     if (!hasHash(stored, leaf_hash))
@@ -176,8 +177,8 @@ function createBundleCache() {
 }
 
 /**
- * Returns the bundle of the 256 entries from `start`. Throws `StorageError` of kind "corrupt" if an entry is missing or does
- * not match its leaf hash, or if the bundle does not decode to the same entries.
+ * Encodes the bundle of the 256 entries from `start`. Throws `StorageError` of kind "corrupt" if an entry is missing or
+ * does not match its leaf hash, or if the bundle does not decode to the same entries.
  */
 export async function encodeBundle(start: number, rows: readonly EntryBytes[]): Promise<Uint8Array> {
   for (let i = 0; i < TILE_WIDTH; i++) {

@@ -2,12 +2,12 @@
 import { StorageError } from "../../contract/storage.ts";
 
 const MAX_RETRIES = 8;
-/** Upper bound of the first pause between attempts; it doubles each time. Milliseconds. */
+/** Maximum pause before the first retry. It doubles with each retry. Milliseconds. */
 const FIRST_PAUSE_MS = 10;
 
 /**
- * Runs a read or a whole transaction, and repeats it up to eight times if it conflicts.
- * @param work rejects with StorageError `conflict` if it can run again
+ * Runs a read or a whole transaction. Retries it up to eight times after conflicts.
+ * @param work the work, which rejects with StorageError `conflict` if it can be retried
  */
 export async function retryConflicts<T>(work: () => Promise<T>): Promise<T> {
   for (let conflicts = 1; ; conflicts++) {

@@ -18,7 +18,7 @@ import { joinHashes } from "./writes.ts";
 interface Shape {
   key: readonly string[];
   columns: readonly string[];
-  /** Whether rows of the table can change. False if it is append-only. */
+  /** Whether rows of the table can change. False for an append-only table. */
   changes: boolean;
   /** A column that is computed when a row is written, so it is not copied. */
   computed?: "agent_fold";
@@ -114,7 +114,7 @@ function statementsOf(
   };
 }
 
-/** Runs its work in one durable transaction. */
+/** Creates the methods that copy a store. `write` runs its work in one durable transaction. */
 export function createCopying(
   statements: CopyStatements,
   reader: Pick<SqlExecutor, "all">,

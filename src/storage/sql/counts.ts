@@ -1,6 +1,6 @@
 /**
- * Answers analytics queries: adds up the sums of whole buckets, and the rows that are in no bucket or are not folded
- * yet.
+ * Computes the results of analytics queries. Adds the sums of whole buckets, and counts the rows that are in no bucket
+ * or are not included in the sums yet.
  */
 import type { ActionCounts, AnalyticsQuery, SeriesCounts } from "../../contract/storage.ts";
 import type { StoredVisibility } from "../../domain/visibility.ts";
@@ -17,8 +17,8 @@ import {
 import { dimensionValues, parseCounts } from "./sums.ts";
 
 /**
- * Starts all statements in one turn of the event loop. Synchronous reads then all see the same moment; otherwise `db`
- * is a snapshot.
+ * Reads the counts. Starts all statements in one turn of the event loop, so that synchronous reads return the same
+ * state; for other reads, `db` is a snapshot.
  */
 export async function readCounts(
   statements: SumStatements,
@@ -148,8 +148,8 @@ interface Span {
 }
 
 /**
- * Covers each segment with whole buckets, coarsest grain first, and returns the uncovered remainders. Joins adjacent
- * buckets of the same grain.
+ * Covers each segment with whole buckets, starting with the coarsest grain. Returns the buckets, with adjacent buckets
+ * of the same grain joined, and the parts that no bucket covers.
  */
 function coverWithBuckets(
   boundaries: readonly number[],

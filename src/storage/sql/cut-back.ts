@@ -1,7 +1,7 @@
 /**
- * Deletes rows that the head does not cover, and rows that refer to them. If a connection is lost inside a transaction,
- * such rows can remain; no caller got a response for them. Documents of plugins need no repair, because the database
- * refuses changes to them outside a transaction.
+ * Deletes rows that the head does not cover, and rows that refer to them. Such rows can remain if a connection is lost
+ * within a transaction. No caller got a response about them. Documents of plugins need no repair, because the database
+ * refuses changes to documents outside a transaction.
  */
 import { sql, type Kysely } from "kysely";
 import { StorageError, type CopiedRow, type CopiedTable, type RemovedRow } from "../../contract/storage.ts";
@@ -134,7 +134,7 @@ export async function cutBack(
   return entries.length;
 }
 
-/** Restores an action to the state that its remaining entries imply. */
+/** Restores an action to the state that results from its remaining entries. */
 async function setBack(
   statements: CutStatements,
   reads: Reads,

@@ -36,7 +36,7 @@ const urgent = (attempts: string) => sql`(
       and (kind <> 'event' or position = (select first.position from deliveries as first where first.state = 'waiting' and first.kind = 'event' and first.destination = waiting.destination order by first.give_up_at, first.position limit 1))
     order by give_up_at, position limit 1
   )`;
-// Finds the destinations with one index, and then the most urgent delivery of each with another.
+// Uses one index to find the destinations, and another to find the most urgent delivery of each.
 const DUE = sql<boolean>`position in (
   with recursive waiting (destination) as (
     select min(destination) from deliveries where ${WAITING}
@@ -185,7 +185,7 @@ export function prepareDeliveryWrites(db: Kysely<Tables>, dialect: Pick<SqlDiale
   };
 }
 
-/** Prepares one statement for each combination of changes, at its first use. */
+/** Returns the statement for a combination of changes. Prepares it on first use. */
 function deliveryUpdates(db: Kysely<Tables>): (change: DeliveryChange) => Statement {
   const statements = new Map<string, Statement>();
   return (change) => {

@@ -5,10 +5,10 @@ import type { SqlValue, Statement } from "./statement.ts";
 /** A statement that inserts one row into one table. */
 export type Insert = Statement & { readonly into: string };
 
-/** Error message for a bundle that a trigger refuses. */
+/** Error message of the trigger that refuses a bundle. */
 export const INVALID_BUNDLE_MESSAGE = "a bundle follows the last one, is covered by the head, and is not empty";
 
-/** Columns of an entry that do not change when its bytes are moved into a bundle. */
+/** Columns of an entry that do not change when its bytes are moved to a bundle. */
 export const COLUMNS_UNCHANGED_BY_BUNDLING = [
   "seq",
   "leaf_hash",
@@ -22,18 +22,18 @@ export const COLUMNS_UNCHANGED_BY_BUNDLING = [
 /** How a database stores the values of columns. */
 export interface SqlTypes {
   readonly bytes: string;
-  /** Holds every integer up to 2^53. */
+  /** Type for integers up to 2^53. */
   readonly integer: string;
-  /** Compares by code unit, so that the order does not depend on the machine's locale. */
+  /** Type for strings. Compares by code unit, so that the order does not depend on the machine's locale. */
   readonly text: string;
-  /** SQL that stores columns of type `uuid` and `hash` as bytes (forms.ts). If null, they are stored as text. */
+  /** SQL that stores columns of type `uuid` and `hash` as bytes (forms.ts). If null, they are stored as strings. */
   readonly packed: PackedSql | null;
   /** Returns a literal of bytes. */
   bytesLiteral(hex: string): string;
 }
 
 /**
- * What a table permits.
+ * The changes that a table permits.
  * - `append-only`: no UPDATE and no DELETE. A second row with the same key is an error (`refuse`) or ignored (`keep`).
  * - `one-row`: no DELETE, no second row, and no UPDATE that lowers the column.
  */
@@ -45,26 +45,26 @@ export type TableRule =
 export interface SqlDialect {
   /** Kysely for this database. It only builds SQL. */
   readonly db: Kysely<never>;
-  /** How columns store values. */
+  /** The types of columns. */
   readonly types: SqlTypes;
   /**
-   * Columns of a read of `ledger_head` that identify the running database. Null if one process has the store to itself.
+   * Columns for a read of `ledger_head` that identify the running database. Null if no other process can use the store.
    */
   readonly server: { incarnation: RawBuilder<string>; settled: RawBuilder<string | null> } | null;
-  /** The database's own clock at the moment it is read. Milliseconds since the epoch. */
+  /** The current time by the database's clock. Milliseconds since the epoch. */
   readonly now: RawBuilder<number>;
   /**
-   * Whether the planner estimates row counts before it knows the values. If so, statements are written so that the
-   * planner can only use the right index.
+   * Whether the planner estimates row counts before it knows the parameters. If so, statements have a form that lets
+   * the planner use only the right index.
    */
   readonly expectsRows: boolean;
   /** Returns a query that has a row if the store has the table. */
   hasTable(name: string): string;
   /**
-   * Returns the clause after the columns of `create table`. `clustered`: rows are small and only found by primary key.
+   * Returns the clause after the columns of `create table`. `clustered`: rows are small and found only by primary key.
    */
   tableOptions(clustered: boolean): string;
-  /** Returns triggers that refuse every change that breaks the rule, whichever program makes it. */
+  /** Returns triggers that refuse every change that breaks the rule, even if another program makes it. */
   protect(table: string, rule: TableRule): string[];
   /**
    * Returns the statements that follow the creation of all tables.
@@ -77,15 +77,15 @@ export interface SqlDialect {
    */
   finishSchema(guarded: readonly string[]): string[];
   /**
-   * Statements that let a repair delete rows of append-only tables in its transaction. If absent, `assent audit
-   * --repair` is not supported.
+   * Returns statements that let a repair delete rows of append-only tables within its transaction. If absent, `assent
+   * audit --repair` is not supported.
    */
   suspendAppendOnly?(tables: readonly string[]): { begin: string[]; end: string[] };
-  /** Returns a JSON array of objects as a table named "given", with these members as columns. */
+  /** Returns SQL for a table "given" whose rows are the objects of a JSON array, with these members as columns. */
   given(json: RawBuilder<unknown>, columns: Readonly<Record<string, "text" | "integer">>): RawBuilder<unknown>;
   /**
-   * Prepares one statement that inserts several rows, whose values are in the order of its names. If absent, rows are
-   * inserted one by one.
+   * Prepares one statement that inserts several rows, whose values are in the order of `insert.names`. If absent, rows
+   * are inserted individually.
    */
   insertRows?(insert: Insert, rows: readonly (readonly SqlValue[])[]): { sql: string; values: SqlValue[] };
 }

@@ -12,7 +12,7 @@ export function prepareDocumentReads(db: Kysely<Tables>) {
   return { document: prepare(rows.where("key", "=", param("key"))), documentLists: documentLists(db) };
 }
 
-/** Prepares one statement for each combination of bounds, at its first use. */
+/** Returns the statement for a combination of bounds. Prepares it on first use. */
 function documentLists(db: Kysely<Tables>): (bounds: { after: boolean; to: boolean }) => Statement {
   const statements = new Map<string, Statement>();
   return ({ after, to }) => {
@@ -48,7 +48,7 @@ export function createDocumentReader(reads: Reads, db: Pick<SqlExecutor, "all">)
   };
 }
 
-/** Returns the smallest text after all texts that start with `prefix`, by code point; null if there is none. */
+/** Returns the smallest string, by code point, that follows all strings with this prefix; null if there is none. */
 function behindPrefix(prefix: string): string | null {
   const points = Array.from(prefix);
   for (let last = points.pop(); last !== undefined; last = points.pop()) {
@@ -93,7 +93,7 @@ export function prepareDocumentWrites(db: Kysely<Tables>) {
 export function createDocumentWriter(writes: Writes, db: SqlExecutor): DocumentWrites {
   return {
     async putDocument(plugin, key, value, if_version) {
-      // Increase the counter first. If the write then does not happen, the unused version is harmless.
+      // Increase the counter first. If the write then fails, the unused version is harmless.
       await db.run(writes.countDocument, {});
       const version = Number((await db.all(writes.lastDocument, {}))[0]?.["last"]);
       const statement = if_version === null ? writes.insertDocument : writes.updateDocument;

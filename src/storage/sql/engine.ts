@@ -11,7 +11,7 @@ export interface SqlRead {
 }
 
 /**
- * Purpose of a transaction. `write`: can move the head of the ledger. `copy`: fills an empty store, entries before
+ * Purpose of a transaction. `write`: can write the ledger's head. `copy`: fills an empty store, with entries before
  * their head. `aside`: leases and probes. `migrate`: changes the schema.
  */
 export type SqlPurpose = "write" | "copy" | "aside" | "migrate";
@@ -22,14 +22,16 @@ export interface SqlEngine extends Pick<
 > {
   /**
    * Connects, and acquires the lock if only one process may write. With `readOnly`, locks and changes nothing, and
-   * rejects if there is no store. After a rejection no connection is open.
+   * rejects if the store does not exist. If it rejects, no connection is open.
    */
   open(options: { readOnly: boolean }): Promise<void>;
   close(): Promise<void>;
-  /** Runs one statement outside of transactions. It sees only committed data, even while a transaction is open. */
+  /**
+   * Runs one statement outside transactions. The statement reads only committed data, even while a transaction is open.
+   */
   query: SqlQuery;
   /**
-   * Begins a transaction; only one can be open. If `exclusive` is false, `write` and `copy` lock the row of
+   * Begins a transaction. Only one can be open. If `exclusive` is false, `write` and `copy` lock the row of
    * `ledger_head`. `reads` run after the lock is acquired, in the same round trip; an engine without round trips
    * ignores them.
    */
@@ -46,10 +48,10 @@ export interface SqlEngine extends Pick<
   /** Compares the store's schema with the schema that these statements create in an empty database. For the audit. */
   schemaFaults?(statements: readonly string[]): Promise<string[]>;
   toStorageError(error: unknown, doing: string): StorageError;
-  /** Whether statements can be sent without waiting for earlier responses, and run in order. */
+  /** Whether statements can be sent before the responses to earlier statements arrive. They still run in order. */
   readonly pipelined?: boolean;
   /**
-   * Runs reads on one snapshot. Absent if statements that start in the same turn of the event loop see the same
+   * Runs reads on one snapshot. Absent if statements that start in the same turn of the event loop read the same
    * snapshot.
    */
   snapshot?<T>(work: (query: SqlQuery) => Promise<T>): Promise<T>;
@@ -57,20 +59,20 @@ export interface SqlEngine extends Pick<
 
 /**
  * One transaction. All its statements run on the connection that began it, or fail. Statements run one at a time unless
- * `pipelined`. After a failed statement only `rollback` can be called.
+ * `pipelined`. After a failed statement, only `rollback` can be called.
  */
 export interface SqlTransaction {
-  /** `changes`: the number of rows that were inserted, updated or deleted. */
+  /** Runs a statement. `changes` is the number of rows that were inserted, updated or deleted. */
   query(sql: string, values: SqlValue[]): Promise<{ rows: SqlRow[]; changes: number }>;
   /**
-   * Commits, and resolves when the transaction is durable. `moved`: the head that the transaction has written; null if
-   * it has written none. If statements are `pipelined`, the update of the head has no response yet. The database must
-   * therefore refuse the commit unless the stored head is this one.
+   * Commits, and resolves when the transaction is durable. `moved` is the head that the transaction has written; null
+   * if it did not write the head. If statements are `pipelined`, the update of the head may not have a response yet, so
+   * the database must refuse the commit unless the stored head equals `moved`.
    */
   commit(moved: MovedHead | null): Promise<void>;
   /** Rolls back. Also called after a failed commit. Never rejects. */
   rollback(because: unknown): Promise<void>;
-  /** The row of `ledger_head`, if the lock statement returned it. */
+  /** The row of `ledger_head`, if the statement that acquires the lock returned it. */
   readonly head?: SqlRow[];
   /** The rows of each of the `reads` that `begin` got. Absent if the engine ignored them. */
   readonly reads?: readonly SqlRow[][];

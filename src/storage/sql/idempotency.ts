@@ -4,7 +4,15 @@ import type { ActionReads, ActionWrites, IdempotencyRow } from "../../contract/s
 import type { SqlDialect } from "./dialect.ts";
 import { joinGivenRows, sameColumnsAsGiven } from "./join-each.ts";
 import { IDEMPOTENCY_COLUMNS, type Tables } from "./table-schema.ts";
-import { bindRows, param, toPlainRow, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
+import {
+  encodeRowsParameter,
+  param,
+  toPlainRow,
+  prepare,
+  prepareInsert,
+  type SqlExecutor,
+  type Statement,
+} from "./statement.ts";
 
 type Reads = ReturnType<typeof prepareIdempotencyReads>;
 type Writes = ReturnType<typeof prepareIdempotencyWrites>;
@@ -64,7 +72,7 @@ export function createIdempotencyReader(
   return {
     idempotency: async (key_id, route, idempotency_key) =>
       (await many(reads.idempotency, { key_id, route, idempotency_key }))[0] ?? null,
-    idempotencies: (names) => many(reads.idempotencies, { names: bindRows(Object.keys(NAME), names) }),
+    idempotencies: (names) => many(reads.idempotencies, { names: encodeRowsParameter(Object.keys(NAME), names) }),
     idempotencyBefore: (before, after, limit) => many(reads.idempotencyBefore, { ...after, before, limit }),
   };
 }

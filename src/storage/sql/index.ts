@@ -1,4 +1,4 @@
-/** `assent/storage-sql`: the storage contract over an SQL database of your own. */
+/** `assent/storage-sql`: implements the storage contract with an SQL database of your choice. */
 export type { SqlDialect, SqlTypes, TableRule } from "./dialect.ts";
 export { createBundles } from "./bundles.ts";
 export { db, postgresDialect, rowTriggersDialect } from "./dialects/postgres.ts";

@@ -14,7 +14,7 @@ interface Join {
   onTrue(): unknown;
 }
 
-/** Returns a condition that the row has the same values as "given" in these columns. */
+/** Returns a condition that is true if the row has the same values as "given" in these columns. */
 export const sameColumnsAsGiven = (table: keyof Tables, columns: readonly string[]): RawBuilder<boolean> =>
   sql`${sql.join(
     columns.map((column) => sql`${sql.ref(`${table}.${column}`)} = ${sql.ref(`given.${column}`)}`),
@@ -22,10 +22,10 @@ export const sameColumnsAsGiven = (table: keyof Tables, columns: readonly string
   )}`;
 
 /**
- * Joins each row of "given" (`SqlDialect.given`), which `query` selects from, with its rows of a table. If the planner
- * estimates row counts, the form of the statement permits only one lookup for each row. Otherwise a plan from a time
+ * Joins each row of "given" (`SqlDialect.given`), from which `query` selects, with the matching rows of a table. If the
+ * planner estimates row counts, the form of the statement forces one lookup for each row. Otherwise a plan from a time
  * when the table was small would read the whole table for each batch, under the ledger's lock, until the table is
- * analyzed.
+ * analyzed again.
  */
 export function joinGivenRows<Query>(
   query: Query,

@@ -14,8 +14,8 @@ type LeaseStatements = ReturnType<typeof prepareLeases>;
 export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
   const term = sql<number>`cast(${param("ms")} as bigint)`;
   const end = sql<number>`${now} + ${term}`;
-  // Expiry above which the database's clock must have been set back since the lease was written. Two terms, because
-  // another process may have acquired the lease after `now` was read.
+  // If a lease expires later than this, the database's clock was set back after the lease was written. Uses two terms,
+  // because another process can have acquired the lease after `now` was read.
   const beyond = sql<number>`${now} + 2 * ${term}`;
   return {
     take: prepare(
@@ -44,7 +44,7 @@ export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
         .where("until", "<=", beyond)
         .orderBy("name"),
     ),
-    // Every process has its own lease, so leases of ended processes must be deleted.
+    // Deletes old leases, because every process has a lease of its own, and would leave it behind when it ends.
     forget: prepare(
       db
         .deleteFrom("leases")

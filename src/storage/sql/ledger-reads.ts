@@ -15,8 +15,8 @@ export function prepareLedgerReads(db: Kysely<Tables>) {
   const entries = db.selectFrom("entries").select(schema.ENTRY_COLUMNS);
   return {
     entries: prepare(entries.where("seq", ">=", param("from")).where("seq", "<", param("to")).orderBy("seq")),
-    // The decision is found through the action's `decision_seq`, so the index over `action_id` need not contain
-    // decisions.
+    // Finds the decision through the action's `decision_seq`, so that the index over `action_id` does not have to
+    // contain decisions.
     entriesOfAction: prepare(
       entries
         .where("action_id", "=", param("action_id"))

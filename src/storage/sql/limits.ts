@@ -1,8 +1,8 @@
 /**
- * Uses of limits as SQL. If a limit and subject have many uses, running totals sum up all but the newest uses. Each
- * total covers an interval of time, and the intervals have no gaps. The amount since a moment is the sum of the totals
- * after this moment, of the uses before the first of these totals, and of the uses after the last one. Totals change in
- * the transaction that changes their uses, so every process reads the exact amount.
+ * Uses of limits as SQL. If a limit and subject have many uses, running totals contain the sums of all except the
+ * newest uses. Each total covers an interval of time, and the intervals have no gaps. The amount since a time is the
+ * sum of the totals after this time, of the uses before the first of these totals, and of the uses after the last
+ * total. Totals change in the transaction that changes their uses, so every process reads the exact amount.
  */
 import { sql, type Kysely } from "kysely";
 import type { LimitReads, LimitSpan, LimitUseRow, LimitWrites } from "../../contract/storage.ts";
@@ -10,7 +10,7 @@ import type { SqlDialect } from "./dialect.ts";
 import { joinGivenRows, sameColumnsAsGiven } from "./join-each.ts";
 import { LIMIT_USE_COLUMNS, type Tables } from "./table-schema.ts";
 import {
-  bindRows,
+  encodeRowsParameter,
   param,
   params,
   toPlainRow,
@@ -22,12 +22,12 @@ import {
 
 /** Maximum number of uses in one total. */
 export const MAX_USES_PER_TOTAL = 512;
-/** Number of single uses above which a read makes its transaction sum them up in totals. */
+/** If a read finds more single uses than this, its transaction adds them up in totals. */
 const LOOSE = 3 * MAX_USES_PER_TOTAL;
-/** Maximum number of uses that one transaction sums up. */
+/** Maximum number of uses that one transaction adds up in totals. */
 const AT_ONCE = 16 * MAX_USES_PER_TOTAL;
 
-// Sum as doubles, which are exact up to 2^53 and do not overflow. In SQLite an integer sum above 2^63 is an error.
+// Add as doubles, which are exact up to 2^53 and do not overflow. In SQLite, an integer sum above 2^63 is an error.
 const SUM = sql`coalesce(sum(cast(amount as double precision)), 0)`;
 const USED = sql<number>`cast(case when ${SUM} > 9007199254740991 then 9007199254740991 else ${SUM} end as bigint)`;
 const FOREVER = sql.lit("9223372036854775807");
@@ -83,7 +83,7 @@ export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, 
         ] as never)
         .groupBy("n" as never),
     ),
-    /** For the audit: finds totals that differ from the sum of their uses, and gaps between totals. */
+    /** Finds totals that differ from the sum of their uses, and gaps between totals. For the audit. */
     faultyTotals: prepare(
       db
         .selectFrom("limit_totals")
@@ -100,7 +100,7 @@ export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, 
 
 const sameKey = (other: string): string => KEY.map((name) => `${other}.${name} = limit_totals.${name}`).join(" and ");
 
-interface Used {
+interface MeasuredUsage {
   count: number;
   sum: number;
   /** Number of uses that no total covers. */
@@ -111,12 +111,14 @@ async function readUsed(
   { limitsUsed }: Pick<ReturnType<typeof prepareLimitReads>, "limitsUsed">,
   db: Pick<SqlExecutor, "all">,
   spans: readonly LimitSpan[],
-): Promise<Used[]> {
-  const given = bindRows(
+): Promise<MeasuredUsage[]> {
+  const given = encodeRowsParameter(
     columnsOf(SPAN),
     spans.map((span, n) => ({ ...span, n })),
   );
-  const rows = (await db.all(limitsUsed, { spans: given })).map((row) => toPlainRow<Used & { n: number }>(row));
+  const rows = (await db.all(limitsUsed, { spans: given })).map((row) =>
+    toPlainRow<MeasuredUsage & { n: number }>(row),
+  );
   const used = new Map(rows.map(({ n, count, sum, loose }) => [Number(n), { count, sum, loose }]));
   return spans.map((_, n) => used.get(n) ?? { count: 0, sum: 0, loose: 0 });
 }
@@ -209,7 +211,7 @@ export function prepareLimitWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect,
         .limit(param<number>("limit")),
     ),
     insertTotal: prepareInsert(db, "limit_totals", [...KEY, "from_at", "to_at", "uses", "amount"]),
-    // Delete only the oldest total, because deleting another one would leave a gap.
+    // Delete only the oldest total, because the deletion of any other total would leave a gap.
     dropEmptyTotal: prepare(
       ofKey(db.deleteFrom("limit_totals"))
         .where("uses", "=", sql.lit(0))
@@ -235,14 +237,14 @@ export function createTransactionLimits(
   writes: ReturnType<typeof prepareLimitWrites>,
   db: SqlExecutor,
 ): TransactionLimits {
-  /** Added and removed uses that the totals do not include yet. */
+  /** Added and removed uses that are not included in the totals yet. */
   let changes: Change[] = [];
-  /** Limits and subjects for which a read went through more than `LOOSE` single uses. */
+  /** Limits and subjects for which a read found more than `LOOSE` single uses. */
   const long = new Map<string, Key>();
 
   async function changeTotals(): Promise<void> {
     if (changes.length === 0) return;
-    const given = bindRows(columnsOf(CHANGE), changes);
+    const given = encodeRowsParameter(columnsOf(CHANGE), changes);
     changes = [];
     await db.send(writes.changeTotals, { changes: given });
   }
@@ -307,10 +309,10 @@ export function createTransactionLimits(
 }
 
 /**
- * Sums up the oldest of these uses in totals, and leaves the newest ones single. Uses of the same millisecond belong to
- * one total. No total exceeds 2^53 - 1.
- * @param uses ordered by time
- * @param from start of the first total; null for the time of the first use
+ * Adds up the oldest of these uses in totals, and leaves the newest uses single. Uses of the same millisecond are in
+ * the same total. No total exceeds 2^53 - 1.
+ * @param uses the uses in order of time
+ * @param from the start of the first total; null to start at the first use
  * @example computeLimitTotals(uses, null)[0] // { from_at: 1735689600000, to_at: 1735689601250, uses: 512, amount:
  * 51200000000 }
  */
@@ -322,7 +324,7 @@ export function computeLimitTotals(
   let from_at = from ?? uses[0]?.at ?? 0;
   let [start, amount] = [0, 0];
   for (let end = 0; end < uses.length - MAX_USES_PER_TOTAL;) {
-    // All uses of the next millisecond.
+    // Include all uses of the next millisecond.
     const { at } = uses[end] as { at: number };
     let [next, sum] = [end, 0];
     while (next < uses.length && uses[next]?.at === at) sum += (uses[next++] as { amount: number }).amount;
@@ -331,7 +333,7 @@ export function computeLimitTotals(
       totals.push({ from_at, to_at: at, uses: end - start, amount });
       [from_at, start, amount] = [at, end, 0];
     }
-    // This use exceeds the maximum of a total, so this use and all later ones remain single.
+    // With this use, the total would exceed its maximum, so this use and all later uses stay single.
     if (sum > Number.MAX_SAFE_INTEGER) break;
     amount += sum;
     end = next;

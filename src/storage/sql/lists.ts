@@ -1,4 +1,4 @@
-/** Lists of actions and decisions: one statement for each combination of filters. */
+/** Lists of actions and decisions, with one statement for each combination of filters. */
 import { sql, type Kysely, type SelectQueryBuilder } from "kysely";
 import type { ActionFilter, AgentFilter, DecisionInput, FollowedType } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
@@ -15,7 +15,7 @@ const isFirstOfPlan = sql<boolean>`plan_position = 1`;
 /** Use a literal, so that the planner can use the partial index over startable actions. */
 const startable = sql<boolean>`status in ('allowed', 'approved')`;
 
-/** Prepares one statement for each combination of filters, at its first use. */
+/** Returns the statement for a combination of filters. Prepares it on first use. */
 export function prepareActionLists(db: Kysely<Tables>): (filter: ActionFilter) => Statement {
   const statements = new Map<string, Statement>();
   const optional = [
@@ -39,11 +39,12 @@ export function prepareActionLists(db: Kysely<Tables>): (filter: ActionFilter) =
     let statement = statements.get(shape);
     if (statement === undefined) {
       const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
-      // Few actions have the same hash, grant or plan, or are the first of a plan, so prevent the use of other indexes.
+      // Prevent the use of other indexes, because only few actions have the same hash, grant or plan, or are the first
+      // of a plan.
       const hashed = (["request_hash", "grant_id", "plan_id", "first_of_plan"] as const).some(
         (name) => filter[name] !== undefined,
       );
-      // Find the actions of a time range by time, sort them by sequence number, and read only the rows of one page.
+      // For a time range, find the actions by time, sort them by sequence number, and read only the rows of one page.
       const span = filter.since !== undefined && filter.until !== undefined && !hashed;
       const numbered = span || timed === "expired";
       let query = db.selectFrom("actions").select("decision_seq");
@@ -84,11 +85,12 @@ export function prepareActionLists(db: Kysely<Tables>): (filter: ActionFilter) =
   };
 }
 
-/** A stored decision, with the leaf hash to verify its bytes. */
+/** A stored decision, with the leaf hash that verifies its bytes. */
 export type StoredDecision = DecisionInput & { leaf_hash: Uint8Array };
 
 /**
- * Reads decisions by sequence number, with their actions. `+ 0` stops the planner from using the index over the time.
+ * Reads decisions by sequence number, with their actions. `+ 0` prevents the planner from using the index over the
+ * time.
  */
 export function prepareDecisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | "key_id"): Statement {
   const rows = db
@@ -116,7 +118,7 @@ export function prepareDecisionLists(db: Kysely<Tables>, visible: "all" | "agent
   return prepare(rows);
 }
 
-/** Orders by expiry. */
+/** Prepares the list of pending actions, sorted by expiry. */
 export function preparePendingLists(
   db: Kysely<Tables>,
   visible: "all" | "agent_id" | "key_id",
@@ -135,7 +137,7 @@ export function preparePendingLists(
         .orderBy("decision_seq")
         .limit(param<number>("limit")),
     ),
-    // This runs for every request of a key under the ledger's lock, so an index contains all of its columns.
+    // Runs for every request of a key, under the ledger's lock, so an index contains all columns that it reads.
     count: prepare(
       visible === "key_id"
         ? counted(db.selectFrom("actions").where(isPendingCondition))
@@ -175,8 +177,8 @@ export function prepareApprovedList(db: Kysely<Tables>): Statement {
 }
 
 /**
- * Prepares the statements that find the startable and the pending action of one key with one request. If there are
- * several, they return the one that ends last.
+ * Prepares the statements that find the startable action and the pending action of a key with the same request. If
+ * there are several, they return the action that expires last.
  */
 export function prepareOpenLists(
   db: Kysely<Tables>,
@@ -207,9 +209,9 @@ function lastOfRequest(actions: Actions, ends: "approved_until" | "expires_at"):
 }
 
 /**
- * Prepares the same query as `lastOfRequest`, written as a row-value range so that Postgres uses the one index in this order.
- * With one comparison for each column, a generic plan underestimates the rows and reads every action with the same request,
- * under the ledger's lock.
+ * Prepares the same query as `lastOfRequest`, written as a row-value range so that Postgres uses the only index with
+ * this order. If each column had its own comparison, a generic plan would underestimate the rows and read every action
+ * with the same request, under the ledger's lock.
  */
 function lastOfRange(actions: Actions, ends: "approved_until" | "expires_at", first: readonly "status"[]): Statement {
   const names = [...first, "submitted_by", "request_hash"] as const;
@@ -242,9 +244,9 @@ export function prepareAgentListQueries(db: Kysely<Tables>): (filter: AgentFilte
 }
 
 /**
- * Prepares the statement that finds the rejection of a request with the latest end, written as a range of the one index
- * in this order. With one comparison for each column, a planner can choose an index over all actions of the request,
- * which can be many.
+ * Prepares the statement that finds the rejection of a request that ends last, written as a range of the only index
+ * with this order. If each column had its own comparison, a planner could choose an index over all actions of the
+ * request, which can be many.
  * @param column the column of the submitted request, or of the request as an approver changed it
  */
 export function prepareRejectedAction(db: Kysely<Tables>, column: "request_hash" | "effective_hash"): Statement {

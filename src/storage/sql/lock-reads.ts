@@ -1,7 +1,7 @@
 /**
  * Reads that are sent directly after the statement that locks the ledger's head, before its response arrives. They
- * return the entries that other processes appended since this process's last batch. The transaction then answers these
- * reads from memory.
+ * return the entries that other processes appended after this process's last batch. The transaction then reads these
+ * rows from memory.
  */
 import { sql, type Kysely } from "kysely";
 import type { SqlRead, SqlTransaction } from "./engine.ts";
@@ -40,7 +40,7 @@ export function prepareLockReads(db: Kysely<Tables>) {
   };
 }
 
-/** Lists the reads for a transaction that probably reads the ledger from sequence number `from` on. */
+/** Lists the reads for a transaction that will probably read the ledger from sequence number `from`. */
 export function listLockReads({ hashes, newest }: LockReadStatements, from: number): SqlRead[] {
   return [
     { sql: hashes.sql, values: bindValues(hashes, { from, to: from + MOST_HASHES }, false) },
@@ -52,8 +52,8 @@ export function listLockReads({ hashes, newest }: LockReadStatements, from: numb
 export type KnownRows = (statement: Statement, values: object) => SqlRow[] | null;
 
 /**
- * Stores the results of the lock and the reads after it. These are valid until the transaction appends.
- * @param from as passed to `listLockReads`; null if nothing was prefetched
+ * Stores the results of the lock and of the reads after it. They are valid until the transaction appends entries.
+ * @param from the argument of `listLockReads`; null if nothing was prefetched
  */
 export function createPrefetchedRows(
   { head, reads }: Pick<SqlTransaction, "head" | "reads">,

@@ -1,13 +1,13 @@
 /**
- * The schema as ordered migrations. From 0.1.0 on, a released migration is never edited. A change of the schema is a
- * new migration, with a store of the previous release as a fixture. Each runs in its own transaction, together with the
- * row that records it.
+ * The schema as ordered migrations. Since 0.1.0, a released migration is never edited. A change of the schema is a new
+ * migration, with a store of the previous release as a fixture. Each migration runs in its own transaction, which also
+ * writes the row that records it.
  */
 import type { SqlDialect } from "./dialect.ts";
 import { initial } from "./migrations/initial.ts";
 
 export interface Migration {
-  /** Starts at 1, without gaps. */
+  /** Version of the schema. Versions start at 1 and have no gaps. */
   readonly version: number;
   /** The name of the first migration distinguishes stores of this schema from stores made before 0.1.0. */
   readonly name: string;

@@ -1,4 +1,4 @@
-/** Finds the open actions of one agent or one key, by two indexes over open actions only. */
+/** Finds the open actions of an agent or a key, with two indexes that contain only open actions. */
 import { sql, type Kysely } from "kysely";
 import { foldName } from "../../domain/names.ts";
 import { IS_OPEN, NAME_OF_AGENT, OPEN_UNTIL } from "./migrations/initial.ts";
@@ -28,7 +28,7 @@ export function prepareAgentNames(db: Kysely<Tables>): Statement {
   return prepare(db.selectFrom("actions").select(["agent_id", "agent_fold"]).distinct());
 }
 
-/** Finds stored names because of which a suspension would miss open actions of an agent. For the audit. */
+/** Finds wrong stored names, which would make a suspension miss open actions of an agent. For the audit. */
 export async function findAgentNameFaults(names: Statement, db: Pick<SqlExecutor, "all">): Promise<string[]> {
   return (await db.all(names, {}))
     .map((row) => toPlainRow<{ agent_id: string; agent_fold: string | null }>(row))

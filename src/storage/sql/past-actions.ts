@@ -32,7 +32,7 @@ const LONGEST = sql.lit(MAX_PAST_REQUEST);
 export const AT_OTHER_TIME = { at: param<number>("at"), until: sql<number>`until + ${param("at")} - at` };
 
 export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "types" | "expectsRows">) {
-  // No table has columns with these names.
+  // Uses column names that no table has.
   const found = db
     .selectFrom("past_actions")
     .select(["action_id as wanted", "at as wanted_at"])

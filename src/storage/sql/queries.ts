@@ -51,7 +51,7 @@ export const HASH_BYTES = 32;
 export type Reads = ReturnType<typeof prepareReads>;
 
 /**
- * Compiles every read of the contract for a dialect. Do this once.
+ * Compiles every read of the contract for a dialect. Call it once.
  * @example
  * const reads = prepareReads(db, postgresDialect);
  */
@@ -181,14 +181,17 @@ function preparePolicyReads(db: Kysely<Tables>) {
   };
 }
 
-/** `snapshot` runs reads on one snapshot. Absent if statements that start in the same turn see the same moment. */
+/**
+ * `snapshot` runs reads on one snapshot. Absent if statements that start in the same turn of the event loop read the
+ * same snapshot.
+ */
 interface Readable extends EntryReads {
   snapshot?<T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T>;
 }
 
 /**
  * Creates the reads of the contract.
- * @param bundles reads the bytes of entries
+ * @param bundles a reader of the bytes of entries
  * @example
  * const head = await createReader(reads, executor, createBundles(reads)).head();
  */

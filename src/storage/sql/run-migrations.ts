@@ -1,4 +1,4 @@
-/** Migrates a store's schema, each migration in its own transaction together with the row that records it. */
+/** Migrates a store's schema. Runs each migration in its own transaction, which also writes the row that records it. */
 import { StorageError } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
 import type { SqlEngine, SqlQuery, SqlTransaction } from "./engine.ts";
@@ -30,14 +30,17 @@ export async function readStoredVersion(
   return Number(last["version"]);
 }
 
-/** Runs the migrations that the store lacks. Throws `StorageError` if a newer version wrote the store. */
+/**
+ * Runs the migrations that have not been applied to the store. Throws `StorageError` if a newer version wrote the
+ * store.
+ */
 export async function migrate(engine: SqlEngine, dialect: SqlDialect, migrations: readonly Migration[]): Promise<void> {
   const newest = migrations.at(-1)?.version ?? 0;
-  // Read the version again before each migration, because another process can have migrated meanwhile.
+  // Read the version again before each migration, because another process can have migrated the store since.
   while (await migrateOnce(engine, dialect, migrations, newest));
 }
 
-/** Runs one migration. Returns true if there may be more. */
+/** Runs one migration. Returns true if there might be more. */
 async function migrateOnce(
   engine: SqlEngine,
   dialect: SqlDialect,
@@ -73,7 +76,7 @@ async function migrateOnce(
     return true;
   } catch (error) {
     await tx.rollback(error);
-    // Another process has run the migration.
+    // Ignore the error if another process has run the migration.
     if (stored !== null && (await readStoredVersion(engine.query, dialect, migrations).catch(() => 0)) > stored)
       return true;
     if (next === undefined) throw error;

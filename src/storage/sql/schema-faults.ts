@@ -1,8 +1,8 @@
 /** Compares the schema of a store with the schema that its migrations create. */
 
-/** A table, column, index, constraint, trigger or function, and its definition as the database prints it. */
+/** A table, column, index, constraint, trigger or function, with its definition as the database prints it. */
 export interface SchemaObject {
-  /** For example `trigger entries_no_update`. */
+  /** Kind and name of the object, for example `trigger entries_no_update`. */
   readonly name: string;
   readonly definition: string;
 }
@@ -22,6 +22,6 @@ export function schemaDifferences(expected: readonly SchemaObject[], stored: rea
     else if (found.get(name) !== definition) faults.push(`the ${name} of the schema was altered`);
   }
   for (const name of found.keys())
-    if (!wanted.has(name)) faults.push(`the schema has a ${name} that no migration made`);
+    if (!wanted.has(name)) faults.push(`the schema has a ${name} that no migration created`);
   return faults;
 }

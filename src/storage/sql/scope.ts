@@ -9,12 +9,12 @@ import { bindValues as bindTo, type SqlExecutor, type SqlRow, type SqlValue, typ
 /** Maximum characters and bytes of the rows in one statement. A larger row gets a separate statement. */
 const MOST_AT_ONCE = 4_000_000;
 
-const OVER = "the transaction is over: await everything inside the work of `write`";
+const OVER = "the transaction has ended; await everything within the work of `write`";
 
 /**
  * Creates the executor of a transaction.
- * @param own the statements that move the head, and those that erase
- * @param known rows that were read together with the lock
+ * @param own the statements that write the head, and the statements that erase data
+ * @param known the rows that were read together with the lock
  */
 export class TransactionScope implements SqlExecutor {
   private readonly engine: Pick<SqlEngine, "pipelined" | "toStorageError">;
@@ -29,9 +29,9 @@ export class TransactionScope implements SqlExecutor {
   /** False once the transaction has appended, because `known` is then outdated. */
   private isAsLocked = true;
   private readonly pending: Promise<void>[] = [];
-  /** The most recently accepted statement; null if there is none. */
+  /** The statement that was accepted last; null if none was accepted. */
   private last: Promise<void> | null = null;
-  /** Accepted rows, which are inserted with others of their table before the next statement. */
+  /** Buffered rows. All rows of a table are inserted together before the next statement. */
   private held = new Map<Insert, SqlValue[][]>();
 
   constructor(
@@ -97,7 +97,8 @@ export class TransactionScope implements SqlExecutor {
   }
 
   /**
-   * Accepts no more statements, but still runs accepted ones. Returns the error that doomed the transaction, or null.
+   * Stops accepting statements, but still runs the accepted statements. Returns the error that doomed the transaction;
+   * null if there is none.
    */
   end(): Error | null {
     this.release();
@@ -106,7 +107,8 @@ export class TransactionScope implements SqlExecutor {
   }
 
   /**
-   * Runs no more statements, not even accepted ones. Returns the earlier error that doomed the transaction, or null.
+   * Stops running statements, including accepted statements. Returns the earlier error that doomed the transaction;
+   * null if there is none.
    */
   abandon(): Error | null {
     this.over = true;
@@ -122,7 +124,7 @@ export class TransactionScope implements SqlExecutor {
     if (this.failure !== null) throw this.failure;
   }
 
-  /** The head that the transaction has written; null if none. */
+  /** The head that the transaction has written; null if it did not write the head. */
   get moved(): MovedHead | null {
     return this.movedHead;
   }
@@ -134,8 +136,7 @@ export class TransactionScope implements SqlExecutor {
 
   private bind(statement: Statement, values: object, last?: SqlValue): SqlValue[] {
     const bound = bindTo(statement, values, this.dialect.types.packed !== null, last);
-    // A pipelined statement may be sent after the caller continues, so later changes to the caller's bytes must not affect
-    // it.
+    // Copy the bytes, because a pipelined statement might be sent after the caller has continued and changed them.
     return this.engine.pipelined === true ? bound.map(copyOfBytes) : bound;
   }
 
@@ -143,7 +144,7 @@ export class TransactionScope implements SqlExecutor {
     return (this.failure ??= this.engine.toStorageError(error, "write to the store"));
   }
 
-  /** Runs the statement. If several pipelined statements fail, only the first one reports the cause. */
+  /** Runs the statement. If several pipelined statements fail, only the first error states the cause. */
   private query(sql: string, values: SqlValue[]): Promise<{ rows: SqlRow[]; changes: number }> {
     return this.tx.query(sql, values).catch((error: unknown) => {
       throw this.failed(error);
@@ -168,7 +169,7 @@ export class TransactionScope implements SqlExecutor {
 
   /**
    * Runs statements one at a time. A failed statement may have rolled everything back, and a concurrent statement would
-   * then commit outside of the transaction.
+   * then commit outside the transaction.
    */
   private inTurn<T>(run: () => Promise<T>): Promise<T> {
     const result = this.last === null ? this.begin(run) : this.last.then(() => this.begin(run));
@@ -199,7 +200,7 @@ export class TransactionScope implements SqlExecutor {
     return (await this.query(statement.sql, bound)).changes;
   }
 
-  /** Waits for the response unless statements are pipelined, in which case `answered` reports a failure. */
+  /** Waits for the response unless statements are pipelined; `answered` then reports a failure. */
   private async unlessPipelined(answer: Promise<unknown>): Promise<void> {
     if (this.engine.pipelined !== true) await answer;
     else
@@ -211,7 +212,7 @@ export class TransactionScope implements SqlExecutor {
       );
   }
 
-  /** Binds the values. A value that cannot be stored dooms the transaction. */
+  /** Binds the values of a statement. A value that cannot be stored dooms the transaction. */
   private bound(statement: Statement, values: object, last?: SqlValue): SqlValue[] {
     try {
       return this.bind(statement, values, last);
@@ -248,7 +249,7 @@ export class TransactionScope implements SqlExecutor {
     });
   }
 
-  /** Runs the work for all items: concurrently if statements are pipelined, otherwise one after the other. */
+  /** Runs the work for all items: concurrently if statements are pipelined, otherwise sequentially. */
   private async everyOne<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<void> {
     if (this.engine.pipelined === true) await Promise.all(all.map(work));
     else
@@ -263,7 +264,7 @@ const copyOfBytes = (value: SqlValue): SqlValue => (value instanceof Uint8Array 
 
 const isInsert = (statement: Statement): statement is Insert => statement.into !== undefined;
 
-/** Splits the rows into parts that one statement can hold. */
+/** Splits the rows into parts that are small enough for one statement. */
 function parts(rows: readonly SqlValue[][]): SqlValue[][][] {
   const all: SqlValue[][][] = [];
   let size = Infinity;

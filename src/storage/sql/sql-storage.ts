@@ -1,6 +1,6 @@
 /**
- * The storage contract over any SQL database. An engine provides connections and transactions. The order of
- * transactions, the schema, the statements and the handling of failures are here, and are the same for all databases.
+ * The storage contract over any SQL database. An engine provides connections and transactions. This folder contains the
+ * order of transactions, the schema, the statements and the handling of failures, which are the same for all databases.
  */
 import {
   StorageError,
@@ -28,14 +28,14 @@ import { findBundleFaults, createBundler } from "./upkeep.ts";
 import { createTransaction } from "./writes.ts";
 
 export interface SqlStorageOptions {
-  /** For tests of migrations. */
+  /** The migrations. For tests of migrations. */
   migrations?: readonly Migration[];
   /** Number of the newest entries that keep their bytes in their rows. For tests. */
   unbundledEntries?: number;
 }
 
 /**
- * Creates a storage over an SQL database: `engine` runs statements, `dialect` writes them.
+ * Creates a storage that uses an SQL database. `engine` runs statements, and `dialect` defines their SQL.
  * @example
  * const storage = createSqlStorage(libsqlEngine({ url: "file:assent.db" }), sqliteDialect);
  */
@@ -91,7 +91,7 @@ class SqlStore {
   private readonly migrations: readonly Migration[];
   private readonly bundles: Bundles;
   private readonly makeBundle: () => Promise<boolean>;
-  /** The pending write that answers all waiting probes. */
+  /** The pending write of all waiting calls of `ping`. */
   private pinging: Promise<void> | null = null;
 
   constructor(access: StoreAccess, migrations: readonly Migration[], unbundledEntries: number) {
@@ -129,7 +129,7 @@ class SqlStore {
       }
       await migrate(engine, dialect, this.migrations);
       access.state = "open";
-      // Fail now if the database cannot be written, and not only at the first decision.
+      // Write now, so that a database that cannot be written is detected at startup instead of the first decision.
       await access.transact("aside", async (db) => {
         await db.run(statements.countPing, {});
         await db.run(statements.leases.forget, {});
@@ -162,7 +162,7 @@ class SqlStore {
 
   ping(): Promise<void> {
     const { access } = this;
-    // Use one commit for all waiting probes, because unauthenticated callers can send any number of them.
+    // Use one commit for all waiting calls, because unauthenticated callers can send any number of health checks.
     this.pinging ??= access
       .aside(async (db) => void (await db.run(access.statements.countPing, {})))
       .finally(() => {
@@ -207,7 +207,7 @@ class SqlStore {
     try {
       return (await this.makeBundle()) ? max : folded;
     } catch (error) {
-      // Continue with the sums, because an altered entry can never be moved into a bundle.
+      // Continue with the sums, because an altered entry can never be moved to a bundle.
       if (folded === max) return folded;
       throw error;
     }
@@ -226,7 +226,7 @@ class SqlStore {
     ];
   }
 
-  /** @param work compacts the database */
+  /** @param work a function that compacts the database */
   compact(work: () => Promise<void>): Promise<void> {
     const { access } = this;
     return access.enqueue(async () => {

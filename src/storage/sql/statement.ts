@@ -1,5 +1,5 @@
 /**
- * Statements that are compiled once and run many times, because Kysely is too slow for each decision. Each parameter
+ * Statements that are compiled once and run many times, because Kysely is too slow for each decision. Each placeholder
  * has the name of the value that is bound to it.
  */
 import { type Compilable, type Kysely, type RawBuilder, sql } from "kysely";
@@ -15,22 +15,22 @@ export type SqlRow = Record<string, SqlValue>;
 
 export interface Statement {
   readonly sql: string;
-  /** One name for each placeholder, in order. */
+  /** Name of the value of each placeholder, in order. */
   readonly names: readonly string[];
-  /** The stored form of each named column that is packed. */
+  /** Stored form of each value, for values that are compared with packed columns. */
   readonly forms?: readonly (PackedForm | undefined)[];
-  /** The table, if the statement inserts a whole row; `names` are then its columns. */
+  /** The table, if the statement inserts a whole row. `names` are then the columns of the table. */
   readonly into?: string;
 }
 
 /**
- * Runs statements. Inside a transaction, a rejection dooms the transaction: every later call rejects, and the
+ * Runs statements. Within a transaction, a rejection dooms the transaction: every later call rejects, and the
  * transaction is rolled back even if the caller ignores the error. Integers are returned as numbers, text as strings,
  * bytes as Uint8Arrays.
  */
 export interface SqlExecutor {
   all(statement: Statement, values: object): Promise<SqlRow[]>;
-  /** Resolves to the number of changed rows. */
+  /** Runs a statement. Resolves to the number of changed rows. */
   run(statement: Statement, values: object): Promise<number>;
   /**
    * Runs the statement once for each row. If statements are pipelined, does not wait for responses: a failure dooms the
@@ -38,12 +38,12 @@ export interface SqlExecutor {
    */
   runMany(statement: Statement, rows: readonly object[]): Promise<void>;
   /**
-   * Runs the statement that moves the ledger's head, which must change one row; otherwise `refusal` dooms the transaction. If
-   * statements are pipelined, does not wait for the response: the commit verifies the head.
+   * Runs the statement that writes the ledger's head. It must change one row; otherwise `refusal` dooms the
+   * transaction. If statements are pipelined, does not wait for the response: the commit verifies the head.
    */
   moveHead(values: MovedHead, refusal: Error): Promise<void>;
   /**
-   * Like `run`, for an insert that is expected to succeed. May return before the database responds, and may combine
+   * Like `run`, for an insert that is expected to succeed. Can return before the database responds, and can combine
    * rows of one table into one statement. A failure dooms the transaction, and the next call or the commit rejects.
    * Rejects immediately for a value that cannot be stored. `last`: the value of the last name, which `values` lacks.
    */
@@ -61,7 +61,7 @@ class Param {
   }
 }
 
-/** Returns a named placeholder. `form`: the form of the column with which it is compared, if the column is packed. */
+/** Returns a named placeholder. `form` is the form of the column that it is compared with, if the column is packed. */
 export function param<T = never>(name: string, form?: PackedForm): T {
   return new Param(name, form) as T;
 }
@@ -69,7 +69,7 @@ export function param<T = never>(name: string, form?: PackedForm): T {
 /** Returns a column as an expression that no index matches, so that the planner uses another index. */
 export const unindexed = (column: string): RawBuilder<never> => sql`coalesce(${sql.ref(column)}, ${sql.ref(column)})`;
 
-/** Returns one placeholder for each column, with the column's name, and its form if the column has one. */
+/** Returns a placeholder for each column, with the name and the form of the column. */
 export function params<T>(columns: readonly string[], table?: string): T {
   const forms = (table === undefined ? undefined : FORMS[table]) ?? {};
   return Object.fromEntries(columns.map((column) => [column, param(column, forms[column])])) as T;
@@ -90,13 +90,13 @@ export function prepare(query: Compilable): Statement {
   };
 }
 
-/** A plain insert of a whole row. */
+/** Prepares a statement that inserts a whole row. */
 export function prepareInsert(db: Kysely<Tables>, table: keyof Tables, columns: readonly string[]): Statement {
   return { ...prepare(db.insertInto(table).values(params<never>(columns, table))), into: table };
 }
 
-/** Returns the JSON array of rows for a parameter of `SqlDialect.given`. Throws as `bind` does. */
-export function bindRows(columns: readonly string[], rows: readonly object[]): string {
+/** Encodes rows as a JSON array for the parameter of `SqlDialect.given`. Throws StorageError like `bindValues`. */
+export function encodeRowsParameter(columns: readonly string[], rows: readonly object[]): string {
   return JSON.stringify(
     rows.map((row) =>
       Object.fromEntries(columns.map((name) => [name, encode((row as Record<string, unknown>)[name], name)])),
@@ -106,8 +106,8 @@ export function bindRows(columns: readonly string[], rows: readonly object[]): s
 
 /**
  * Returns the values in the order of the names. Throws StorageError for a value that the database could not return
- * unchanged. `packed`: columns store texts in their forms. `last`: the value of the last name, which `values` lacks;
- * adding it to a copy of the row would take as long as binding the row.
+ * unchanged. `packed`: whether columns store strings in their packed forms. `last`: the value of the last name, which
+ * `values` lacks. It is separate, because adding it to a copy of the row would take as long as binding the row.
  * @example
  * const { rows } = await client.query(statement.sql, bindValues(statement, values, false));
  */
@@ -121,8 +121,8 @@ export function bindValues({ names, forms }: Statement, values: object, packed: 
 }
 
 /**
- * Characters that need a check or a replacement. Postgres cannot store U+0000 in text, and SQLite libraries end a string
- * there; U+0001 marks its replacement. Lone surrogates (Cs) have no UTF-8 form and are rejected.
+ * Characters that need a check or a replacement. Postgres cannot store U+0000 in strings, and SQLite libraries end a
+ * string there; U+0001 marks its replacement. Lone surrogates (Cs) have no UTF-8 form and are rejected.
  */
 // oxlint-disable-next-line no-control-regex -- the pattern is for control characters
 const UNUSUAL = /[\u0000\u0001\p{Cs}]/u;
@@ -149,12 +149,15 @@ function encode(value: unknown, name: string): SqlValue {
 
 function escapeText(value: string, name: string): string {
   if (/\p{Cs}/u.test(value)) {
-    throw new StorageError("invalid", `${name} cannot be stored: it holds a lone surrogate, which has no UTF-8 form`);
+    throw new StorageError(
+      "invalid",
+      `${name} cannot be stored: it contains a lone surrogate, which has no UTF-8 form`,
+    );
   }
   return value.replaceAll("\u0001", "\u00012").replaceAll("\u0000", "\u00011");
 }
 
-/** Converts a row to a plain object with the values as they were before `bindValues`. */
+/** Converts a row to a plain object. Reverses the conversions of `bindValues`. */
 export function toPlainRow<T>(row: SqlRow): T {
   const out: SqlRow = {};
   for (const name in row) {

@@ -1,4 +1,7 @@
-/** SQL statements for sums over actions: buckets of sums, rows that no bucket covers, and the folding of actions. */
+/**
+ * SQL statements for sums over actions. They read and write buckets of sums, count rows that no bucket covers, and add
+ * actions to the sums.
+ */
 import { sql, type Kysely } from "kysely";
 import type { SqlDialect } from "./dialect.ts";
 import { joinGivenRows, sameColumnsAsGiven } from "./join-each.ts";
@@ -27,7 +30,7 @@ export const BUCKET = { grain: "integer", visible: "text", dimension: "text", st
 export const COUNTED = { ...BUCKET, counts: "text" } as const;
 export const columnsOf = (given: object): string[] => Object.keys(given);
 
-/** Sequence number of the last folded action. */
+/** Sequence number of the last action that the sums include. */
 const FOLDED = sql<number>`(select folded from sums_state where id = 1)`;
 
 export type SumStatements = ReturnType<typeof prepareSums>;
@@ -83,7 +86,7 @@ function prepareBuckets(db: Kysely<Tables>, dialect: SqlDialect) {
 function prepareRowCounts(db: Kysely<Tables>) {
   const seen = {
     all: sql<boolean>`1 = 1`,
-    // Prevents the planner from using the index over agents or keys, because the time range needs its own index.
+    // Prevents the planner from using the index over agents or keys instead of the index over the time.
     agent_id: sql<boolean>`${unindexed("agent_id")} = ${param("visible_agent")}`,
     key_id: sql<boolean>`${unindexed("submitted_by")} = ${param("visible_key", "uuid")}`,
   };
@@ -95,7 +98,7 @@ function prepareRowCounts(db: Kysely<Tables>) {
   const actions = db.selectFrom("actions");
   const counted = actions.select([...GROUP, (eb) => eb.fn.countAll<number>().as("n")]).groupBy(GROUP);
   return {
-    /** Selects folded rows of a span that does not fill a bucket. */
+    /** Selects the rows in a span that does not fill a bucket and whose actions are included in the sums. */
     edge: byVisibility((visible) =>
       prepare(
         counted
@@ -105,7 +108,10 @@ function prepareRowCounts(db: Kysely<Tables>) {
           .where(seen[visible]),
       ),
     ),
-    /** Selects rows that are not folded yet. `+ 0` makes the planner use the sequence number instead of the time. */
+    /**
+     * Selects the rows whose actions are not included in the sums yet. `+ 0` makes the planner use the sequence number
+     * instead of the time.
+     */
     tail: byVisibility((visible) =>
       prepare(
         actions
@@ -142,7 +148,7 @@ function prepareRowCounts(db: Kysely<Tables>) {
   };
 }
 
-/** Statements that fold actions into sums. */
+/** Statements that add actions to the sums. */
 function prepareFolding(db: Kysely<Tables>, dialect: SqlDialect) {
   const { given, types } = dialect;
   return {

@@ -1,10 +1,10 @@
 /**
- * Maintains sums over actions, so that analytics need not read every row. Actions are folded (added to the sums) in
- * ascending order of decision_seq, and `folded` is the last one. Actions that are not folded yet, and parts that do not
- * fill a bucket, are counted from rows, so the result is always exact. Sums are additive over decision_seq, so clock
- * changes do not matter.
+ * Maintains sums over actions, so that analytics do not have to read every row. Actions are added to the sums in
+ * ascending order of decision_seq; `folded` is the decision_seq of the last action that was added. Actions that have
+ * not been added yet, and parts of a time range that do not fill a bucket, are counted from rows, so the result is
+ * always exact. Sums are additive over decision_seq, so clock changes do not matter.
  */
-import { bindRows, toPlainRow, type SqlExecutor, type SqlRow } from "./statement.ts";
+import { encodeRowsParameter, toPlainRow, type SqlExecutor, type SqlRow } from "./statement.ts";
 import {
   ALL_GRAINS,
   BUCKET,
@@ -36,7 +36,7 @@ const visibles = (row: { agent_id: string; submitted_by: string }): string[] => 
   `k:${row.submitted_by}`,
 ];
 
-/** Folds up to `max` actions. Resolves to the number of folded actions. */
+/** Adds up to `max` actions to the sums. Resolves to the number of added actions. */
 export async function foldSums(statements: SumStatements, db: SqlExecutor, max: number): Promise<number> {
   const { folded } = toPlainRow<{ folded: number }>((await db.all(statements.state, {}))[0] as SqlRow);
   const { last, n } = toPlainRow<{ last: number | null; n: number }>(
@@ -83,7 +83,7 @@ const keyOf = ({ grain, visible, dimension, start }: Omit<Bucket, "counts">): st
 function bucketChanges() {
   const changes = new Map<string, Bucket>();
   return {
-    /** @param at the bucket, in which `start` can be any time */
+    /** @param at the bucket; `start` can be any time in it */
     add(at: Omit<Bucket, "counts">, value: string, n: number): void {
       const place = { ...at, start: at.start - (at.start % at.grain) };
       const key = keyOf(place);
@@ -95,7 +95,9 @@ function bucketChanges() {
       const buckets = [...changes.values()];
       if (buckets.length === 0) return;
       const stored = new Map<string, string>();
-      for (const row of await db.all(statements.bucketsOf, { buckets: bindRows(columnsOf(BUCKET), buckets) })) {
+      for (const row of await db.all(statements.bucketsOf, {
+        buckets: encodeRowsParameter(columnsOf(BUCKET), buckets),
+      })) {
         const { counts, ...bucket } = toPlainRow<Omit<Bucket, "counts"> & { counts: string }>(row);
         stored.set(keyOf(bucket), counts);
       }
@@ -105,12 +107,12 @@ function bucketChanges() {
         for (const [value, n] of bucket.counts) count(counts, value, n);
         return { ...bucket, counts: JSON.stringify(Object.fromEntries(counts)) };
       });
-      await db.run(statements.putBuckets, { buckets: bindRows(columnsOf(COUNTED), rows) });
+      await db.run(statements.putBuckets, { buckets: encodeRowsParameter(columnsOf(COUNTED), rows) });
     },
   };
 }
 
-/** Collects the status changes of one transaction, and updates the sums of folded actions once, at its end. */
+/** Collects the status changes of one transaction. At its end, updates the sums that include the changed actions. */
 export interface StatusChangeCollector {
   add(id: string, from: string, to: string): void;
   apply(): Promise<void>;
@@ -124,7 +126,7 @@ export function createStatusChangeCollector(statements: SumStatements, db: SqlEx
     },
     async apply() {
       if (moves.size === 0) return;
-      const ids = bindRows(
+      const ids = encodeRowsParameter(
         ["id"],
         [...moves.keys()].map((id) => ({ id })),
       );

@@ -1,4 +1,6 @@
-/** The tables as statements see them. Their definition in the database is in migrations/; forms.ts describes packed columns. */
+/**
+ * Types of the tables' rows in statements. The tables are defined in migrations/; forms.ts describes packed columns.
+ */
 import { Kysely, type DialectAdapter, type QueryCompiler } from "kysely";
 import { DummyDriver, SqliteIntrospector } from "kysely";
 import type {
@@ -18,11 +20,11 @@ import type {
   TileRow,
 } from "../../contract/storage.ts";
 
-type Stored<Row, Replaced> = Omit<Row, keyof Replaced> & Replaced;
+type StoredRow<Row, Replaced> = Omit<Row, keyof Replaced> & Replaced;
 
 export interface Tables {
   entries: EntryRow;
-  /** The bytes of the 256 entries that start at `start`: see bundles.ts. */
+  /** The bytes of the 256 entries from `start`; see bundles.ts. */
   entry_bundles: { start: number; bytes: Uint8Array };
   tiles: TileRow;
   /** One row with the id 1. `edge` contains the concatenated hashes. */
@@ -38,12 +40,12 @@ export interface Tables {
   checkpoint: { id: number; size: number; note: string | null };
   /** `agent_fold`: the case-folded name of the agent; null if it equals `agent_id`. */
   actions: ActionRow & { agent_fold: string | null };
-  approvals: Stored<ApprovalRow, { approve: number; self_approval: number; break_glass: number }>;
+  approvals: StoredRow<ApprovalRow, { approve: number; self_approval: number; break_glass: number }>;
   idempotency: IdempotencyRow;
   /** `scopes` is a JSON array. */
-  api_keys: Stored<KeyRow, { scopes: string }>;
+  api_keys: StoredRow<KeyRow, { scopes: string }>;
   /** `allowed_tools` is a JSON array or null. */
-  agents: Stored<AgentRow, { allowed_tools: string | null }>;
+  agents: StoredRow<AgentRow, { allowed_tools: string | null }>;
   policies: PolicyRow;
   policy_versions: PolicyVersionRow;
   policy_sets: PolicySetRow;
@@ -57,7 +59,7 @@ export interface Tables {
   meta: { name: string; value: string };
   deliveries: DeliveryRow;
   limit_uses: LimitUseRow;
-  /** Number of the uses with `from_at <= at < to_at`, and the sum of their amounts: see limits.ts. */
+  /** Number of uses with `from_at <= at < to_at`, and the sum of their amounts; see limits.ts. */
   limit_totals: Pick<LimitUseRow, "policy" | "limit_name" | "subject"> & {
     from_at: number;
     to_at: number;
@@ -78,7 +80,7 @@ export interface Tables {
     since: number;
     reported_at: number;
   };
-  /** One row, id 1, that `ping` writes. */
+  /** One row, with the id 1, that `ping` writes. */
   liveness: { id: number; pings: number };
 }
 

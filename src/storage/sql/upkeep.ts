@@ -1,4 +1,4 @@
-/** Moves the bytes of old entries into bundles, in short transactions between the decisions. */
+/** Moves the bytes of old entries to bundles, in short transactions between decisions. */
 import { StorageError, type EntryRow } from "../../contract/storage.ts";
 import { FOLLOWED_TYPES } from "../../domain/entries.ts";
 import { equalBytes } from "../../domain/hash.ts";
@@ -16,13 +16,13 @@ interface BundlerOptions {
   reads: Reads;
   writes: Writes;
   reader: Pick<SqlExecutor, "all">;
-  /** Runs the work in a transaction that does not move the head. */
+  /** Runs the work in a transaction that does not write the ledger's head. */
   aside(work: (db: SqlExecutor) => Promise<void>): Promise<void>;
   /** Number of the newest entries that keep their bytes in their rows. */
   unbundledEntries: number;
 }
 
-/** Returns a function that creates the next bundle if one is due, and resolves to whether more are due. */
+/** Returns a function that creates the next bundle if one is due. It resolves to true if more bundles are due. */
 export function createBundler({
   reads,
   writes,
@@ -42,7 +42,7 @@ export function createBundler({
     const bytes = await encodeBundle(from, rows);
     const unbundled = rows.filter(({ type }) => (FOLLOWED_TYPES as readonly string[]).includes(type)).length;
     await aside(async (db) => {
-      // The rows were read outside of this transaction, so compare them again.
+      // The rows were read outside this transaction, so compare them again.
       const hashes = (await db.all(reads.leafHashes, { from, to })).map((row) => row["leaf_hash"] as Uint8Array);
       if (hashes.length !== TILE_WIDTH || !rows.every((row, i) => equalBytes(row.leaf_hash, hashes[i] as Uint8Array)))
         db.fail(changed(from, to));
@@ -60,7 +60,7 @@ export function createBundler({
     try {
       await makeBundle(start);
     } catch (error) {
-      // Another process may have created the same bundle meanwhile.
+      // Ignore the error if another process has created the same bundle.
       if ((await bundledEntries().catch(() => start)) === start) throw error;
     }
     return waiting >= 2 * TILE_WIDTH;
@@ -74,7 +74,7 @@ function changed(from: number, to: number): StorageError {
   );
 }
 
-/** Returns faults of bundles that reads of entries do not detect: bundles without a complete tile of entries. */
+/** Returns faults of bundles that reads of entries cannot detect: bundles without a complete tile of entries. */
 export async function findBundleFaults(reads: Reads, db: Pick<SqlExecutor, "all">): Promise<string[]> {
   const faults: string[] = [];
   for (let after = -1; ;) {
@@ -83,9 +83,7 @@ export async function findBundleFaults(reads: Reads, db: Pick<SqlExecutor, "all"
     );
     for (const { start, n } of rows)
       if (start % TILE_WIDTH !== 0 || n !== TILE_WIDTH)
-        faults.push(
-          `there is a bundle at ${start}, but only ${n} of its ${TILE_WIDTH} entries are as a bundle leaves them`,
-        );
+        faults.push(`there is a bundle at ${start}, but only ${n} of its ${TILE_WIDTH} entries are stored correctly`);
     if (rows.length < PAGE) return faults;
     after = rows.at(-1)?.start ?? after;
   }

@@ -1,4 +1,4 @@
-/** SQL statements for the contract's writes, for any executor that runs them inside one transaction. */
+/** SQL statements for the contract's writes, for any executor that runs them within one transaction. */
 import { sql, type Kysely } from "kysely";
 import {
   StorageError,
@@ -27,7 +27,7 @@ export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "typ
   return {
     insertEntry: prepareInsert(db, "entries", schema.ENTRY_COLUMNS),
     insertTile: prepareInsert(db, "tiles", schema.TILE_COLUMNS),
-    // Compare the old size, too, so that the update changes no row if the head has moved meanwhile.
+    // Also compare the old size, so that the update changes no row if another transaction has written the head.
     moveHead: prepare(
       db
         .updateTable("ledger_head")
@@ -144,7 +144,7 @@ type Parts = ReturnType<typeof createReader> &
   ReturnType<typeof createDocumentWriter> &
   ReturnType<typeof createIdempotencyWriter>;
 
-/** The caller applies `moves` and `limits` before the commit. */
+/** Creates the transaction. The caller must apply `moves` and `limits` before the commit. */
 export function createTransaction(
   reads: Reads,
   writes: Writes,
@@ -161,7 +161,7 @@ export function createTransaction(
       const old_size = head.size - entries.length;
       const moved = { ...head, edge: joinHashes(head.edge), old_size };
       const because = `entries from ${old_size} under epoch ${head.epoch} do not continue the stored ledger; read the head again`;
-      // Send these statements together, in this order, so that the commit needs no additional round trip.
+      // Send these statements together, in this order, so that the commit does not need an additional round trip.
       await Promise.all([
         db.moveHead(moved, new StorageError("unavailable", because)),
         db.runMany(writes.insertEntry, entries),
@@ -226,12 +226,14 @@ function jsonOrNull(value: unknown): string | null {
   return value === null ? null : JSON.stringify(value);
 }
 
-/** Returns why these entries cannot result in this head, whatever the stored entries are; null if they can. */
+/**
+ * Returns the reason why these entries cannot result in this head, regardless of the stored entries; null if they can.
+ */
 function misfit(entries: Parameters<StorageTransaction["append"]>[0], head: LedgerHead): string | null {
   const first = head.size - entries.length;
   const wrong = entries.findIndex((entry, i) => entry.seq !== first + i);
   if (wrong >= 0)
-    return `entry ${entries[wrong]?.seq} stands where ${first + wrong} must stand for a head of size ${head.size} after ${entries.length} entries`;
+    return `entry ${entries[wrong]?.seq} is in the place of entry ${first + wrong} for a head of size ${head.size} after ${entries.length} entries`;
   const odd = head.edge.find((hash) => hash.length !== HASH_BYTES);
   return odd === undefined ? null : `a hash of the head's edge has ${odd.length} bytes, not ${HASH_BYTES}`;
 }

@@ -8,7 +8,7 @@ import { actionRow, approvalRow, fullActionRow, T0, type Case } from "./rows.ts"
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
 export function actionCases(test: Case): void {
-  test("an action comes back as it went in, with and without its optional members", async ({ storage, reopen }) => {
+  test("an action is returned as it was stored, with and without its optional members", async ({ storage, reopen }) => {
     await storage.write(async (tx) => {
       await tx.insertAction(actionRow(1));
       await tx.insertAction(fullActionRow(2));
@@ -33,7 +33,7 @@ export function actionCases(test: Case): void {
       assert.equal((await storage.action(`action-${n}`))?.status, status);
   });
 
-  test("an id or a decision's sequence number is used once", async ({ storage }) => {
+  test("an id or a decision's sequence number can be used only once", async ({ storage }) => {
     await storage.write((tx) => tx.insertAction(actionRow(1)));
     await assert.rejects(
       storage.write((tx) => tx.insertAction(actionRow(2, { id: "action-1" }))),
@@ -46,7 +46,7 @@ export function actionCases(test: Case): void {
     assert.deepEqual(await storage.actions({ visibility: { all: true }, limit: 9 }), [actionRow(1)]);
   });
 
-  test("a request of 1 MiB keeps every character", async ({ storage, reopen }) => {
+  test("a request of 1 MiB is returned with every character", async ({ storage, reopen }) => {
     const request = 'ä😀\\"x'.repeat(128 * 1024);
     await storage.write((tx) => tx.insertAction(actionRow(1, { request, result: request })));
     const row = await (await reopen()).action("action-1");
@@ -68,7 +68,7 @@ function isGuardMet(row: ActionRow, guard: ActionGuard): boolean {
 }
 
 function guardCases(test: Case): void {
-  test("every guard, alone and together with the others, at, before and after its time", async ({ storage }) => {
+  test("every guard and every combination of guards, at, before and after its time", async ({ storage }) => {
     const times = [undefined, T0 - 1, T0, T0 + 1];
     const rows = [
       actionRow(1, { expires_at: T0, approved_until: T0 }),
@@ -90,7 +90,7 @@ function guardCases(test: Case): void {
                 ...(expired_by === undefined ? {} : { expired_by }),
                 ...(approved_after === undefined ? {} : { approved_after }),
               };
-              const back = new Error("back to where it was");
+              const back = new Error("the status changes back");
               await assert.rejects(
                 storage.write(async (tx) => {
                   const said = JSON.stringify({
@@ -117,7 +117,7 @@ function guardCases(test: Case): void {
     }
   });
 
-  test("a time guard does not hold at its own boundary", async ({ storage }) => {
+  test("a time guard does not match at its own boundary", async ({ storage }) => {
     await storage.write(async (tx) => {
       await tx.insertAction(actionRow(1, { status: "pending_approval", expires_at: T0, approved_until: T0 }));
       const change: ActionChange = { status: "approved", updated_at: T0 };
@@ -134,7 +134,7 @@ function guardCases(test: Case): void {
     });
   });
 
-  test("a change of an unknown action is false", async ({ storage }) => {
+  test("a change of an unknown action resolves to false", async ({ storage }) => {
     await storage.write(async (tx) => {
       await tx.insertAction(actionRow(1));
       assert.equal(
@@ -168,7 +168,7 @@ function guardCases(test: Case): void {
       result: "",
     },
   ];
-  test("a change touches what it names, and no other action", async ({ storage }) => {
+  test("a change updates only the members that it contains, and no other action", async ({ storage }) => {
     await storage.write(async (tx) => {
       for (const n of changes.keys())
         await tx.insertAction({ ...fullActionRow(n), id: `action-${n}`, decision_seq: n });
@@ -188,7 +188,7 @@ function guardCases(test: Case): void {
     }
   });
 
-  test("a second change meets the status that the first one left", async ({ storage }) => {
+  test("a second change is compared with the status that the first change set", async ({ storage }) => {
     const path: ActionStatus[] = ["pending_approval", "approved", "executing", "succeeded"];
     await storage.write((tx) => tx.insertAction(actionRow(1, { status: "pending_approval" })));
     for (const [i, status] of path.entries()) {
@@ -203,7 +203,7 @@ function guardCases(test: Case): void {
 }
 
 function voteCases(test: Case): void {
-  test("a principal votes once on an action", async ({ storage, reopen }) => {
+  test("a principal can vote only once on an action", async ({ storage, reopen }) => {
     const first = approvalRow("action-1", "owner:dana", { reason: "fine", seq: 3 });
     const others = [
       approvalRow("action-1", "owner:Dana", { approve: false, seq: 5 }),
@@ -224,7 +224,7 @@ function voteCases(test: Case): void {
     assert.deepEqual(await reopened.approvals("action-3"), []);
   });
 
-  test("of many who vote at once as one principal, one does", async ({ storage }) => {
+  test("of many concurrent votes of one principal, only one is accepted", async ({ storage }) => {
     await storage.write((tx) => tx.insertAction(actionRow(1)));
     const counted = await Promise.all(
       Array.from({ length: 6 }, (_, i) =>
@@ -235,7 +235,7 @@ function voteCases(test: Case): void {
     assert.equal((await storage.approvals("action-1")).length, 1);
   });
 
-  test("nobody votes on an action that is not there", async ({ storage }) => {
+  test("a vote on an unknown action is rejected", async ({ storage }) => {
     await assert.rejects(
       storage.write((tx) => tx.insertApproval(approvalRow("action-1", "owner:dana"))),
       isStorageError,

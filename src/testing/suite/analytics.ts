@@ -1,4 +1,7 @@
-/** Cases for analytics: counts must equal those of all rows, at any stage of folding. */
+/**
+ * Cases for analytics: counts must always equal the counts of all rows, whether or not the actions have been added to
+ * the sums.
+ */
 import assert from "node:assert/strict";
 import type { ActionCounts, ActionRow, AnalyticsQuery, Storage } from "../../contract/storage.ts";
 import { countActions } from "../../storage/log/count-actions.ts";
@@ -20,7 +23,7 @@ function numbers(seed: number): (below: number) => number {
 
 const STATUSES = ["allowed", "denied", "pending_approval", "approved", "executing", "succeeded"] as const;
 const DECISIONS = ["allow", "deny", "require_approval"] as const;
-/** Instants at boundaries, which a rounding error would put into the wrong interval. */
+/** Times at boundaries, which a rounding error would put into the wrong interval. */
 const ODD = [0, 1, -1, HOUR, HOUR - 1, HOUR + 1, DAY, DAY - 1, DAY + 1, 2 * DAY, 2 * DAY - 1, HOUR / 2, HOUR / 2 - 1];
 
 function randomAction(n: number, below: (limit: number) => number): ActionRow {
@@ -61,10 +64,10 @@ const QUERIES: AnalyticsQuery["boundaries"][] = [
   [T0 + 1, T0 + HOUR, T0 + HOUR + 1],
   [T0 - 1, T0 + DAY, T0 + 2 * DAY, T0 + 3 * DAY + 1],
   [T0 + 7, T0 + 5 * HOUR + 7, T0 + DAY + 7],
-  // Half-hour zones, and a day of 23 hours.
+  // Days of time zones with an offset of half an hour, and a day of 23 hours.
   Array.from({ length: 4 }, (_, i) => T0 - HOUR / 2 + i * DAY),
   [T0 + 5 * HOUR, T0 + 28 * HOUR, T0 + 52 * HOUR],
-  // Hours of a zone with an offset of 45 minutes, which match no UTC hour.
+  // Hours of a time zone with an offset of 45 minutes, which do not start with a UTC hour.
   Array.from({ length: 40 }, (_, i) => T0 + (i + 0.75) * HOUR),
   [T0 + HOUR / 4 - 1, T0 + HOUR / 2, T0 + HOUR + 1, T0 + 25.25 * HOUR],
   Array.from({ length: 49 }, (_, i) => T0 + i * HOUR),
@@ -103,7 +106,7 @@ export function analyticsCases(test: Case): void {
     assert.equal((await storage.upkeep?.(10)) ?? 0, 0);
   });
 
-  test("counts are those of the rows, before, while and after they are folded", async ({ storage, reopen }) => {
+  test("counts equal the rows before, while and after actions are added to the sums", async ({ storage, reopen }) => {
     const below = numbers(1);
     const rows = Array.from({ length: 400 }, (_, i) => randomAction(i * 3, below));
     await storage.write(async (tx) => {
@@ -119,10 +122,10 @@ export function analyticsCases(test: Case): void {
     await storage.write(async (tx) => {
       for (const row of late) await tx.insertAction(row);
     });
-    await compare(await reopen(), [...rows, ...late], "some more, after reopening");
+    await compare(await reopen(), [...rows, ...late], "more actions, after reopening");
   });
 
-  test("a change of status is counted whether its action was folded or not", async ({ storage }) => {
+  test("a change of status is counted whether or not its action was added to the sums", async ({ storage }) => {
     const below = numbers(2);
     const rows = Array.from({ length: 60 }, (_, i) => randomAction(i, below));
     await storage.write(async (tx) => {
@@ -145,7 +148,7 @@ export function analyticsCases(test: Case): void {
     await compare(storage, rows, "after changes");
   });
 
-  test("changes of one transaction are counted together, also several of one action", async ({ storage }) => {
+  test("all changes of one transaction are counted, including several changes of one action", async ({ storage }) => {
     const below = numbers(3);
     const rows = Array.from({ length: 60 }, (_, i) => randomAction(i, below));
     await storage.write(async (tx) => {

@@ -63,7 +63,7 @@ export function deliveryCases(test: Case): void {
     assert.deepEqual(await list({ offset: 1, limit: 2 }), ["delivery-3", "delivery-2"]);
   });
 
-  test("of each destination the waiting delivery that is given up first is due; of events only the first one can be", async ({
+  test("for each destination, the waiting delivery that is given up first is due; of its events, only the first can be due", async ({
     storage,
   }) => {
     const event = { kind: "event", destination: "hook ops" } as const;
@@ -87,7 +87,11 @@ export function deliveryCases(test: Case): void {
     assert.deepEqual(ids(await storage.dueDeliveries(T0 + 10, 1)), ["delivery-2"]);
     assert.equal(await storage.nextScheduledDelivery(), T0 + 1);
     await storage.write((tx) => insert(tx, deliveryRow(9, { destination: "hook ops", give_up_at: T0 + 2000 })));
-    assert.deepEqual(ids(await storage.dueDeliveries(T0, 10)), ["delivery-4", "delivery-9"], "others pass an event");
+    assert.deepEqual(
+      ids(await storage.dueDeliveries(T0, 10)),
+      ["delivery-4", "delivery-9"],
+      "other messages overtake an event",
+    );
   });
 
   test("waiting deliveries of a destination are deferred and advanced together", async ({ storage }) => {
@@ -118,8 +122,12 @@ export function deliveryCases(test: Case): void {
       1,
     );
     const first = await storage.delivery("delivery-1");
-    assert.deepEqual([first?.next_at, first?.last_error], [T0 + 6, null], "what was tried has an error of its own");
-    assert.equal(await deferred(destination), 0, "they wait so long already");
+    assert.deepEqual(
+      [first?.next_at, first?.last_error],
+      [T0 + 6, null],
+      "a delivery that was attempted keeps its own error",
+    );
+    assert.equal(await deferred(destination), 0, "they already wait until this time");
     assert.equal(await storage.write((tx) => tx.hastenDeliveries(destination, 0, T0 + 4)), 3);
     assert.deepEqual(await times(), [6, 4, 4, 4, 0, 0]);
     assert.equal(await storage.write((tx) => tx.hastenDeliveries(destination, 1, T0 + 4)), 1);
@@ -160,7 +168,7 @@ export function deliveryCases(test: Case): void {
     assert.equal((await storage.delivery("delivery-2"))?.state, "scheduled");
   });
 
-  test("a delivery changes only from the expected state and attempt", async ({ storage, reopen }) => {
+  test("a delivery changes only if it has the expected state and number of attempts", async ({ storage, reopen }) => {
     await storage.write((tx) => insert(tx, deliveryRow(1)));
     const seen = { state: "waiting", attempts: 0 } as const;
     const change = {
@@ -238,7 +246,7 @@ export function deliveryCases(test: Case): void {
     assert.equal(await storage.write((tx) => tx.pruneDeliveries(T0 + 1, 10)), 1);
   });
 
-  test("a transaction that is rolled back adds and removes no delivery and no use", async ({ storage }) => {
+  test("a transaction that is rolled back does not add or remove deliveries and uses", async ({ storage }) => {
     await storage.write(async (tx) => {
       await insert(tx, deliveryRow(1, { state: "dead" }));
       await tx.insertLimitUse(limitUseRow(1));

@@ -6,7 +6,7 @@ import { agentRow, keyRow, policyRow, T0, policyVersionRow, type Case } from "./
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
 export function directoryCases(test: Case): void {
-  test("a key comes back as it went in, by id and by hash", async ({ storage, reopen }) => {
+  test("a key is returned as it was stored, by id and by hash", async ({ storage, reopen }) => {
     const rows = [
       keyRow(1),
       keyRow(2, {
@@ -32,7 +32,7 @@ export function directoryCases(test: Case): void {
     assert.equal(await reopened.keyByHash(keyRow(1).hash.toUpperCase()), null);
   });
 
-  test("keys are listed newest first, revoked ones included", async ({ storage }) => {
+  test("keys are listed newest first, including revoked keys", async ({ storage }) => {
     await storage.write(async (tx) => {
       await tx.insertKey(keyRow(1, { created_at: T0 + 5 }));
       await tx.insertKey(keyRow(2, { created_at: T0 + 9, revoked_at: T0 + 10 }));
@@ -44,7 +44,7 @@ export function directoryCases(test: Case): void {
     );
   });
 
-  test("an id or a hash belongs to one key", async ({ storage }) => {
+  test("an id or a hash belongs to only one key", async ({ storage }) => {
     await storage.write((tx) => tx.insertKey(keyRow(1)));
     await assert.rejects(
       storage.write((tx) => tx.insertKey(keyRow(2, { id: "key-1" }))),
@@ -57,7 +57,7 @@ export function directoryCases(test: Case): void {
     assert.deepEqual(await storage.keys(), [keyRow(1)]);
   });
 
-  test("a key is revoked once, and stays so", async ({ storage, reopen }) => {
+  test("a key can be revoked only once, and stays revoked", async ({ storage, reopen }) => {
     await storage.write(async (tx) => {
       await tx.insertKey(keyRow(1));
       await tx.insertKey(keyRow(2));
@@ -89,7 +89,10 @@ export function directoryCases(test: Case): void {
     assert.deepEqual(await reopened.keys(), [keyRow(2, { last_used_at: T0 }), keyRow(1, { last_used_at: T0 + 6 })]);
   });
 
-  test("an agent comes back as it went in, and its id and its place are its own", async ({ storage, reopen }) => {
+  test("an agent is returned as it was stored, and its id and its position in lists are unique", async ({
+    storage,
+    reopen,
+  }) => {
     const rows = [
       agentRow(1),
       agentRow(2, {
@@ -157,7 +160,7 @@ export function directoryCases(test: Case): void {
     assert.deepEqual(await reopened.agents({ limit: 9 }), [agentRow(2), now]);
   });
 
-  test("a policy is found by name, and its name is its own", async ({ storage, reopen }) => {
+  test("a policy is found by name, and its name is unique", async ({ storage, reopen }) => {
     const managed = policyRow(2, { managed_by: "policy-files", latest_version: 4, active_version: 3 });
     await storage.write(async (tx) => {
       await tx.insertPolicy(managed);
@@ -180,7 +183,7 @@ export function directoryCases(test: Case): void {
     assert.deepEqual(await reopened.policies(), [policyRow(1), managed]);
   });
 
-  test("a policy's change touches what it names", async ({ storage }) => {
+  test("a change of a policy updates only the members that it contains", async ({ storage }) => {
     await storage.write(async (tx) => {
       await tx.insertPolicy(policyRow(1));
       await tx.insertPolicy(policyRow(2));

@@ -9,7 +9,7 @@ const keysOf = async (storage: Storage, prefix: string, more: { after?: string; 
   (await storage.documents({ plugin: "notes", prefix, limit: 100, ...more })).map(({ key }) => key);
 
 export function documentCases(test: Case): void {
-  test("a document comes back as it went in, under its plugin alone", async ({ storage, reopen }) => {
+  test("a document is returned as it was stored, and only to its plugin", async ({ storage, reopen }) => {
     const value = '{"text":"é \u0000 \u0001 🙂","n":1}';
     const version = await put(storage, "a", null, value);
     assert.ok(version !== null && version > 0);
@@ -23,11 +23,13 @@ export function documentCases(test: Case): void {
     assert.deepEqual(await reopened.documents({ plugin: "notes", prefix: "", limit: 9 }), [row]);
   });
 
-  test("a document is written only over the version that is known, and its version grows", async ({ storage }) => {
+  test("a document is replaced only if its version is the expected version, and its version increases", async ({
+    storage,
+  }) => {
     const first = (await put(storage, "a", null, "1")) as number;
-    assert.equal(await put(storage, "a", null, "2"), null, "it is there already");
+    assert.equal(await put(storage, "a", null, "2"), null, "the document already exists");
     assert.equal(await put(storage, "a", first + 1, "2"), null);
-    assert.equal(await put(storage, "b", first, "2"), null, "there is none to write over");
+    assert.equal(await put(storage, "b", first, "2"), null, "there is no document to replace");
     assert.equal((await storage.document("notes", "a"))?.value, "1");
     assert.equal(await storage.document("notes", "b"), null);
     const second = (await put(storage, "a", first, "2")) as number;
@@ -36,13 +38,13 @@ export function documentCases(test: Case): void {
     assert.deepEqual(await storage.document("notes", "a"), { plugin: "notes", key: "a", value: "2", version: second });
   });
 
-  test("of two that write over the same version one succeeds", async ({ storage }) => {
+  test("of two writes that replace the same version, only one succeeds", async ({ storage }) => {
     const version = await put(storage, "a", null);
     const done = await Promise.all(["1", "2"].map((value) => put(storage, "a", version, value)));
     assert.equal(done.filter((result) => result === null).length, 1);
   });
 
-  test("a version is never given twice, also not after a deletion", async ({ storage, reopen }) => {
+  test("a version is never used twice, even after a deletion", async ({ storage, reopen }) => {
     const first = (await put(storage, "a", null)) as number;
     assert.equal(await storage.write((tx) => tx.deleteDocument("notes", "a", first + 1)), false);
     assert.equal(await storage.write((tx) => tx.deleteDocument("other", "a", first)), false);
@@ -88,7 +90,7 @@ export function documentCases(test: Case): void {
     assert.deepEqual(await keysOf(storage, "a/", { after: "A" }), inOrder.slice(2, 9));
   });
 
-  test("a transaction sees its own documents, and a lost one leaves none", async ({ storage }) => {
+  test("a transaction reads its own documents, and a rolled-back transaction leaves none", async ({ storage }) => {
     const kept = (await put(storage, "kept", null, "1")) as number;
     await assert.rejects(
       storage.write(async (tx) => {
@@ -100,7 +102,7 @@ export function documentCases(test: Case): void {
           (await tx.documents({ plugin: "notes", prefix: "", limit: 9 })).map(({ key }) => key),
           ["lost"],
         );
-        assert.equal(await storage.document("notes", "lost"), null, "others see what is committed");
+        assert.equal(await storage.document("notes", "lost"), null, "other transactions read committed documents");
         throw new Error("no");
       }),
       /no/,

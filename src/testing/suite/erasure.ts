@@ -1,4 +1,4 @@
-/** Cases for erasure: requests and results are removed, and nothing else. */
+/** Cases for erasure: only requests and results are removed. */
 import assert from "node:assert/strict";
 import type { ActionStatus } from "../../domain/actions.ts";
 import { actionRow, appendEntries, T0, type Case } from "./rows.ts";
@@ -56,7 +56,7 @@ export function erasureCases(test: Case): void {
     );
   });
 
-  test("one part of an action is erased, once, and everything else stays", async ({ storage, reopen }) => {
+  test("a part of an action can be erased once, and everything else is unchanged", async ({ storage, reopen }) => {
     const over = {
       status: "succeeded",
       meta: '{"meta":{"host":"h"},"salt":"00"}',
@@ -95,7 +95,7 @@ export function erasureCases(test: Case): void {
     assert.equal((await storage.action("action-1"))?.erased_at, T0 + 9);
   });
 
-  test("an erasure whose transaction fails has erased nothing", async ({ storage }) => {
+  test("an erasure in a failed transaction erases nothing", async ({ storage }) => {
     await storage.write(async (tx) => {
       await appendEntries(tx, 1);
       await tx.insertAction(actionRow(0));
@@ -110,7 +110,7 @@ export function erasureCases(test: Case): void {
     assert.deepEqual(await storage.action("action-0"), actionRow(0));
   });
 
-  test("every state but pending can be erased", async ({ storage }) => {
+  test("actions in every state except pending can be erased", async ({ storage }) => {
     const states: ActionStatus[] = ["allowed", "denied", "approved", "expired", "cancelled", "executing", "failed"];
     await storage.write(async (tx) => {
       await appendEntries(tx, states.length);

@@ -49,7 +49,7 @@ export async function writeEverything(tx: StorageTransaction): Promise<void> {
   await tx.putMeta("origin", "example.com/log");
 }
 
-/** Results of all reads of the contract. A missing method is a compile error. */
+/** Results of all reads of the contract. The compiler reports a missing method. */
 type Everything = Record<keyof StorageReader, unknown>;
 
 const ALL = { visibility: { all: true } } as const;

@@ -6,7 +6,7 @@ import { idempotencyRow, T0, type Case } from "./rows.ts";
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
 export function idempotencyCases(test: Case): void {
-  test("an idempotency key is found by key, route and value together", async ({ storage, reopen }) => {
+  test("an idempotency key is found by the combination of API key, route and value", async ({ storage, reopen }) => {
     const rows = [
       idempotencyRow("a"),
       idempotencyRow("a", { key_id: "key-2", resource_id: "other" }),
@@ -41,10 +41,7 @@ export function idempotencyCases(test: Case): void {
     assert.deepEqual(await reopened.idempotency("key-1", "POST /v1/actions", "a"), rows[0]);
   });
 
-  test("idempotency keys are found by their age, a page at a time, and forgotten one by one", async ({
-    storage,
-    reopen,
-  }) => {
+  test("idempotency keys are listed by age in pages, and deleted individually", async ({ storage, reopen }) => {
     const rows = [
       idempotencyRow("z", { created_at: T0 }),
       idempotencyRow("b", { created_at: T0 + 1, key_id: "key-1" }),

@@ -24,7 +24,7 @@ export function ledgerCases(test: Case): void {
 }
 
 function entryCases(test: Case): void {
-  test("entries come back as they went in, by range", async ({ storage }) => {
+  test("entries are returned as they were stored, by range", async ({ storage }) => {
     const types: EntryType[] = ["decision", "approval", "execution", "policy_set", "api_key", "agent"];
     const rows = types.map((type, seq) =>
       entryRow(seq, seq % 2 === 0 ? { type } : { type, action_id: null, agent_id: null, submitted_by: null }),
@@ -43,7 +43,7 @@ function entryCases(test: Case): void {
     assert.deepEqual(await storage.leafHashes(6, 9), []);
   });
 
-  test("entries of keys and of agents come without the others", async ({ storage }) => {
+  test("entries of keys and agents are returned without other entries", async ({ storage }) => {
     const types: EntryType[] = ["decision", "api_key", "agent", "api_key", "approval", "agent", "api_key"];
     await storage.write(async (tx) => {
       for (const type of types) await appendEntries(tx, 1, { type });
@@ -57,7 +57,7 @@ function entryCases(test: Case): void {
     assert.deepEqual(await seqs("agent", 6, 9), []);
   });
 
-  test("a hash finds its entry, and no other hash does", async ({ storage }) => {
+  test("an entry is found only by its own hash", async ({ storage }) => {
     const rows = await storage.write((tx) => appendEntries(tx, 5));
     for (const row of rows) assert.deepEqual(await storage.entryByHash(row.leaf_hash), row);
     const near = new Uint8Array((rows[0] as EntryRow).leaf_hash);
@@ -66,14 +66,14 @@ function entryCases(test: Case): void {
     assert.equal(await storage.entryByHash(new Uint8Array(32)), null);
   });
 
-  test("the entries of one action come in order, without those of others", async ({ storage }) => {
+  test("the entries of an action are returned in order, without entries of other actions", async ({ storage }) => {
     const owners = ["a", "b", "a", null, "A", "a", "a"];
     const types: EntryType[] = ["decision", "decision", "approval", "policy_set", "decision", "redecision", "notes:a"];
     const rows = owners.map((action_id, seq) => entryRow(seq, { action_id, type: types[seq] as EntryType }));
     await storage.write(async (tx) => {
       for (const seq of [0, 1, 4]) await tx.insertAction(actionRow(seq, { id: owners[seq] as string }));
       await tx.append(rows, [], headRow(rows.length));
-      assert.equal((await tx.entriesOfAction("a")).length, 4, "also in its own transaction");
+      assert.equal((await tx.entriesOfAction("a")).length, 4, "also within the same transaction");
     });
     assert.deepEqual(
       (await storage.entriesOfAction("a")).map((row) => row.seq),
@@ -86,10 +86,10 @@ function entryCases(test: Case): void {
     assert.deepEqual(await storage.entriesOfAction("c"), []);
   });
 
-  test("the largest entry keeps every byte", async ({ storage, reopen }) => {
+  test("the largest entry is returned with every byte", async ({ storage, reopen }) => {
     const bytes = Uint8Array.from({ length: 65_535 }, (_, i) => (i * 31 + (i >> 8)) & 0xff);
     const row = entryRow(0, { bytes, leaf_hash: hashLeaf(bytes) });
-    // A view of a larger buffer: only the bytes of the view belong to the entry.
+    // Use a view of a larger buffer. Only the bytes of the view belong to the entry.
     const larger = new Uint8Array(70_000);
     larger.set(bytes, 100);
     await storage.write((tx) =>
@@ -99,7 +99,7 @@ function entryCases(test: Case): void {
     assert.deepEqual(await (await reopen()).entryByHash(row.leaf_hash), row);
   });
 
-  test("an entry may be empty", async ({ storage }) => {
+  test("an entry can be empty", async ({ storage }) => {
     const row = entryRow(0, { bytes: new Uint8Array(0) });
     await storage.write((tx) => tx.append([row], [], headRow(1)));
     assert.deepEqual(await storage.entries(0, 1), [row]);
@@ -122,7 +122,7 @@ function entryCases(test: Case): void {
 }
 
 function appendCases(test: Case): void {
-  test("append moves the head with its entries", async ({ storage }) => {
+  test("append updates the head together with the entries", async ({ storage }) => {
     const head: LedgerHead = {
       size: 3,
       root: leafHashOfText("r"),
@@ -139,7 +139,7 @@ function appendCases(test: Case): void {
     assert.deepEqual(await readBareHead(storage), headRow(4, { epoch: 4 }));
   });
 
-  test("several appends fit into one transaction", async ({ storage }) => {
+  test("a transaction can contain several appends", async ({ storage }) => {
     await storage.write(async (tx) => {
       await appendEntries(tx, 2);
       await appendEntries(tx, 3);
@@ -151,7 +151,7 @@ function appendCases(test: Case): void {
     );
   });
 
-  test("a head may move without entries: another policy set, a later epoch", async ({ storage }) => {
+  test("the head can change without entries: a different policy set, a later epoch", async ({ storage }) => {
     await storage.write((tx) => appendEntries(tx, 2));
     const head = headRow(2, { policy_set: policySetRow(2).digest, epoch: 7 });
     await storage.write((tx) => tx.append([], [], head));
@@ -161,7 +161,7 @@ function appendCases(test: Case): void {
 
   const misfits: [string, EntryRow[], LedgerHead][] = [
     ["a gap before the entries", [entryRow(3)], headRow(4)],
-    ["an entry that is there already", [entryRow(1)], headRow(2)],
+    ["an entry that already exists", [entryRow(1)], headRow(2)],
     ["entries that overlap with stored ones", [entryRow(1), entryRow(2)], headRow(3)],
     ["a gap between the entries", [entryRow(2), entryRow(4)], headRow(4)],
     ["the same sequence number twice", [entryRow(2), entryRow(2)], headRow(4)],
@@ -170,10 +170,10 @@ function appendCases(test: Case): void {
     ["a head that is too small", [entryRow(2)], headRow(2)],
     ["a head that shrinks", [], headRow(1)],
     ["a head that grows without entries", [], headRow(3)],
-    ["an epoch that goes back", [entryRow(2)], headRow(3, { epoch: 4 })],
+    ["an epoch that decreases", [entryRow(2)], headRow(3, { epoch: 4 })],
   ];
   for (const [what, entries, head] of misfits) {
-    test(`append refuses ${what}, and the transaction is lost`, async ({ storage }) => {
+    test(`append rejects ${what}, and the transaction fails`, async ({ storage }) => {
       await storage.write((tx) => tx.append([entryRow(0), entryRow(1)], [], headRow(2, { epoch: 5 })));
       const epoch = head.epoch === 0 ? 5 : head.epoch;
       await assert.rejects(
@@ -199,7 +199,7 @@ function tileCases(test: Case): void {
     assert.equal(await storage.tile(2, 0), null);
   });
 
-  test("roots of tiles come in order, and only those that are there", async ({ storage }) => {
+  test("roots of tiles are returned in order, and only roots that exist", async ({ storage }) => {
     const tiles = [2, 0, 1].map((index) => tileRow(0, index));
     await storage.write(async (tx) =>
       tx.append(
@@ -230,7 +230,7 @@ function tileCases(test: Case): void {
 
 /** Cases for the checkpoint and for policy sets. */
 function checkpointCases(test: Case): void {
-  test("the larger checkpoint stays", async ({ storage, reopen }) => {
+  test("a larger checkpoint is not replaced", async ({ storage, reopen }) => {
     await storage.write((tx) => tx.putCheckpoint(5, "five\n\n— é\n"));
     assert.deepEqual(await storage.checkpoint(), { size: 5, note: "five\n\n— é\n" });
     await storage.write((tx) => tx.putCheckpoint(4, "four"));
@@ -241,12 +241,12 @@ function checkpointCases(test: Case): void {
     assert.deepEqual(await (await reopen()).checkpoint(), { size: 6, note: "six" });
   });
 
-  test("a checkpoint of the empty tree counts", async ({ storage }) => {
+  test("a checkpoint of the empty tree is stored", async ({ storage }) => {
     await storage.write((tx) => tx.putCheckpoint(0, "empty"));
     assert.deepEqual(await storage.checkpoint(), { size: 0, note: "empty" });
   });
 
-  test("a policy set is kept as it was first stored", async ({ storage }) => {
+  test("a stored policy set does not change when it is stored again", async ({ storage }) => {
     await storage.write((tx) => tx.putPolicySet(policySetRow(1)));
     await storage.write((tx) => tx.putPolicySet({ ...policySetRow(1), document: "{}", created_at: 1 }));
     await storage.write((tx) => tx.putPolicySet(policySetRow(2)));

@@ -8,7 +8,7 @@ import { appendEntries, leafHashHex, type Case } from "./rows.ts";
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
 export function lifecycleCases(test: Case): void {
-  test("open and close may be called again", async ({ storage }) => {
+  test("open and close are idempotent", async ({ storage }) => {
     await storage.open();
     await storage.write((tx) => tx.putMeta("a", "1"));
     await Promise.all([storage.open(), storage.open()]);
@@ -18,7 +18,7 @@ export function lifecycleCases(test: Case): void {
     assert.equal(await storage.meta("a"), "1");
   });
 
-  test("a closed store refuses everything with StorageError", async ({ storage }) => {
+  test("a closed store rejects every call with StorageError", async ({ storage }) => {
     await storage.close();
     let ran = false;
     await assert.rejects(storage.head(), isStorageError);
@@ -33,7 +33,7 @@ export function lifecycleCases(test: Case): void {
     assert.equal(ran, false);
   });
 
-  test("close waits for running and waiting work", async ({ storage }) => {
+  test("close waits for running and queued work", async ({ storage }) => {
     const running = storage.write(async (tx) => {
       await turn();
       await tx.putMeta("a", "1");
@@ -45,7 +45,9 @@ export function lifecycleCases(test: Case): void {
     assert.deepEqual([await storage.meta("a"), await storage.meta("b")], ["1", "2"]);
   });
 
-  test("ping resolves on a store that takes writes, and changes nothing one can read", async ({ storage }) => {
+  test("ping resolves for a store that accepts writes, and does not change anything that reads return", async ({
+    storage,
+  }) => {
     await storage.write(writeEverything);
     const before = await readEverything(storage);
     await Promise.all([storage.ping(), storage.ping(), storage.write((tx) => tx.putMeta("x", "y"))]);
@@ -61,7 +63,7 @@ export function lifecycleCases(test: Case): void {
     assert.equal((await reopened.head()).size, 3);
   });
 
-  test("what was rolled back stays away after reopening", async ({ storage, reopen }) => {
+  test("rolled-back changes do not appear after reopening", async ({ storage, reopen }) => {
     await assert.rejects(
       storage.write(async (tx) => {
         await writeEverything(tx);
@@ -72,7 +74,7 @@ export function lifecycleCases(test: Case): void {
     assert.deepEqual(await readEverything(await reopen()), NOTHING);
   });
 
-  test("meta is written over, and unknown names are null", async ({ storage }) => {
+  test("a value in meta can be replaced, and an unknown name is null", async ({ storage }) => {
     await storage.write((tx) => tx.putMeta("a", "1"));
     await storage.write((tx) => tx.putMeta("a", leafHashHex("2")));
     assert.equal(await storage.meta("a"), leafHashHex("2"));

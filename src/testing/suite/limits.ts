@@ -6,7 +6,7 @@ import { T0, limitUseRow, type Case } from "./rows.ts";
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
 export function limitCases(test: Case): void {
-  test("uses count by limit, subject and time", async ({ storage, reopen }) => {
+  test("uses are counted by limit, subject and time", async ({ storage, reopen }) => {
     const rows = [
       limitUseRow(1),
       limitUseRow(2),
@@ -49,7 +49,7 @@ export function limitCases(test: Case): void {
     );
   });
 
-  test("a sum stays a number that a double holds", async ({ storage }) => {
+  test("a sum never exceeds the integers that a double can represent", async ({ storage }) => {
     await storage.write(async (tx) => {
       for (const n of [1, 2]) await tx.insertLimitUse(limitUseRow(n, { amount: Number.MAX_SAFE_INTEGER }));
     });
@@ -57,7 +57,7 @@ export function limitCases(test: Case): void {
       count: 2,
       sum: Number.MAX_SAFE_INTEGER,
     });
-    // The sum must not overflow 64 bits either.
+    // The sum must also not overflow 64 bits.
     await storage.write(async (tx) => {
       for (let n = 3; n <= 1100; n++) await tx.insertLimitUse(limitUseRow(n, { amount: Number.MAX_SAFE_INTEGER }));
     });
@@ -78,7 +78,7 @@ export function limitCases(test: Case): void {
     });
   });
 
-  test("uses go with their action, and when they are over", async ({ storage }) => {
+  test("uses are removed with their action, and after they have expired", async ({ storage }) => {
     await storage.write(async (tx) => {
       for (const row of [limitUseRow(1), limitUseRow(1, { limit_name: "other" }), limitUseRow(2), limitUseRow(3)])
         await tx.insertLimitUse(row);
@@ -134,10 +134,10 @@ export function limitCases(test: Case): void {
       });
       await check(storage, `behind ${first}`);
     };
-    // Three uses in each millisecond, and then more uses in one millisecond than a total covers.
+    // Add three uses in each millisecond, and then more uses in one millisecond than a total covers.
     for (let n = 0; n < 4500; n += 750) await add(n, 750, (each) => Math.floor(each / 3));
     await add(5000, 700, () => 1700);
-    // A clock that was set back.
+    // Simulate a clock that was set back.
     await add(6000, 30, (n) => n % 50);
     for (const gone of [10, 11, 900, 4499, 5001, 6001]) {
       await storage.write(async (tx) => {

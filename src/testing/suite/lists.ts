@@ -1,9 +1,9 @@
-/** Cases for lists of actions: every filter, alone and combined, within the caller's visibility. */
+/** Cases for lists of actions: every filter and every combination of filters, within the caller's visibility. */
 import assert from "node:assert/strict";
 import type { ActionFilter, ActionRow, DecisionFilter, StoredVisibility } from "../../contract/storage.ts";
 import { actionRow, appendEntries, leafHashHex, T0, type Case } from "./rows.ts";
 
-/** 48 actions in which every pair of members varies independently; two share each creation time. */
+/** 48 actions in which every pair of members varies independently. Each creation time belongs to two actions. */
 const ROWS: ActionRow[] = Array.from({ length: 48 }, (_, n) =>
   actionRow(n, {
     agent_id: `agent-${n % 2}`,
@@ -32,7 +32,7 @@ const OPTIONS: { [Name in keyof ActionFilter]?: NonNullable<ActionFilter[Name]> 
   before_seq: 37,
 };
 
-/** Applies the filter. A second implementation, independent of the storage. */
+/** Applies the filter, with an implementation that is independent of the storage. */
 function expected(filter: ActionFilter): ActionRow[] {
   const seen = filter.visibility;
   return ROWS.filter(
@@ -53,13 +53,11 @@ function expected(filter: ActionFilter): ActionRow[] {
 }
 
 function decisionCases(test: Case): void {
-  test("decisions come with their entries, newest first, of a stretch, a span and what the caller may see", async ({
-    storage,
-  }) => {
+  test("decisions are listed with their entries, newest first, by range, time and visibility", async ({ storage }) => {
     assert.equal(await storage.decisionSpan(0, Number.MAX_SAFE_INTEGER), null);
     await storage.write(async (tx) => {
       await appendEntries(tx, 12);
-      // The clock was set back once. Entries 3 and 7 are not decisions.
+      // As if the clock had been set back once. Entries 3 and 7 are not decisions.
       for (const n of [0, 1, 2, 4, 5, 6, 8, 9, 10, 11])
         await tx.insertAction(
           actionRow(n, {
@@ -82,11 +80,7 @@ function decisionCases(test: Case): void {
     assert.deepEqual(await seqs({}), [11, 10, 9, 8, 6, 5, 4, 2, 1, 0]);
     assert.deepEqual(await seqs({ before_seq: 9, limit: 3 }), [8, 6, 5]);
     assert.deepEqual(await seqs({ from_seq: 4, before_seq: 9 }), [8, 6, 5, 4]);
-    assert.deepEqual(
-      await seqs({ since: T0 + 20, until: T0 + 60 }),
-      [4, 2],
-      "by the time of creation, the end exclusive",
-    );
+    assert.deepEqual(await seqs({ since: T0 + 20, until: T0 + 60 }), [4, 2], "by creation time, with an exclusive end");
     assert.deepEqual(await seqs({ visibility: { agent_id: "agent-1" } }), [11, 9, 5, 1]);
     assert.deepEqual(await seqs({ visibility: { key_id: "key-0" } }), [9, 6, 0]);
     assert.deepEqual(await storage.decisionSpan(T0 + 10, T0 + 20), { first: 1, last: 5 });
@@ -109,7 +103,7 @@ export function listCases(test: Case): void {
   const filled = (name: string, check: (list: (filter: ActionFilter) => Promise<ActionRow[]>) => Promise<void>): void =>
     test(name, async ({ storage }) => {
       await storage.write(async (tx) => {
-        // Inserted in mixed order.
+        // Insert the rows in mixed order.
         for (const row of [...ROWS].sort((a, b) => (a.decision_seq % 7) - (b.decision_seq % 7)))
           await tx.insertAction(row);
       });
@@ -117,28 +111,31 @@ export function listCases(test: Case): void {
     });
   const everything: StoredVisibility = { all: true };
 
-  filled("actions come newest first", async (list) => {
+  filled("actions are listed newest first", async (list) => {
     assert.deepEqual(await list({ visibility: everything, limit: 1000 }), [...ROWS].reverse());
   });
 
-  filled("a credential sees the actions of its agent, or those that its key submitted, and no others", async (list) => {
-    assert.deepEqual(
-      await list({ visibility: { agent_id: "agent-0" }, limit: 99 }),
-      ROWS.filter((row) => row.agent_id === "agent-0").reverse(),
-    );
-    assert.deepEqual(
-      await list({ visibility: { key_id: "key-2" }, limit: 99 }),
-      ROWS.filter((row) => row.submitted_by === "key-2").reverse(),
-    );
-    assert.deepEqual(await list({ visibility: { agent_id: "key-2" }, limit: 99 }), []);
-    assert.deepEqual(await list({ visibility: { key_id: "" }, limit: 99 }), []);
-  });
+  filled(
+    "a credential sees only the actions of its agent, or only the actions that its key submitted",
+    async (list) => {
+      assert.deepEqual(
+        await list({ visibility: { agent_id: "agent-0" }, limit: 99 }),
+        ROWS.filter((row) => row.agent_id === "agent-0").reverse(),
+      );
+      assert.deepEqual(
+        await list({ visibility: { key_id: "key-2" }, limit: 99 }),
+        ROWS.filter((row) => row.submitted_by === "key-2").reverse(),
+      );
+      assert.deepEqual(await list({ visibility: { agent_id: "key-2" }, limit: 99 }), []);
+      assert.deepEqual(await list({ visibility: { key_id: "" }, limit: 99 }), []);
+    },
+  );
 
-  filled("a filter never widens what is visible", async (list) => {
+  filled("a filter never makes other actions visible", async (list) => {
     assert.deepEqual(await list({ visibility: { agent_id: "agent-0" }, agent_id: "agent-1", limit: 99 }), []);
   });
 
-  filled("the first action of each plan is found, also with other filters", async (list) => {
+  filled("the first action of each plan is found, even with other filters", async (list) => {
     const first = ROWS.filter((row) => row.plan_position === 1).reverse();
     assert.ok(first.length > 1);
     assert.deepEqual(await list({ visibility: everything, first_of_plan: true, limit: 99 }), first);
@@ -163,7 +160,7 @@ export function listCases(test: Case): void {
     assert.deepEqual(await seqs({ before_seq: 0 }), []);
   });
 
-  filled("limit and offset cut the same list", async (list) => {
+  filled("limit and offset select from the same list", async (list) => {
     const all = [...ROWS].reverse();
     assert.deepEqual(await list({ visibility: everything, limit: 5 }), all.slice(0, 5));
     assert.deepEqual(await list({ visibility: everything, limit: 5, offset: 5 }), all.slice(5, 10));
@@ -188,7 +185,7 @@ export function listCases(test: Case): void {
     }
   });
 
-  filled("a cursor walks the whole list without a gap while actions are added", async (list) => {
+  filled("a cursor returns the whole list without a gap while actions are added", async (list) => {
     const walked: number[] = [];
     let before_seq: number | undefined;
     for (;;) {
@@ -207,7 +204,7 @@ export function listCases(test: Case): void {
     );
   });
 
-  test("lists inside a transaction see its own actions and changes", async ({ storage }) => {
+  test("lists within a transaction contain its own actions and changes", async ({ storage }) => {
     await storage.write(async (tx) => {
       await tx.insertAction(actionRow(1));
       await tx.insertAction(actionRow(2));

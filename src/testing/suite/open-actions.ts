@@ -1,4 +1,4 @@
-/** Cases for joining: a submission only joins an open action of the same key with the same request. */
+/** Cases for joining: a submission joins only an open action of the same key with the same request. */
 import assert from "node:assert/strict";
 import type { ActionOwner, ActionRow } from "../../contract/storage.ts";
 import { actionRow, leafHashHex, T0, type Case } from "./rows.ts";
@@ -11,7 +11,7 @@ const mayStart = (n: number, end: number, over: Partial<ActionRow> = {}): Action
   row(n, { approved_until: end, ...over });
 
 export function openActionCases(test: Case): void {
-  test("an open action is found while its time lasts: what may start before what waits, the last to end before others", async ({
+  test("an open action is found until its deadline: startable before pending, and the last deadline first", async ({
     storage,
   }) => {
     const rows = [
@@ -25,7 +25,7 @@ export function openActionCases(test: Case): void {
     ];
     await storage.write(async (tx) => {
       for (const each of rows) await tx.insertAction(each);
-      assert.deepEqual(await tx.openAction("key-1", HASH, T0), rows[5], "also in its own transaction");
+      assert.deepEqual(await tx.openAction("key-1", HASH, T0), rows[5], "also within the same transaction");
     });
     for (const [now, n] of [
       [T0, 5],
@@ -37,7 +37,7 @@ export function openActionCases(test: Case): void {
     assert.equal(await storage.openAction("key-1", HASH, T0 + 95), null);
   });
 
-  test("keys and requests that begin or end alike are told apart", async ({ storage }) => {
+  test("keys and requests with the same beginning or end are distinguished", async ({ storage }) => {
     const keys = ["019a0000-0000-7000-8000-00001234abcd", "019b0000-0000-7000-8000-00001234abcd"] as const;
     const hashes = ["ab".repeat(32), `${"ab".repeat(31)}cd`, `cd${"ab".repeat(31)}`] as const;
     const pairs = keys.flatMap((submitted_by) => hashes.map((request_hash) => ({ submitted_by, request_hash })));
@@ -60,7 +60,7 @@ export function openActionCases(test: Case): void {
     assert.equal(await storage.openAction(keys[0].slice(28), hashes[0], T0), null);
   });
 
-  test("no action is open that another key submitted, that asked for something else, or that is over", async ({
+  test("an action of another key, of a different request, or after its deadline is not found as open", async ({
     storage,
   }) => {
     const over = ["denied", "expired", "cancelled", "executing", "succeeded", "failed"] as const;
@@ -114,7 +114,7 @@ export function openActionCases(test: Case): void {
     assert.deepEqual(found, [rows[6]]);
   });
 
-  test("a rejection is found by its request, submitted or changed, while it holds, the one that holds longest", async ({
+  test("the rejection that ends last is found by its submitted or changed request, until it ends", async ({
     storage,
     reopen,
   }) => {
@@ -133,11 +133,11 @@ export function openActionCases(test: Case): void {
     const changed = leafHashHex("changed by an approver");
     await storage.write(async (tx) => {
       for (const each of rows) await tx.insertAction(each);
-      assert.deepEqual(await tx.rejectedAction(HASH, T0), rows[1], "also in its own transaction");
+      assert.deepEqual(await tx.rejectedAction(HASH, T0), rows[1], "also within the same transaction");
       await tx.insertAction(waits(7, T0 + 99));
       const edited = { status: "pending_approval", effective: "{}", effective_hash: changed, updated_at: T0 } as const;
       assert.equal(await tx.updateAction("action-7", { status: "pending_approval" }, edited), true);
-      assert.equal(await tx.rejectedAction(changed, T0), null, "nobody rejected it yet");
+      assert.equal(await tx.rejectedAction(changed, T0), null, "no one has rejected the request yet");
       const denied = { status: "denied", rejection_until: T0 + 40, updated_at: T0 } as const;
       assert.equal(await tx.updateAction("action-7", { status: "pending_approval" }, denied), true);
       await tx.insertAction(rejected(8, T0 + 35, changed));
@@ -162,7 +162,7 @@ export function openActionCases(test: Case): void {
     assert.equal(await reopened.rejectedAction(other, T0), null);
   });
 
-  test("when an action was last asked for and who waits for it are set by themselves, and taken back with their transaction", async ({
+  test("asked_at and waits are set without other changes, and are rolled back with their transaction", async ({
     storage,
     reopen,
   }) => {

@@ -6,7 +6,7 @@ import { actionRow, HISTORY_SPAN, pastActionRow, T0, type Case } from "./rows.ts
 const ids = (rows: readonly PastActionRow[]): string[] => rows.map(({ id }) => id);
 
 export function pastActionCases(test: Case): void {
-  test("a history has the newest actions of its owner, and their present columns", async ({ storage, reopen }) => {
+  test("a history contains the newest actions of its owner with their current columns", async ({ storage, reopen }) => {
     await storage.write(async (tx) => {
       for (const n of [1, 2, 3, 4, 5, 6, 7]) await tx.insertAction(actionRow(n));
       await tx.insertPastAction(pastActionRow(1));
@@ -15,7 +15,7 @@ export function pastActionCases(test: Case): void {
       await tx.insertPastAction(pastActionRow(4, { subject: "owner-2" }));
       await tx.insertPastAction(pastActionRow(5, { basis: "fedcba9876543210" }));
       await tx.insertPastAction(pastActionRow(6, { policy: "other" }));
-      // The action is not stored.
+      // This action is not stored.
       await tx.insertPastAction(pastActionRow(9));
     });
     const reopened = await reopen();
@@ -40,7 +40,7 @@ export function pastActionCases(test: Case): void {
     );
   });
 
-  test("a history leaves out requests that are too long", async ({ storage }) => {
+  test("a history omits requests that are too long", async ({ storage }) => {
     const request = "x".repeat(MAX_PAST_REQUEST + 1);
     await storage.write(async (tx) => {
       await tx.insertAction(actionRow(1, { request }));

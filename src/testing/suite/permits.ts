@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { actionRow, T0, type Case } from "./rows.ts";
 
 export function permitCases(test: Case): void {
-  test("approved actions are listed by their deadline, without a gap where several have the same one", async ({
+  test("approved actions are listed by deadline, without a gap if several have the same deadline", async ({
     storage,
   }) => {
     const ends = [30, 10, 20, 10, 40, 10, 20];

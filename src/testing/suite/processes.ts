@@ -1,5 +1,6 @@
 /**
- * Cases for a second process on the same store: an exclusive store rejects the process, and others run one at a time.
+ * Cases for a second process on the same store: an exclusive store rejects the process, and other stores run the
+ * transactions one at a time.
  */
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
@@ -9,17 +10,14 @@ import { appendEntries, type Case } from "./rows.ts";
 const isLocked = (error: unknown): boolean => error instanceof StorageError && error.kind === "locked";
 
 export function processCases(test: Case): void {
-  test("a second process is refused while the store is open where it is exclusive, and reads it all the same", async ({
-    storage,
-    another,
-  }) => {
+  test("while an exclusive store is open, a second process can only read it", async ({ storage, another }) => {
     await storage.write((tx) => tx.putMeta("a", "1"));
     const other = await another();
     assert.equal(other.exclusive, storage.exclusive);
     if (!storage.exclusive) return;
     await assert.rejects(other.open(), isLocked);
     await storage.write((tx) => tx.putMeta("a", "2"));
-    assert.equal(await storage.meta("a"), "2", "the one that has it goes on");
+    assert.equal(await storage.meta("a"), "2", "the process that has the store continues to work");
     await other.open({ readOnly: true });
     assert.equal(await other.meta("a"), "2");
     await other.close();
@@ -29,12 +27,15 @@ export function processCases(test: Case): void {
     assert.equal(await other.meta("a"), "2");
   });
 
-  test("processes that share a store take turns, and lose nothing of each other", async ({ storage, another }) => {
+  test("transactions of processes that share a store run one at a time, and lose no updates", async ({
+    storage,
+    another,
+  }) => {
     if (storage.exclusive) return;
     const other = await another();
     await other.open();
     await storage.write((tx) => tx.putMeta("n", "0"));
-    /** Under the lock of the head, values cannot change between reading and writing them. */
+    /** Under the lock of the head, a value cannot change between its read and its write. */
     const add = async (one: Storage): Promise<number> => {
       try {
         await one.write(async (tx) => {
@@ -45,7 +46,8 @@ export function processCases(test: Case): void {
         });
         return 1;
       } catch (error) {
-        // A store need not wait for another process, but must then fail with "locked" and without an effect.
+        // A store does not have to wait for another process. If it does not wait, it must fail with "locked" and
+        // without an effect.
         if (!isLocked(error)) throw error;
         return 0;
       }
@@ -55,7 +57,7 @@ export function processCases(test: Case): void {
       for (const one of await Promise.all([storage, other, storage, other].map(add))) added += one;
       added += await add(round % 2 === 0 ? storage : other);
     }
-    assert.ok(added >= 10, "who is alone is not refused");
+    assert.ok(added >= 10, "a process without competition must get the lock");
     for (const one of [storage, other]) {
       assert.equal(await one.meta("n"), String(added));
       assert.equal((await one.head()).size, added);
@@ -66,11 +68,11 @@ export function processCases(test: Case): void {
     }
   });
 
-  test("a lease is had by one process of those that share a store", async ({ storage, another }) => {
+  test("only one of the processes that share a store holds a lease", async ({ storage, another }) => {
     if (storage.exclusive) return;
     const other = await another();
     await other.open();
-    // A store need not wait for another process, but must then fail with "locked".
+    // A store does not have to wait for another process. If it does not wait, it must fail with "locked".
     const ask = (one: Storage, holder: string): Promise<boolean> =>
       one.lease("job", holder, 60_000).catch((error: unknown) => {
         if (!isLocked(error)) throw error;

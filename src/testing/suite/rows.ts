@@ -20,14 +20,14 @@ import type {
 } from "../../contract/storage.ts";
 import { hashLeaf } from "../../domain/merkle.ts";
 
-/** 2026-01-01T00:00:00Z, to which the times of rows are relative. */
+/** 2026-01-01T00:00:00Z. The times of rows are relative to it. */
 export const T0 = 1_767_225_600_000;
 
 interface Fixture {
   storage: Storage;
   /** Closes the store and opens it again from its disk. */
   reopen(): Promise<Storage>;
-  /** Creates an unopened object for the same store, as another process would. */
+  /** Creates an unopened object for the same store, like another process. */
   another(): Promise<Storage>;
 }
 
@@ -59,7 +59,7 @@ export function entryRow(seq: number, over: Partial<EntryRow> = {}): EntryRow {
   };
 }
 
-/** Returns a head. Its root is not that of the tree, because the suite only tests what a storage stores. */
+/** Returns a head. Its root is not the root of the tree, because the suite tests only what a storage stores. */
 export function headRow(size: number, over: Partial<LedgerHead> = {}): LedgerHead {
   return {
     size,
@@ -77,7 +77,7 @@ export function tileRow(level: number, index: number): TileRow {
   return { level, index, hashes, root: leafHashOfText(`tile ${level}/${index}`) };
 }
 
-/** Appends `count` entries after those that are stored. */
+/** Appends `count` entries after the stored entries. */
 export async function appendEntries(
   tx: StorageTransaction,
   count: number,

@@ -8,13 +8,13 @@ const isErrorOfKind =
   (error: unknown): boolean =>
     error instanceof StorageError && error.kind === kind;
 
-/** Duration of a lease that does not end during a test, in milliseconds. */
+/** Duration of a lease that does not expire during a test. Milliseconds. */
 const TERM = 3_600_000;
 
 const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1));
 
 export function sharingCases(test: Case): void {
-  test("a store that was opened to be read shows everything and takes nothing", async ({ storage }) => {
+  test("a store that was opened read-only returns everything and rejects writes", async ({ storage }) => {
     await storage.write((tx) => tx.putMeta("a", "1"));
     await storage.close();
     await storage.open({ readOnly: true });
@@ -40,25 +40,25 @@ export function sharingCases(test: Case): void {
     assert.ok(newest >= 1);
   });
 
-  test("a lease has one holder at a time, until it is given up", async ({ storage }) => {
+  test("a lease has one holder at a time, until it is released", async ({ storage }) => {
     assert.equal(await storage.lease("job", "one", TERM), true);
     assert.equal(await storage.lease("job", "two", TERM), false);
-    assert.equal(await storage.lease("other job", "two", TERM), true, "leases are told apart by name");
-    assert.equal(await storage.lease("job", "one", TERM), true, "the holder may hold on");
+    assert.equal(await storage.lease("other job", "two", TERM), true, "leases with different names are independent");
+    assert.equal(await storage.lease("job", "one", TERM), true, "the holder can renew the lease");
     await storage.release("job", "two");
-    assert.equal(await storage.lease("job", "two", TERM), false, "nobody gives up what is another's");
+    assert.equal(await storage.lease("job", "two", TERM), false, "only the holder can release the lease");
     await storage.release("job", "one");
-    assert.equal(await storage.lease("job", "two", TERM), true, "it can be given up");
+    assert.equal(await storage.lease("job", "two", TERM), true, "the holder can release the lease");
     assert.equal(await storage.lease("job", "one", TERM), false);
   });
 
-  test("a lease ends by itself", async ({ storage }) => {
+  test("a lease expires", async ({ storage }) => {
     assert.equal(await storage.lease("job", "one", 1), true);
     while (!(await storage.lease("job", "two", TERM))) await turn();
     assert.equal(await storage.lease("job", "one", TERM), false);
   });
 
-  test("leases that last are listed, in order of name", async ({ storage }) => {
+  test("active leases are listed, sorted by name", async ({ storage }) => {
     await storage.lease("b", "two", TERM);
     await storage.lease("a", "one", TERM);
     await storage.lease("c", "one", 1);
@@ -71,12 +71,12 @@ export function sharingCases(test: Case): void {
     assert.deepEqual(await storage.leases(TERM), [{ name: "b", holder: "two" }]);
   });
 
-  test("of many who ask for a free lease at once one gets it", async ({ storage }) => {
+  test("of many concurrent requests for a free lease, only one acquires it", async ({ storage }) => {
     const answers = await Promise.all(Array.from({ length: 10 }, (_, i) => storage.lease("job", `holder ${i}`, TERM)));
     assert.equal(answers.filter((got) => got).length, 1);
   });
 
-  test("taking a lease changes nothing of the ledger", async ({ storage }) => {
+  test("acquiring a lease does not change the ledger", async ({ storage }) => {
     const before = await storage.head();
     await storage.lease("job", "one", TERM);
     assert.deepEqual(await storage.head(), before);

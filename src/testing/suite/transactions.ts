@@ -1,4 +1,4 @@
-/** Cases for `write`, `open`, `close` and `ping`, whatever is written. */
+/** Cases for `write`, `open`, `close` and `ping` that do not depend on the kind of data. */
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError, type StorageTransaction } from "../../contract/storage.ts";
@@ -13,14 +13,14 @@ export function transactionCases(test: Case): void {
     assert.equal(typeof storage.exclusive, "boolean");
   });
 
-  test("write answers what its work answers, and its rows are there", async ({ storage }) => {
+  test("write resolves to the result of its work, and its rows are stored", async ({ storage }) => {
     assert.equal(await storage.write(async (tx) => (await writeEverything(tx), "done")), "done");
     const values = await readEverything(storage);
     for (const [name, value] of Object.entries(values))
       assert.notDeepEqual(value, NOTHING[name as keyof typeof NOTHING], name);
   });
 
-  test("a throw rolls everything back and is passed on unchanged", async ({ storage }) => {
+  test("an error rolls everything back and is rethrown unchanged", async ({ storage }) => {
     const error = new Error("no");
     await assert.rejects(
       storage.write(async (tx) => {
@@ -32,7 +32,7 @@ export function transactionCases(test: Case): void {
     assert.deepEqual(await readEverything(storage), NOTHING);
   });
 
-  test("what is thrown need not be an Error", async ({ storage }) => {
+  test("the thrown value does not have to be an Error", async ({ storage }) => {
     for (const thrown of ["text", null, 7]) {
       const outcome = await storage
         .write(async (tx) => {
@@ -48,7 +48,7 @@ export function transactionCases(test: Case): void {
     assert.equal(await storage.meta("a"), null);
   });
 
-  test("a throw after a refused value, or with a code of its own, is passed on unchanged too", async ({ storage }) => {
+  test("an error after a rejected value, or with its own code, is also rethrown unchanged", async ({ storage }) => {
     const error = Object.assign(new TypeError("no"), { code: "ERR_OF_THE_CALLER" });
     for (const value of ["fine", "\ud800"]) {
       await assert.rejects(
@@ -63,7 +63,7 @@ export function transactionCases(test: Case): void {
     }
   });
 
-  test("a throw undoes updates as well as inserts", async ({ storage }) => {
+  test("an error rolls back both updates and inserts", async ({ storage }) => {
     await storage.write(writeEverything);
     const before = await readEverything(storage);
     await assert.rejects(
@@ -91,7 +91,7 @@ export function transactionCases(test: Case): void {
     assert.deepEqual(await readEverything(storage), before);
   });
 
-  test("a transaction sees its own writes, others see none of them before it is committed", async ({ storage }) => {
+  test("a transaction reads its own writes, which no other read returns before the commit", async ({ storage }) => {
     await storage.write(async (tx) => {
       await writeEverything(tx);
       assert.deepEqual(await readEverything(storage), NOTHING);
@@ -104,7 +104,7 @@ export function transactionCases(test: Case): void {
     assert.equal((await storage.head()).size, 2);
   });
 
-  test("concurrent writes lose no update", async ({ storage }) => {
+  test("concurrent writes do not lose updates", async ({ storage }) => {
     await storage.write((tx) => tx.putMeta("n", "0"));
     await Promise.all(
       Array.from({ length: 40 }, () =>
@@ -118,7 +118,7 @@ export function transactionCases(test: Case): void {
     assert.equal(await storage.meta("n"), "40");
   });
 
-  test("writes run one at a time, in the order of their calls, once each", async ({ storage }) => {
+  test("each write runs once, one at a time, in the order of the calls", async ({ storage }) => {
     const log: string[] = [];
     await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
@@ -138,7 +138,7 @@ export function transactionCases(test: Case): void {
     assert.equal(log.length - steps.length, 4);
   });
 
-  test("a compare-and-set that two race for succeeds once", async ({ storage }) => {
+  test("of two concurrent compare-and-sets, only one succeeds", async ({ storage }) => {
     await storage.write((tx) => tx.insertAction(actionRow(1, { status: "pending_approval" })));
     const won = await Promise.all(
       Array.from({ length: 8 }, (_, i) =>
@@ -151,7 +151,7 @@ export function transactionCases(test: Case): void {
     assert.equal((await storage.action("action-1"))?.updated_at, T0);
   });
 
-  test("a statement that failed loses the transaction, also when its error is swallowed", async ({ storage }) => {
+  test("a failed statement makes the transaction fail, even if its error is ignored", async ({ storage }) => {
     await storage.write((tx) => tx.insertKey(keyRow(1)));
     await assert.rejects(
       storage.write(async (tx) => {
@@ -169,7 +169,7 @@ export function transactionCases(test: Case): void {
     assert.equal(await storage.meta("next"), "x");
   });
 
-  test("what was given beside a statement that failed, or left running, is lost with the transaction", async ({
+  test("statements that run concurrently with a failed statement, or are not awaited, are rolled back", async ({
     storage,
   }) => {
     const tiles = Array.from({ length: 50 }, (_, i) => tileRow(0, i));
@@ -191,7 +191,9 @@ export function transactionCases(test: Case): void {
     assert.equal((await storage.head()).size, 0);
   });
 
-  test("a transaction is of no use once its work is over, not even inside the next one", async ({ storage }) => {
+  test("a transaction rejects calls after its work has ended, even within the next transaction", async ({
+    storage,
+  }) => {
     let stale: StorageTransaction | undefined;
     await storage.write(async (tx) => {
       stale = tx;
@@ -207,7 +209,7 @@ export function transactionCases(test: Case): void {
     assert.equal(await storage.meta("in time"), "x");
   });
 
-  test("a transaction whose work threw is over too", async ({ storage }) => {
+  test("a transaction whose work threw also rejects later calls", async ({ storage }) => {
     let stale: StorageTransaction | undefined;
     await assert.rejects(
       storage.write(async (tx) => {
@@ -220,7 +222,7 @@ export function transactionCases(test: Case): void {
     assert.equal(await storage.meta("late"), null);
   });
 
-  test("rows are values: changing what went in or came out changes nothing", async ({ storage }) => {
+  test("rows are copied: changes of an argument or a result do not change the store", async ({ storage }) => {
     const key = keyRow(1);
     await storage.write(async (tx) => {
       const [entry] = await appendEntries(tx, 1);

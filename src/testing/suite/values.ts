@@ -3,7 +3,10 @@ import assert from "node:assert/strict";
 import { StorageError } from "../../contract/storage.ts";
 import { actionRow, agentRow, approvalRow, deliveryRow, idempotencyRow, limitUseRow, type Case } from "./rows.ts";
 
-/** Whether the error blames only the caller. An error of another kind would fail all jobs of the batch. */
+/**
+ * Returns true if the error states that the caller's value is invalid. An error of any other kind would make all jobs
+ * of the batch fail.
+ */
 const isInvalid = (error: unknown): boolean => error instanceof StorageError && error.kind === "invalid";
 
 export function valueCases(test: Case): void {
@@ -32,7 +35,10 @@ export function valueCases(test: Case): void {
     "\uffff",
   ];
 
-  test("text keeps every character, U+0000 included, and compares exactly", async ({ storage, reopen }) => {
+  test("strings are returned with every character, including U+0000, and compared exactly", async ({
+    storage,
+    reopen,
+  }) => {
     const rows = texts.map((text, n) =>
       actionRow(n, {
         id: `id ${text}`,
@@ -60,7 +66,7 @@ export function valueCases(test: Case): void {
     }
   });
 
-  test("case, spaces and look-alikes are different", async ({ storage }) => {
+  test("case, spaces and look-alikes make strings different", async ({ storage }) => {
     const tools = ["stripe", "Stripe", "stripe ", " stripe", "stripe\u0000", "ｓtripe"];
     await storage.write(async (tx) => {
       for (const [n, tool] of tools.entries()) await tx.insertAction(actionRow(n, { tool }));
@@ -73,8 +79,8 @@ export function valueCases(test: Case): void {
     }
   });
 
-  test("what rows are found by may be as long as the service lets it be", async ({ storage, reopen }) => {
-    // Returns a text of characters with three bytes each, which compress badly.
+  test("keys of rows can have the maximum length that the service permits", async ({ storage, reopen }) => {
+    // Returns a string of characters with three bytes each, which does not compress well.
     const long = (length: number): string =>
       String.fromCodePoint(...Array.from({ length }, (_, i) => 0x4e00 + ((i * 7919) % 20_000)));
     const plain = (length: number): string =>
@@ -111,7 +117,7 @@ export function valueCases(test: Case): void {
     assert.equal(await reopened.meta(name), "a");
   });
 
-  test("text that is not well-formed is refused, not altered", async ({ storage }) => {
+  test("a string that is not well-formed is rejected instead of altered", async ({ storage }) => {
     for (const text of ["\ud800", "x\udc00y", "\udc00\ud800"]) {
       await assert.rejects(
         storage.write((tx) => tx.insertAction(actionRow(1, { tool: text }))),
@@ -121,7 +127,7 @@ export function valueCases(test: Case): void {
     assert.equal(await storage.action("action-1"), null);
   });
 
-  test("integers are exact up to 2^53 - 1, and anything else is refused", async ({ storage }) => {
+  test("integers up to 2^53 - 1 are exact, and all other numbers are rejected", async ({ storage }) => {
     const row = actionRow(1, {
       created_at: Number.MAX_SAFE_INTEGER,
       updated_at: 0,

@@ -1,4 +1,6 @@
-/** Cases for lists of pending actions: which have expired at a time, and in which order the others expire. */
+/**
+ * Cases for lists of pending actions: which actions have expired at a time, and the order in which the others expire.
+ */
 import assert from "node:assert/strict";
 import type { ActionFilter, StoredVisibility } from "../../contract/storage.ts";
 import { actionRow, T0, type Case } from "./rows.ts";
@@ -6,7 +8,7 @@ import { actionRow, T0, type Case } from "./rows.ts";
 export function waitingCases(test: Case): void {
   const everything: StoredVisibility = { all: true };
 
-  test("overdue are pending actions whose time has come, oldest expiry first", async ({ storage }) => {
+  test("overdue pending actions are listed, oldest expiry first", async ({ storage }) => {
     const pending = { status: "pending_approval", decision: "require_approval" } as const;
     await storage.write(async (tx) => {
       await tx.insertAction(actionRow(1, { ...pending, expires_at: T0 + 30 }));
@@ -33,7 +35,9 @@ export function waitingCases(test: Case): void {
     assert.equal(await storage.nextExpiry(), null);
   });
 
-  test("lists by status take what is overdue for expired, marked so already or not", async ({ storage }) => {
+  test("lists by status treat overdue actions as expired, even if their status has not been updated", async ({
+    storage,
+  }) => {
     const pending = { status: "pending_approval", decision: "require_approval" } as const;
     await storage.write(async (tx) => {
       await tx.insertAction(actionRow(1, { ...pending, expires_at: T0 + 30 }));
@@ -63,7 +67,9 @@ export function waitingCases(test: Case): void {
     }
   });
 
-  test("what waits is walked by expiry, without a gap where several end at once, and counted", async ({ storage }) => {
+  test("pending actions are counted, and listed by expiry without a gap if several expire at once", async ({
+    storage,
+  }) => {
     const pending = { status: "pending_approval", decision: "require_approval" } as const;
     const ends = [30, 10, 20, 10, 40, 10, 20];
     await storage.write(async (tx) => {
@@ -109,9 +115,7 @@ export function waitingCases(test: Case): void {
     assert.equal(await storage.oldestPending(Number.MAX_SAFE_INTEGER), null);
   });
 
-  test("requests for approval are counted for one key and time, the newest first, with their hours", async ({
-    storage,
-  }) => {
+  test("requests for approval are counted by key and time, newest first, with their hours", async ({ storage }) => {
     const HOUR = 3_600_000;
     const from = Math.ceil(T0 / HOUR) * HOUR;
     await storage.write(async (tx) => {
@@ -132,7 +136,7 @@ export function waitingCases(test: Case): void {
     assert.deepEqual(await count(from, from, 9), { requests: 0, hours: 0 });
   });
 
-  test("the next expiry moves with what is pending", async ({ storage }) => {
+  test("the next expiry follows the pending actions", async ({ storage }) => {
     assert.equal(await storage.nextExpiry(), null);
     const pending = { status: "pending_approval", decision: "require_approval" } as const;
     await storage.write((tx) => tx.insertAction(actionRow(1, { ...pending, expires_at: T0 + 10 })));

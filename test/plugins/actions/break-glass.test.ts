@@ -1,7 +1,7 @@
 /** Emergency approvals by one person: who can give them, what they cannot override, and the review. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { createExceptionalVotesAudit } from "../../../src/audit/exceptional-votes.ts";
+import { createExceptionalVotesAuditor } from "../../../src/audit/exceptional-votes.ts";
 import { auditStore } from "../../../src/testing/index.ts";
 import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, type Answer, type Service } from "../../support/service.ts";
@@ -180,7 +180,7 @@ test("the audit finds nothing wrong, and names entries that contradict each othe
   const by = { key_id: "u", principal: "user:u", agent_id: null, owner: "U" };
   const used = { type: "break_glass", change: "used", use: { id: "1" }, related_action: "a", comment: "c", by };
   const fold = (...bodies: object[]) => {
-    const audit = createExceptionalVotesAudit(() => new Map());
+    const audit = createExceptionalVotesAuditor(() => new Map());
     for (const body of bodies) audit.fold(body as never);
   };
   assert.throws(() => fold(used), /does not follow its vote/);

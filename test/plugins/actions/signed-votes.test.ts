@@ -1,7 +1,7 @@
 /** Votes signed with a passkey: what is recorded, what is rejected, and what the audit reports about altered ones. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { createUsersAudit } from "../../../src/audit/users.ts";
+import { createUsersAuditor } from "../../../src/audit/users.ts";
 import { commitDigest, sha256Hex, utf8 } from "../../../src/core.ts";
 import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, plainVotes, type Service } from "../../support/service.ts";
@@ -169,7 +169,7 @@ test("the audit finds every alteration of a signed vote", async () => {
   const vote = bodies.findLast(({ type }) => type === "approval") ?? assert.fail("there is no vote");
   const users = bodies.filter(({ type }) => type === "user");
   const fold = (entries: Record<string, any>[], log = origin): void => {
-    const audit = createUsersAudit(log);
+    const audit = createUsersAuditor(log);
     for (const entry of entries) audit.fold(entry);
   };
   fold([...users, vote]);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { ThrottleEntry } from "../../../src/domain/entries.ts";
 import { decodeEntry, encodeEntry } from "../../../src/domain/entries.ts";
-import { createThrottlesAudit } from "../../../src/audit/throttles.ts";
+import { createThrottlesAuditor } from "../../../src/audit/throttles.ts";
 import type { Config } from "../../../src/config/index.ts";
 import { memoryStorage } from "../../../src/testing/memory-storage.ts";
 import { SECRET } from "../../support/deployment.ts";
@@ -136,7 +136,7 @@ describe("one process", () => {
     const rows = await service.storage.entries(0, size);
     const bodies = rows.map(({ bytes }) => decodeEntry(bytes) as Record<string, unknown>);
     const audit = (all: readonly Record<string, unknown>[]): void => {
-      const throttles = createThrottlesAudit();
+      const throttles = createThrottlesAuditor();
       for (const body of all) throttles.fold(body as never);
     };
     audit(bodies);

@@ -35,7 +35,7 @@ test("an unbound key, including the admin's, cannot submit, and the response tha
       assert.deepEqual(said(await ask(route, "support-bot", key)), [403, "AGENT_UNBOUND"]);
   assert.equal((await service.storage.head()).size, size);
   await service.restart();
-  assert.match(service.logged.join("\n"), /keys that are bound to no agent cannot submit any more.*"unbound"/);
+  assert.match(service.logged.join("\n"), /keys that are not bound to an agent can no longer submit.*"unbound"/);
 });
 
 test("with agents: any the first key is unbound", async () => {

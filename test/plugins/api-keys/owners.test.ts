@@ -106,7 +106,7 @@ test("then the owner is an active user, by name or id", async () => {
   assert.equal(await owner({ owner: `user:${twins[0].user.id}` }), "Twin");
   const { user } = await addUser(service, { name: "Gone" });
   await service.call("POST", `/v1/users/${user.id}/end`, { key: service.admin, body: {} });
-  for (const ended of ["Gone", `user:${user.id}`]) await refused({ owner: ended }, /was ended/);
+  for (const ended of ["Gone", `user:${user.id}`]) await refused({ owner: ended }, /was deactivated/);
 });
 
 test("a key that a user creates belongs to that user, who cannot approve what it submits", async () => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import notifyEmail, { createNotifier, type EmailOptions } from "../../../plugins/notify-email/index.ts";
-import type { Delivered, Message, Notifier } from "../../../src/contract/notifier.ts";
+import type { DeliveryResult, Message, Notifier } from "../../../src/contract/notifier.ts";
 import type { NotifierError, Plugin } from "../../../src/plugin.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { header, startMailServer, type MailServer, type ReceivedMail } from "../../support/mail.ts";
@@ -31,8 +31,8 @@ const options = (more: EmailOptions = {}): EmailOptions => ({
   from: "Assent <assent@example.com>",
   ...more,
 });
-const deliver = async (message: Message, by = notifier): Promise<Delivered> =>
-  (await by.deliver(message, never)) as Delivered;
+const deliver = async (message: Message, by = notifier): Promise<DeliveryResult> =>
+  (await by.deliver(message, never)) as DeliveryResult;
 const failure = async (message: Message, by = notifier): Promise<NotifierError> => {
   const error = await deliver(message, by).then(
     () => assert.fail("it was delivered"),

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import notifySlack, { createNotifier } from "../../../plugins/notify-slack/index.ts";
-import type { Notifier, Delivered, Message } from "../../../src/contract/notifier.ts";
+import type { Notifier, DeliveryResult, Message } from "../../../src/contract/notifier.ts";
 import type { NotifierError, Plugin } from "../../../src/plugin.ts";
 import { type LinkAnswer, renderVoteForm } from "../../../plugins/notify-slack/vote-views.ts";
 import { voteByLink } from "../../support/link-vote.ts";
@@ -31,7 +31,8 @@ beforeEach(async () => {
 });
 afterEach(() => slack.close());
 
-const deliver = async (message: Message): Promise<Delivered> => (await notifier.deliver(message, never)) as Delivered;
+const deliver = async (message: Message): Promise<DeliveryResult> =>
+  (await notifier.deliver(message, never)) as DeliveryResult;
 const failure = async (message: Message): Promise<NotifierError> => {
   const error = await deliver(message).then(
     () => assert.fail("it was delivered"),

@@ -216,5 +216,5 @@ test("two plugins cannot both contribute a tracer", async () => {
     options: {},
     origin: name,
   }));
-  await assert.rejects(startService({ plugins }), /the tracer is taken by plugin "first"/);
+  await assert.rejects(startService({ plugins }), /the tracer is already used by plugin "first"/);
 });

@@ -24,7 +24,7 @@ test("storing, importing, activating and loading from a folder warn of channels 
     const answer = await service.call(method, path, { key: service.admin, ...(body === undefined ? {} : { body }) });
     return { status: answer.status, warnings: answer.body.warnings as string[] };
   };
-  const unknown = /^"r" of the policy "odd" tells the channel "finanec".*did you mean "finance"\?$/;
+  const unknown = /^"r" of the policy "odd" notifies the channel "finanec".*did you mean "finance"\?$/;
 
   assert.deepEqual(await call("POST", "/v1/policies", asks("good", "finance")), { status: 201, warnings: [] });
   const stored = await call("POST", "/v1/policies", asks("odd", "finance", "finanec"));

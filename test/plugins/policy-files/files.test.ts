@@ -115,7 +115,7 @@ describe("a watched folder of policies", () => {
       [["two.yaml", 3]],
     );
     assert.ok(policies.faults[0].column > 1 && Date.parse(policies.stale_since) >= since && policies.ok);
-    assert.ok(service.logged.some((line) => line.includes("two.yaml:3:") && line.includes("the last good set stays")));
+    assert.ok(service.logged.some((line) => line.includes("two.yaml:3:") && line.includes("the last valid set stays")));
     const [, refused] = await sets();
     assert.deepEqual([refused?.source["refused"], refused?.previous === refused?.policy_set], ["1", true]);
     assert.match(refused?.source["fault"] ?? "", /^two\.yaml:3:\d+: /);

@@ -1,7 +1,7 @@
 /** `assent audit` recomputes users from their entries. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createUsersAudit } from "../../../src/audit/users.ts";
+import { createUsersAuditor } from "../../../src/audit/users.ts";
 import type { UserEntry } from "../../../src/domain/entries.ts";
 import { newUser, type User } from "../../../src/domain/users.ts";
 
@@ -22,7 +22,7 @@ const by = { key_id: "ada", principal: "user:ada", agent_id: null, owner: "ada" 
 const vote = { type: "approval", verdict: "approve", by };
 
 function fold(...bodies: Record<string, unknown>[]): void {
-  const audit = createUsersAudit("log.example");
+  const audit = createUsersAuditor("log.example");
   for (const body of bodies) audit.fold(body);
 }
 
@@ -54,7 +54,7 @@ const IMPOSSIBLE: Record<string, [RegExp, ...Record<string, unknown>[]]> = {
   ],
   "a vote of a user who was never created": [/does not exist/, vote],
   "a vote of a user who was ended": [
-    /after that user was ended/,
+    /after that user was deactivated/,
     entry("created", user("ada")),
     entry("ended", user("ada", { ended_at: AT })),
     vote,

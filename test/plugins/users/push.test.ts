@@ -321,7 +321,7 @@ test("a subscription that cannot be sent to is refused, and the stored one does 
   offCurve[64] = (offCurve[64] as number) ^ 1;
   const wrong: [object, RegExp][] = [
     [{ ...good, endpoint: "ftp://push.example.com/" }, /must begin with https/],
-    [{ ...good, endpoint: "https://user:secret@push.example.com/" }, /no user and password/],
+    [{ ...good, endpoint: "https://user:secret@push.example.com/" }, /not contain a user and password/],
     [{ ...good, keys: { ...keys, auth: "AAAA" } }, /base64url of 16 bytes/],
     [{ ...good, keys: { ...keys, p256dh: offCurve.toString("base64url") } }, /point on P-256/],
     [{ ...good, keys: { ...keys, p256dh: point.subarray(1).toString("base64url") } }, /point on P-256/],

@@ -422,7 +422,7 @@ export interface Decision {
     expires_in_ms: number;
     valid_for_ms?: number;
     rejection_holds_ms?: number;
-    /** Machine reviewers that are asked. Absent if the rules name none. */
+    /** Machine reviewers to call. Absent if the rules name none. */
     reviewers?: {
       may_approve: boolean;
       name: string;
@@ -519,9 +519,9 @@ export interface ApprovalEntry {
     /** Principal of the user in whose place the approver voted. */
     from: string;
   } | null;
-  /** The approver approved alone in an emergency. */
+  /** The approver approved without a second approver in an emergency (break-glass). */
   break_glass: boolean;
-  /** The grant that the vote gives; null if it gives none. */
+  /** The grant that was created with the vote; null if there is none. */
   grant: {
     /** The grant. */
     id: string;
@@ -542,18 +542,18 @@ export interface ApprovalEntry {
   } | null;
   /** Groups of the approver that the approval names, at the time of the vote. */
   groups: string[];
-  /** Whether the approver was in none of the requester's groups; false if those are unknown. */
+  /** Whether the approver was in none of the requester's groups; false if the requester's groups are unknown. */
   independent: boolean;
   /** Signature of the vote with a passkey; null if it was not signed. */
   gesture: {
     kind: "passkey";
     /** Id of the passkey, base64url. */
     credential_id: string;
-    /** Leaf hash of the entry that made the action pending, as the approver was shown. */
+    /** Leaf hash of the entry that made the action pending, as displayed to the approver. */
     decision: string;
     /** Issued by the service for one list of votes. */
     nonce: string;
-    /** Salted commitment to the preview that the rule renders; null if it has none. */
+    /** Salted commitment to the preview of the rule; null if the rule has no preview. */
     preview: string | null;
     /** Digests of all votes that were signed together, in order. */
     votes: string[];
@@ -564,7 +564,7 @@ export interface ApprovalEntry {
     /** Base64url. */
     signature: string;
   } | null;
-  /** Salted commitment to the preview that the approver was shown; null if there was none. */
+  /** Salted commitment to the preview that was displayed to the approver; null if there was none. */
   preview: string | null;
   /** Digest of the questions to the agent and its answers so far; null if there are none. */
   questions: string | null;
@@ -578,7 +578,7 @@ export interface ApprovalEntry {
   status: "pending_approval" | "approved" | "denied" | "expired" | "cancelled";
   /** Deadline for starting; null if the action cannot start. */
   approved_until: string | null;
-  /** End of the time in which the rejection denies duplicate requests; null if it denies none. */
+  /** Time until which the rejection denies duplicate requests; null if it does not deny them. */
   rejection_until: string | null;
 }
 
@@ -628,7 +628,7 @@ export interface RedecisionEntry {
   })[] | null;
   /** Present if an approver changed the request; null otherwise. */
   edit: {
-    /** Commitment to the request before. */
+    /** Commitment to the request before the change. */
     previous: string;
     /** Reason that was given. */
     comment: string | null;
@@ -674,13 +674,13 @@ export interface ReviewEntry {
   commitment: string;
   /** The machine reviewer, as the policies name it. */
   reviewer: string;
-  /** Version of its model, prompt or rules; null if it was not called. */
+  /** Version of the reviewer's model, prompt or rules; null if the reviewer was not called. */
   version: string | null;
   /** `seq` of the entry that made the action pending. */
   asked: number;
-  /** SHA-256(salt ‖ SHA-256(input)) of what the reviewer was sent; null if it was not called. */
+  /** SHA-256(salt ‖ SHA-256(request to the reviewer)); null if the reviewer was not called. */
   input: string | null;
-  /** Its answer; null if it gave no valid answer in time. */
+  /** The answer; null if the reviewer gave no valid answer in time. */
   answer: "approve" | "deny" | "escalate" | null;
   /** Why there is no answer; null if there is one. */
   fault: "timeout" | "error" | "malformed" | "not_configured" | null;
@@ -688,13 +688,13 @@ export interface ReviewEntry {
   comment: string | null;
   /** Milliseconds from the call to its answer, fault or timeout. */
   latency_ms: number;
-  /** Reviewers of the same request that have not answered yet. */
+  /** Number of reviewers of the same request that have not answered yet. */
   outstanding: number;
   /** Status of the action after the answer. */
   status: "pending_approval" | "approved" | "denied";
-  /** Deadline for starting; null unless this approves the action. */
+  /** Deadline for starting; null unless this answer approves the action. */
   approved_until: string | null;
-  /** End of the time in which the same request is denied, too; null if the denial does not extend to it. */
+  /** Time until which the denial also denies the same request; null if it does not. */
   rejection_until: string | null;
 }
 
@@ -715,7 +715,7 @@ export interface ExecutionEntry {
   /** The start, the result, or the fact that no result was reported in time. */
   phase: "start" | "no_result" | "result";
   by: Actor | null;
-  /** SHA-256 of the permit's text; null if no permit was used. */
+  /** SHA-256 of the permit; null if no permit was used. */
   permit: string | null;
   /** SHA-256 of the `attempt` sent with the start; null for a result. */
   attempt: string | null;
@@ -723,7 +723,7 @@ export interface ExecutionEntry {
   success: boolean | null;
   /** Commitment to the reported result; null unless this is a result. */
   result: string | null;
-  /** How the person who settled an unknown outcome knows it; null if this settles none. */
+  /** How the person who reported an unknown outcome knows it; null for other entries. */
   comment: string | null;
   /** Status of the action after this entry. */
   status: "executing" | "unknown" | "succeeded" | "failed";
@@ -743,7 +743,7 @@ export interface ErasureEntry {
   agent_id: string;
   /** SHA-256(salt ‖ request hash): commits to the request without revealing it. */
   commitment: string;
-  /** asked: someone requested the erasure. subject: it was part of the request of a person whose data the action contained. retention: the retention time was over. */
+  /** asked: someone requested the erasure. subject: a person requested the erasure of their data, which the action contained. retention: the retention period ended. */
   cause: "asked" | "subject" | "retention";
   /** Reason of the erasure. */
   reason: string;
@@ -787,7 +787,7 @@ export interface PlanEntry {
     id: string;
     /** Each action can start only when all earlier actions have ended. */
     ordered: boolean;
-    /** No action can start after another one has failed. */
+    /** No action can start after another action has failed. */
     stop_on_failure: boolean;
     actions: {
       /** The action. */
@@ -813,7 +813,7 @@ export interface PolicySetEntry {
   policy_set: string | null;
   /** Number of policies in the set. */
   policy_count: number;
-  /** Null if the set has more than 200 policies. The digest covers them, too. */
+  /** Null if the set has more than 200 policies. The digest covers all policies. */
   policies: {
     policy: string;
     version: number;
@@ -885,7 +885,7 @@ export interface UserEntry {
   /** The user after the change. */
   user: {
     id: string;
-    /** Display name. It identifies no one. */
+    /** Display name. It does not identify the user. */
     name: string;
     roles: string[];
     groups: string[];
@@ -913,13 +913,13 @@ export interface UserEntry {
       expires_at: string;
     } | null;
     recovery_codes: string[];
-    /** Names of the provider's groups that a SCIM client put the user in. */
+    /** Names of the provider's groups to which a SCIM client added the user. */
     provider_groups: string[];
-    /** `oidc:<provider>` or `scim:<provider>`; null if managed here. */
+    /** `oidc:<provider>` or `scim:<provider>`; null if this service manages the user. */
     managed_by: string | null;
     /** When the user was created. */
     created_at: string;
-    /** When the user was ended. */
+    /** When the user was deactivated. */
     ended_at: string | null;
   };
   /** Comment of the actor. */
@@ -937,7 +937,7 @@ export interface StopEntry {
   at: string;
   /** The change. */
   change: "placed" | "lift_asked" | "lifted";
-  /** The stop as it was placed. */
+  /** The stop as it was when it was placed. */
   stop: {
     id: string;
     agent: string | null;
@@ -948,9 +948,9 @@ export interface StopEntry {
   };
   /** Comment of the person who lifts the stop. */
   comment: string | null;
-  /** Number of people who have asked to lift the stop. */
+  /** Number of people who have requested to lift the stop. */
   approvals: number;
-  /** Number of people needed to lift the stop. */
+  /** Number of people who must request to lift the stop. */
   needed: number;
   by: Actor;
 }
@@ -965,22 +965,22 @@ export interface LegalHoldEntry {
   at: string;
   /** The change. */
   change: "placed" | "release_asked" | "released";
-  /** The hold as it was placed. */
+  /** The hold as it was when it was placed. */
   hold: {
     id: string;
-    /** Id of the action that it covers. */
+    /** Id of the action that the hold covers. */
     action: string | null;
-    /** The agent whose actions it covers. */
+    /** The agent whose actions the hold covers. */
     agent: string | null;
-    /** Salted commitment to the identifier of the person whose actions it covers. */
+    /** Salted commitment to the identifier of the person whose actions the hold covers. */
     subject: string | null;
     reason: string;
   };
   /** Why the hold can be released. */
   comment: string | null;
-  /** Number of people who have asked to release the hold. */
+  /** Number of people who have requested to release the hold. */
   approvals: number;
-  /** Number of people needed to release the hold. */
+  /** Number of people who must request to release the hold. */
   needed: number;
   by: Actor;
 }
@@ -997,7 +997,7 @@ export interface GrantEntry {
   change: "granted" | "ended";
   /** The agent that can use the grant. */
   agent_id: string;
-  /** The grant as it was created. */
+  /** The grant as it was when it was created. */
   grant: {
     id: string;
     tool: string;
@@ -1038,25 +1038,25 @@ export interface DelegationEntry {
   at: string;
   /** The change. */
   change: "created" | "ended";
-  /** The delegation as it was created. A null member means no restriction. */
+  /** The delegation as it was when it was created. A null member means no restriction. */
   delegation: {
     id: string;
-    /** Id of the user in whose place the other one approves. */
+    /** Id of the user in whose place the other user approves. */
     from: string;
     /** Id of the user who approves. */
     to: string;
-    /** Groups and rotas that votes count for. */
+    /** Groups and rotas for which the delegate's votes count. */
     groups: string[] | null;
-    /** Globs of the agents that it covers. */
+    /** Globs of the agents that the delegation covers. */
     agents: string[] | null;
-    /** Globs of the tools that it covers. */
+    /** Globs of the tools that the delegation covers. */
     tools: string[] | null;
     /** When it starts. */
     starts_at: string;
     /** When it expires. */
     until: string;
   };
-  /** Why it ended; null when it was created. */
+  /** Why the delegation ended; null when it was created. */
   cause: "revoked" | "user_ended" | null;
   /** Comment of the delegator, or of the credential that ended the delegation. */
   comment: string | null;
@@ -1083,7 +1083,7 @@ export interface BreakGlassEntry {
   };
   /** The action that was approved. */
   related_action: string;
-  /** Why it could not wait, or what the review found. */
+  /** Why the action could not wait, or the result of the review. */
   comment: string;
   by: Actor;
 }
@@ -1098,9 +1098,9 @@ export interface SuggestedRuleEntry {
   at: string;
   /** The change. */
   change: "activated" | "deactivated" | "reverted" | "restored";
-  /** The rule as it was activated. */
+  /** The rule as it was when it was activated. */
   rule: {
-    /** Its policy, which identifies the rule. */
+    /** Name of the rule's policy, which identifies the rule. */
     policy: string;
     /** The rule that requires approval. */
     in_place_of: {
@@ -1110,7 +1110,7 @@ export interface SuggestedRuleEntry {
     tool: string;
     operation: string;
     agents: string[];
-    /** Largest share of failed results. */
+    /** Maximum share of failed results. */
     max_failed: number;
   };
   /** Why the rule was reverted; null otherwise. */
@@ -1136,18 +1136,18 @@ export interface ThrottleEntry {
   agent_id: string;
   /** The action of the last request. */
   related_action: string;
-  /** Requests for approval in this hour. */
+  /** Number of requests for approval in this hour. */
   requests: number;
-  /** Requests for approval in the seven days before. */
+  /** Number of requests for approval in the previous seven days. */
   usual: {
     /** Requests. */
     requests: number;
-    /** Number of hours with such requests. */
+    /** Number of hours in which they were made. */
     hours: number;
   };
   /** Factor that throttles. */
   times: number;
-  /** Requests in one hour that are never throttled. */
+  /** Number of requests per hour that is never throttled. */
   minimum: number;
   /** End of the hour. */
   until: string;
@@ -1166,7 +1166,7 @@ export interface PermitKeyEntry {
   public_key: string;
   /** The previous key. */
   previous: string;
-  /** End of the time in which permits of the previous key are accepted. */
+  /** Time until which permits of the previous key are accepted. */
   previous_until: string;
   /** Null: only an operator on the host can rotate the key. */
   by: null;
@@ -1184,7 +1184,7 @@ export interface LogKeyEntry {
   vkey: string;
   /** The previous key. */
   previous: string;
-  /** End of the time in which the previous key also signs. */
+  /** Time until which the previous key signs in addition to the new key. */
   previous_until: string;
   /** A checkpoint before the entry with the line `log-key <previous> <vkey>`, signed by both keys. */
   handover: string;
@@ -1707,7 +1707,7 @@ export interface LegalHold {
   /** Principal. */
   placed_by: string;
   release: {
-    /** Number of people needed to release the hold. */
+    /** Number of people who must request to release the hold. */
     needed: number;
     /** Who asked for the release, in order. */
     asked: {
@@ -1791,22 +1791,22 @@ export interface PolicyDefinition {
   policy: string;
   /** For readers. */
   description?: string;
-  /** shadow: evaluated and recorded, never enforced. enforce when absent. */
+  /** shadow: evaluated and recorded, but never enforced. Default: enforce. */
   mode?: "enforce" | "shadow";
-  /** true: tools, operations and agents match case-sensitively. Case is ignored when absent. */
+  /** true: tools, operations and agents are matched case-sensitively. Default: false. */
   case_sensitive?: boolean;
   /** Actions that the policy applies to, by tool and agent; both must match. */
   applies_to?: {
-    /** Tools that the policy applies to; all when absent. */
+    /** Tools that the policy applies to. Default: all. */
     tools?: string[];
-    /** Agents that the policy applies to; all when absent. */
+    /** Agents that the policy applies to. Default: all. */
     agents?: string[];
   };
-  /** Parameters of tools, for the check of conditions. No influence on decisions. */
+  /** Parameters of tools, for the check of conditions. They do not affect decisions. */
   tools?: {
     /** Name of the tool, without globs. */
     tool: string;
-    /** Name of the operation; absent: every operation. */
+    /** Name of the operation. Default: every operation. */
     operation?: string;
     /** JSON Schema of the parameters. */
     params: Record<string, unknown>;
@@ -1815,7 +1815,7 @@ export interface PolicyDefinition {
   let?: Record<string, unknown>;
   /** Names of the shared data that conditions read, such as [limits] for data.limits.small. A JSON policy can contain the values instead. */
   data?: string[] | Record<string, unknown>;
-  /** The policy was suggested from what people approved: its one rule allows actions only where this rule alone requires approval, until it is reverted. */
+  /** Present if the policy was suggested from approvals. Its only rule allows actions for which no other rule than in_place_of requires approval, until it is reverted. */
   suggested?: {
     /** The rule that requires approval. */
     in_place_of: {
@@ -1824,29 +1824,29 @@ export interface PolicyDefinition {
       /** Name of the rule. */
       rule: string;
     };
-    /** Reverts the rule if a larger share of its newest 50 results failed; 0.1 when absent. */
+    /** Reverts the rule if a larger share of its newest 50 results failed. Default: 0.1. */
     max_failed?: number;
   };
   /** The past actions that conditions read as history. */
   history?: {
-    /** Whose past actions: agent, key or session; or CEL, such as params.account, for the actions with the same value. */
+    /** Owner of the past actions: agent, key, session, or a CEL expression such as params.account, for the actions with the same value. */
     per: string;
-    /** Tool of the past actions; absent: every tool; one glob or a list. */
+    /** Tool of the past actions. Default: every tool; one glob or a list. */
     tool?: string | string[];
-    /** Operation of the past actions; absent: every operation; one glob or a list. */
+    /** Operation of the past actions. Default: every operation; one glob or a list. */
     operation?: string | string[];
-    /** true: includes actions that were denied when they were submitted. false when absent. */
+    /** true: includes actions that were denied when they were submitted. Default: false. */
     include_denied?: boolean;
-    /** How far back: such as 1h, 24h or 7d, or the current calendar hour, day, week or month. */
+    /** Window of the past actions, such as 1h, 24h or 7d, or the current calendar hour, day, week or month. */
     window: string;
-    /** Time zone of a calendar window, such as Europe/Berlin; UTC when absent. */
+    /** Time zone of a calendar window, such as Europe/Berlin. Default: UTC. */
     time_zone?: string;
     /** Maximum number of past actions. If there are more, conditions that read the history fail. */
     max: number;
   };
   /** Values that conditions read as facts.NAME, from fact sources. */
   facts?: Record<string, unknown>;
-  /** Types of attributes, for the check of conditions. No influence on decisions. */
+  /** Types of attributes, for the check of conditions. They do not affect decisions. */
   attributes?: {
     /** JSON Schema of principal.claims. */
     claims?: Record<string, unknown>;
@@ -1855,7 +1855,7 @@ export interface PolicyDefinition {
   };
   /** Rules in order: the first match decides. Can be empty only if the policy has limits. */
   rules: ({
-    /** Unique inside the policy; recorded with every decision the rule makes. */
+    /** Name of the rule, unique within the policy. Recorded with every decision that the rule makes. */
     name: string;
     /** For readers. */
     description?: string;
@@ -1869,30 +1869,30 @@ export interface PolicyDefinition {
     when?: string;
     /** Decision if the rule matches. */
     effect: "allow" | "deny" | "require_approval";
-    /** Shown to approvers. Does not affect the decision. */
+    /** Displayed to approvers. Does not affect the decision. */
     risk?: "low" | "medium" | "high" | "critical";
-    /** Shown to the agent and to approvers, and recorded. */
+    /** Displayed to the agent and to approvers, and recorded. */
     reason?: string;
     /** Terms of the approval; only with require_approval. */
     approval?: {
-      /** maker_checker: someone other than the person behind the agent approves. self_confirm: that person can confirm with a passkey, too. maker_checker when absent. */
+      /** maker_checker: someone other than the person behind the agent must approve. self_confirm: that person can also confirm with a passkey. Default: maker_checker. */
       mode?: "maker_checker" | "self_confirm";
       /** passkey: each vote must be signed with a passkey, in the session of a user. */
       signature?: "passkey";
-      /** Who must approve. Each vote satisfies one item, also if the approver is in several groups. */
+      /** The required approvers. Each vote satisfies only one item, even if the approver is in several groups. */
       approvers?: {
-        /** Group, from the configuration or the sign-in; people of any group or none when absent. */
+        /** Group from the configuration or the sign-in. Default: people of any group or none. */
         group?: string;
         /** Number of different people. Default: 1. */
         count?: number;
       }[];
-      /** Stages that are met in order, instead of approvers. */
+      /** Stages that must be satisfied in order, instead of approvers. */
       stages?: {
-        /** Opens this stage as an alternative if the one before is not met in this time, such as 30m. Absent: opens once the stage before is met. */
+        /** Opens this stage as an alternative if the previous stage is not satisfied within this time, such as 30m. Default: opens when the previous stage is satisfied. */
         after?: string;
-        /** Who must approve. Each vote satisfies one item, also if the approver is in several groups. */
+        /** The required approvers. Each vote satisfies only one item, even if the approver is in several groups. */
         approvers: {
-          /** Group, from the configuration or the sign-in; people of any group or none when absent. */
+          /** Group from the configuration or the sign-in. Default: people of any group or none. */
           group?: string;
           /** Number of different people. Default: 1. */
           count?: number;
@@ -1900,17 +1900,17 @@ export interface PolicyDefinition {
         /** Channels to notify when the stage opens. */
         notify?: string[];
       }[];
-      /** true: members of the requester's groups cannot approve. false when absent. */
+      /** true: members of the requester's groups cannot approve. Default: false. */
       exclude_requester_groups?: boolean;
-      /** Number of different people who must approve; 1 when absent. */
+      /** Number of different people who must approve. Default: 1. */
       quorum?: number;
-      /** How long the request for approval is open, such as 30m, 1h or 7d; 24h when absent. */
+      /** Time in which the request can be approved, such as 30m, 1h or 7d. Default: 24h. */
       expires_in?: string;
-      /** How long an approved action can be started, such as 15m, 1h or 7d; 1h when absent. */
+      /** Time in which an approved action can start, such as 15m, 1h or 7d. Default: 1h. */
       valid_for?: string;
-      /** How long a rejection blocks the same request of the same agent, such as 1h or 7d; none or 0s: not at all. The service's default (24h) when absent. */
+      /** Time for which a rejection denies the same request of the same agent, such as 1h or 7d; none or 0s disables this. Default: the service's setting (24h). */
       rejection_holds?: string;
-      /** Allows approvers to grant later actions, up to these caps. No grants when absent. */
+      /** Allows approvers to grant later actions, up to these caps. Default: no grants. */
       grants?: {
         /** Maximum time from a grant to its end, such as 8h. */
         for: string;
@@ -1921,16 +1921,16 @@ export interface PolicyDefinition {
       reviewers?: {
         /** Name of a configured reviewer. */
         name: string;
-        /** true: its approval replaces the approval of a person. When absent, it can only deny or escalate. */
+        /** true: the reviewer's approval replaces the approval of a person. Default: the reviewer can only deny or escalate. */
         may_approve?: boolean;
       }[];
-      /** Parameters that an approver can change before another person approves, such as params.amount: a list, or a map with bounds. None when absent. */
+      /** Parameters that an approver can change before another person approves, such as params.amount: a list, or a map with bounds. Default: none. */
       editable?: string[] | Record<string, unknown>;
       /** Channels to notify. */
       notify?: string[];
-      /** Sentence that tells approvers what happens, such as Refund {params.amount} to {params.customer}. Values are quoted and shortened. Tool, operation and the first parameter when absent. */
+      /** Sentence that tells approvers what the action does, such as Refund {params.amount} to {params.customer}. Values are quoted and shortened. Default: tool, operation and the first parameter. */
       preview?: string;
-      /** What approvers see first, such as params.amount or context.ticket. */
+      /** Members that approvers see first, such as params.amount or context.ticket. */
       show?: string[];
     };
     /** What happens to parameters. set and clamp change them: the changed request is decided again, and only it can run. redact hides them from people. */
@@ -1945,19 +1945,19 @@ export interface PolicyDefinition {
   })[];
   /** Every limit is evaluated in addition to the rules; the strictest effect wins. */
   limits?: ({
-    /** Unique among the rules and limits of the policy; recorded as the rule of decisions that it makes. */
+    /** Name of the limit, unique among the rules and limits of the policy. Recorded as the rule of the decisions that it makes. */
     name: string;
     /** For readers. */
     description?: string;
-    /** Tool whose actions count; absent: every tool; one glob or a list. */
+    /** Tool whose actions count. Default: every tool; one glob or a list. */
     tool?: string | string[];
-    /** Operation that counts; absent: every operation; one glob or a list. */
+    /** Operation that counts. Default: every operation; one glob or a list. */
     operation?: string | string[];
-    /** Agent whose actions count; absent: every agent; one glob or a list. */
+    /** Agent whose actions count. Default: every agent; one glob or a list. */
     agent?: string | string[];
     /** Condition in CEL. Actions for which it is false do not count. */
     when?: string;
-    /** What is counted separately: agent, key, or a CEL expression such as params.customer. Absent: all together. */
+    /** Counts actions separately for each agent, key, or value of a CEL expression such as params.customer. Default: one count for all actions. */
     per?: string;
     /** Maximum number of actions. */
     count?: number;
@@ -1967,34 +1967,34 @@ export interface PolicyDefinition {
     at_most?: number;
     /** Sliding window, such as 1h, 24h or 7d, or the current calendar hour, day, week or month. */
     window: string;
-    /** Time zone of a calendar window, such as Europe/Berlin; UTC when absent. */
+    /** Time zone of a calendar window, such as Europe/Berlin. Default: UTC. */
     time_zone?: string;
-    /** Decision on an action that exceeds the limit; deny when absent. */
+    /** Decision on an action that exceeds the limit. Default: deny. */
     effect?: "deny" | "require_approval";
-    /** Shown to approvers. Does not affect the decision. */
+    /** Displayed to approvers. Does not affect the decision. */
     risk?: "low" | "medium" | "high" | "critical";
-    /** Shown to the agent and to approvers, and recorded. */
+    /** Displayed to the agent and to approvers, and recorded. */
     reason?: string;
     /** Terms of the approval; only with require_approval. */
     approval?: {
-      /** maker_checker: someone other than the person behind the agent approves. self_confirm: that person can confirm with a passkey, too. maker_checker when absent. */
+      /** maker_checker: someone other than the person behind the agent must approve. self_confirm: that person can also confirm with a passkey. Default: maker_checker. */
       mode?: "maker_checker" | "self_confirm";
       /** passkey: each vote must be signed with a passkey, in the session of a user. */
       signature?: "passkey";
-      /** Who must approve. Each vote satisfies one item, also if the approver is in several groups. */
+      /** The required approvers. Each vote satisfies only one item, even if the approver is in several groups. */
       approvers?: {
-        /** Group, from the configuration or the sign-in; people of any group or none when absent. */
+        /** Group from the configuration or the sign-in. Default: people of any group or none. */
         group?: string;
         /** Number of different people. Default: 1. */
         count?: number;
       }[];
-      /** Stages that are met in order, instead of approvers. */
+      /** Stages that must be satisfied in order, instead of approvers. */
       stages?: {
-        /** Opens this stage as an alternative if the one before is not met in this time, such as 30m. Absent: opens once the stage before is met. */
+        /** Opens this stage as an alternative if the previous stage is not satisfied within this time, such as 30m. Default: opens when the previous stage is satisfied. */
         after?: string;
-        /** Who must approve. Each vote satisfies one item, also if the approver is in several groups. */
+        /** The required approvers. Each vote satisfies only one item, even if the approver is in several groups. */
         approvers: {
-          /** Group, from the configuration or the sign-in; people of any group or none when absent. */
+          /** Group from the configuration or the sign-in. Default: people of any group or none. */
           group?: string;
           /** Number of different people. Default: 1. */
           count?: number;
@@ -2002,17 +2002,17 @@ export interface PolicyDefinition {
         /** Channels to notify when the stage opens. */
         notify?: string[];
       }[];
-      /** true: members of the requester's groups cannot approve. false when absent. */
+      /** true: members of the requester's groups cannot approve. Default: false. */
       exclude_requester_groups?: boolean;
-      /** Number of different people who must approve; 1 when absent. */
+      /** Number of different people who must approve. Default: 1. */
       quorum?: number;
-      /** How long the request for approval is open, such as 30m, 1h or 7d; 24h when absent. */
+      /** Time in which the request can be approved, such as 30m, 1h or 7d. Default: 24h. */
       expires_in?: string;
-      /** How long an approved action can be started, such as 15m, 1h or 7d; 1h when absent. */
+      /** Time in which an approved action can start, such as 15m, 1h or 7d. Default: 1h. */
       valid_for?: string;
-      /** How long a rejection blocks the same request of the same agent, such as 1h or 7d; none or 0s: not at all. The service's default (24h) when absent. */
+      /** Time for which a rejection denies the same request of the same agent, such as 1h or 7d; none or 0s disables this. Default: the service's setting (24h). */
       rejection_holds?: string;
-      /** Allows approvers to grant later actions, up to these caps. No grants when absent. */
+      /** Allows approvers to grant later actions, up to these caps. Default: no grants. */
       grants?: {
         /** Maximum time from a grant to its end, such as 8h. */
         for: string;
@@ -2023,20 +2023,20 @@ export interface PolicyDefinition {
       reviewers?: {
         /** Name of a configured reviewer. */
         name: string;
-        /** true: its approval replaces the approval of a person. When absent, it can only deny or escalate. */
+        /** true: the reviewer's approval replaces the approval of a person. Default: the reviewer can only deny or escalate. */
         may_approve?: boolean;
       }[];
-      /** Parameters that an approver can change before another person approves, such as params.amount: a list, or a map with bounds. None when absent. */
+      /** Parameters that an approver can change before another person approves, such as params.amount: a list, or a map with bounds. Default: none. */
       editable?: string[] | Record<string, unknown>;
       /** Channels to notify. */
       notify?: string[];
-      /** Sentence that tells approvers what happens, such as Refund {params.amount} to {params.customer}. Values are quoted and shortened. Tool, operation and the first parameter when absent. */
+      /** Sentence that tells approvers what the action does, such as Refund {params.amount} to {params.customer}. Values are quoted and shortened. Default: tool, operation and the first parameter. */
       preview?: string;
-      /** What approvers see first, such as params.amount or context.ticket. */
+      /** Members that approvers see first, such as params.amount or context.ticket. */
       show?: string[];
     };
   })[];
-  /** Anything; no influence on decisions. */
+  /** Any data. It does not affect decisions. */
   metadata?: Record<string, unknown>;
 }
 
@@ -2436,7 +2436,7 @@ export interface Stop {
   /** Principal; null for keys that see only what agents can see. */
   placed_by: string | null;
   lift: {
-    /** Number of people needed to lift the stop. */
+    /** Number of people who must request to lift the stop. */
     needed: number;
     /** Who asked to lift the stop, in order; empty for keys that see only what agents can see. */
     asked: ({
@@ -2454,7 +2454,7 @@ export interface Stop {
 }
 
 export interface SuggestedRule {
-  /** Its policy, which identifies the rule. */
+  /** Name of the rule's policy, which identifies the rule. */
   policy: string;
   /** `active`: allows actions. `reverted`: requires approval again, until a person restores it. `inactive`: its policy is not active, or in shadow mode. */
   status: "active" | "reverted" | "inactive";
@@ -3619,7 +3619,7 @@ export interface Api {
         commitment: string;
         /** Leaf hash of the entry that made the action pending. */
         decision: string;
-        /** The grant that the vote gives; null if it gives none. */
+        /** The grant that was created with the vote; null if there is none. */
         grant: {
           /** Number of uses. */
           count: number;
@@ -3642,7 +3642,7 @@ export interface Api {
         origin: string;
         /** Digest of the actions that remain after the vote on a plan; null unless the vote is part of one. */
         plan: string | null;
-        /** Salted commitment to the preview that the rule renders; null if it has none. */
+        /** Salted commitment to the preview of the rule; null if the rule has no preview. */
         preview: string | null;
         /** Digest of the questions to the agent and its answers; null if there are none. */
         questions: string | null;
@@ -3995,7 +3995,7 @@ export interface Api {
       alone?: boolean | undefined;
       /** Time to decide at. Default: now. */
       now?: string | undefined;
-      /** The key or user that submits the action; what is absent is null or empty, and key_id is test. */
+      /** The key or user that submits the action. Defaults: null or empty, and test for key_id. */
       principal?: {
         /** Id of the key. */
         key_id?: string | undefined;
@@ -4003,23 +4003,23 @@ export interface Api {
         name?: string | undefined;
         /** Agent that the key is bound to. */
         agent_id?: string | null | undefined;
-        /** Whose key it is. */
+        /** Owner of the key. */
         owner?: string | null | undefined;
         /** Verified claims of the agent's token. */
         claims?: Record<string, unknown> | undefined;
-        /** Groups of the key or the user; none when absent. */
+        /** Groups of the key or the user. Default: none. */
         groups?: string[] | undefined;
-        /** Roles of the user; none when absent. */
+        /** Roles of the user. Default: none. */
         roles?: string[] | undefined;
       } | undefined;
-      /** What the service knows of the agent. */
+      /** Attributes of the agent. */
       agent?: {
-        /** agent_groups; none when absent. */
+        /** agent_groups. Default: none. */
         groups?: string[] | undefined;
-        /** agent_metadata; {} when absent. */
+        /** agent_metadata. Default: {}. */
         metadata?: Record<string, unknown> | undefined;
       } | undefined;
-      /** Values of facts, by name. A fact that is absent is one whose source does not answer. */
+      /** Values of facts, by name. For an absent fact, the source does not answer. */
       facts?: Record<string, unknown> | undefined;
     };
     response: {
@@ -4832,7 +4832,7 @@ export interface Api {
         commitment: string;
         /** Leaf hash of the entry that made the action pending. */
         decision: string;
-        /** The grant that the vote gives; null if it gives none. */
+        /** The grant that was created with the vote; null if there is none. */
         grant: {
           /** Number of uses. */
           count: number;
@@ -4855,7 +4855,7 @@ export interface Api {
         origin: string;
         /** Digest of the actions that remain after the vote on a plan; null unless the vote is part of one. */
         plan: string | null;
-        /** Salted commitment to the preview that the rule renders; null if it has none. */
+        /** Salted commitment to the preview of the rule; null if the rule has no preview. */
         preview: string | null;
         /** Digest of the questions to the agent and its answers; null if there are none. */
         questions: string | null;

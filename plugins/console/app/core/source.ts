@@ -38,7 +38,7 @@ function workerPort(): Promise<MessagePort | null> {
   return connecting;
 }
 
-interface Delivered {
+interface DeliveredMessage {
   event?: LedgerEvent;
   state?: StreamState;
 }
@@ -56,7 +56,7 @@ function listenToWorker(
   const leave = (): void => port.postMessage({ join: null });
   port.addEventListener(
     "message",
-    ({ data }: MessageEvent<Delivered & { subscription?: number }>) => {
+    ({ data }: MessageEvent<DeliveredMessage & { subscription?: number }>) => {
       if (data.subscription !== subscription) return;
       if (data.event !== undefined) onEvent(data.event);
       if (data.state !== undefined) onState(data.state);
@@ -78,7 +78,7 @@ async function listenByLock(key: string, signal: AbortSignal, { onEvent, onState
   let last: number | undefined;
   let state: StreamState | null = null;
   let isReading = false;
-  const deliver = (message: Delivered): void => {
+  const deliver = (message: DeliveredMessage): void => {
     if (message.event !== undefined) {
       // The tab that was the leader before may already have delivered this event.
       if (last !== undefined && message.event.seq <= last) return;
@@ -91,7 +91,7 @@ async function listenByLock(key: string, signal: AbortSignal, { onEvent, onState
       onState(message.state);
     }
   };
-  channel.addEventListener("message", ({ data }: MessageEvent<Delivered & { ask?: boolean }>) => {
+  channel.addEventListener("message", ({ data }: MessageEvent<DeliveredMessage & { ask?: boolean }>) => {
     if (data.ask === true) {
       if (isReading && state !== null) channel.postMessage({ state: { ...state, last } });
     } else if (!isReading) deliver(data);

@@ -8,7 +8,7 @@ import { pinned, verifyEntry } from "../ui/proof.tsx";
 import { canVerify, toHex, type VerifiedEntry } from "../verify.ts";
 import { FIRST_STEPS as TEXTS } from "./strings.ts";
 
-interface Proved extends VerifiedEntry {
+interface ProvedEntry extends VerifiedEntry {
   hash: string;
 }
 
@@ -51,7 +51,7 @@ function LoadedProof({ action: { id } }: { action: Pick<Action, "id"> }) {
 }
 
 /** Verifies the entry of the last vote with the pinned key, or else with the key that the service publishes. */
-async function proveVote(id: string, signal: AbortSignal): Promise<Proved> {
+async function proveVote(id: string, signal: AbortSignal): Promise<ProvedEntry> {
   if (!canVerify) throw new Error(TEXTS.cannotVerify);
   const { events } = await request("GET /v1/actions/{id}/events", { path: [id], signal });
   const vote = events.findLast(({ type }) => type === "approval") ?? events.at(-1);

@@ -24,13 +24,13 @@ const TEXTS = {
 } as const;
 
 /** The grant (by its id) or the suggested policy (by its name) that allowed the action. */
-interface Allowed {
+interface AllowanceSource {
   by: "grant" | "rule";
   name: string;
 }
 
 /** Returns the grant or the suggested policy that allowed the action in place of a person. */
-function findAllowed(action: Action, events: readonly ActionEvent[]): Allowed[] {
+function findAllowed(action: Action, events: readonly ActionEvent[]): AllowanceSource[] {
   const policies = events.flatMap(({ entry }) => {
     const { facts } = entry as { facts?: { suggested?: readonly string[] } };
     return facts?.suggested ?? [];
@@ -49,7 +49,7 @@ interface Props {
 }
 
 export function FlagUse({ action, events, onFlagged }: Props) {
-  const [flagging, setFlagging] = useState<Allowed | null>(null);
+  const [flagging, setFlagging] = useState<AllowanceSource | null>(null);
   const allowed = findAllowed(action, events);
   if (allowed.length === 0 || !hasScope("approvals:decide")) return null;
   return (
@@ -76,7 +76,7 @@ export function FlagUse({ action, events, onFlagged }: Props) {
 
 interface DialogProps {
   action: Action;
-  allowed: Allowed;
+  allowed: AllowanceSource;
   onClose(): void;
   onDone(): void;
 }

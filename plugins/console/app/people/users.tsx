@@ -12,7 +12,7 @@ import { AddUser } from "./add-user.tsx";
 import { EndUser, ResumeUser } from "./end-user.tsx";
 import { UserSessions } from "./user-sessions.tsx";
 
-type Invited = Api["POST /v1/users"]["response"];
+type InviteResult = Api["POST /v1/users"]["response"];
 
 const TEXTS = {
   title: "Users",
@@ -28,7 +28,7 @@ type Open = { kind: "add" } | { kind: "sessions" | "end" | "resume"; user: UserD
 export function Users() {
   const [status, setStatus] = useState<Status>("live");
   const [open, setOpen] = useState<Open | null>(null);
-  const [invited, setInvited] = useState<Invited | null>(null);
+  const [invited, setInvited] = useState<InviteResult | null>(null);
   const [done, setDone] = useState("");
   const list = usePaged(
     async (cursor, signal) => {
@@ -86,7 +86,7 @@ export function Users() {
   );
 }
 
-function EnrolmentLink({ invited: { user, link }, onDone }: { invited: Invited; onDone(): void }) {
+function EnrolmentLink({ invited: { user, link }, onDone }: { invited: InviteResult; onDone(): void }) {
   return (
     <section class="card made" aria-labelledby="made">
       <h2 id="made">

@@ -3,11 +3,11 @@ import { useEffect, useState } from "preact/hooks";
 import type { Api } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 
-export type Checked = Api["POST /v1/policies/check"]["response"];
+export type CheckResult = Api["POST /v1/policies/check"]["response"];
 
 export interface CheckState {
   /** Result for the newest text that was checked; null before the first. */
-  result: Checked | null;
+  result: CheckResult | null;
   error: unknown;
   /** Whether the result belongs to an earlier text. */
   isBusy: boolean;
@@ -19,7 +19,7 @@ const PAUSE_MS = 300;
 
 /** Returns the check of a policy and of its tests. A newer text aborts the check of an older one. */
 export function useCheckedText(yaml: string, tests: string): CheckState {
-  const [state, setState] = useState<{ result: Checked | null; error: unknown; of: string }>({
+  const [state, setState] = useState<{ result: CheckResult | null; error: unknown; of: string }>({
     result: null,
     error: null,
     of: "",

@@ -5,13 +5,13 @@
 import type { Api } from "../core/api-types.ts";
 
 type Vocabulary = Api["GET /v1/policy-vocabulary"]["response"];
-type Named = Vocabulary["variables"][number];
+type NamedVariable = Vocabulary["variables"][number];
 type Tool = Vocabulary["tools"][number];
 
 /** Names that the service knows, and names that the last valid text declared. */
 export interface Words {
   vocabulary: Vocabulary;
-  variables: readonly Named[];
+  variables: readonly NamedVariable[];
   tools: readonly Tool[];
 }
 
@@ -197,7 +197,7 @@ function alternatives(schema: Schema): Schema[] {
   return schema.anyOf === undefined ? [schema] : schema.anyOf.flatMap(alternatives);
 }
 
-interface Located {
+interface LocatedEntry {
   /** Keys from the root to the map that contains the position. `[]` stands for an item of a list. */
   path: string[];
   /** The text of the entry before the position. */
@@ -219,7 +219,7 @@ function readRow(line: string): Row {
 }
 
 /** Locates the end of the last line. */
-function locate(before: readonly string[]): Located {
+function locate(before: readonly string[]): LocatedEntry {
   const last = before.at(-1) ?? "";
   const open = last.lastIndexOf("{") > last.lastIndexOf("}") ? last.lastIndexOf("{") : -1;
   const head = open < 0 ? last : last.slice(0, open);

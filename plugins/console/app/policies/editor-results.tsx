@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { Notice, Problem, Text } from "../ui/elements.tsx";
 import { Backtest, Shadow } from "./backtest.tsx";
-import type { CheckState, Checked } from "./checked-text.ts";
+import type { CheckState, CheckResult } from "./checked-text.ts";
 import type { Editor } from "./code-mirror.ts";
 import type { Words } from "./completions.ts";
 import { DryRun, useSamples } from "./dry-run.tsx";
@@ -85,7 +85,7 @@ export function EditorResults({ yaml, tests, check, shadowId, words, goTo, onTes
 }
 
 /** Returns the number that a tab displays, such as " (2)" for two problems. */
-function countOf(tab: Tab, checked: Checked | null): string {
+function countOf(tab: Tab, checked: CheckResult | null): string {
   if (checked === null) return "";
   const count =
     tab === "problems"
@@ -122,7 +122,7 @@ function Problems({ check: { result, error, isBusy, again }, goTo }: { check: Ch
   );
 }
 
-function Changes({ checked }: { checked: Checked | null }) {
+function Changes({ checked }: { checked: CheckResult | null }) {
   if (checked === null || checked.policies.length === 0) return <p class="quiet">{EDITOR.changesUnknown}</p>;
   return (
     <>

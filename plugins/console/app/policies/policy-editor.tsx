@@ -6,7 +6,7 @@ import type { Policy } from "../core/api-types.ts";
 import { ApiError, encodeSegment, call, request, url } from "../core/api.ts";
 import { Notice, Page, Problem } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
-import { type Checked, useCheckedText } from "./checked-text.ts";
+import { type CheckResult, useCheckedText } from "./checked-text.ts";
 import { CodeEditor } from "./code-editor.tsx";
 import type { Editor, Mark } from "./code-mirror.ts";
 import { completeAt, type Words } from "./completions.ts";
@@ -219,7 +219,7 @@ function DraftNotices({ draft }: { draft: ReturnType<typeof useDraft> }) {
 }
 
 /** Returns the words for completion; null while the vocabulary is loading. Without it, the editor works and suggests nothing. */
-function useWords(checked: Checked | null): Words | null {
+function useWords(checked: CheckResult | null): Words | null {
   const { data: vocabulary } = useLoad((signal) => request("GET /v1/policy-vocabulary", { signal }), []);
   // While the text has a fault, suggest the names of the last valid text.
   const declared = useRef<Pick<Words, "variables" | "tools">>({ variables: [], tools: [] });
@@ -227,7 +227,7 @@ function useWords(checked: Checked | null): Words | null {
   return vocabulary === null ? null : { vocabulary, ...declared.current };
 }
 
-function marksOf(checked: Checked | null): Mark[] {
+function marksOf(checked: CheckResult | null): Mark[] {
   if (checked === null) return [];
   return [
     ...checked.faults.map((fault) => ({ severity: "error" as const, ...fault })),

@@ -3,7 +3,7 @@ import type { RefObject } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { now, request } from "../core/api.ts";
 import { Badge, download, Notice, Problem, Text } from "../ui/elements.tsx";
-import type { CheckState, Checked } from "./checked-text.ts";
+import type { CheckState, CheckResult } from "./checked-text.ts";
 import { CodeEditor } from "./code-editor.tsx";
 import type { Editor, Mark } from "./code-mirror.ts";
 import { completeAt, type Words } from "./completions.ts";
@@ -24,7 +24,7 @@ interface Props {
   onRefused: (error: unknown) => boolean;
 }
 
-type Results = NonNullable<Checked["tests"]>;
+type Results = NonNullable<CheckResult["tests"]>;
 
 export function PolicyTests({ yaml, tests, samples, check, handle, words, onTests, onRefused }: Props) {
   const [error, setError] = useState<unknown>(null);

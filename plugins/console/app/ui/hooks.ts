@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { ApiError, now, retryWhenReachable } from "../core/api.ts";
 
-export interface Loaded<T> {
+export interface LoadState<T> {
   data: T | null;
   error: unknown;
   loading: boolean;
@@ -12,7 +12,7 @@ export interface Loaded<T> {
 }
 
 /** Loads when the page opens, when `deps` change, and when the service is reachable again. */
-export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: readonly unknown[]): Loaded<T> {
+export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: readonly unknown[]): LoadState<T> {
   const [state, setState] = useState<{ data: T | null; error: unknown; loading: boolean }>({
     data: null,
     error: null,

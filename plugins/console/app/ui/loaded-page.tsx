@@ -1,13 +1,13 @@
 /** A page that loads its data: one place for the title, the loading state, the error state and the failed refresh. */
 import type { ComponentChildren } from "preact";
 import { Loading, Page, Problem } from "./elements.tsx";
-import type { Loaded } from "./hooks.ts";
+import type { LoadState } from "./hooks.ts";
 
 interface Props<T> {
   title: string;
   /** What is loaded, for "Loading …". */
   what: string;
-  loaded: Loaded<T>;
+  loaded: LoadState<T>;
   /** Right of the title. */
   side?: ComponentChildren;
   children(data: T): ComponentChildren;

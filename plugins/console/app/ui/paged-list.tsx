@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { Loading, Problem } from "./elements.tsx";
-import type { Paged } from "./paged.ts";
+import type { PagedRows } from "./paged.ts";
 
 /**
  * Renders a list that is loaded page by page: its error, its loading and empty states, and the button for more.
@@ -14,7 +14,7 @@ export function PagedList<T>({
   moreLabel = "Load more",
   children,
 }: {
-  list: Paged<T>;
+  list: PagedRows<T>;
   what: string;
   empty: ComponentChildren;
   moreLabel?: string;

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { useLoad } from "./hooks.ts";
 
-export interface Paged<T> {
+export interface PagedRows<T> {
   /** Null until the first page is loaded. */
   rows: readonly T[] | null;
   error: unknown;
@@ -22,7 +22,7 @@ interface OnePage<T> {
 export function usePaged<T>(
   load: (cursor: string | undefined, signal: AbortSignal | undefined) => Promise<OnePage<T>>,
   deps: readonly unknown[],
-): Paged<T> {
+): PagedRows<T> {
   const { data, error, loading, reload, set } = useLoad((signal) => load(undefined, signal), deps);
   const [isFetching, setFetching] = useState(false);
   const [moreError, setMoreError] = useState<unknown>(null);

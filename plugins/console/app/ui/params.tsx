@@ -124,7 +124,7 @@ export function Params({ value, label, root, first, lines = 40 }: ParamsProps) {
   );
 }
 
-interface Described {
+interface DescribedAction {
   params: Record<string, unknown>;
   shown_first?: readonly string[] | undefined;
 }
@@ -136,7 +136,7 @@ export function findHeadlineMember(action: Described): { name: string; value: st
 }
 
 /** Returns the headline member as text for labels, such as "amount 120"; "" if there is none. */
-export function formatHeadline(action: Described): string {
+export function formatHeadline(action: DescribedAction): string {
   const found = findHeadlineMember(action);
   return found === null ? "" : `${found.name} ${found.value.slice(0, 60)}`;
 }

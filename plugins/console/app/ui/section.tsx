@@ -1,7 +1,7 @@
 /** A part of a page that loads its own data, so that an error leaves the rest of the page usable. */
 import type { ComponentChildren } from "preact";
 import { Loading, Problem } from "./elements.tsx";
-import type { Loaded } from "./hooks.ts";
+import type { LoadState } from "./hooks.ts";
 
 /** Renders a card with a heading. @param props.id unique on the page */
 export function Card({
@@ -48,7 +48,7 @@ export function LoadedCard<T>({
   side?: ComponentChildren;
   /** What is loaded, for "Loading …". */
   what: string;
-  loaded: Pick<Loaded<T>, "data" | "error" | "reload">;
+  loaded: Pick<LoadState<T>, "data" | "error" | "reload">;
   children(data: T): ComponentChildren;
 }) {
   return (

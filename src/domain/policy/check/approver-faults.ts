@@ -1,20 +1,20 @@
-/** Finds faults in the approvers of a rule that the schema cannot express. */
+/** Finds faults in the approvers of a rule that the schema cannot detect. */
 import { parseDuration } from "../../time.ts";
 import type { ApprovalTerms, ApproverTerms } from "../policy-types.ts";
 
-/** Maximum number of votes that all stages of a rule together can require. */
+/** Maximum number of votes that all stages of a rule can require in total. */
 const MAX_VOTES = 20;
 const MAX_AFTER_MS = 30 * 86_400_000;
 
 interface ApproverFault {
-  /** RFC 6901 pointer, from `approval`. */
+  /** RFC 6901 pointer, relative to `approval`. */
   pointer: string;
   detail: string;
-  /** Whether the fault is in the key instead of its value. */
+  /** Whether the key is at fault instead of its value. */
   key?: boolean;
 }
 
-/** Returns the faults of `approvers`, `stages`, `quorum` and `mode` together. */
+/** Returns the faults of `approvers`, `stages`, `quorum` and `mode`, and of their combination. */
 export function findApproverFaults(terms: ApprovalTerms): ApproverFault[] {
   const { approvers, stages, quorum, mode } = terms;
   const faults: ApproverFault[] = [];
@@ -42,13 +42,12 @@ export function findApproverFaults(terms: ApprovalTerms): ApproverFault[] {
     const ms = parseDuration(after);
     if (i === 0) faults.push({ pointer, key: true, detail: "the first stage is open from the start; remove `after`" });
     else if (ms === null) faults.push({ pointer, detail: `"${after}" is not a duration such as 30m, 1h or 7d` });
-    else if (ms < 1_000 || ms > MAX_AFTER_MS)
-      faults.push({ pointer, detail: `"${after}" does not lie between 1s and 30d` });
+    else if (ms < 1_000 || ms > MAX_AFTER_MS) faults.push({ pointer, detail: `"${after}" is not between 1s and 30d` });
   }
   if (mode === "self_confirm" && ((quorum ?? 1) > 1 || approvers !== undefined || stages !== undefined))
     faults.push({
       pointer: "/mode",
-      detail: "self_confirm asks one person; remove quorum, approvers and stages, or use maker_checker",
+      detail: "self_confirm requires only one person; remove quorum, approvers and stages, or use maker_checker",
     });
   if (mode === "self_confirm" && terms.exclude_requester_groups === true)
     faults.push({

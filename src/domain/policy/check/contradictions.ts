@@ -16,7 +16,7 @@ interface Comparison {
   node: Expr;
 }
 
-/** The operator that has the same meaning after both sides are swapped. */
+/** For each operator, the operator with the same meaning when both sides are swapped. */
 const MIRRORED: Readonly<Record<string, string>> = {
   "_==_": "_==_",
   "_!=_": "_!=_",
@@ -99,7 +99,7 @@ function constantOf({ exprKind: kind }: Expr): Constant | null {
   switch (constant.case) {
     case "int64Value":
     case "uint64Value":
-      // Numbers beyond 2^53 are not exact, and a wrong warning is worse than none.
+      // Numbers beyond 2^53 are not exact. A wrong warning is worse than no warning.
       return constant.value >= -(2n ** 53n) && constant.value <= 2n ** 53n ? Number(constant.value) : null;
     case "doubleValue":
     case "stringValue":
@@ -110,7 +110,7 @@ function constantOf({ exprKind: kind }: Expr): Constant | null {
   }
 }
 
-/** Whether no value satisfies both comparisons. */
+/** Returns true if no value satisfies both comparisons. */
 function excludes(a: Comparison, b: Comparison): boolean {
   const isListed = ({ operator }: Comparison): boolean => operator === "_==_" || operator === "@in";
   if (isListed(a) && isListed(b)) return !a.constants.some((constant) => b.constants.includes(constant));

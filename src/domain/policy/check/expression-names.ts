@@ -23,7 +23,7 @@ export interface NamedFunction {
   arity: readonly number[];
 }
 
-/** A tool and an operation that policies name. A null operation means every operation. */
+/** A tool and an operation that policies name. `operation` is null for all operations. */
 export interface NamedTool {
   tool: string;
   operation: string | null;
@@ -31,7 +31,7 @@ export interface NamedTool {
   params: readonly NamedType[];
 }
 
-/** Functions that the parser expands. The first argument of each is a name. */
+/** Functions that the parser expands. Their first argument is a name. */
 const MACROS: readonly NamedFunction[] = [
   { name: "has", method: false, arity: [1] },
   { name: "cel.bind", method: false, arity: [3] },
@@ -47,7 +47,7 @@ const MACROS: readonly NamedFunction[] = [
   })),
 ];
 
-/** Maximum number of members of one variable, so that large data does not fill the answer. */
+/** Maximum number of members of one variable, so that large data does not fill the response. */
 const MAX_MEMBERS = 200;
 
 /** Lists the variables of every expression and their members. */

@@ -5,7 +5,10 @@ import type { PolicyDocument } from "../policy-types.ts";
 import { ANY_MAP, type StaticType } from "./static-types.ts";
 import { findTypeFault } from "./type-check.ts";
 
-/** Returns the first type fault of each input. An input is a text, a number or a boolean. @param types of named values */
+/**
+ * Returns the first type fault of each input. An input is a string, a number or a boolean. @param types the types of
+ * the named values
+ */
 export function findFactFaults(
   facts: NonNullable<PolicyDocument["facts"]>,
   types: ReadonlyMap<string, StaticType>,
@@ -18,10 +21,10 @@ export function findFactFaults(
   );
 }
 
-/** What a policy must know of a fact source. */
+/** The properties of a fact source that a policy depends on. */
 interface KnownFactSource {
   readonly name: string;
-  /** Names of its inputs. */
+  /** Names of the source's inputs. */
   readonly inputs: readonly string[];
 }
 

@@ -1,17 +1,19 @@
-/** Finds faults in `approval.grants`: a grant is the vote of one approver, so the rule must not require more. */
+/**
+ * Finds faults in `approval.grants`: a grant is a vote of one approver, so the rule must not require more approvers.
+ */
 import { parseDuration } from "../../time.ts";
 import { MAX_GRANT_MS } from "../parse/bounds.ts";
 import type { ApprovalTerms, RuleDocument } from "../policy-types.ts";
 
 interface GrantFault {
-  /** RFC 6901 pointer, from `approval`. */
+  /** RFC 6901 pointer, relative to `approval`. */
   pointer: string;
   detail: string;
-  /** Whether the fault is in the key instead of its value. */
+  /** Whether the key is at fault instead of its value. */
   key?: boolean;
 }
 
-/** Returns the faults of the rule's `approval.grants`, also of a limit's. @param kind what the rule is */
+/** Returns the faults of `approval.grants` in a rule or a limit. @param kind the word for it in messages */
 export function findGrantFaults(
   { risk, approval = {} }: Pick<RuleDocument, "risk" | "approval">,
   kind: "rule" | "limit",
@@ -34,11 +36,11 @@ export function findGrantFaults(
   if (ms === null)
     faults.push({ pointer: "/grants/for", detail: `"${grants.for}" is not a duration such as 30m, 1h or 7d` });
   else if (ms < 60_000 || ms > MAX_GRANT_MS)
-    faults.push({ pointer: "/grants/for", detail: `"${grants.for}" does not lie between 1m and 30d` });
+    faults.push({ pointer: "/grants/for", detail: `"${grants.for}" is not between 1m and 30d` });
   return faults;
 }
 
-/** Whether the rule requires more than one person. */
+/** Returns true if the rule requires more than one person. */
 export function requiresSeveral({ quorum = 1, approvers = [], stages = [] }: ApprovalTerms): boolean {
   const lists =
     stages.length > 0 ? stages.filter(({ after }) => after === undefined).map((stage) => stage.approvers) : [approvers];

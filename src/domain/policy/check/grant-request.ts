@@ -11,8 +11,8 @@ import { findTypeFault } from "./type-check.ts";
 type Target = Pick<ActionRequest, "agent_id" | "tool" | "operation">;
 
 /**
- * Returns why an expression of a grant can never be evaluated, according to the tool schemas of the policies; null if
- * it can.
+ * Returns the reason why an expression of a grant can never be evaluated, given the tool schemas of the policies; null
+ * if it can be.
  * @param purpose `condition` for the scope, `sum` for the amount
  */
 export function findGrantExpressionFault(
@@ -37,9 +37,9 @@ export function findGrantExpressionFault(
 }
 
 /**
- * Returns the largest caps of the rules that could require approval for this agent, tool and operation, whatever the
- * parameters are. Null if no rule allows grants. This is only an upper bound, because each use is decided with the
- * rules that match it.
+ * Returns the largest caps of the rules that could require approval for this agent, tool and operation with any
+ * parameters; null if no rule allows grants. This is only an upper bound, because each use is decided by the rules that
+ * match it.
  */
 export function findLargestGrantTerms(compiled: CompiledPolicySet, target: Target): GrantTerms | null {
   const request = { ...target, params: {}, context: {} };

@@ -1,4 +1,4 @@
-/** Determines the types of a policy's named values, and finds those that can never be evaluated. */
+/** Determines the types of a policy's named values, and finds values that can never be evaluated. */
 import type { Expression, NamedValues } from "../condition/condition.ts";
 import { derivedSource, type NamedValueFault } from "../condition/named-values.ts";
 import type { PolicyDocument } from "../policy-types.ts";
@@ -11,9 +11,9 @@ import { HISTORY_TYPE, inferType, principalType, VARIABLE_TYPES } from "./type-c
 export type NamingPolicy = Pick<PolicyDocument, "let" | "data" | "facts" | "attributes">;
 
 /**
- * Returns the types of constants, derived values, facts and declared attributes. A faulty value can be anything, so that one
- * slip gives one message.
- * @param named the compiled form of `entries`, without circular definitions
+ * Returns the types of constants, derived values, facts and declared attributes. A faulty value gets the type `dyn`, so
+ * that one mistake causes only one message.
+ * @param named the compiled `entries`, without circular definitions
  */
 export function inferNamedTypes(
   { let: entries = {}, data, facts = {}, attributes = {} }: NamingPolicy,

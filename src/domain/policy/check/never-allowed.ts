@@ -1,11 +1,11 @@
-/** Detects actions that the policies deny whatever the parameters are. */
+/** Detects actions that the policies deny with any parameters. */
 import type { CompiledPolicy } from "../compile/compile.ts";
 import type { Evaluation } from "../decide/evaluation.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
 
 /**
- * Whether the rules deny every action with these names, whatever its parameters, context and time. Evaluates no
- * condition: every condition might match. Ignores limits, stops and suspended agents.
+ * Returns true if the rules deny every action with these names, for any parameters, context and time. Does not evaluate
+ * conditions; assumes that each could match. Ignores limits, stops and suspended agents.
  */
 export function isNeverAllowed(evaluation: Evaluation): boolean {
   let answered = false;
@@ -19,8 +19,8 @@ export function isNeverAllowed(evaluation: Evaluation): boolean {
 }
 
 /**
- * Returns the effects that a policy can have. A condition that fails denies. A condition that does not match has no
- * effect.
+ * Returns the effects that a policy can have. A condition that fails denies the action. A condition that does not match
+ * has no effect.
  */
 function possibleEffects(policy: CompiledPolicy, evaluation: Evaluation): Set<ActionEffect> {
   const effects = new Set<ActionEffect>();

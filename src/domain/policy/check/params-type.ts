@@ -8,7 +8,7 @@ type Matchers = Pick<RuleDocument, "tool" | "operation">;
 
 /**
  * Returns the union of the schemas of all tools and operations that the rule names. Returns `dyn` if the rule names a
- * tool without a schema, or matches by glob.
+ * tool without a schema, or uses a glob.
  */
 export function inferParamsType(
   rule: Matchers,
@@ -50,7 +50,7 @@ function schemaOf(
   );
 }
 
-/** Returns the case-folded names; null if one of them is a pattern. */
+/** Returns the names after case folding; null if one of them is a pattern. */
 function names(value: string | string[] | undefined, caseSensitive: boolean): readonly string[] | null {
   if (value === undefined) return null;
   const folded = foldPatterns([value].flat(), caseSensitive);

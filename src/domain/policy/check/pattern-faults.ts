@@ -1,11 +1,11 @@
-/** Finds patterns that match no valid name. A rule with such a pattern would deny nothing while appearing to. */
+/** Finds patterns that match no valid name. A rule with such a pattern seems to deny actions but never does. */
 import { findGlobFault } from "../compile/glob.ts";
 import type { PolicyDocument } from "../policy-types.ts";
 
 interface PatternFault {
   /** Name of the rule or limit; null for `applies_to`. */
   rule: string | null;
-  /** RFC 6901 pointer from the policy. */
+  /** RFC 6901 pointer, relative to the policy. */
   pointer: string;
   message: string;
 }

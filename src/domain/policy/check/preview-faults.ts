@@ -4,9 +4,9 @@ import { describeType, unionMembers, type StaticType } from "./static-types.ts";
 import { inferType, VARIABLE_TYPES } from "./type-check.ts";
 
 /**
- * Returns the fault of the preview as a sentence; null if there is none. The schemas of the tools determine the members
- * and their types.
- * @param params type of `params`, see `inferParamsType`
+ * Returns the fault of the preview as a sentence; null if the preview is valid. The schemas of the tools determine the
+ * members and their types.
+ * @param params the type of `params` from `inferParamsType`
  */
 export function findPreviewFault(preview: string, params: StaticType): string | null {
   const parts = parsePreview(preview);
@@ -17,7 +17,7 @@ export function findPreviewFault(preview: string, params: StaticType): string | 
     if ("message" in inferred) return inferred.message;
     const types = unionMembers(inferred.type);
     if (types.length > 0 && types.every(({ kind }) => kind === "list" || kind === "map"))
-      return `"{${part.source}}" is ${describeType(inferred.type)}; name a member that is a text, a number or a bool`;
+      return `"{${part.source}}" is ${describeType(inferred.type)}; name a member that is a string, a number or a bool`;
   }
   return null;
 }

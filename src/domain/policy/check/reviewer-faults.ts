@@ -4,14 +4,14 @@ import type { PolicyDocument, RuleDocument } from "../policy-types.ts";
 import { requiresSeveral } from "./grant-faults.ts";
 
 interface ReviewerFault {
-  /** RFC 6901 pointer, from `approval`. */
+  /** RFC 6901 pointer, relative to `approval`. */
   pointer: string;
   detail: string;
-  /** Whether the fault is in the key instead of its value. */
+  /** Whether the key is at fault instead of its value. */
   key?: boolean;
 }
 
-/** Returns the faults of the rule's `approval.reviewers`, also of a limit's. @param kind what the rule is */
+/** Returns the faults of `approval.reviewers` in a rule or a limit. @param kind the word for it in messages */
 export function findReviewerFaults(
   { risk, approval = {} }: Pick<RuleDocument, "risk" | "approval">,
   kind: "rule" | "limit",
@@ -35,8 +35,8 @@ export function findReviewerFaults(
 }
 
 /**
- * Returns one sentence for each policy and reviewer that the configuration does not have, in order of appearance.
- * @param configured names of the configured reviewers
+ * Returns a sentence for each reviewer of a policy that is not configured, in order of appearance.
+ * @param configured the names of the configured reviewers
  */
 export function findUnknownReviewers(
   documents: readonly PolicyDocument[],

@@ -1,4 +1,6 @@
-/** Finds rules that cannot have an effect. The policy is still accepted, unless the caller treats warnings as errors. */
+/**
+ * Finds rules that cannot have an effect. Such a policy is still accepted, unless the caller treats warnings as errors.
+ */
 import { parseExpression } from "../condition/cel-parse.ts";
 import { isGlob, matchGlob } from "../compile/glob.ts";
 import { foldPatterns } from "../compile/name-patterns.ts";
@@ -6,11 +8,11 @@ import type { PolicyDocument, RuleDocument } from "../policy-types.ts";
 import { findContradiction } from "./contradictions.ts";
 
 export interface RuleWarning {
-  /** RFC 6901 pointer from the policy. */
+  /** RFC 6901 pointer, relative to the policy. */
   pointer: string;
   message: string;
   kind: "unreachable-rule" | "outside-applies-to" | "contradiction";
-  /** Offset in the text at the pointer, in UTF-16 code units. */
+  /** Offset in the string at the pointer, in UTF-16 code units. */
   offset?: number;
 }
 
@@ -47,7 +49,7 @@ const asList = (value: string | string[] | undefined): string[] | null => (value
 
 type Matchers = Pick<RuleDocument, "name" | "tool" | "agent">;
 
-/** Warns of exact names that `applies_to` excludes. */
+/** Adds a warning for each exact name that `applies_to` excludes. */
 function outsideScope(
   { policy, applies_to }: PolicyDocument,
   rule: Matchers,
@@ -112,7 +114,7 @@ function foldList(value: string | string[] | undefined, caseSensitive: boolean):
   return names === null ? null : foldPatterns(names, caseSensitive);
 }
 
-/** Whether every name that `inner` matches is matched by `outer`. False if that is not certain. */
+/** Returns true if `outer` matches every name that `inner` matches, and false if that is not certain. */
 function covers(outer: readonly string[] | null, inner: readonly string[] | null): boolean {
   if (outer === null || outer.includes("*")) return true;
   if (inner === null) return false;

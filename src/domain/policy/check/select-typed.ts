@@ -1,10 +1,13 @@
-/** Checks that a value from outside has its declared type, because a condition on another type would compare anything. */
+/**
+ * Checks that an external value has its declared type. Conditions were type-checked with the declared type, so they
+ * could do anything with a value of a different type.
+ */
 import type { JsonValue } from "../../json.ts";
 import { unionMembers, type ListType, type MapType, type ScalarType, type StaticType } from "./static-types.ts";
 
 /**
- * Returns the part of a value that its type names; null if the value has another type. A member that the type names can be
- * absent.
+ * Returns the members of a value that its type declares; null if the value has a different type. The value can lack
+ * declared members.
  * @example selectTyped({ status: "open", note: "x" }, typeOfJsonSchema({ properties: { status: { type: "string" } } })) // { value: { status: "open" } }
  */
 export function selectTyped(value: JsonValue, type: StaticType): { value: JsonValue } | null {

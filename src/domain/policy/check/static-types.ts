@@ -1,4 +1,4 @@
-/** Types of expressions that are known before a policy runs: of variables, constants and declared tool parameters. */
+/** Types that are known before a policy runs: the types of variables, constants and declared tool parameters. */
 import type { JsonObject, JsonValue } from "../../json.ts";
 
 export type ScalarName =
@@ -14,7 +14,7 @@ export type ScalarName =
   | "duration"
   | "type";
 
-/** `values` lists the only possible texts, for a JSON Schema with `enum` or `const`. */
+/** `values` lists all possible strings, for a JSON Schema with `enum` or `const`. */
 export interface ScalarType {
   readonly kind: ScalarName;
   readonly values?: readonly string[];
@@ -28,7 +28,7 @@ export interface ListType {
 export interface MapType {
   readonly kind: "map";
   readonly fields: ReadonlyMap<string, StaticType>;
-  /** Type of the members that `fields` does not name; null if there are no others. */
+  /** Type of the members that `fields` does not name; null if there are no other members. */
   readonly rest: StaticType | null;
 }
 
@@ -53,7 +53,7 @@ export const BOOL: ScalarType = { kind: "bool" };
 export const STRING: ScalarType = { kind: "string" };
 export const ANY_MAP: MapType = { kind: "map", fields: new Map(), rest: DYN };
 
-/** Returns the union of types, flattened. Any `dyn` member makes it `dyn`. */
+/** Returns the flattened union of types. If one of them is `dyn`, the union is `dyn`. */
 export function createUnion(types: readonly StaticType[]): StaticType {
   const members = types.flatMap((type) => (type.kind === "union" ? type.members : [type]));
   if (members.some(({ kind }) => kind === "dyn")) return DYN;
@@ -80,7 +80,7 @@ export function unwrapOptional(type: StaticType): { type: StaticType; isOptional
 
 const NUMBERS: readonly string[] = ["int", "uint", "double"];
 
-/** Whether some value of `a` can equal some value of `b`. Numbers of all types can be equal. */
+/** Returns true if a value of `a` can equal a value of `b`. Numbers of different types can be equal. */
 export function canBeEqual(a: StaticType, b: StaticType): boolean {
   const [left, right] = [unionMembers(a), unionMembers(b)];
   if (left.length === 0 || right.length === 0) return true;
@@ -120,7 +120,10 @@ export function describeType(type: StaticType): string {
   return names.length === 0 ? NAMES.dyn : [...new Set(names)].join(" or ");
 }
 
-/** Returns the type of one JSON value. A text has only this one value; a map has only these members. */
+/**
+ * Returns the type of one JSON value. The type of a string allows only this string; the type of a map allows only these
+ * members.
+ */
 export function typeOfJson(value: JsonValue): StaticType {
   if (typeof value === "string") return { kind: "string", values: [value] };
   if (typeof value === "number") return { kind: Number.isSafeInteger(value) ? "int" : "double" };
@@ -134,7 +137,7 @@ export function typeOfJson(value: JsonValue): StaticType {
   };
 }
 
-/** Returns the union, with all texts in one type, so that a long list is checked quickly. */
+/** Returns the union, with all strings combined into one type, so that a long list is checked quickly. */
 function mergeTexts(types: readonly StaticType[]): StaticType {
   const texts = types.flatMap((type) => (type.kind === "string" ? (type.values ?? []) : []));
   const others = types.filter(({ kind }) => kind !== "string");
@@ -221,7 +224,7 @@ function typesOfConstants(constants: readonly JsonValue[]): StaticType[] {
   return types;
 }
 
-/** Returns the schema at a reference such as `#/$defs/money`; undefined if there is none. */
+/** Returns the schema at a reference such as `#/$defs/money`; undefined if it does not exist. */
 function resolveLocalRef(reference: string, root: JsonValue): JsonValue | undefined {
   if (!reference.startsWith("#/")) return undefined;
   let part: JsonValue | undefined = root;

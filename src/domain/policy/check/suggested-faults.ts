@@ -1,14 +1,17 @@
-/** Finds faults in a suggested policy, whose one rule must be narrow enough that a stop tells whether it applies to it. */
+/**
+ * Finds faults in a suggested policy. It must have one rule, with exact names, so that it is always clear whether a
+ * stop applies to the rule.
+ */
 import { isGlob } from "../compile/glob.ts";
 import type { PolicyDocument } from "../policy-types.ts";
 
 interface SuggestedFault {
-  /** RFC 6901 pointer, from the policy. */
+  /** RFC 6901 pointer, relative to the policy. */
   pointer: string;
   detail: string;
 }
 
-/** Returns the faults of a policy with `suggested`; none for other policies. */
+/** Returns the faults of a policy with `suggested`; an empty list for other policies. */
 export function findSuggestedFaults({ suggested, rules, limits = [] }: PolicyDocument): SuggestedFault[] {
   if (suggested === undefined) return [];
   const [rule] = rules;

@@ -1,4 +1,4 @@
-/** Finds faults of policy tests that their schema cannot express. */
+/** Finds faults in policy tests that the schema cannot detect. */
 import type { Static } from "@sinclair/typebox";
 import { parseDuration } from "../../time.ts";
 import type { PolicyTestSchema } from "../parse/policy-schema.ts";
@@ -6,9 +6,9 @@ import type { PolicyTestSchema } from "../parse/policy-schema.ts";
 type TestDocument = Static<typeof PolicyTestSchema>;
 type Scenario = NonNullable<TestDocument["scenarios"]>[number];
 export type ScenarioStep = Scenario["steps"][number];
-type Expected = NonNullable<ScenarioStep["expect"]>;
+type Expectation = NonNullable<ScenarioStep["expect"]>;
 
-/** What a step can do, and the keys that describe it. */
+/** The verbs of a step, each with the keys that belong to it. */
 const STEP_KEYS = {
   submit: ["id", "times", "principal", "agent", "session", "facts"],
   approve: ["by", "groups", "shares_group", "signed"],
@@ -20,25 +20,25 @@ const STEP_KEYS = {
 
 export type StepVerb = keyof typeof STEP_KEYS;
 const VERBS = Object.keys(STEP_KEYS) as StepVerb[];
-/** Expectations of steps other than `submit`. */
+/** Expectations that steps other than `submit` can have. */
 const OUTCOMES: readonly string[] = ["status", "refused"];
-/** Maximum number of actions that one scenario submits, because each reads the earlier ones. */
+/** Maximum number of actions that one scenario submits, because each action reads the earlier actions. */
 const MAX_SUBMITTED = 1_000;
 
-/** A fault inside the test, by RFC 6901 pointer. */
+/** A fault in a test. `pointer` is an RFC 6901 pointer. */
 interface TestFault {
   pointer: string;
   detail: string;
-  /** Whether the key is at fault and not its value. */
+  /** Whether the key is at fault instead of its value. */
   key?: boolean;
 }
 
-/** Returns what the step does; null if it only lets time pass. */
+/** Returns the verb of the step; null if the step only lets time pass. */
 export function verbOf(step: ScenarioStep): StepVerb | null {
   return VERBS.find((verb) => step[verb] !== undefined) ?? null;
 }
 
-/** Finds expectations that no decision can have, and steps that no scenario can have. */
+/** Finds expectations that no decision can satisfy, and steps that a scenario cannot contain. */
 export function findTestFaults({ cases, scenarios }: TestDocument): TestFault[] {
   if (cases === undefined && scenarios === undefined)
     return [{ pointer: "", detail: "a test needs `cases`, `scenarios` or both" }];
@@ -48,7 +48,7 @@ export function findTestFaults({ cases, scenarios }: TestDocument): TestFault[] 
   ];
 }
 
-function findExpectationFaults({ effect, approval }: Expected, at: string): TestFault[] {
+function findExpectationFaults({ effect, approval }: Expectation, at: string): TestFault[] {
   if (approval === undefined) return [];
   const inside = `${at}/approval`;
   if (effect !== undefined && effect !== "require_approval")
@@ -113,7 +113,7 @@ function findScenarioFaults({ steps }: Scenario, at: string): TestFault[] {
   return faults;
 }
 
-/** Returns the keys that do not belong to the verb, and the pointers of expectations that it cannot have. */
+/** Returns the keys that do not belong to the verb, and the pointers of expectations that the verb does not support. */
 function findStrayKeys(step: ScenarioStep, verb: StepVerb | null): string[] {
   const fitting: readonly string[] = verb === null ? ["after"] : ["after", "expect", verb, ...STEP_KEYS[verb]];
   const stray = Object.keys(step).filter((key) => !fitting.includes(key));

@@ -1,7 +1,7 @@
 /**
- * Finds expressions that can never be evaluated: `tool > 5`, `principal.ownr`, `duration("30d")`. Without this check they
- * would deny every request at run time. An expression whose types are unknown, such as `params.amount` of a tool
- * without a schema, is accepted.
+ * Finds expressions that can never be evaluated: `tool > 5`, `principal.ownr`, `duration("30d")`. Without this check,
+ * such an expression would deny every request at run time. Accepts expressions whose types are unknown, such as
+ * `params.amount` of a tool without a schema.
  */
 import { unparse } from "@bufbuild/cel";
 import { ACTION_STATUSES } from "../../actions.ts";
@@ -48,7 +48,7 @@ type CelTypeName = ReturnType<typeof findFunctions>[number]["result"];
 const TEXT_OR_NULL = createUnion([STRING, { kind: "null" }]);
 const TEXTS: ListType = { kind: "list", element: STRING };
 
-/** Returns the type of `principal`. @param claims type of its claims */
+/** Returns the type of `principal`. @param claims the type of the principal's claims */
 export function principalType(claims: StaticType): MapType {
   return {
     kind: "map",
@@ -78,7 +78,7 @@ export const VARIABLE_TYPES: ReadonlyMap<string, StaticType> = new Map<string, S
   ["now", { kind: "timestamp" }],
 ]);
 
-/** Type of `history`: past actions. */
+/** Type of `history`, a list of past actions. */
 export const HISTORY_TYPE: ListType = {
   kind: "list",
   element: {
@@ -107,9 +107,9 @@ const ACCEPTED: Readonly<Record<Exclude<Purpose, "value">, { kinds: readonly Sca
 };
 
 /**
- * Returns the first fault of an expression that compiles, or null.
- * @param params type of `params`, from the schemas of the tools that the rule names
- * @param named types of the policy's named values
+ * Returns the first type fault of an expression that compiles; null if there is none.
+ * @param params the type of `params`, from the schemas of the tools that the rule names
+ * @param named the types of the policy's named values
  * @example findTypeFault("tool > 5", "condition") // { message: '">" cannot compare a string and an int …', offset: 5 }
  */
 export function findTypeFault(
@@ -122,13 +122,13 @@ export function findTypeFault(
   return "message" in inferred ? inferred : null;
 }
 
-/** `offset` in UTF-16 code units of the source. */
+/** A type fault. `offset` is in UTF-16 code units of the source. */
 interface TypeFault {
   message: string;
   offset: number;
 }
 
-/** Returns the type of an expression that compiles, or its first fault. @param scope types of all variables */
+/** Returns the type of an expression that compiles, or its first fault. @param scope the types of all variables */
 export function inferType(
   source: string,
   purpose: Purpose,
@@ -220,7 +220,7 @@ class TypeChecker {
 
   private field(node: Expr, operand: Expr, owner: StaticType, field: string): StaticType {
     const members = unionMembers(owner);
-    // `google.protobuf.Timestamp` is the name of a type, and not a member of a value.
+    // `google.protobuf.Timestamp` is the name of a type instead of a member of a value.
     if (members.length === 0 || members.some(({ kind }) => kind === "dyn" || kind === "type")) return DYN;
     const maps = members.filter((member) => member.kind === "map");
     if (maps.length === 0)
@@ -308,7 +308,10 @@ class TypeChecker {
         kind === "dyn" || indexed.some((type) => (type.kind === "map" ? kind === "string" : isNumber(kind))),
     );
     if (!fits)
-      this.fail(node, `${this.text(operand)} is ${describeType(owner)}; ${describeType(keyType)} is no index of it`);
+      this.fail(
+        node,
+        `${this.text(operand)} is ${describeType(owner)}; ${describeType(keyType)} is not an index of it`,
+      );
     return createUnion(
       indexed.map((type) =>
         type.kind === "list" ? type.element : createUnion([...type.fields.values(), type.rest ?? DYN]),
@@ -380,7 +383,7 @@ class TypeChecker {
   checkConstants(node: Expr | undefined): void {
     const kind = node?.exprKind;
     if (node === undefined || kind === undefined) return;
-    // The innermost call that fails is the cause.
+    // If a nested call fails, report the innermost, which is the cause.
     for (const child of childrenOf(node)) this.checkConstants(child);
     if (kind.case === "callExpr") {
       const { function: name, target, args } = kind.value;
@@ -437,7 +440,7 @@ const CONSTANT_HINTS: Readonly<Record<string, string>> = {
   timestamp: '; write a time such as timestamp("2026-01-31T09:00:00Z")',
 };
 
-/** Adds a hint for the types that are confused most often: texts and numbers. */
+/** Returns a hint for the types that are confused most often: strings and numbers. */
 function conversionHint(types: readonly StaticType[]): string {
   const kinds: readonly string[] = types.flatMap(unionMembers).map(({ kind }) => kind);
   if (kinds.includes("optional")) return "; read the optional with orValue(), such as params.?amount.orValue(0)";
@@ -477,7 +480,7 @@ function textConstant({ exprKind }: Expr): string | null {
   return exprKind.value.constantKind.value;
 }
 
-/** Whether the expression reads no variable. */
+/** Returns true if the expression does not read variables. */
 function isConstant(expr: Expr): boolean {
   const { exprKind: kind } = expr;
   if (kind.case === "constExpr") return true;

@@ -5,13 +5,13 @@ import type { ApprovalTerms, PolicyDocument } from "../policy-types.ts";
 interface UnknownChannel {
   policy: string;
   channel: string;
-  /** One sentence for people. */
+  /** One sentence for display. */
   message: string;
 }
 
 /**
  * Returns one result per policy and unknown channel, in order of appearance.
- * @param channels names of the configured channels
+ * @param channels the names of the configured channels
  */
 export function findUnknownChannels(
   documents: readonly PolicyDocument[],
@@ -28,7 +28,7 @@ export function findUnknownChannels(
         return {
           policy,
           channel,
-          message: `"${rule}" of the policy "${policy}" tells the channel "${channel}", which the configuration does not have: nobody is told${meant === null ? "" : `; did you mean "${meant}"?`}`,
+          message: `"${rule}" of the policy "${policy}" notifies the channel "${channel}", which is not configured: no one is notified${meant === null ? "" : `; did you mean "${meant}"?`}`,
         };
       });
   });

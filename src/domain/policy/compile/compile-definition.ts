@@ -31,14 +31,14 @@ import type {
 import { parsePreview } from "../decide/preview.ts";
 import { parseWindow } from "../decide/window.ts";
 
-/** Unit of sums. Limits count whole millionths, so that sums are exact and equal in every store. */
+/** Unit of sums. Limits count in whole millionths, so that sums are exact and the same in every store. */
 export const MICROS_PER_UNIT = 1_000_000;
 export const DEFAULT_EXPIRY_MS = 86_400_000;
 
-/** The part of a compiled policy that does not depend on its policy set. */
+/** The members of a compiled policy that do not depend on its policy set. */
 type CompiledDefinition = Omit<CompiledPolicy, "order" | "version">;
 
-/** The parts of a policy that all its rules and limits share, and the faults found so far. */
+/** Data that all rules and limits of a policy share, and the faults found so far. */
 interface PolicyContext {
   policy: string;
   caseSensitive: boolean;
@@ -46,7 +46,7 @@ interface PolicyContext {
   faults: CompileFault[];
 }
 
-/** Compiles one policy. Returns all faults with it. */
+/** Compiles one policy. Returns it together with all its faults. */
 export function compileDefinition(definition: PolicyDocument): { policy: CompiledDefinition; faults: CompileFault[] } {
   const faults: CompileFault[] = [];
   const name = definition.policy;
@@ -95,7 +95,7 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
   return { policy: { ...policy, readsAttributes: findAttributeReads(policy) }, faults };
 }
 
-/** Whether some expression of the policy reads attributes of the agent or its principal. */
+/** Returns true if an expression of the policy reads attributes of the agent or its principal. */
 function findAttributeReads({
   exact,
   patterns,
@@ -112,7 +112,7 @@ function findAttributeReads({
   ].some((expression) => expression?.readsAttributes === true);
 }
 
-/** Returns null after adding the limit's faults to `faults`. */
+/** Compiles a limit. If it has faults, adds them to `faults` and returns null. */
 function compileLimit(
   limit: LimitDocument,
   order: number,
@@ -211,7 +211,7 @@ function compileRule(
   };
 }
 
-/** Returns the parameters in order of their paths, so that equal policies make equal decisions. */
+/** Returns the parameters sorted by path, so that equivalent policies make equal decisions. */
 function compileEditable(editable: NonNullable<ApprovalTerms["editable"]>): EditableParameter[] {
   const byPath = Array.isArray(editable) ? editable.map((path) => [path, {}] as const) : Object.entries(editable);
   return byPath

@@ -21,7 +21,9 @@ const OWNERS: Readonly<Record<string, string | null>> = {
 
 type Declaring = Pick<PolicyDocument, "policy" | "case_sensitive" | "history" | "let" | "rules">;
 
-/** Returns the history, or the faults of its declaration by pointer; null if the policy declares none. */
+/**
+ * Returns the compiled history, or the faults of its declaration by pointer; null if the policy declares no history.
+ */
 export function compileHistory(
   definition: Declaring,
 ): { history: CompiledHistory } | { faults: { pointer: string; message: string; offset?: number }[] } | null {
@@ -69,7 +71,7 @@ export function compileHistory(
   };
 }
 
-/** Returns the key of the fact that the conditions of the policy read; null if it declares no history. */
+/** Returns the key of the fact that the conditions of the policy read; null if the policy declares no history. */
 export function historyKey(
   { policy }: Pick<PolicyDocument, "policy">,
   compiled: ReturnType<typeof compileHistory>,
@@ -90,7 +92,7 @@ function listSources({ rules, let: entries = {} }: Declaring): string[] {
   );
 }
 
-/** Ignore it, because another check reports a source that cannot be parsed. */
+/** Ignore the error, because another check reports sources that cannot be parsed. */
 function parseOrNothing(source: string): ReturnType<typeof parseExpression>["expr"][] {
   try {
     return [parseExpression(source).expr];

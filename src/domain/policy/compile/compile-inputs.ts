@@ -1,4 +1,4 @@
-/** Compiles what a policy declares to be read before it decides (`history` and `facts`), and its named values. */
+/** Compiles the inputs that a policy reads before it decides (`history` and `facts`), and its named values. */
 import { canonicalText } from "../../canonical.ts";
 import { sha256Hex, utf8 } from "../../hash.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
@@ -12,13 +12,16 @@ import type { CompiledFact, CompiledHistory } from "./compiled-policy.ts";
 
 interface CompiledInputs {
   named: NamedValues;
-  /** Null if the policy declares none, or a faulty one. */
+  /** Null if the policy declares no history or a faulty one. */
   history: CompiledHistory | null;
   facts: CompiledFact[];
   faults: NamedValueFault[];
 }
 
-/** Compiles the inputs and the named values. Faulty ones keep their names, so that one slip gives one message. */
+/**
+ * Compiles the inputs and the named values. Faulty inputs and values keep their names, so that one mistake causes only
+ * one message.
+ */
 export function compileInputs(
   definition: Pick<PolicyDocument, "policy" | "case_sensitive" | "history" | "let" | "data" | "facts" | "rules">,
 ): CompiledInputs {
@@ -72,7 +75,7 @@ function compileFact(
   };
 }
 
-/** Returns the named values that expressions read, as the policy declares them. */
+/** Returns the declarations of the named values that expressions read. */
 export function listValuesRead(
   { let: entries = {}, data = {} }: Pick<PolicyDocument, "let" | "data">,
   named: NamedValues,

@@ -1,4 +1,4 @@
-/** Compiles policy sets: conditions are compiled and rules indexed by tool. */
+/** Compiles policy sets: compiles their conditions and indexes their rules by tool. */
 import { canonicalText } from "../../canonical.ts";
 import { sha256Hex, utf8 } from "../../hash.ts";
 import type { JsonValue } from "../../json.ts";
@@ -45,7 +45,7 @@ export function policySetDigest(document: PolicySetDocument): string {
   return sha256Hex(utf8(canonicalText(document as unknown as JsonValue)));
 }
 
-/** Returns the set that decides before the first activation: it denies everything. */
+/** Returns the set that applies before the first activation and denies everything. */
 export function emptyPolicySet(): CompiledPolicySet {
   const document = buildPolicySet([]);
   return {
@@ -121,7 +121,7 @@ export function compilePolicySet(
 }
 
 /**
- * Cache of compiled definitions, by content digest. Documents are not mutated after compilation, so the digest is
+ * Cache of compiled definitions, by content digest. Documents do not change after they are compiled, so the digest is
  * cached per object.
  */
 const compiledDefinitions = new Map<string, ReturnType<typeof compileDefinition>>();
@@ -144,7 +144,7 @@ function compileCached(definition: PolicyDocument): ReturnType<typeof compileDef
   // Move the entry to the end, so that the least recently used is evicted first.
   compiledDefinitions.delete(key);
   compiledDefinitions.set(key, compiled);
-  // Keep twice the largest set, so that a precompiled set is still cached when it is activated.
+  // Keep twice as many entries as the largest set has, so that a precompiled set is still cached when it is activated.
   for (const oldest of compiledDefinitions.keys()) {
     if (compiledDefinitions.size <= Math.max(MIN_CACHED_DEFINITIONS, 2 * largestSetSize)) break;
     compiledDefinitions.delete(oldest);
@@ -152,12 +152,12 @@ function compileCached(definition: PolicyDocument): ReturnType<typeof compileDef
   return compiled;
 }
 
-/** Whether every policy of the set is in the cache, so that `compilePolicySet` is cheap. */
+/** Returns true if every policy of the set is in the cache, which makes `compilePolicySet` fast. */
 export function isPrecompiled({ policies }: PolicySetDocument): boolean {
   return policies.every(({ definition }) => compiledDefinitions.has(contentDigest(definition)));
 }
 
-/** Fills the cache for `compilePolicySet`, so that no compilation happens while a lock is held. Reports no faults. */
+/** Fills the cache for `compilePolicySet`, so that nothing is compiled while a lock is held. Does not report faults. */
 export function precompilePolicySet({ policies }: Pick<PolicySetDocument, "policies">): void {
   largestSetSize = Math.max(largestSetSize, policies.length);
   for (const { definition } of policies) compileCached(definition);

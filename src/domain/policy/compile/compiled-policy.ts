@@ -18,7 +18,7 @@ import type {
 } from "../policy-types.ts";
 
 export interface CompiledRule {
-  /** Position in its policy. Rules are matched in this order. */
+  /** Position of the rule in its policy. Rules are matched in this order. */
   order: number;
   name: string;
   effect: Effect;
@@ -44,9 +44,9 @@ type CompiledApproval = Omit<
   "approvers" | "editable" | "grants" | "mode" | "quorum" | "rejection_holds_ms" | "reviewers"
 > & {
   plan: ApproverPlan;
-  /** Empty if the rule names none. */
+  /** The machine reviewers; empty if the rule does not name reviewers. */
   reviewers: readonly RequiredReviewer[];
-  /** Empty if approvers can change nothing. */
+  /** The parameters that approvers can change; empty if they cannot change any. */
   editable: readonly EditableParameter[];
   /** Null if no grant can cover the action. */
   grants: GrantTerms | null;
@@ -54,27 +54,27 @@ type CompiledApproval = Omit<
 };
 
 export interface CompiledLimit {
-  /** The rule that applies to an action that exceeds the limit: name, effect, approval terms, matchers. */
+  /** The limit as a rule, which applies to an action that exceeds the limit: name, effect, approval terms, matchers. */
   rule: CompiledRule;
   tools: readonly string[] | null;
-  /** The basis of the limit; see `LimitFact`. */
+  /** Digest that identifies what the limit counts. See `LimitFact`. */
   basis: string;
   /** Expression that separates the counts; null counts all actions together. */
   per: Expression | null;
   /** Maximum number of actions. Not used by a limit on a sum. */
   count: number;
-  /** `atMost` in millionths. */
+  /** The expression to sum, and its maximum in millionths. Null for a limit on the number of actions. */
   sum: { of: Expression; atMost: number } | null;
   window: Window;
 }
 
 /** The past actions that the conditions of a policy read. */
 export interface CompiledHistory {
-  /** Expression that separates the actions; null for the session. */
+  /** Expression whose value is the owner of the actions; null if the owner is the session. */
   per: Expression | null;
   /** Digest of `per`, under which actions are stored. */
   ownerBasis: string;
-  /** The basis of the history; see `HistoryFact`. */
+  /** Digest that identifies what the history contains. See `HistoryFact`. */
   basis: string;
   members: HistoryMembers;
   tools: readonly string[] | null;
@@ -90,21 +90,21 @@ export interface CompiledHistory {
 export interface CompiledFact {
   name: string;
   source: string;
-  /** By name of the source's input. */
+  /** The expressions, by name of the source's input. */
   inputs: ReadonlyMap<string, Expression>;
-  /** Of the value. */
+  /** Type of the fact's value. */
   type: StaticType;
-  /** The basis of the fact; see `SourceFact`. */
+  /** Digest that identifies what the fact reads. See `SourceFact`. */
   basis: string;
 }
 
 export interface CompiledPolicy {
-  /** Position in the set. */
+  /** Position of the policy in the set. */
   order: number;
   name: string;
   version: number;
   shadow: boolean;
-  /** Whether names match exactly. Otherwise pattern and name are folded. */
+  /** Whether names are matched case-sensitively. If false, pattern and name are case-folded. */
   caseSensitive: boolean;
   tools: readonly string[] | null;
   agents: readonly string[] | null;
@@ -113,13 +113,13 @@ export interface CompiledPolicy {
   /** Rules for any tool (`globs` is null) or with globs. */
   patterns: readonly { rule: CompiledRule; globs: readonly string[] | null }[];
   limits: readonly CompiledLimit[];
-  /** The rule in whose place the policy allows actions; null unless the policy is a suggested one. */
+  /** The rule in whose place the policy allows actions; null unless the policy is suggested. */
   suggested: SuggestedTerms["in_place_of"] | null;
   named: NamedValues;
-  /** Null if the policy declares none. */
+  /** The policy's history; null if it declares no history. */
   history: CompiledHistory | null;
   facts: readonly CompiledFact[];
-  /** Whether some expression reads attributes of the agent or its principal. */
+  /** Whether an expression of the policy reads attributes of the agent or its principal. */
   readsAttributes: boolean;
   /** Whether some rule changes parameters. */
   hasObligations: boolean;
@@ -136,15 +136,15 @@ export interface CompiledPolicySet {
   readonly byTool: ReadonlyMap<string, readonly CompiledPolicy[]>;
   /** Policies that can apply to any tool. */
   readonly anyTool: readonly CompiledPolicy[];
-  /** Whether some policy has limits. */
+  /** Whether a policy of the set has limits. */
   readonly hasLimits: boolean;
   /** Names of the enforced policies that were suggested. */
   readonly suggested: readonly string[];
   /** The policies that declare a history, in the order of the set. */
   readonly withHistory: readonly CompiledPolicy[];
-  /** Whether some policy declares facts. */
+  /** Whether a policy of the set declares facts. */
   readonly hasFacts: boolean;
-  /** Whether some policy reads attributes of the agent or its principal. */
+  /** Whether a policy of the set reads attributes of the agent or its principal. */
   readonly readsAttributes: boolean;
   /** Whether some enforced policy changes parameters. */
   readonly hasObligations: boolean;

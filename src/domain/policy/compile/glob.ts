@@ -3,7 +3,7 @@
 import { findNameFault } from "../../names.ts";
 import { clipText, revealHidden } from "../../text.ts";
 
-/** Returns why no valid name matches the pattern, or null. */
+/** Returns the reason why the pattern cannot match any valid name; null if it can. */
 export function findGlobFault(pattern: string): string | null {
   const fault = findNameFault(pattern);
   return fault === null ? null : `"${clipText(revealHidden(pattern), 80)}" ${fault}, so that no name can match it`;
@@ -14,8 +14,8 @@ export function isGlob(pattern: string): boolean {
 }
 
 /**
- * Whether the glob matches the text, by code points. To ignore case, fold both arguments first. At most O(pattern ×
- * text) steps, because only the last star is widened.
+ * Returns true if the glob matches the string, compared by code points. To ignore case, fold both arguments first. At
+ * most O(pattern × text) steps, because only the last star is widened.
  */
 export function matchGlob(pattern: string, text: string): boolean {
   return match(codePoints(pattern), codePoints(text));
@@ -54,7 +54,7 @@ function match(pattern: ArrayLike<string>, text: ArrayLike<string>): boolean {
 export function matchesAny(patterns: readonly string[], text: string): boolean {
   const first = text.charCodeAt(0);
   for (const pattern of patterns) {
-    // Fast path: most patterns differ in the first character. `*` is 0x2a, `?` is 0x3f.
+    // Fast path, because most patterns differ in the first character. `*` is 0x2a, `?` is 0x3f.
     const c = pattern.charCodeAt(0);
     if (c !== first && c !== 0x2a && c !== 0x3f && pattern !== "") continue;
     if (isGlob(pattern) ? matchGlob(pattern, text) : pattern === text) return true;

@@ -1,4 +1,4 @@
-/** Finds the policies and rules for a tool without scanning the others. */
+/** Finds the policies and rules for a tool without a scan of the others. */
 import { foldName } from "../../names.ts";
 import type { CompiledPolicy, CompiledPolicySet, CompiledRule } from "./compile.ts";
 import { matchNames } from "./name-patterns.ts";
@@ -11,8 +11,8 @@ export function policiesForTool({ byTool, anyTool }: CompiledPolicySet, tool: st
 }
 
 /**
- * Yields the rules of a policy that match this tool, in written order. Skips rules for other tools at no cost.
- * @param tool folded unless the policy is case-sensitive
+ * Yields the rules of a policy that match this tool, in written order. Does not visit rules that name only other tools.
+ * @param tool the tool's name, case-folded unless the policy is case-sensitive
  */
 export function* rulesForTool(policy: CompiledPolicy, tool: string): Generator<CompiledRule, void, undefined> {
   const exact = policy.exact.get(tool) ?? [];

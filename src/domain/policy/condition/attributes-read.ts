@@ -6,7 +6,10 @@ const VARIABLES: readonly string[] = ["agent_groups", "agent_metadata"];
 /** Members of `principal` that are recorded with every decision. */
 const RECORDED: readonly string[] = ["key_id", "name", "agent_id", "owner", "claims"];
 
-/** Whether it reads `agent_groups`, `agent_metadata`, `principal.groups` or `principal.roles`, or all of `principal`. */
+/**
+ * Returns true if the expression reads `agent_groups`, `agent_metadata`, `principal.groups`, `principal.roles` or all
+ * of `principal`.
+ */
 export function readsAttributes(expr: Expr): boolean {
   const { exprKind: kind } = expr;
   if (kind.case === "identExpr") {

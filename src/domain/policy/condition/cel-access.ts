@@ -58,7 +58,7 @@ function elementAt(owner: unknown, index: bigint | number | boolean): unknown {
   return isList(owner) && Number.isInteger(Number(index)) ? owner.get(Number(index)) : undefined;
 }
 
-/** Returns the value of `has(owner.name)`. A value without fields has no member. */
+/** Returns the value of `has(owner.name)`. Returns false for a value without fields. */
 export function hasMember(owner: unknown, name: string): boolean | CelFailure {
   if (owner instanceof CelOptional) return owner.value !== undefined && hasMember(owner.value, name);
   if (owner instanceof JsonMap || isCelMap(owner)) return owner.has(name);

@@ -1,8 +1,8 @@
 /**
  * Type conversions as the CEL specification defines them ("Standard Definitions"), with number syntax as in cel-go. A
- * text that is not entirely a number, time or duration is an error. The library's own conversions are replaced because
- * they accept "", " 5 " and "0x10" as numbers, turn "5,000" into NaN, count timestamps in milliseconds, and accept
- * invalid dates on some engines.
+ * string that is not entirely a number, time or duration is an error. The library's own conversions are replaced
+ * because they accept "", " 5 " and "0x10" as numbers, turn "5,000" into NaN, count timestamps in milliseconds, and
+ * accept invalid dates on some engines.
  */
 import { celFunc, CelScalar, celUint } from "@bufbuild/cel";
 import { parseRfc3339 } from "../../time.ts";
@@ -88,5 +88,5 @@ export const CONVERSIONS = [
   celFunc("string", [BYTES], STRING, (bytes) => decoder.decode(bytes)),
 ] as unknown as CelFunction[];
 
-/** Conversions that the library offers although CEL does not define them. */
+/** Conversions to remove from the library, because CEL does not define them. */
 export const REMOVED_CONVERSIONS = ["int(google.protobuf.Duration)", "duration(int)"];

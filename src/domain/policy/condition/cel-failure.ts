@@ -1,4 +1,4 @@
-/** The error value of CEL. A value and not an exception, because `||` and `&&` can absorb it. */
+/** An error of CEL. It is a value instead of an exception, because `||` and `&&` can absorb it. */
 export class CelFailure {
   readonly message: string;
 

@@ -1,12 +1,12 @@
 /**
  * Expands the macros over past actions to comprehensions over the variable `history`: `history.any(h, test)`,
- * `history.count(h, test)`, `history.sum(h, test, number)`, which is a double, and `history.last(h, test)`, which is the
- * newest action that passes the test, or null.
+ * `history.count(h, test)`, `history.sum(h, test, number)` (a double), and `history.last(h, test)` (the newest action
+ * that passes the test, or null).
  */
 import { celFunc, CelScalar } from "@bufbuild/cel";
 import { childrenOf, readAccess, type CallExpr, type Expr, type ParsedExpression } from "./cel-tree.ts";
 
-/** The variable that has the past actions. */
+/** The variable that contains the past actions. */
 export const HISTORY = "history";
 
 /** Examples of the macros, by name. */
@@ -22,7 +22,10 @@ const ACCUMULATOR = "@result";
 /** Converts the numbers that `history.sum` adds. No expression can call it, because no name begins with "@". */
 const SUMMAND = "@sum";
 
-/** Throws for a negative number, NaN and infinity, because an agent could lower the sum with one such action. */
+/**
+ * Converts a number for the sum. Throws for negative numbers, NaN and infinity, because an agent could lower the sum
+ * with one such action.
+ */
 function toSummand(value: number): number {
   if (value >= 0 && value < Infinity) return value;
   throw new Error("the number is negative or not finite");
@@ -31,8 +34,8 @@ function toSummand(value: number): number {
 const { DOUBLE, INT, UINT } = CelScalar;
 
 /**
- * Functions that the expanded macros call. Does not convert texts to numbers, because the policy's author must choose
- * how.
+ * Functions that the expanded macros call. They do not convert strings to numbers, because the policy's author must
+ * choose the conversion.
  */
 export const HISTORY_FUNCTIONS: readonly unknown[] = [
   celFunc(SUMMAND, [INT], DOUBLE, (value) => toSummand(Number(value))),
@@ -41,8 +44,8 @@ export const HISTORY_FUNCTIONS: readonly unknown[] = [
 ];
 
 /**
- * Replaces a call of a macro. Leaves a call in another form unchanged, which then fails because no function has this
- * name.
+ * Replaces a call of a macro. Does not change a call with other arguments, which then fails because no function has
+ * this name.
  */
 export function expandHistoryMacro(expr: Expr, call: CallExpr, { sourceInfo }: ParsedExpression): void {
   const { function: macro, target, args } = call;
@@ -80,7 +83,7 @@ export function expandHistoryMacro(expr: Expr, call: CallExpr, { sourceInfo }: P
     last: () => ({ start: none, goesOn: applied("_==_", found, none), step: ifTest(named(variable)) }),
   };
   const { start, goesOn, step } = (loops[macro] as () => { start: Expr; goesOn: Expr; step: Expr })();
-  // The printer looks up each id among the macros, so give the call a new id.
+  // Give the call a new id, because the printer looks up each id among the macros.
   if (sourceInfo !== undefined) sourceInfo.macroCalls[expr.id.toString()] = { ...expr, id: 0n };
   expr.exprKind = {
     case: "comprehensionExpr",
@@ -105,8 +108,8 @@ export interface HistoryMembers {
 }
 
 /**
- * Finds the members of past actions that an expression reads. Only these are read, recorded and compared, so that the
- * record of a decision stays small.
+ * Finds the members of past actions that an expression reads. Only these members are read, recorded and compared, so
+ * that the record of a decision stays small.
  */
 export function findHistoryMembers(expressions: readonly Expr[]): HistoryMembers {
   const read = { context: new Set<string>(), params: new Set<string>() };
@@ -119,7 +122,7 @@ export function findHistoryMembers(expressions: readonly Expr[]): HistoryMembers
       return visit(owner.owner);
     }
     if (step !== null && isContent(step.name)) all[step.name] = true;
-    // `h[name]` can be any member.
+    // `h[name]` can read any member.
     if (step !== null && step.name === null) all.context = all.params = true;
     childrenOf(expr).forEach(visit);
   };

@@ -1,9 +1,9 @@
-/** The runtime types of CEL values, by which overloads are selected. */
+/** The runtime types of CEL values, which determine the overload of a call. */
 import { isCelList, isCelMap, isCelType, isCelUint } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";
 import { CelOptional, JsonList, JsonMap } from "./cel-values.ts";
 
-/** A declared type of a function. */
+/** A type that a function declares. */
 export interface DeclaredType {
   readonly kind: string;
   readonly name: string;

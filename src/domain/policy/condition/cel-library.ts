@@ -1,6 +1,7 @@
 /**
- * Functions on texts, lists, sets and numbers, under the names of the CEL extensions of cel-go (strings, lists, sets, math,
- * encoders). Positions count code points. Each function charges for the elements and characters that it visits.
+ * Functions on strings, lists, sets and numbers, with the names that the CEL extensions of cel-go use (strings, lists,
+ * sets, math, encoders). Positions count code points. Each function charges for the elements and characters that it
+ * visits.
  */
 import { celFunc, celMethod, CelScalar, celUint, isCelUint, listType, type CelList } from "@bufbuild/cel";
 import { equalValues, listContains, listOf } from "./cel-lists.ts";
@@ -11,10 +12,10 @@ const { BOOL, BYTES, DOUBLE, DYN, INT, STRING, UINT } = CelScalar;
 const LIST = listType(DYN);
 const TEXTS = listType(STRING);
 
-/** Charges for visiting each character of a text. */
+/** Charges for a visit to each character of a string. */
 const scan = (text: string): void => charge(1 + (text.length >> 5));
 
-/** Returns the code points of a text as texts. */
+/** Splits a string into its code points. */
 function pointsOf(text: string): string[] {
   charge(1 + (text.length >> 3));
   return Array.from(text);
@@ -69,7 +70,7 @@ function replace(this: string, part: string, by: string, count = -1n): string {
   return pieces.join(by);
 }
 
-/** Splits into at most `most` parts; -1 means no maximum. An empty separator splits between code points. */
+/** Splits into at most `most` parts; -1 is unlimited. An empty separator splits between code points. */
 function splitText(text: string, separator: string, most: number): string[] {
   scan(text);
   if (most === 0) return [];
@@ -112,14 +113,14 @@ function reverseText(this: string): string {
 
 function join(this: CelList, separator = ""): string {
   const texts = [...elementsOf(this)].map((element) => {
-    if (typeof element !== "string") throw new Error("an element is no text");
+    if (typeof element !== "string") throw new Error("an element is not a string");
     charge((element.length + separator.length) >> 5);
     return element;
   });
   return texts.join(separator);
 }
 
-/** Returns the elements, after charging for them. */
+/** Charges for the elements of a list and returns them. */
 function elementsOf(list: CelList): unknown[] {
   charge(1 + list.size);
   return [...list];
@@ -144,7 +145,7 @@ function distinct(this: CelList): unknown {
   return listOf(found);
 }
 
-/** Sorts numbers, or texts by code points. Throws if the list contains both, or other values. */
+/** Sorts a list of numbers, or a list of strings by code points. Throws for a list with other or mixed values. */
 function sort(this: CelList): unknown {
   const elements = elementsOf(this);
   charge(Math.ceil(elements.length * Math.log2(elements.length + 1)));
@@ -169,7 +170,7 @@ function range(count: bigint): unknown {
   return listOf(Array.from({ length: Math.max(0, Number(count)) }, (_, i) => BigInt(i)));
 }
 
-/** Whether `list` contains each element of `part`. */
+/** Returns true if `list` contains each element of `part`. */
 const containsAll = (list: CelList, part: CelList): boolean =>
   elementsOf(part).every((element) => listContains(element, list));
 
@@ -179,14 +180,16 @@ const isNumber = (value: unknown): value is CelNumber =>
   typeof value === "bigint" || typeof value === "number" || isCelUint(value);
 const plain = (value: CelNumber): bigint | number => (typeof value === "object" ? value.value : value);
 
-/** Compares numbers of different types exactly. NaN is larger than all others, so that the order is total. */
+/**
+ * Compares numbers exactly, even of different types. NaN is larger than all other numbers, so that the order is total.
+ */
 function compareNumbers(left: CelNumber, right: CelNumber): number {
   const [a, b] = [plain(left), plain(right)];
   if (Number.isNaN(a) || Number.isNaN(b)) return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** Returns the largest number for `sign` 1, the smallest for -1. One argument can be a list. */
+/** Returns the largest number if `sign` is 1, the smallest if it is -1. A single argument can be a list. */
 function extreme(sign: 1 | -1, args: readonly unknown[]): CelNumber {
   const [first] = args;
   const numbers = args.length === 1 && isList(first) ? elementsOf(first) : args;
@@ -245,7 +248,7 @@ function encodeBase64(bytes: Uint8Array): string {
 
 function decodeBase64(text: string): Uint8Array {
   charge(1 + (text.length >> 2));
-  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text)) throw new Error("the text is no base64");
+  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text)) throw new Error("the string is not base64");
   return Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
 }
 

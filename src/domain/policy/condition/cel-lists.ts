@@ -5,14 +5,14 @@ import { charge, valueLength } from "./cel-meter.ts";
 import { CelOptional, isList } from "./cel-values.ts";
 
 /**
- * Backing array of each concatenated list. Lists that extend each other share one array; each list ends at its own
+ * Backing array of each concatenated list. A list shares the array of the list that it extends; each list has its own
  * size.
  */
 const arrays = new WeakMap<object, unknown[]>();
 
 /**
  * Concatenates two lists.
- * @param pay charges the cost, given the number of copied elements and the total
+ * @param pay a function that charges the cost, given the number of copied elements and the total
  */
 export function concatLists(left: CelList, right: CelList, pay: (copied: number, all: number) => void): CelList {
   const all = left.size + right.size;
@@ -20,7 +20,7 @@ export function concatLists(left: CelList, right: CelList, pay: (copied: number,
   const grows = backing !== undefined && backing.length === left.size;
   pay(grows ? right.size : all, all);
   const array = grows ? backing : [...left];
-  // Earlier lists that share the array keep their own size.
+  // This does not change earlier lists that share the array, because each has its own size.
   for (const item of right) array.push(item);
   const list = new ArrayPrefix(array, all) as unknown as CelList;
   arrays.set(list, array);
@@ -55,7 +55,7 @@ class ArrayPrefix {
   }
 }
 
-/** Compares two values as CEL does. Charges one step per compared pair. */
+/** Compares two values by CEL's rules. Charges one step for each compared pair. */
 export function equalValues(a: unknown, b: unknown): boolean {
   charge(1);
   if (a === b) return true;
@@ -74,11 +74,15 @@ export function equalValues(a: unknown, b: unknown): boolean {
   if (isReflectMessage(x))
     return isReflectMessage(y) && x.desc.typeName === y.desc.typeName && equalTimes(x.message, y.message);
   if (typeof x === "object" && x !== null && isCelType(x as never))
-    return isCelType(y as never) && (x as Named).kind === (y as Named).kind && (x as Named).name === (y as Named).name;
+    return (
+      isCelType(y as never) &&
+      (x as NamedType).kind === (y as NamedType).kind &&
+      (x as NamedType).name === (y as NamedType).name
+    );
   return x === y;
 }
 
-interface Named {
+interface NamedType {
   kind: string;
   name: string;
 }

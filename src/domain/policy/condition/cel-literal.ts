@@ -1,7 +1,7 @@
-/** Writes values of requests into CEL source as literals, so that they can never be parsed as anything else. */
+/** Converts values of requests to CEL literals, which can never be parsed as anything except a literal. */
 
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
-/** Words that CEL rejects as the name of a member after a dot. */
+/** Words that CEL rejects as a member name after a dot. */
 const RESERVED = new Set([
   "in",
   "true",
@@ -24,7 +24,7 @@ export function celLiteral(value: string | number | boolean | null): string {
   });
 }
 
-/** Whether the name can follow a dot. */
+/** Returns true if CEL accepts the name after a dot. */
 function isMemberName(name: string): boolean {
   return IDENTIFIER.test(name) && !RESERVED.has(name);
 }
@@ -34,7 +34,7 @@ export function celParam(name: string): string {
   return isMemberName(name) ? `params.${name}` : `params[${celLiteral(name)}]`;
 }
 
-/** Returns the CEL expression that tells whether the parameter is present. */
+/** Returns a CEL expression that is true if the parameter is present. */
 export function celHasParam(name: string): string {
   return isMemberName(name) ? `has(params.${name})` : `${celLiteral(name)} in params`;
 }

@@ -1,15 +1,15 @@
 /**
- * Meters the cost of evaluation, so that no expression and no request can delay decisions. One step is roughly the
+ * Meters the cost of evaluation, so that expressions and requests cannot delay decisions. One step is roughly the
  * evaluation of one syntax tree node.
  */
 import { CelScalar, isCelError } from "@bufbuild/cel";
 import { CelFailure } from "./cel-failure.ts";
 import { kindOfType, type DeclaredType } from "./cel-kinds.ts";
 
-/** The steps that one decision has left. */
+/** Counts the steps that a decision has left. */
 export class Meter {
   remaining: number;
-  /** Set when the steps are used up. The condition's result is then invalid. */
+  /** Whether the decision has used up its steps. If so, the condition's result is invalid. */
   exceeded = false;
 
   constructor(steps: number) {
@@ -29,8 +29,8 @@ const idle = new Meter(0);
 let meter = idle;
 
 /**
- * Runs `evaluate` on a decision's meter. Disables stack traces meanwhile, because errors are ordinary values in CEL,
- * and capturing a stack takes longer than a step.
+ * Runs `evaluate` with a decision's meter. Disables stack traces during the evaluation, because errors are ordinary
+ * values in CEL, and capturing a stack takes longer than a step.
  */
 export function runMetered<T>(on: Meter, evaluate: () => T): T {
   const outer = meter;
@@ -60,7 +60,7 @@ export interface CelFunction {
   call(id: number, target: unknown, args: unknown[]): unknown;
 }
 
-/** A function for operands of certain kinds, which also charges its cost. */
+/** A function for operands of certain kinds. It charges its own cost. */
 export interface Overload {
   readonly id: string;
   readonly name: string;
@@ -74,19 +74,20 @@ export interface Overload {
 /** Returns the steps to charge before a call. The target of a method is the first operand. */
 export type Cost = (operands: readonly unknown[]) => number;
 
-/** Returns the length of a text in UTF-16 code units or of bytes; 0 for other values. */
+/** Returns the length of a string in UTF-16 code units, or the number of bytes; 0 for other values. */
 export const valueLength = (value: unknown): number =>
   typeof value === "string" || value instanceof Uint8Array ? value.length : 0;
 
 /**
- * Returns the overload that charges the cost of a function first. Its errors omit the argument values, because reasons
- * are stored forever and arguments can be erased.
+ * Returns an overload that charges the cost of a function and then calls it. Its errors omit the argument values,
+ * because reasons are stored forever and arguments can be erased.
  */
 export function meterFunction(func: CelFunction, cost: Cost | undefined): Overload {
   const isMethod = func.target !== undefined;
   const declared = isMethod ? [func.target, ...func.arguments] : func.arguments;
   const failure = new CelFailure(`"${func.name.replaceAll(/[_@]/g, "")}" cannot take these values`);
-  // The caller selects the overload by its kinds; declaring `dyn` stops the library from testing the types again.
+  // Declare `dyn`, so that the library does not test the types again: the caller has selected the overload by its
+  // kinds.
   const unchecked = Object.create(func, {
     target: { value: isMethod ? CelScalar.DYN : undefined },
     arguments: { value: func.arguments.map(() => CelScalar.DYN) },

@@ -1,7 +1,7 @@
 /**
- * Functions on IP addresses, networks, URLs, paths and semantic versions, under the names of the CEL library of Kubernetes
- * where it has them. Addresses, networks, URLs and versions are texts in their canonical form. A text that two programs
- * could read differently is an error, and so a deny.
+ * Functions on IP addresses, networks, URLs, paths and semantic versions, with the names of Kubernetes' CEL library
+ * where it has such a function. Addresses, networks, URLs and versions are strings in canonical form. A string that two
+ * programs could interpret differently is an error, so the policy denies.
  */
 import { celFunc, celList, celMap, celMethod, CelScalar, listType, mapType } from "@bufbuild/cel";
 import { charge } from "./cel-meter.ts";
@@ -24,7 +24,10 @@ interface Address {
   value: bigint;
 }
 
-/** Parses an address. Throws for leading zeros, zones and IPv4 addresses within IPv6, which programs read differently. */
+/**
+ * Parses an address. Throws for leading zeros, zones and IPv4 addresses within IPv6, which programs interpret
+ * differently.
+ */
 function parseAddress(given: string): Address {
   const text = bounded(given, MAX_SHORT, 10);
   return text.includes(":") ? parseIpv6(text) : parseIpv4(text);
@@ -57,7 +60,7 @@ function formatAddress({ bits, value }: Address): string {
   );
   if (bits === 32) return groups.join(".");
   const text = groups.map((group) => group.toString(16)).join(":");
-  // RFC 5952: the first of the longest runs of at least two zero groups becomes "::".
+  // RFC 5952: the longest run of at least two zero groups becomes "::"; of equally long runs, the first.
   const runs = [...text.matchAll(/(?:^|:)0(?::0)+(?=:|$)/g)].sort((a, b) => b[0].length - a[0].length);
   const [longest] = runs;
   if (longest === undefined) return text;
@@ -77,7 +80,7 @@ function parseNetwork(text: string): Network {
   return { address: parsed, prefix: Number(prefix) };
 }
 
-/** Whether the network contains the whole range of addresses that share the first `prefix` bits with the given one. */
+/** Returns true if the network contains every address whose first `prefix` bits equal those of `address`. */
 function contains(network: Network, { address, prefix }: Network): boolean {
   if (network.address.bits !== address.bits || prefix < network.prefix) return false;
   const ignored = BigInt(address.bits - network.prefix);
@@ -111,7 +114,7 @@ const isOutside = (networks: readonly string[]) => {
 const succeeds =
   (parse: (text: string) => unknown) =>
   (text: string): boolean => {
-    // The steps are used up, which must not be reported as a malformed text.
+    // The steps are used up. Rethrow, because this must not be reported as a malformed string.
     charge(20 + (text.length >> 2));
     try {
       parse(text);
@@ -122,8 +125,8 @@ const succeeds =
   };
 
 /**
- * Parses an absolute URL. Throws for a text with spaces, backslashes, controls or characters other than ASCII, which
- * programs read differently.
+ * Parses an absolute URL. Throws for a string with spaces, backslashes, control characters or non-ASCII characters,
+ * which programs interpret differently.
  */
 function parseUrl(given: string): URL {
   const text = bounded(given, MAX_URL, 40);
@@ -137,7 +140,7 @@ function queryOf(url: URL): unknown {
   return celMap(new Map([...values].map(([name, texts]) => [name, celList(texts)])) as never);
 }
 
-/** Removes `.`, empty segments, and `..` with the segment before it, as Go's `path.Clean` does. */
+/** Removes `.`, empty segments, and `..` together with the preceding segment, like Go's `path.Clean`. */
 function cleanPath(given: string): string {
   const text = bounded(given, MAX_URL, 5);
   const rooted = text.startsWith("/");
@@ -170,7 +173,7 @@ function parseVersion(given: string): Version {
   return { numbers: [major, minor, patch].map(BigInt), prerelease: identifiers, text };
 }
 
-/** Compares by precedence. Source: Semantic Versioning 2.0.0, item 11. */
+/** Compares two versions by precedence. Source: Semantic Versioning 2.0.0, item 11. */
 function compareVersions(left: string, right: string): bigint {
   const [a, b] = [parseVersion(left), parseVersion(right)];
   for (const [i, number] of a.numbers.entries()) {

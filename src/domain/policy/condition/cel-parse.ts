@@ -23,21 +23,24 @@ const QUALIFIED: ReadonlySet<string> = new Set(FUNCTION_NAMES.filter((name) => n
 
 const BINDING = "cel.bind";
 
-/** First parts of qualified names, such as `sets`. */
+/** First segments of qualified names, such as `sets`. */
 export const NAMESPACES: ReadonlySet<string> = new Set(
   [...QUALIFIED, BINDING].map((name) => name.split(".")[0] as string),
 );
 
 /**
  * Cache of parsed conditions, by source. The syntax check, the type check, the search for contradictions and the
- * compilation all need the trees of a policy's conditions, and parsing takes longer than all of them together.
+ * compilation all need the trees of a policy's conditions, and parsing takes longer than all these steps together.
  */
 const recentTrees = new Map<string, ParsedExpression>();
-/** A tree uses some hundred bytes for each character of its source. */
+/** Maximum total length of the cached sources. A tree uses some hundred bytes for each character of its source. */
 const MAX_RECENT_CHARACTERS = 65_536;
 let recentCharacters = 0;
 
-/** Returns the tree of a source. Do not change it. Throws the parser's error if the source is not CEL. */
+/**
+ * Parses a source. Callers must not change the returned tree, because it is cached. Throws the parser's error if the
+ * source is not CEL.
+ */
 export function parseExpression(source: string): ParsedExpression {
   const recent = recentTrees.get(source);
   if (recent !== undefined) return recent;
@@ -96,7 +99,7 @@ function expandBinding(expr: Expr, operands: readonly Expr[], element: string, {
   const [name, value, body] = operands;
   if (name?.exprKind.case !== "identExpr" || value === undefined || body === undefined || operands.length > 3) return;
   const part = (exprKind: Expr["exprKind"]): Expr => ({ $typeName: "cel.expr.Expr", id: expr.id, exprKind });
-  // The printer looks up each id among the macros, so give the call a new id.
+  // Give the call a new id, because the printer looks up each id among the macros.
   if (sourceInfo !== undefined) sourceInfo.macroCalls[expr.id.toString()] = { ...expr, id: 0n };
   const never = { $typeName: "cel.expr.Constant", constantKind: { case: "boolValue", value: false } } as const;
   expr.exprKind = {

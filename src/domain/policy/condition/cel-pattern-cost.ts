@@ -1,10 +1,10 @@
 /**
- * Computes a pattern's cost per character for the most expensive text. An automaton with cached states reads a
- * character in at most a tenth of a microsecond. But `a[ab]{20}c` has two million states, and a hostile text can
+ * Computes a pattern's cost per character for the most expensive string. An automaton with cached states reads a
+ * character in at most a tenth of a microsecond. But `a[ab]{20}c` has two million states, and a hostile string can
  * require a new state for every character, until the automaton falls back to a slow simulation. So the states are
- * counted when the pattern is compiled. An estimate from program size and text length is too coarse: if it covers the
- * worst pattern (9 steps plus a tenth of the size per character), the shell pack denies commands of 500 characters, and
- * the databases pack queries of 1,000.
+ * counted when the pattern is compiled. An estimate from program size and string length is too coarse. To cover the
+ * worst pattern, it has to be 9 steps plus a tenth of the size per character. With that estimate, the shell pack denies
+ * commands of 500 characters, and the databases pack denies queries of 1,000 characters.
  */
 import type { RE2JS } from "@bufbuild/re2";
 
@@ -21,7 +21,9 @@ const MAX_STATES = 600;
 /** Maximum number of instructions to visit. */
 const MAX_WORK = 20_000;
 
-/** RE2 opcodes: alternatives, an empty-width assertion, match and fail. Opcodes from FIRST_RUNE on read a character. */
+/**
+ * RE2 opcodes: alternatives, an empty-width assertion, match and fail. FIRST_RUNE and greater opcodes read a character.
+ */
 const ALTERNATIVES = [1, 2];
 const EMPTY_WIDTH = 4;
 const MATCH = 6;
@@ -29,8 +31,8 @@ const FAIL = 5;
 const FIRST_RUNE = 8;
 const FOLD_CASE = 1;
 /**
- * Flags of a position: start of a line, start of the text (which is also the start of a line), end of a line, word
- * boundary or not.
+ * Flags of a position: start of a line, start of the string (which is also the start of a line), end of a line, word
+ * boundary, no word boundary.
  */
 const BEGINS = [0, 1];
 const BEGIN_OF_TEXT = 5;
@@ -51,7 +53,7 @@ export function computePatternCost(pattern: RE2JS): CharacterCost {
   return { ascii: 0.25 + assertionCost, other: 2 + assertionCost + mostPositions / 5 };
 }
 
-/** Returns every state that a search can reach, as positions in the program, or null if there are too many. */
+/** Returns every state that a search can reach, as positions in the program, or null if there are too many states. */
 function enumerateStates({ inst, start }: Program): number[][] | null {
   const characters = representativeCharacters(inst);
   if (characters === null) return null;
@@ -84,8 +86,8 @@ function enumerateStates({ inst, start }: Program): number[][] | null {
 }
 
 /**
- * Returns the positions that are reachable without reading a character. Passes assertions that hold in `context`;
- * without context, stops at them.
+ * Returns the positions that are reachable without reading a character. Passes assertions that `context` satisfies;
+ * without a context, stops at assertions.
  */
 function closure(inst: readonly Instruction[], from: readonly number[], context: number | null): number[] {
   const reached = new Set<number>();
@@ -104,7 +106,7 @@ function closure(inst: readonly Instruction[], from: readonly number[], context:
 
 /**
  * Returns the possible contexts before a character.
- * @param assertions flags that the program uses. Others are ignored
+ * @param assertions the flags that the program uses. Other flags are ignored
  */
 function contextsBefore(character: number, first: boolean, assertions: number): Iterable<number> {
   const end = character === 0x0a ? END_OF_LINE : 0;

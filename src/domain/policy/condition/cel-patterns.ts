@@ -1,15 +1,15 @@
-/** Compiles and caches the patterns of `matches`, and charges for the most expensive text. */
+/** Compiles and caches the patterns of `matches`, and charges as much as the most expensive string costs. */
 import { RE2JS } from "@bufbuild/re2";
 import { charge } from "./cel-meter.ts";
 import { computePatternCost, type CharacterCost } from "./cel-pattern-cost.ts";
 
 /** Maximum instructions of a compiled pattern; `a{500}` has 500. */
 export const MAX_PATTERN_INSTRUCTIONS = 500;
-/** Maximum automaton states that stay cached between evaluations. */
+/** Maximum number of automaton states that stay cached between evaluations. */
 const MAX_STATES = 1_000;
 /**
- * Maximum non-ASCII characters in a text. Beyond it the automaton is dropped too, because each state stores their
- * transitions.
+ * Maximum non-ASCII characters in a string. If a string has more, the automaton is discarded too, because each state
+ * stores transitions for them.
  */
 const MAX_NON_ASCII = 1_000;
 
@@ -37,7 +37,8 @@ export function compilePattern(source: string): Pattern {
 
 function find(source: string, { regex }: Pattern, text: string, others: number): boolean {
   const matches = regex.test(text);
-  // Drop an automaton that a hostile text has inflated, because it uses memory, or has fallen back to slow simulation.
+  // Discard an automaton that a hostile string has made large, because it uses memory, or has fallen back to slow
+  // simulation.
   const { dfa } = regex.re2();
   if (dfa.failed || dfa.stateCount > MAX_STATES || others > MAX_NON_ASCII) patterns.delete(source);
   return matches;

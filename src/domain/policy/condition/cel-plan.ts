@@ -1,6 +1,6 @@
 /**
- * Plans the evaluation of a syntax tree: each node becomes a function of the variables. Names are resolved, overloads
- * looked up, and the cost of comprehensions computed once per policy, not once per evaluation.
+ * Plans the evaluation of a syntax tree: each node becomes a function of the variables. Names, overloads and the cost
+ * of comprehensions are determined once for each policy instead of once for each evaluation.
  *
  * Errors are values (CelFailure). A plan throws only when the steps of its meter run out.
  */
@@ -45,9 +45,9 @@ type Scope = readonly string[];
 const UNRESOLVED = new CelFailure("unresolved attribute");
 
 /**
- * Returns a function that evaluates an expression for values of its variables. The result is a CelFailure if the
+ * Returns a function that evaluates an expression with values for its variables. The result is a CelFailure if the
  * evaluation fails. Call it inside `runMetered`.
- * @param variables names in the bindings
+ * @param variables the names of the variables in the bindings
  * @example planExpression(parseExpression("params.amount > 5").expr, VARIABLES)({ params: toCelValue({ amount: 7 }) }) // true
  */
 export function planExpression(expr: Expr, variables: readonly string[]): (bindings: Bindings) => unknown {
@@ -193,7 +193,7 @@ class Planner {
     };
   }
 
-  /** Charges for all elements before it visits the first one. */
+  /** Plans a comprehension. The plan charges for all elements before it visits the first. */
   private planComprehension(loop: ComprehensionExpr, scope: Scope): Step {
     if (isOptionalMacro(loop)) return this.planOptionalMacro(loop, scope);
     const accumulator = scope.length;
@@ -251,7 +251,7 @@ const constant =
 /** Returns a name without the leading dot, which marks it as absolute. */
 const nameOf = (name: string): string => name.replace(/^\./, "");
 
-/** Returns the text of a chain such as `google.protobuf.Timestamp`; null for other expressions. */
+/** Returns the name that a chain of members forms, such as `google.protobuf.Timestamp`; null for other expressions. */
 function pathOf({ exprKind: kind }: Expr): string | null {
   if (kind.case === "identExpr") return nameOf(kind.value.name);
   if (kind.case !== "selectExpr" || kind.value.testOnly || kind.value.operand === undefined) return null;
@@ -296,7 +296,7 @@ function planConditional([condition, then, otherwise]: [Step, Step, Step]): Step
   };
 }
 
-/** Plans `&&` and `||`. An operand that equals `decisive` is the result, even if another one fails. */
+/** Plans `&&` and `||`. If an operand equals `decisive`, it is the result, even if the other operand fails. */
 function planLogic(operands: readonly Step[], decisive: boolean): Step {
   return (frame) => {
     let failure: CelFailure | null = null;
@@ -322,7 +322,7 @@ function planEquality([left, right]: [Step, Step], expected: boolean): Step {
   };
 }
 
-/** Plans `!`, which every comprehension with `exists` evaluates for each element. */
+/** Plans `!` separately for speed, because `exists` evaluates it for each element. */
 function planNegation(operand: Step): Step {
   return (frame) => {
     const value = operand(frame);
@@ -398,7 +398,9 @@ function cached(tables: Map<string, OverloadTable>, key: string, build: () => Ov
   return table;
 }
 
-/** Charges for the error, which takes longer than most results. */
+/**
+ * Returns the error for operands without a matching overload. Charges for it, because it takes longer than most calls.
+ */
 function noMatchingOverload(name: string, isMethod: boolean, values: readonly unknown[]): CelFailure {
   charge(8);
   const kinds = values.map((value) => nameOfKind(kindOf(value)));

@@ -10,19 +10,19 @@ import { DurationSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { utcOffset } from "../../time-zone.ts";
 import type { CelFunction } from "./cel-meter.ts";
 
-// Type annotated, so that the generated declarations do not name a bundled package.
+// The type annotation keeps the name of a bundled package out of the generated declarations.
 export const TIMESTAMP: ReturnType<typeof objectType> = objectType(TimestampSchema);
 export const DURATION: ReturnType<typeof objectType> = objectType(DurationSchema);
 
 const SECOND = 1_000_000_000n;
 const MAX_DURATION = 2n ** 63n - 1n;
-/** The first second of year 0001; MAX_SECONDS is the last of 9999. */
+/** The first second of year 0001; MAX_SECONDS is the last second of year 9999. */
 const MIN_SECONDS = -62_135_596_800n;
 const MAX_SECONDS = 253_402_300_799n;
 
 /** Returns a timestamp. Throws outside of the years 0001 to 9999. */
 export function createTimestamp(seconds: bigint, nanos = 0): object {
-  if (seconds < MIN_SECONDS || seconds > MAX_SECONDS) throw new Error("it does not lie in the years 0001 to 9999");
+  if (seconds < MIN_SECONDS || seconds > MAX_SECONDS) throw new Error("it is outside the years 0001 to 9999");
   return reflect(TimestampSchema, create(TimestampSchema, { seconds, nanos }));
 }
 
@@ -35,7 +35,7 @@ export function createDuration(nanos: bigint): object {
 
 type Time = ReflectMessage & { message: unknown };
 
-/** Returns the nanoseconds of a duration, or those of a timestamp since the epoch. */
+/** Returns the nanoseconds of a duration, or the nanoseconds from the epoch to a timestamp. */
 function nanosOf({ message }: Time): bigint {
   const { seconds, nanos } = message as unknown as { seconds: bigint; nanos: number };
   return seconds * SECOND + BigInt(nanos);
@@ -46,7 +46,7 @@ function timestampAt(nanos: bigint): object {
   return createTimestamp((nanos - rest) / SECOND, Number(rest));
 }
 
-/** Sums and differences. Those of the library require its own evaluator. */
+/** Sums and differences. The library's own functions require its own evaluator. */
 export const TIME_ARITHMETIC = [
   celFunc("_+_", [DURATION, DURATION], DURATION, (a, b) => createDuration(nanosOf(a) + nanosOf(b)) as never),
   celFunc("_+_", [TIMESTAMP, DURATION], TIMESTAMP, (a, b) => timestampAt(nanosOf(a) + nanosOf(b)) as never),

@@ -14,10 +14,10 @@ export type StructExpr = Kind<"structExpr">;
 export type ComprehensionExpr = Kind<"comprehensionExpr">;
 export type Constant = Kind<"constExpr">["constantKind"];
 
-/** Name of the unused element variable of `cel.bind`. */
+/** Name of the element variable of `cel.bind`, which is not used. */
 export const UNUSED_VARIABLE = "#unused";
 
-/** Whether a comprehension is a `cel.bind`, which evaluates its body once. */
+/** Returns true if a comprehension is a `cel.bind`, which evaluates its body once. */
 export const isBinding = ({ iterVar }: ComprehensionExpr): boolean => iterVar === UNUSED_VARIABLE;
 
 /** Operators of `owner.?name` and `owner[?key]`, as the specification names them. */

@@ -1,6 +1,6 @@
 /**
- * Wraps JSON for CEL and converts members lazily. Only own keys exist, so no key reaches a prototype. A key with the
- * value null exists, unlike in the library's own map.
+ * Wraps JSON for CEL and converts members lazily. Only own keys exist, so no key can read a prototype. Unlike in the
+ * library's own map, a key with the value null exists.
  */
 import { isCelList, type CelInput, type CelList } from "@bufbuild/cel";
 import type { JsonObject, JsonValue } from "../../json.ts";

@@ -1,9 +1,9 @@
 /**
- * The CEL environment of conditions. Conversions follow the specification (cel-conversions.ts), text compares by code
- * points, calendar fields do not depend on the process's time zone, and errors contain no value of the request.
+ * The CEL environment of conditions. Conversions follow the specification (cel-conversions.ts), strings are compared by
+ * code points, calendar fields do not depend on the process's time zone, and errors contain no value of the request.
  *
- * Every function costs steps in proportion to its work, so no condition can delay decisions. A replayed decision must
- * cost the same, so changing a cost changes the meaning of a policy set.
+ * Every function charges steps in proportion to its work, so conditions cannot delay decisions. A replayed decision
+ * must cost the same, so a change of a cost changes the meaning of a policy set.
  */
 import {
   celEnv,
@@ -32,7 +32,7 @@ import { CelOptional } from "./cel-values.ts";
 /** Maximum steps of all conditions of one decision. docs/policies.md gives the measured worst case. */
 export const MAX_STEPS = 100_000;
 
-/** Maximum length of a text that is converted to a number, time or duration. */
+/** Maximum length of a string that is converted to a number, time or duration. */
 const MAX_LITERAL = 128;
 
 const literal: Cost = ([value]) => {
@@ -40,7 +40,7 @@ const literal: Cost = ([value]) => {
   return typeof value === "string" ? 10 : 0;
 };
 const ordered: Cost = ([a, b]) => 1 + (Math.min(valueLength(a), valueLength(b)) >> 4);
-/** Functions allocate a new message for each time or duration that they return. */
+/** Charges more for times and durations, because a function allocates a new message for each. */
 const arithmetic: Cost = ([a, b]) =>
   typeof a === "object" || typeof b === "object"
     ? 6 + ((valueLength(a) + valueLength(b)) >> 4)
@@ -108,14 +108,14 @@ function calendarMethods(name: string): unknown[] {
 const standard = celEnv();
 const standardFunctions = [...standard.funcs] as unknown as CelFunction[];
 
-/** Charges for counting the keys, which happens once per map. */
+/** Returns the number of keys. Charges for the count, which happens once per map. */
 function sizeOfMap(map: { size: number }): bigint {
   charge(map.size >> 4);
   return BigInt(map.size);
 }
 
 /**
- * Compares texts by code points and returns a negative number, zero or a positive number. UTF-16 order would put
+ * Compares strings by code points and returns a negative number, zero or a positive number. UTF-16 order would put
  * U+10000 before U+E000.
  */
 function compareTexts(a: string, b: string): number {
@@ -183,7 +183,7 @@ export function findFunctions(name: string): readonly CelFunction[] {
   return FUNCTIONS_BY_NAME.get(name) ?? [];
 }
 
-/** Returns the overloads of a function or method with this number of operands, of which a method's target is one. */
+/** Returns the overloads of a function or method with this number of operands. The target of a method is an operand. */
 export function findOverloads(name: string, isMethod: boolean, operands: number): readonly Overload[] {
   return (OVERLOADS.get(name) ?? []).filter(
     (overload) => overload.isMethod === isMethod && overload.kinds.length === operands,

@@ -1,13 +1,13 @@
 /** Finds the members of a request that an expression reads. Approvers see them first. */
 import { childrenOf, readAccess, type Expr } from "./cel-tree.ts";
 
-/** Returns JSON pointers into `{params, context}`, each once, in the order of the expression. */
+/** Returns JSON pointers into `{params, context}`, without duplicates, in the order of the expression. */
 export function findMembersRead(expression: Expr): string[] {
   const pointers = new Set<string>();
   const visit = (expr: Expr): void => {
     const path = pathOf(expr);
     if (path !== null) {
-      // `params` alone names no member.
+      // `params` without a member name is not a member.
       if (path.length > 1) pointers.add(pointerOf(path));
       return;
     }
@@ -32,7 +32,7 @@ function pathOf(expr: Expr): string[] | null {
 const pointerOf = (path: readonly string[]): string =>
   path.map((name) => `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 
-/** Form of an entry in `approval.show`. */
+/** Pattern of an entry in `approval.show`. */
 export const MEMBER_PATTERN = String.raw`^(params|context)(\.[A-Za-z_][A-Za-z0-9_]*|\["[^"\\]+"\])+$`;
 
 /** Returns the JSON pointer of a member such as `params.order["total net"]`. */

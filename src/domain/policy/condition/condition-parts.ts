@@ -14,25 +14,28 @@ import { checkShape, TYPE_NAMES, VARIABLES } from "./condition-shape.ts";
 export interface ConditionPart {
   /** The expression as CEL source. */
   expression: string;
-  /** 0 for the operands of the outermost `&&`, `||` and `!`. */
+  /** Nesting depth; 0 for the operands of the outermost `&&`, `||` and `!`. */
   depth: number;
-  /** Inside `all`, `exists` and similar macros: the current element, such as `item = {"price": 120}`. */
+  /** The current element, such as `item = {"price": 120}`, in a macro such as `all` or `exists`; else null. */
   element: string | null;
-  /** The value as shortened text; null if there is none. */
+  /** The value as a shortened string; null if there is no value. */
   value: string | null;
-  /** Why there is no value. */
+  /** The reason why there is no value; null if there is one. */
   error: string | null;
 }
 
 /** Maximum elements of a list that are evaluated individually. */
 const MAX_ELEMENTS = 10;
-/** Step limit for one condition, in multiples of a decision's limit, because each part is evaluated separately. */
+/**
+ * Step limit for one condition, as a multiple of a decision's limit. Higher than in a decision, because each part is
+ * evaluated separately.
+ */
 const MAX_DECISIONS = 20;
 const LOGIC = ["_&&_", "_||_"];
 
 /**
  * Returns the parts of a condition with their values.
- * @param source source of a condition that compiles
+ * @param source the source of a condition that compiles
  */
 export function evaluateConditionParts(
   source: string,
@@ -109,7 +112,7 @@ export function evaluateConditionParts(
           depth: depth + 1,
           element: `${more} more`,
           value: null,
-          error: `only the first ${MAX_ELEMENTS} are looked at`,
+          error: `only the first ${MAX_ELEMENTS} are evaluated`,
         });
     }
   }
@@ -123,7 +126,7 @@ interface Scope {
   readonly bindings: Bindings;
 }
 
-/** Adds the variable of a macro. Reads no other variable, because reading a derived value evaluates it. */
+/** Adds the variable of a macro. Does not read other variables, because a read of a derived value evaluates it. */
 function addVariable({ variables, bindings }: Scope, name: string, value: CelInput): Scope {
   return {
     variables: [...variables, name],
@@ -131,7 +134,7 @@ function addVariable({ variables, bindings }: Scope, name: string, value: CelInp
   };
 }
 
-/** Whether the value should not be displayed, because it is a constant, or a whole map of the request. */
+/** Returns true if the value should not be displayed, because it is a constant or a whole map of the request. */
 function isPlain({ exprKind }: Expr): boolean {
   if (exprKind.case === "constExpr") return true;
   if (exprKind.case === "identExpr")

@@ -78,7 +78,7 @@ export class ShapeFault extends Error {
 export interface ExpressionShape {
   /** Number of nodes, which is the minimum cost of an evaluation. */
   nodes: number;
-  /** Names in the source. Messages can repeat these, because they are not from the request. */
+  /** Names in the source. Messages can contain these names, because they do not come from the request. */
   names: ReadonlySet<string>;
   /** Variables that the expression reads. */
   variables: ReadonlySet<string>;
@@ -91,8 +91,8 @@ export interface ExpressionShape {
 const TOKENS = /[rR]("""|'''|["'])[^]*?(?:\1|$)|("""|'''|["'])(?:\\[^]|(?!\2)[^])*(?:\2|$)|[([{]|[)\]}]/g;
 
 /**
- * Returns the offset at which brackets nest too deeply, or -1. Checked before parsing, because brackets leave no node
- * in the tree and the depth that overflows the parser's stack differs between runtimes.
+ * Returns the offset at which brackets are nested too deeply; -1 if there is none. Call it before parsing, because the
+ * tree has no nodes for brackets, and the depth that overflows the parser's stack differs between runtimes.
  */
 export function findTooDeepBracket(source: string): number {
   let depth = 0;
@@ -123,12 +123,12 @@ export function checkShape(
   return { nodes: countNodes(root), names: check.names, variables: check.read };
 }
 
-/** Where a node is in the tree. */
+/** Position of a node in the tree. */
 interface Place {
   depth: number;
-  /** Number of comprehensions around it. */
+  /** Number of comprehensions that contain the node. */
   nesting: number;
-  /** Names that it can use. */
+  /** Names that the node can use. */
   scope: readonly string[];
 }
 
@@ -265,7 +265,7 @@ class ShapeCheck {
   }
 
   /**
-   * Rejects duplicate numeric keys. In CEL 0 and 0u are the same key and a duplicate key is an error, but the library
+   * Rejects duplicate numeric keys. In CEL, 0 and 0u are the same key and a duplicate key is an error, but the library
    * treats them as different.
    */
   private checkKeys(node: Expr, entries: StructExpr["entries"]): void {
@@ -335,7 +335,7 @@ class ShapeCheck {
     } catch (error) {
       return this.fail(
         arg,
-        `the pattern is no RE2 regular expression: ${error instanceof Error ? error.message.replace(/^error parsing regexp: /, "") : "it cannot be read"}`,
+        `the pattern is not an RE2 regular expression: ${error instanceof Error ? error.message.replace(/^error parsing regexp: /, "") : "it cannot be read"}`,
       );
     }
     const { size, regex } = pattern;

@@ -1,6 +1,7 @@
 /**
- * CEL conditions. An expression is checked when its policy is compiled. Evaluation can still fail, for example because
- * of a missing field or a type mismatch. A failure is a result, not an exception, and the rule's policy then denies.
+ * CEL conditions. An expression is checked when its policy is compiled. Its evaluation can still fail, for example
+ * because of a missing field or a type mismatch. A failure is a result instead of an exception, and makes the rule's
+ * policy deny.
  *
  * Two limits bound the cost: the expression's text and shape at compilation (condition-shape.ts), and its steps at
  * evaluation (cel.ts).
@@ -38,18 +39,21 @@ export type ConditionResult = { value: boolean } | { error: "CONDITION_ERROR" | 
 
 type ExpressionResult = { value: unknown } | { error: "CONDITION_ERROR" | "CONDITION_LIMIT"; message: string };
 
-/** An expression of any type. Integers are returned as bigint. */
+/** An expression of any type. Integer results are bigint. */
 export interface Expression {
   /** JSON pointers of the request members that the expression reads, directly or through named values. */
   readonly members: readonly string[];
-  /** Names in the source. Messages can repeat these, because they are not from the request. */
+  /** Names in the source. Messages can contain these names, because they do not come from the request. */
   readonly names: ReadonlySet<string>;
   /** Variables and named values that the expression reads directly. */
   readonly variables: ReadonlySet<string>;
-  /** Whether it reads attributes of the agent or its principal, also through named values. */
+  /** Whether it reads attributes of the agent or its principal, including through named values. */
   readonly readsAttributes: boolean;
   evaluate(activation: Activation, shadow?: boolean): ExpressionResult;
-  /** Evaluates as a part of another expression, on the meter of that one. Returns a CelFailure if it fails. */
+  /**
+   * Evaluates the expression as a part of another expression, whose meter it uses. Returns a CelFailure if the
+   * evaluation fails.
+   */
   evaluateNested(bindings: Bindings): unknown;
 }
 
@@ -58,9 +62,9 @@ export interface NamedValues {
   readonly names: readonly string[];
   readonly constants: Readonly<Record<string, CelInput>>;
   readonly derived: ReadonlyMap<string, Expression>;
-  /** Identifies the fact with the past actions of the policy; null if the policy declares no history. */
+  /** Identifies the fact that contains the policy's past actions; null if the policy declares no history. */
   readonly history: Pick<HistoryFact, "policy" | "basis"> | null;
-  /** Which values of fact sources the policy declares. */
+  /** The values of fact sources that the policy declares. */
   readonly facts: readonly Pick<SourceFact, "policy" | "name" | "basis">[];
   /** Names that the expression cannot read, each with the reason. */
   readonly unavailable?: ReadonlyMap<string, string>;
@@ -84,15 +88,17 @@ export function findNamesRead({ names, derived }: NamedValues, variables: Readon
 }
 
 export interface Condition extends Pick<Expression, "members" | "readsAttributes"> {
-  /** Whether it reads the history of its policy, also through named values. */
+  /** Whether it reads the history of its policy, including through named values. */
   readonly readsHistory: boolean;
-  /** Names of the facts that it reads, also through named values. */
+  /** Names of the facts that it reads, including through named values. */
   readonly facts: ReadonlySet<string>;
-  /** @param shadow uses the separate step limit of shadow policies, so that they cannot affect other policies */
+  /**
+   * @param shadow whether to use the separate step limit of shadow policies, so that they cannot affect other policies
+   */
   evaluate(activation: Activation, shadow?: boolean): ConditionResult;
 }
 
-/** `offset` in UTF-16 code units of the source. */
+/** Result of a compilation. `offset` is in UTF-16 code units of the source. */
 type CompiledCondition = { ok: true; condition: Condition } | { ok: false; message: string; offset: number };
 
 /** The variables of one decision and its remaining steps. Built when the first condition needs it. */
@@ -112,7 +118,7 @@ export class Activation {
     this.maxSteps = maxSteps;
   }
 
-  /** Returns an activation with other names and the folded agent of the key. Shares the remaining steps. */
+  /** Returns an activation with `names` and the case-folded agent of the key. It shares the remaining steps. */
   withNames(names: Pick<ActionRequest, "agent_id" | "tool" | "operation">): Activation {
     const { principal } = this.facts;
     const bound = principal.agent_id === null ? null : foldName(principal.agent_id);
@@ -127,7 +133,7 @@ export class Activation {
     return (this.meters[shadow ? 1 : 0] ??= new Meter(this.maxSteps));
   }
 
-  /** Returns the variables, with the named values of a policy. */
+  /** Returns the variables, including the named values of a policy. */
   bindings(named: NamedValues = NO_NAMED_VALUES): Bindings {
     if (named.names.length === 0) return this.requestBindings();
     let bindings = this.named.get(named);
@@ -152,8 +158,8 @@ export class Activation {
         operation,
         params: toCelValue(params),
         context: toCelValue(context),
-        // Always with claims, so that `has(principal.claims.repository)` is false and not an error for an API key.
-        // Attributes that are not known are absent, so that reading them is an error.
+        // Always set `claims`, so that `has(principal.claims.repository)` is false for an API key instead of an error.
+        // Omit unknown attributes, so that a read of them is an error.
         principal: toCelValue({ claims: {}, ...principal, ...(groups && { groups }), ...(roles && { roles }) }),
         ...(attributes !== undefined && {
           agent_groups: toCelValue(attributes.agent_groups),
@@ -222,7 +228,7 @@ function compileAnyCondition(source: string, named: NamedValues): CompiledCondit
         if ("error" in result) return result;
         return typeof result.value === "boolean"
           ? { value: result.value }
-          : { error: "CONDITION_ERROR", message: "it gives something else than true or false" };
+          : { error: "CONDITION_ERROR", message: "its result is not true or false" };
       },
     },
   };
@@ -232,7 +238,7 @@ type CompiledExpression = { ok: true; expression: Expression } | { ok: false; me
 
 /**
  * Compiles an expression.
- * @param what noun for messages
+ * @param what the noun for the expression in messages
  */
 export function compileExpression(
   source: string,
@@ -289,7 +295,7 @@ function evaluate(
   try {
     meter.charge(shape.nodes);
     const result = runMetered(meter, () => run(bindings));
-    // `||` and `&&` absorb errors, so a result after the step limit is invalid.
+    // `||` and `&&` absorb errors, so after the step limit was exceeded, the result is not valid.
     if (meter.exceeded) return STEP_LIMIT_EXCEEDED;
     if (result instanceof CelFailure)
       return { error: "CONDITION_ERROR", message: explainError(result.message, shape.names) };
@@ -306,7 +312,7 @@ const STEP_LIMIT_EXCEEDED = {
 } as const;
 
 /**
- * Explains a library error without any value of the request, because reasons are stored forever and arguments can be
+ * Explains a library error without values of the request, because reasons are stored forever but arguments can be
  * erased.
  */
 export function explainError(message: string, names: ReadonlySet<string>): string {
@@ -319,7 +325,7 @@ export function explainError(message: string, names: ReadonlySet<string>): strin
     /^found no matching overload for '([^']*)' applied to '.*\(([a-z_., ]*)\)'$/i.exec(message) ?? [];
   if (operator !== undefined)
     return `"${/^[a-z]/i.test(operator) ? operator : operator.replaceAll(/[_@]/g, "")}" cannot take (${types ?? ""})`;
-  if (message.startsWith("index ")) return "an index lies outside its list";
+  if (message.startsWith("index ")) return "an index is outside its list";
   if (message.startsWith("unresolved attribute")) return "a field of something that has no fields is read";
   if (message.startsWith("type mismatch: iterable")) return "exists, all, map and filter need a list or a map";
   if (message.startsWith("type mismatch: expected bool")) return "&& and || need true or false on both sides";
@@ -347,7 +353,7 @@ const OPERATORS: Readonly<Record<string, string>> = { and: "&&", or: "||", not: 
 /** Suggests the CEL operator if the parser stopped at an operator of another language. */
 function operatorHint(source: string, offset: number): string {
   const [, token = ""] = /^\s*([a-z]+|=(?!=)|<>)/i.exec(source.slice(offset)) ?? [];
-  // The parser stops after an operator that could be the start of a longer one, such as `=` of `==`.
+  // The parser stops after an operator that could be the start of a longer operator, such as `=` of `==`.
   const [, before = ""] = /(?:^|[^=!<>])(=|<>|\bnot|\band|\bor)\s*$/i.exec(source.slice(0, offset)) ?? [];
   const written = [token, before].find((operator) => operator.toLowerCase() in OPERATORS);
   return written === undefined ? "" : `; write "${OPERATORS[written.toLowerCase()] ?? ""}" instead of "${written}"`;

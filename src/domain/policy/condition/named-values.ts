@@ -11,12 +11,12 @@ import { factVariable, isFactVariable } from "./source-facts.ts";
 
 /** A fault in `let`. */
 export interface NamedValueFault {
-  /** RFC 6901 pointer from the policy. */
+  /** RFC 6901 pointer, relative to the policy. */
   pointer: string;
   message: string;
-  /** Whether the fault is in the key instead of its value. */
+  /** Whether the key is at fault instead of its value. */
   key?: boolean;
-  /** Offset in the text at the pointer, in UTF-16 code units. */
+  /** Offset in the string at the pointer, in UTF-16 code units. */
   offset?: number;
 }
 
@@ -38,13 +38,13 @@ export function derivedSource(entry: LetEntry): string | null {
     : null;
 }
 
-/** Inputs that the service reads before it decides: which facts of a decision have them. */
+/** The inputs that the service reads before it decides, with the facts of a decision that contain them. */
 type NamedInputs = Pick<NamedValues, "history" | "facts">;
 
 const NO_INPUTS: NamedInputs = { history: null, facts: [] };
 
 /**
- * Compiles the named values. Reports every fault; conditions can then still refer to the faulty names.
+ * Compiles the named values. Reports every fault. Conditions can still refer to names with faults.
  * @example
  * const { named, faults } = compileNamedValues({ let: { small: 100, gross: { cel: "params.net * 1.19" } } });
  */
@@ -147,7 +147,10 @@ function findUnusableName(name: string): string | null {
     : null;
 }
 
-/** Returns the fault of an object that looks like a derived value, because conditions would compare with its text. */
+/**
+ * Returns the fault of a constant that looks like a misspelt derived value, because conditions would use its source
+ * instead of its value.
+ */
 function findStrayDerivation(entry: LetEntry): string | null {
   if (typeof entry !== "object" || entry === null || Array.isArray(entry)) return null;
   const meant = Object.keys(entry).length === 1 ? findSimilarName(Object.keys(entry)[0] as string, ["cel"]) : null;

@@ -10,10 +10,10 @@ import { listOf } from "./cel-lists.ts";
 import type { Bindings } from "./cel-plan.ts";
 import { toCelValue } from "./cel-values.ts";
 
-/** Messages. They contain no value of a request, because reasons are stored forever. */
+/** Messages of faults. They contain no values of requests, because reasons are stored forever. */
 const FAULTS: Readonly<Record<HistoryFault | "unknown", string>> = {
   no_session: "the history is of a session, and the request has no session token",
-  no_value: "the value by which the history is kept could not be evaluated",
+  no_value: "the owner of the history could not be evaluated",
   too_large: "the members that conditions read of past actions are too large",
   too_many: "the history has more actions than its max",
   unknown: "the history is not known",
@@ -22,7 +22,10 @@ const FAULTS: Readonly<Record<HistoryFault | "unknown", string>> = {
 /** Returns true for the messages of failures that `bindHistory` reports. */
 export const isHistoryFault = (message: string): boolean => Object.values(FAULTS).includes(message);
 
-/** Adds the variable. It is a failure if the history is unknown, so that every condition that reads it fails. */
+/**
+ * Adds the variable `history`. If the history is unknown, the variable is a failure, so that every condition that reads
+ * it fails.
+ */
 export function bindHistory(
   bindings: Bindings,
   facts: readonly HistoryFact[],

@@ -6,16 +6,16 @@ import type { Bindings } from "./cel-plan.ts";
 import type { Expr } from "./cel-tree.ts";
 import { toCelValue } from "./cel-values.ts";
 
-/** First part of the names of facts. */
+/** First segment of the names of facts. */
 export const FACTS = "facts";
 
 /** Returns the variable of a fact, such as `facts.account`. */
 export const factVariable = (name: string): string => `${FACTS}.${name}`;
 
-/** Whether a variable is a fact. */
+/** Returns true if a variable is a fact. */
 export const isFactVariable = (variable: string): boolean => variable.startsWith(`${FACTS}.`);
 
-/** Turns `facts.account` into one name. */
+/** Converts an expression such as `facts.account` to a single name. */
 export function qualifyFact(expr: Expr): void {
   const { exprKind: kind } = expr;
   if (kind.case !== "selectExpr" || kind.value.testOnly) return;
@@ -25,7 +25,7 @@ export function qualifyFact(expr: Expr): void {
   expr.exprKind = { case: "identExpr", value: { $typeName: "cel.expr.Expr.Ident", name } };
 }
 
-/** Messages contain no value of a source: reasons are stored forever. */
+/** Messages of faults. They contain no values of sources, because reasons are stored forever. */
 const FAULTS: Readonly<Record<SourceFault | "unknown", string>> = {
   no_answer: "the source of a fact did not answer",
   no_input: "an input of a fact could not be evaluated",
@@ -38,7 +38,7 @@ const FAULTS: Readonly<Record<SourceFault | "unknown", string>> = {
 /** Returns true for the messages of failures that `bindFacts` reports. */
 export const isFactFault = (message: string): boolean => Object.values(FAULTS).includes(message);
 
-/** Returns the value that a decision read; undefined if it read none. */
+/** Returns the fact that a decision read; undefined if it did not read it. */
 export function findSourceFact(
   known: readonly SourceFact[] = [],
   { policy, name, basis }: Pick<SourceFact, "policy" | "name" | "basis">,
@@ -46,7 +46,10 @@ export function findSourceFact(
   return known.find((one) => one.policy === policy && one.name === name && one.basis === basis);
 }
 
-/** Adds the variables. An unknown fact is a failure, so that every condition that reads it fails. */
+/**
+ * Adds the variables of facts. The variable of an unknown fact is a failure, so that every condition that reads it
+ * fails.
+ */
 export function bindFacts(
   bindings: Bindings,
   known: readonly SourceFact[],

@@ -1,6 +1,6 @@
 /**
  * Decides actions. Pure: the same policy set, request, facts and time always give the same decision, byte for byte.
- * Nothing here reads a clock, a file or randomness.
+ * This module does not read a clock, a file or random numbers.
  */
 import type { ActionRequest } from "../../actions.ts";
 import { combinePlans, countNeeded, strictestOversightMode } from "../../approvers.ts";
@@ -34,7 +34,7 @@ const RISKS: readonly Risk[] = ["low", "medium", "high", "critical"];
 
 /**
  * Returns the decision of a policy set.
- * @param now milliseconds since the epoch
+ * @param now the current time in milliseconds since the epoch
  */
 export function decide(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Decision {
   return decideEvaluation(new Evaluation(compiled, request, facts, now), facts);
@@ -114,8 +114,8 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
 }
 
 /**
- * Returns the answers that count. A suggested policy that is in force only replaces the answer of the rule that it
- * names. If another rule also requires approval, a person has to approve.
+ * Returns the answers that count. A suggested policy that is in force replaces only the answer of the rule that it
+ * names. If another rule also requires approval, a person still has to approve.
  */
 function applySuggestion(
   findings: readonly Finding[],
@@ -135,7 +135,7 @@ function applySuggestion(
       facts.suggested?.includes(name) === true,
   );
   if (replacement === undefined) return { answers, suggested: null };
-  // Put it first, so that the decision names it if all other policies allow the action.
+  // Put its answer first, so that the decision names it if all other policies allow the action.
   return {
     answers: [replacement, ...answers.filter((answer) => answer !== asked)],
     suggested: replacement.policy.name,
@@ -143,8 +143,8 @@ function applySuggestion(
 }
 
 /**
- * Turns `require_approval` into `deny` while a person's rejection of the same request is in effect. Changes no other
- * decision.
+ * Changes `require_approval` to `deny` while a person's rejection of the same request is in effect. Does not change
+ * other decisions.
  */
 function unlessRejected(decision: Decision, { rejection }: Facts, now: number): Decision {
   if (decision.effect !== "require_approval" || rejection === undefined) return decision;
@@ -158,9 +158,9 @@ function unlessRejected(decision: Decision, { rejection }: Facts, now: number): 
 
 /**
  * Returns each policy's answer in order of name, including shadow policies: the answer of its rules, then each exceeded
- * limit. Leaves out policies without an answer. Does not check whether the agent is suspended or registered.
+ * limit. Omits policies without an answer. Does not check whether the agent is suspended or registered.
  *
- * @param now milliseconds since the epoch
+ * @param now the current time in milliseconds since the epoch
  */
 export function evaluateAllPolicies(
   compiled: CompiledPolicySet,
@@ -172,7 +172,7 @@ export function evaluateAllPolicies(
 }
 
 function collectFindings(evaluation: Evaluation, facts: Facts): Finding[] {
-  // Evaluate limits first, as `findMatchedLimits` does before usage is read, so that both spend steps in the same
+  // Evaluate limits first, as `findMatchedLimits` does before usage is read, so that both use up steps in the same
   // order.
   evaluateLimits(evaluation);
   const findings: Finding[] = [];
@@ -196,13 +196,14 @@ function collectFindings(evaluation: Evaluation, facts: Facts): Finding[] {
 }
 
 /**
- * Whether any policy answers. A limit's `require_approval` is not an answer, because only a rule can permit an action.
+ * Returns true if any policy has an answer. A limit's `require_approval` does not count, because only a rule can permit
+ * an action.
  */
 function hasAnswer(findings: readonly Finding[]): boolean {
   return findings.some(({ effect, reason_code }) => effect === "deny" || reason_code === "POLICY_RULE");
 }
 
-/** Returns null if the limit does not apply or is not exceeded. Denies if the usage is unknown. */
+/** Returns the limit's answer; null if the limit does not apply or is not exceeded. Denies if the usage is unknown. */
 function evaluateLimit(
   policy: CompiledPolicy,
   limit: CompiledLimit,
@@ -221,7 +222,7 @@ function evaluateLimit(
   });
   if (match.kind === "error") return denied(match.code, match.message);
   const used = findUsedBefore(facts, { policy: policy.name, limit: rule.name, basis: limit.basis });
-  if (used === null) return denied("CONDITION_ERROR", "what was used of it is not known");
+  if (used === null) return denied("CONDITION_ERROR", "its usage is not known");
   if (!isExceeded(limit, used, match.amount)) return null;
   return {
     policy,
@@ -260,7 +261,7 @@ function strictest(
     if (STRICTNESS[finding.effect] > STRICTNESS[winner.effect]) winner = finding;
   }
   const equals = findings.filter((finding) => finding.effect === winner.effect);
-  // Members are in canonical order, so that the entry needs no sorting.
+  // Keep the members in canonical order, so that the entry does not have to sort them.
   return {
     approval: winner.effect === "require_approval" ? strictestTerms(equals, findings, facts, isChanged) : null,
     effect: winner.effect,
@@ -297,7 +298,7 @@ function strictestTerms(
   const terms = findings.map(({ rule }) => rule.approval).filter((approval) => approval !== null);
   const approvers = combinePlans(terms.map(({ plan }) => plan));
   const grants = combineGrantTerms(findings, all);
-  // As for grants, an exceeded limit and the risk `critical` always require a person.
+  // Like for grants, an exceeded limit or the risk `critical` always requires a person.
   const approvable = !isCritical(all) && findings.every(({ reason_code }) => reason_code === "POLICY_RULE");
   const reviewers = combineReviewers(
     terms.map((each) => each.reviewers),
@@ -318,7 +319,10 @@ function strictestTerms(
   };
 }
 
-/** Returns the smallest caps. Null if a rule that requires approval allows no grants, or any answer has the risk `critical`. */
+/**
+ * Returns the smallest caps; null if a rule that requires approval allows no grants, or if any answer has the risk
+ * `critical`.
+ */
 function combineGrantTerms(findings: readonly Finding[], all: readonly Finding[]): GrantTerms | null {
   if (isCritical(all)) return null;
   const terms: GrantTerms[] = [];
@@ -335,11 +339,11 @@ function combineGrantTerms(findings: readonly Finding[], all: readonly Finding[]
 
 const isCritical = (findings: readonly Finding[]): boolean => findings.some(({ rule }) => rule.risk === "critical");
 
-/** Names the stop by its id. Its reason is only visible to people who can read stops, and not to agents. */
+/** Names the stop by its id. Its reason is visible only to people who can read stops. */
 function denialByStop({ id, policy, until }: StopFact, shadow: ShadowOutcome[]): Decision {
-  const what = policy === null ? "" : `, which stops what policy "${policy}" answers,`;
-  const end = until === null ? "until somebody lifts it" : `until ${until}, or until somebody lifts it`;
-  return denial("STOPPED", `the stop ${id}${what} holds ${end}: nothing is decided meanwhile`, shadow);
+  const what = policy === null ? "" : `, which stops the answers of policy "${policy}",`;
+  const end = until === null ? "until someone lifts it" : `until ${until}, or until someone lifts it`;
+  return denial("STOPPED", `the stop ${id}${what} is in effect ${end}: no action is decided until then`, shadow);
 }
 
 function denial(code: ReasonCode, reason: string, shadow: ShadowOutcome[]): Decision {

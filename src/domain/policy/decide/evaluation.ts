@@ -1,4 +1,4 @@
-/** The state shared by all policies while one request is evaluated at one time. */
+/** The state that all policies share in the evaluation of one request. */
 import type { ActionRequest } from "../../actions.ts";
 import { foldName } from "../../names.ts";
 import type { CompiledLimit, CompiledPolicySet, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
@@ -8,7 +8,7 @@ import { Activation, type ConditionFacts } from "../condition/condition.ts";
 import { matchNames } from "../compile/name-patterns.ts";
 import type { Facts, ReasonCode } from "../policy-types.ts";
 
-/** The names of a request. */
+/** The names of a request: tool, operation and agent. */
 interface Names {
   readonly tool: string;
   readonly operation: string;
@@ -18,13 +18,13 @@ interface Names {
 /** The facts that an evaluation reads. */
 export type EvaluatedFacts = ConditionFacts & Pick<Facts, "session" | "final_request">;
 
-/** Whether a limit applies to an action, and the amount that it counts. */
+/** Result of matching a limit: whether it applies to the action, and the amount that counts. */
 export type LimitMatch =
   | { kind: "none" }
   | { kind: "error"; code: ReasonCode; message: string }
   | { kind: "match"; subject: string; amount: number };
 
-/** Digest of the owner of the history to which an action belongs, or why the owner cannot be determined. */
+/** Digest of the owner of an action's history, or the reason why the owner cannot be determined. */
 export type HistoryOwner = { subject: string } | { fault: "no_session" | "no_value" };
 
 export class Evaluation {
@@ -45,7 +45,7 @@ export class Evaluation {
   private ofSubjects: Activation | null = null;
   private readonly facts: EvaluatedFacts;
 
-  /** @param now milliseconds since the epoch */
+  /** @param now the current time in milliseconds since the epoch */
   constructor(compiled: CompiledPolicySet, request: ActionRequest, facts: EvaluatedFacts, now: number) {
     const { tool, operation, agent_id: agent } = request;
     this.compiled = compiled;
@@ -82,14 +82,14 @@ export class Evaluation {
     return (this.ofSubjects ??= this.activation.withNames({ ...this.folded, agent_id: this.folded.agent }));
   }
 
-  /** Returns the session of the request; null if it has none. */
+  /** Returns the session of the request; null if it has no session. */
   get sessionId(): string | null {
     return this.facts.session?.id ?? null;
   }
 
   /**
-   * Returns an activation for the owner of a history. Each history has its own steps, so that an expensive expression
-   * cannot keep an action out of another policy's history.
+   * Returns an activation for the owner of a history. Each history has its own step budget, so that an expensive
+   * expression cannot exclude an action from another policy's history.
    */
   historyActivation(policy: Pick<CompiledPolicy, "caseSensitive">): Activation {
     const activation = this.inputActivation(MAX_STEPS);
@@ -103,8 +103,8 @@ export class Evaluation {
   }
 
   /**
-   * Whether a policy that applies to the action reads attributes of the agent or its principal. A policy with a history
-   * applies to every action, because the owner of its history is determined for each.
+   * Returns true if a policy that applies to the action reads attributes of the agent or its principal. A policy with a
+   * history applies to every action, because every action needs an owner in that history.
    */
   readsAttributes(): boolean {
     const { compiled } = this;
@@ -112,7 +112,7 @@ export class Evaluation {
     return [...compiled.withHistory, ...this.applicablePolicies()].some((policy) => policy.readsAttributes);
   }
 
-  /** Returns the names as written, or folded if the policy ignores case. */
+  /** Returns the names, case-folded unless the policy is case-sensitive. */
   names({ caseSensitive }: Pick<CompiledPolicy, "caseSensitive">): Names {
     return caseSensitive ? this.written : this.folded;
   }
@@ -125,7 +125,7 @@ export class Evaluation {
     });
   }
 
-  /** Whether a rule's operation and agent matchers match the action. */
+  /** Returns true if a rule's operation and agent matchers match the action. */
   matchesRule(policy: CompiledPolicy, { operations, agents }: CompiledRule): boolean {
     const { operation, agent } = this.names(policy);
     return matchNames(operations, operation) && matchNames(agents, agent);

@@ -1,4 +1,4 @@
-/** Explains a decision: the result of each policy, rule, matcher and part of a condition. Pure, like decide(). */
+/** Explains a decision: the result of each policy, rule, matcher and part of a condition. Pure, like `decide`. */
 import type { ActionRequest } from "../../actions.ts";
 import type { CompiledPolicySet, CompiledLimit, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
 import { evaluateConditionParts, type ConditionPart } from "../condition/condition-parts.ts";
@@ -18,7 +18,7 @@ export interface MatcherExplanation {
 
 interface ConditionExplanation {
   source: string;
-  /** Null if it could not be evaluated. */
+  /** Value of the condition; null if it could not be evaluated. */
   value: boolean | null;
   error: { code: ReasonCode; message: string } | null;
   parts: ConditionPart[];
@@ -28,13 +28,13 @@ export interface RuleExplanation {
   rule: string;
   effect: Effect;
   /**
-   * `matched`: it is the policy's answer. `failed`: its condition could not be evaluated, so the policy denies.
-   * `passed`: it does not match. `not_reached`: an earlier rule was the answer.
+   * `matched`: the rule is the policy's answer. `failed`: its condition could not be evaluated, so the policy denies.
+   * `passed`: the rule does not match. `not_reached`: an earlier rule was the answer.
    */
   outcome: "matched" | "failed" | "passed" | "not_reached";
   /** The matchers that the rule has. */
   matchers: MatcherExplanation[];
-  /** Null if the rule has no condition, or was not evaluated. */
+  /** The condition; null if the rule has no condition or was not evaluated. */
   condition: ConditionExplanation | null;
 }
 
@@ -46,43 +46,46 @@ export interface LimitExplanation {
    */
   outcome: "aside" | "within" | "exceeded" | "failed";
   subject: string | null;
-  /** Usage before this action: number of actions, or the sum. Null if it is unknown or irrelevant. */
+  /** Usage before this action: number of actions, or the sum. Null if the usage is unknown or irrelevant. */
   used: number | null;
-  /** Largest usage within the limit. */
+  /** Maximum usage. */
   most: number;
   error: string | null;
-  /** The limit's answer; null if it has none. */
+  /** The limit's answer; null if the limit has no answer. */
   answer: { effect: Effect; reason_code: ReasonCode } | null;
 }
 
 export interface PolicyExplanation {
   policy: string;
   mode: "enforce" | "shadow";
-  /** Whether the policy applies to this action, by `applies_to`. */
+  /** Whether the policy's `applies_to` includes this action. */
   applies: boolean;
   /** Matchers of `applies_to`. */
   matchers: MatcherExplanation[];
-  /** Answer of the rules; null if they have none. */
+  /** Answer of the rules; null if no rule matched or failed. */
   answer: { rule: string; effect: Effect; reason_code: ReasonCode } | null;
   /** Whether the decision names this policy. */
   decides: boolean;
-  /** Empty where the policy does not apply. */
+  /** The rules; empty if the policy does not apply. */
   rules: RuleExplanation[];
   limits: LimitExplanation[];
 }
 
 export interface Explanation {
   decision: Decision;
-  /** Sorted by name. Empty if the agent is barred or a stop covers everything, because then no policy is evaluated. */
+  /**
+   * The policies, sorted by name. Empty if the agent is barred or a stop covers everything, because then no policy is
+   * evaluated.
+   */
   policies: PolicyExplanation[];
 }
 
 const BARRED: readonly ReasonCode[] = ["KEY_ENDED", "AGENT_NOT_REGISTERED", "AGENT_SUSPENDED", "TOOL_NOT_ALLOWED"];
 
-/** @param now milliseconds since the epoch */
+/** @param now the current time in milliseconds since the epoch */
 export function explain(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Explanation {
   const decision = decide(compiled, request, facts, now);
-  // All policies were evaluated if each stop names a policy, because such a stop only overrides that policy's answer.
+  // Policies were evaluated only if every stop names a policy, because such a stop overrides only that policy's answer.
   const stopped = facts.stops?.some(({ policy }) => policy === null) === true;
   if (stopped || BARRED.includes(decision.reason_code)) return { decision, policies: [] };
   // Use one evaluation for all policies, as decide() does, because they share the remaining steps.
@@ -193,7 +196,7 @@ function explainLimit(
       outcome: "failed",
       subject: match.subject,
       used: null,
-      error: "what was used of it is not known",
+      error: "its usage is not known",
       answer: { effect: "deny", reason_code: "CONDITION_ERROR" },
     };
   const exceeded = isExceeded(limit, used, match.amount);

@@ -1,6 +1,6 @@
 /**
- * Values of fact sources: which ones the conditions for an action read, and what a decision records of them. The service
- * reads them ahead of the ledger's lock. This module reads nothing.
+ * Determines the values of fact sources that the conditions for an action read, and the facts that a decision records.
+ * The service reads the values before it acquires the ledger's lock. This module itself does not read sources.
  */
 import { canonicalBytes } from "../../canonical.ts";
 import type { JsonValue } from "../../json.ts";
@@ -14,12 +14,12 @@ import type { Evaluation } from "./evaluation.ts";
 
 /** Maximum bytes of one value, as canonical JSON. */
 const MAX_FACT_BYTES = 16_384;
-/** Maximum characters of a text that is passed to a source. */
+/** Maximum characters of a string that is passed to a source. */
 const MAX_INPUT = 1_024;
 /** Steps for the inputs of one fact. They are evaluated under the ledger's lock, for all facts that an action needs. */
 const MAX_INPUT_STEPS = 10_000;
 
-/** A question to a fact source. */
+/** A read of a fact source, with its inputs. */
 export interface FactCall {
   /** The policy that asks. The answer does not depend on it. */
   policy: string;
@@ -29,12 +29,12 @@ export interface FactCall {
   inputs: Readonly<Record<string, string | number | boolean>>;
 }
 
-/** What a source returned, or why it did not. */
+/** The value that a source returned, or the reason why there is none. */
 export interface FactAnswer {
-  /** Null if there is a fault. */
+  /** The value; null if there is a fault. */
   value: JsonValue;
   fault: Exclude<SourceFault, "no_input" | "wrong_type"> | null;
-  /** Milliseconds. */
+  /** Time of the read. Milliseconds. */
   at: number;
 }
 
@@ -42,7 +42,7 @@ export interface FactAnswer {
 interface FactRead {
   policy: CompiledPolicy;
   fact: CompiledFact;
-  /** What to ask the source; null if an input could not be evaluated. */
+  /** The read to make; null if an input could not be evaluated. */
   call: FactCall | null;
 }
 
@@ -51,7 +51,7 @@ export function findFactReads(evaluation: Evaluation): FactRead[] {
   return listFactsRead(evaluation).map((read) => ({ ...read, call: createCall(read.policy, read.fact, evaluation) }));
 }
 
-/** Does not evaluate the inputs. */
+/** Returns the facts that the conditions read. Does not evaluate their inputs. */
 function listFactsRead(evaluation: Evaluation): Pick<FactRead, "policy" | "fact">[] {
   if (!evaluation.compiled.hasFacts) return [];
   return evaluation.applicablePolicies().flatMap((policy) => {
@@ -68,7 +68,10 @@ function findNamesOfFacts(policy: CompiledPolicy, evaluation: Evaluation): Set<s
   return names;
 }
 
-/** Each fact has its own steps, so that no expensive input can keep another policy from reading its facts. */
+/**
+ * Returns the read of a fact. Each fact has its own step budget, so that an expensive input cannot prevent another
+ * policy from reading its facts.
+ */
 function createCall(policy: CompiledPolicy, { source, inputs }: CompiledFact, evaluation: Evaluation): FactCall | null {
   const activation = evaluation.inputActivation(MAX_INPUT_STEPS);
   const values: [string, string | number | boolean][] = [];
@@ -89,7 +92,7 @@ function toInput(result: unknown): string | number | boolean | null {
   return typeof result === "bigint" && !Number.isSafeInteger(value) ? null : value;
 }
 
-/** Returns the fact to record. @param answer null if there is no call */
+/** Returns the fact to record. @param answer the answer of the source; null if an input could not be evaluated */
 export function toSourceFact({ policy, fact }: FactRead, answer: FactAnswer | null, now: number): SourceFact {
   const common = { policy: policy.name, name: fact.name, basis: fact.basis, at: toRfc3339(answer?.at ?? now) };
   const fault = (fault: SourceFault): SourceFact => ({ ...common, value: null, fault });
@@ -102,7 +105,7 @@ export function toSourceFact({ policy, fact }: FactRead, answer: FactAnswer | nu
     : { ...common, value: selected.value, fault: null };
 }
 
-/** Whether a condition of an enforced policy for the action reads a fact that the decision did not read. */
+/** Returns true if a condition of an enforced policy for the action reads a fact that the decision did not read. */
 export function hasUnrecordedFacts(evaluation: Evaluation, { sources }: Pick<Facts, "sources">): boolean {
   return listFactsRead(evaluation).some(
     ({ policy, fact: { name, basis } }) =>

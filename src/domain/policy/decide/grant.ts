@@ -1,6 +1,6 @@
 /**
- * Covers an action that requires approval by a grant. The grant's terms, its use and the grantor's standing are facts
- * of the decision, so a replay and the audit compute the same decision. This module reads no counter.
+ * Allows an action that requires approval if a grant covers it. The grant's terms, its usage and the grantor's standing
+ * are facts of the decision, so a replay and the audit compute the same decision. This module does not read counters.
  */
 import { satisfiesPlans } from "../../approvers.ts";
 import { displayPrincipal } from "../../owner.ts";
@@ -16,15 +16,15 @@ const MAX_REASON = 500;
 /** Maximum number of compiled expressions in each cache. */
 const MAX_COMPILED = 1_000;
 
-/** Usage of a grant before the action. `sum` is in millionths, and 0 for a grant without a sum. */
+/** Usage of a grant before the action. `sum` is in millionths; 0 if the grant has no sum. */
 export interface GrantUsage {
   count: number;
   sum: number;
 }
 
 /**
- * Returns the facts that record the usage, as the usage of a limit of the policy `grant:<id>`. No policy can have this
- * name.
+ * Returns the facts that record the usage, in the form of the usage of a limit. The limit's policy is `grant:<id>`,
+ * which cannot be the name of a real policy.
  */
 export function grantUsageFacts(
   { id, sum: cap }: Pick<GrantFact, "id" | "sum">,
@@ -37,7 +37,7 @@ export function grantUsageFacts(
 /** Returns the name under which the uses of a grant are counted. */
 export const grantUsePolicy = (id: string): string => `grant:${id}`;
 
-/** Returns the usage that the facts record; null if they record none. */
+/** Returns the usage that the facts record; null if they record no usage. */
 export function findGrantUsage(facts: Pick<Facts, "limits" | "grant">): GrantUsage | null {
   const { grant, limits = [] } = facts;
   if (grant === undefined) return null;
@@ -49,8 +49,8 @@ export function findGrantUsage(facts: Pick<Facts, "limits" | "grant">): GrantUsa
 }
 
 /**
- * Allows an action that requires approval if the grant in the facts covers it. Changes no other decision. Does not
- * check whether the grant has ended, because the facts must only contain an open grant.
+ * Allows an action that requires approval if the grant in the facts covers it. Does not change other decisions. Does
+ * not check whether the grant has ended, because the facts must contain only an open grant.
  */
 export function applyGrant(decision: Decision, evaluation: Evaluation, facts: Facts): Decision {
   const { grant } = facts;
@@ -88,7 +88,7 @@ function isCovered(
   );
 }
 
-/** Returns the use to record for an action that the grant covers; null if it does not cover the request. */
+/** Returns the use to record for an action that the grant covers; null if the grant does not cover the request. */
 export function findGrantUse(grant: GrantFact, evaluation: Evaluation): MatchedLimit | null {
   const amount = matchGrant(grant, evaluation);
   if (amount === null) return null;

@@ -1,6 +1,7 @@
 /**
- * Histories of policies: which past actions a decision reads, and to which histories an action itself belongs. The past
- * actions are facts of the decision, read in its transaction and recorded with it. This module reads no store.
+ * Determines the past actions that a decision reads as histories, and the histories that an action itself belongs to.
+ * The past actions are facts of the decision, read in its transaction and recorded with it. This module itself does not
+ * read the store.
  */
 import { effectiveRequest } from "../../edited-request.ts";
 import { canonicalBytes, canonicalText } from "../../canonical.ts";
@@ -36,15 +37,15 @@ export interface HistorySpan {
 export interface HistoryRead {
   policy: CompiledPolicy;
   history: CompiledHistory;
-  /** The actions to read; null if the owner cannot be determined. */
+  /** Selects the actions to read; null if the owner of the history cannot be determined. */
   span: HistorySpan | null;
 }
 
 /** A history that an action belongs to. */
 export interface HistoryPlace extends Pick<HistorySpan, "policy" | "basis" | "subject"> {
   /**
-   * Time from which on no window contains the action. Milliseconds. It is the action's time plus a constant, so that
-   * both can move.
+   * No window contains the action from this time. Milliseconds. It is the action's time plus a constant, so that both
+   * can be moved together.
    */
   until: number;
 }
@@ -55,9 +56,9 @@ export interface PastActionRow {
   agent_id: string;
   tool: string;
   operation: string;
-  /** The submitted request. Null if it is too long to read. Empty if it was erased. */
+  /** The submitted request; null if it is too long to read, and empty if it was erased. */
   request: string | null;
-  /** The request as an approver changed it; null if no one did. Empty if it is too long to read. */
+  /** The request after an approver's change; null if no one changed it, and empty if it is too long to read. */
   effective: string | null;
   status: ActionStatus;
   decision: Effect;
@@ -78,8 +79,8 @@ export function findHistoryReads(evaluation: Evaluation): HistoryRead[] {
     if (history === null || !readsHistory(policy, evaluation)) return [];
     const owner = findOwner(policy, history, evaluation);
     const since = startOfWindow(history.window, evaluation.now);
-    // Read one more than the maximum to detect that there are too many, and one more because the action itself can be
-    // among them.
+    // Read one more than the maximum to detect that there are too many, and another one because the action itself can
+    // be among them.
     const limit = history.max + 2;
     const span = "fault" in owner ? null : { policy: policy.name, basis: history.ownerBasis, ...owner, since, limit };
     return [{ policy, history, span }];
@@ -95,7 +96,7 @@ function readsHistory(policy: CompiledPolicy, evaluation: Evaluation): boolean {
 /**
  * Returns the fact of a history.
  * @param rows the actions of its span, newest first
- * @param own id of the action that is decided, which is not a past action
+ * @param own the id of the action that is decided, which is not a past action
  */
 export function toHistoryFact(
   { policy, history, span }: HistoryRead,
@@ -127,7 +128,7 @@ export function toHistoryFact(
   return fact(actions, null);
 }
 
-/** Returns null if the request is too long to read. */
+/** Returns the past action; null if its request is too long to read. */
 function toPastAction(row: PastActionRow, { members }: CompiledHistory, now: number): PastAction | null {
   const { request, effective, erased_at } = row;
   if (request === null || effective === "") return null;
@@ -152,16 +153,18 @@ function selectMembers(object: JsonObject, names: readonly string[] | null): Jso
   );
 }
 
-/** An overdue action counts as expired, whether or not its status was updated. */
+/**
+ * Returns the status at a time. An overdue action counts as expired, even if its stored status has not been updated.
+ */
 function statusAt({ status, expires_at, approved_until }: PastActionRow, now: number): ActionStatus {
   const end = status === "pending_approval" ? expires_at : status === "approved" ? approved_until : null;
   return end !== null && end <= now ? "expired" : status;
 }
 
 /**
- * Whether the action might have been allowed or approved. It might have run, because permits can be used outside the
- * service. The result is also true for actions that the policies or a machine reviewer denied later, because the row
- * does not tell whether they were approved before.
+ * Returns true if the action might have been allowed or approved, because permits can be used outside the service, so
+ * it might have run. Also returns true for actions that the policies or a machine reviewer denied later, because the
+ * row does not say whether they were approved first.
  */
 function mayHaveRun({ decision, reason_code, approved_until, started_at }: PastActionRow): boolean {
   return (
@@ -181,8 +184,8 @@ export function findHistoryPlaces(evaluation: Evaluation, effect: Effect): Histo
     if ((effect === "deny" && !history.includeDenied) || !belongsTo(policy, history, evaluation)) return [];
     const owner = findOwner(policy, history, evaluation);
     if ("fault" in owner) return [];
-    // An action can start long after its submission, and then counts from its start. An allowed action can also wait,
-    // because later policies or an edit can require approval.
+    // An action can start long after its submission, and then counts from its start. Even an allowed action can have to
+    // wait, because later policies or an edit can require approval.
     const until = evaluation.now + longestWindow(history.window) + MAX_WAIT_MS + MAX_VALIDITY_MS;
     return [{ policy: policy.name, basis: history.ownerBasis, subject: owner.subject, until }];
   });
@@ -195,8 +198,8 @@ function belongsTo(policy: CompiledPolicy, { tools, operations }: CompiledHistor
 
 /**
  * Returns the histories to which a recorded decision added its action. Its facts must be restored.
- * @param decidedAt time of the decision, in milliseconds
- * @param at time to which the action was moved in its histories, in milliseconds
+ * @param decidedAt the time of the decision in milliseconds
+ * @param at the time to which the action was moved in its histories, in milliseconds
  */
 export function recomputeHistoryPlaces(
   compiled: CompiledPolicySet,
@@ -230,12 +233,12 @@ export function findUnknownHistories(evaluation: Evaluation): UnknownHistory[] {
     const why =
       owner.fault === "no_session"
         ? "the request has no session token"
-        : "what it is kept per could not be evaluated to a text, a number or a boolean";
+        : "its per could not be evaluated to a string, a number or a boolean";
     return [{ policy, rule: history.rule, reason: `the history of policy "${policy.name}": ${why}` }];
   });
 }
 
-/** Determines the owner at most once per evaluation. */
+/** Returns the owner of the action in a history. Determines it at most once per evaluation. */
 function findOwner(policy: CompiledPolicy, history: CompiledHistory, evaluation: Evaluation): HistoryOwner {
   const owner = evaluation.historyOwners.get(policy) ?? determineOwner(policy, history, evaluation);
   evaluation.historyOwners.set(policy, owner);
@@ -256,7 +259,7 @@ function determineOwner(policy: CompiledPolicy, { per }: CompiledHistory, evalua
 
 const digest = (value: string | boolean | number): string => sha256Hex(canonicalBytes(value));
 
-/** Returns the enforced policies whose history the action's conditions read, but the facts lack. */
+/** Returns the enforced policies whose conditions for the action read a history that the facts do not contain. */
 export function findUnrecordedHistories(evaluation: Evaluation, facts: Pick<Facts, "history">): string[] {
   return findHistoryReads(evaluation)
     .filter(

@@ -1,6 +1,7 @@
 /**
- * Limits on the number of actions or on a sum in a window. The usage is a fact of the decision: it is read in the
- * decision's transaction and recorded with it, and replay takes it from the record. This module reads no counter.
+ * Limits on the number of actions or on a sum in a window. The usage is a fact of the decision. It is read in the
+ * decision's transaction and recorded with the decision, and a replay reads it from the record. This module does not
+ * read counters.
  */
 import type { ActionRequest } from "../../actions.ts";
 import { canonicalText } from "../../canonical.ts";
@@ -24,16 +25,16 @@ const MAX_AMOUNT = 1_000_000_000;
 export interface MatchedLimit {
   policy: string;
   limit: string;
-  /** The basis of the limit, as in `LimitFact`. */
+  /** Digest that identifies what the limit counts. See `LimitFact`. */
   basis: string;
   subject: string;
   /** Start of the window, inclusive. Milliseconds. */
   since: number;
-  /** Time from which on this action's use no longer counts. Milliseconds. */
+  /** This action's use no longer counts from this time. Milliseconds. */
   until: number;
-  /** Millionths; 0 where actions are counted. */
+  /** Amount in millionths; 0 if the limit counts actions. */
   amount: number;
-  /** Whether actions or millionths of a sum are counted. */
+  /** Whether the limit counts actions or millionths of a sum. */
   unit: "count" | "sum";
 }
 
@@ -71,7 +72,7 @@ export function evaluateLimits(evaluation: Evaluation): void {
     for (const limit of policy.limits) matchLimit(policy, limit, evaluation);
 }
 
-/** Returns the result for a limit, evaluated at most once per evaluation. */
+/** Returns whether a limit applies. Evaluates each limit at most once per evaluation. */
 export function matchLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation: Evaluation): LimitMatch {
   const match = evaluation.limitMatches.get(limit) ?? evaluateLimit(policy, limit, evaluation);
   evaluation.limitMatches.set(limit, match);
@@ -96,14 +97,14 @@ function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation:
       return {
         kind: "error",
         code: result.error,
-        message: `what it counts per could not be evaluated: ${result.message}`,
+        message: `its per could not be evaluated: ${result.message}`,
       };
     const named = subjectOf(result.value);
     if (named === null)
       return {
         kind: "error",
         code: "CONDITION_ERROR",
-        message: "what it counts per is not a text, a number or a boolean",
+        message: "its per is not a string, a number or a boolean",
       };
     subject = named;
   }
@@ -121,14 +122,14 @@ function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation:
 }
 
 /**
- * Whether the action exceeds the limit.
- * @param used usage before the action
+ * Returns true if the action exceeds the limit.
+ * @param used the usage before the action
  */
 export function isExceeded(limit: CompiledLimit, used: number, amount: number): boolean {
   return limit.sum === null ? used + 1 > limit.count : used + amount > limit.sum.atMost;
 }
 
-/** Returns the usage in the facts. Null if it is missing, in which case the limit denies. */
+/** Returns the usage in the facts; null if it is missing. The limit then denies. */
 export function findUsedBefore(
   facts: Facts,
   { policy, limit, basis }: Pick<MatchedLimit, "policy" | "limit" | "basis">,
@@ -141,7 +142,7 @@ export function findUsedBefore(
 /**
  * Returns facts for the evaluation of policies that were not active: usage 0 for limits without a recorded usage, and
  * all suggested policies in force.
- * @param used usage by the limit's name instead of 0: number of actions, or the sum
+ * @param used the usage to assume instead of 0, by the limit's name: number of actions, or the sum
  */
 export function withAssumedActivation(
   compiled: CompiledPolicySet,
@@ -170,13 +171,15 @@ export function findUnknownLimit(compiled: CompiledPolicySet, names: readonly st
   );
 }
 
-/** Returns an evaluated amount in millionths; null if it is not a number from 0 to MAX_AMOUNT. */
+/** Converts an evaluated amount to millionths. Returns null if it is not a number from 0 to MAX_AMOUNT. */
 export function toAmount(result: unknown): number | null {
   const value = typeof result === "bigint" ? Number(result) : result;
   return typeof value === "number" && value >= 0 && value <= MAX_AMOUNT ? toMicros(value) : null;
 }
 
-/** Rounds up, because otherwise any number of amounts below half a millionth would add up to 0. */
+/**
+ * Converts to millionths. Rounds up, because otherwise any number of amounts below half a millionth would add up to 0.
+ */
 function toMicros(value: number): number {
   const near = Math.round(value * MICROS_PER_UNIT);
   return near / MICROS_PER_UNIT < value ? near + 1 : near;
@@ -185,8 +188,8 @@ function toMicros(value: number): number {
 const PLAIN = /^[\x20-\x7e]{0,128}$/;
 
 /**
- * Returns a key for a counted value: a short printable text, or else a digest, so that every store can use it whatever
- * an agent sends. Null for types that cannot be a key.
+ * Returns the key under which uses with this value of `per` are counted; null for types that cannot be a key. The key
+ * is a short printable string or else a digest, so that every store can use it, whatever an agent sends.
  */
 function subjectOf(value: unknown): string | null {
   const plain = typeof value === "bigint" ? Number(value) : value;

@@ -1,6 +1,6 @@
 /**
- * Builds the preview of a request: the sentence of a rule's `approval.preview`, with values from the request. Values
- * come from the agent, so they are rendered in a form that cannot be mistaken for the policy's text.
+ * Builds the preview of a request, which is the sentence of a rule's `approval.preview` with values from the request.
+ * The agent controls the values, so they are rendered in a form that cannot be mistaken for text of the policy.
  */
 import { clipText } from "../../text.ts";
 import { markedText } from "../../visible-text.ts";
@@ -8,14 +8,14 @@ import { MEMBER_PATTERN, parseMember } from "../condition/condition-members.ts";
 
 /** Maximum number of values in one preview. */
 const MAX_PREVIEW_VALUES = 8;
-/** Maximum characters of a value, both before and after hidden characters are spelled out. */
+/** Maximum characters of a value, both before and after hidden characters are escaped. */
 const MAX_VALUE = 60;
 const MAX_MARKED = 160;
 
 const NAMES = ["agent", "tool", "operation"] as const;
 type Name = (typeof NAMES)[number];
 
-/** Literal text, a name of the action, or the JSON pointer of a member of `{params, context}`. */
+/** A part of a preview: literal text, a name of the action, or the JSON pointer of a member of `{params, context}`. */
 export type PreviewPart = { text: string } | { name: Name } | { pointer: string; source: string };
 
 /** The action that a preview describes. */
@@ -28,13 +28,14 @@ export interface PreviewedAction {
 }
 
 /**
- * Parses a template such as `Refund {params.amount} to {params.customer}`. Returns its fault as a sentence if it has one.
+ * Parses a template such as `Refund {params.amount} to {params.customer}`. If the template has a fault, returns the
+ * fault as a sentence.
  * @example parsePreview("Merge {params.branch}") // [{ text: "Merge " }, { pointer: "/params/branch", source: "params.branch" }]
  */
 export function parsePreview(template: string): PreviewPart[] | string {
   const literal = template.replaceAll(/\{[^{}]*\}/g, "");
   if (/[{}]/.test(literal)) return 'a brace has no partner; write a value as "{params.amount}"';
-  if (QUOTES.test(literal)) return "remove the quotation marks: the service adds them to the values that are texts";
+  if (QUOTES.test(literal)) return "remove the quotation marks: the service adds them to string values";
   if (markedText(literal) !== literal)
     return `the text has hidden or misleading characters: ${clipText(markedText(literal), 200)}`;
   const parts: PreviewPart[] = [];
@@ -82,7 +83,10 @@ function findMember(request: object, pointer: string): unknown {
   return value;
 }
 
-/** Renders a value of a request on one line. Only texts are in quotation marks, so that the text "120" differs from the number 120. */
+/**
+ * Renders a value of a request on one line. Only strings get quotation marks, so that the string "120" differs from the
+ * number 120.
+ */
 export function renderValue(value: unknown): string {
   if (value === undefined) return "(not given)";
   if (typeof value === "string") return quote(value);
@@ -90,7 +94,7 @@ export function renderValue(value: unknown): string {
   return Array.isArray(value) ? `(list of ${value.length})` : `(object of ${Object.keys(value).length})`;
 }
 
-/** Characters that look like a quotation mark, without the apostrophes. */
+/** Characters that look like a quotation mark, except apostrophes. */
 const QUOTES = /["\u201c-\u201f\u00ab\u00bb\u2033\u2036\u02ba\u02ee\u05f4\u275d\u275e\u3003\u301d-\u301f\uff02]/;
 const QUOTES_OR_BACKSLASH = new RegExp(`${QUOTES.source}|\\\\`, "gu");
 const RIGHT_TO_LEFT =

@@ -7,7 +7,7 @@ import { rulesForTool } from "../compile/rule-index.ts";
 import { type PreviewedAction, renderPreview } from "./preview.ts";
 import { redactParams } from "./redact.ts";
 
-/** Maximum number of members that are displayed first. More would push the others out of view. */
+/** Maximum number of members that are displayed first. More of them would push the other members out of view. */
 const MAX_SHOWN = 16;
 
 export interface DecidedAction {
@@ -20,15 +20,16 @@ export interface DecidedAction {
 
 /** The preview of a request, and the members that approvers see before the others. */
 interface Presentation {
-  /** The preview by the deciding rule; null if the rule has none. */
+  /** The preview of the deciding rule; null if the rule has no preview. */
   preview: string | null;
-  /** JSON pointers of the members of `params` and `context` that come first. */
+  /** JSON pointers of the members of `params` and `context` that are displayed first. */
   shown_first: string[];
 }
 
 /**
- * Returns what approvers see first of an action. Every display of a request uses this function.
- * @param set the active set. If it no longer contains the policy or the rule, no member comes first
+ * Returns the preview and the members that approvers of an action see first. Every view of a request uses this
+ * function.
+ * @param set the active set. If it no longer contains the policy or the rule, the list of members is empty
  * @example presentRequest(set, { ...row, params, context }).preview // 'Refund 120 "EUR" to "cus_1"'
  */
 export function presentRequest(set: CompiledPolicySet, action: DecidedAction & PreviewedAction): Presentation {
@@ -66,9 +67,9 @@ function findDecidingRule(set: CompiledPolicySet, action: DecidedAction): Decidi
 }
 
 /**
- * Returns JSON pointers into `{params, context}`: first the members in `approval.show` of the deciding rule; then those
- * in its preview; then those that conditions read: of the deciding rule, of earlier rules for the same operation (which
- * often did not match because of an amount), and of the policy's limits.
+ * Returns JSON pointers into `{params, context}`: first the members in `approval.show` of the deciding rule, then the
+ * members in its preview, then the members that conditions read. These are the conditions of the deciding rule, of
+ * earlier rules for the same operation (which often did not match because of an amount), and of the policy's limits.
  */
 function listMembersShownFirst({ deciding, ahead, limits }: DecidingRule): string[] {
   const pointers = new Set([

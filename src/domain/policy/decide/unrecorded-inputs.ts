@@ -1,10 +1,13 @@
-/** Finds out whether a recorded decision read everything that other policies read, so that it can be replayed with them. */
+/**
+ * Detects whether a recorded decision read all inputs of other policies, so that it can be replayed with these
+ * policies.
+ */
 import type { Facts } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { hasUnrecordedFacts } from "./fact-reads.ts";
 import { findUnrecordedHistories } from "./history-facts.ts";
 
-/** Whether an enforced policy reads past actions, facts or attributes that the decision did not read. */
+/** Returns true if an enforced policy reads past actions, facts or attributes that the decision did not read. */
 export function hasUnrecordedInputs(evaluation: Evaluation, facts: Facts): boolean {
   if (facts.attributes === undefined && evaluation.readsAttributes()) return true;
   return findUnrecordedHistories(evaluation, facts).length > 0 || hasUnrecordedFacts(evaluation, facts);

@@ -8,9 +8,9 @@ export type Window = { kind: "sliding"; ms: number } | { kind: "calendar"; unit:
 const UNITS: readonly string[] = ["hour", "day", "week", "month"];
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** Largest change of the UTC offset, such as for daylight saving. */
+/** Largest change of a UTC offset, for example for daylight saving. Milliseconds. */
 const LONGEST_CHANGE = 3 * HOUR;
-/** Upper bound of each unit's length, including a change of the clocks. */
+/** Upper bound of each unit's length, including a change of the UTC offset. Milliseconds. */
 const LONGEST: Readonly<Record<CalendarUnit, number>> = {
   hour: 2 * HOUR,
   day: DAY + LONGEST_CHANGE,
@@ -20,7 +20,7 @@ const LONGEST: Readonly<Record<CalendarUnit, number>> = {
 const MIN_WINDOW = 1_000;
 const MAX_WINDOW = 366 * DAY;
 
-/** Parses `1s` to `366d`, `hour`, `day`, `week` or `month`. Returns a message if the text is invalid. */
+/** Parses `1s` to `366d`, `hour`, `day`, `week` or `month`. Returns an error message if the string is not valid. */
 export function parseWindow(text: string, zone: string | undefined): Window | string {
   if (UNITS.includes(text)) {
     if (zone !== undefined && !isZone(zone)) return `"${zone}" is not a time zone such as Europe/Berlin`;
@@ -30,7 +30,7 @@ export function parseWindow(text: string, zone: string | undefined): Window | st
     return "time_zone has no meaning with a window that slides; use it with hour, day, week or month";
   const ms = parseDuration(text);
   if (ms === null) return `"${text}" is not a window such as 1h, 24h, 7d, day or month`;
-  return ms < MIN_WINDOW || ms > MAX_WINDOW ? `"${text}" does not lie between 1s and 366d` : { kind: "sliding", ms };
+  return ms < MIN_WINDOW || ms > MAX_WINDOW ? `"${text}" is not between 1s and 366d` : { kind: "sliding", ms };
 }
 
 function isZone(zone: string): boolean {
@@ -42,12 +42,12 @@ function isZone(zone: string): boolean {
   }
 }
 
-/** Returns the first instant of the window. Milliseconds. */
+/** Returns the start of the window. Milliseconds. */
 export function startOfWindow(window: Window, now: number): number {
   if (window.kind === "sliding") return now - window.ms + 1;
   const local = now + utcOffset(window.zone, now);
   const start = startOf(window.unit, local);
-  // The zone's offset may differ at the start of the window, so look it up there again.
+  // The zone's offset can be different at the start of the window, so look it up for that time too.
   const guess = start - utcOffset(window.zone, now);
   const exact = start - utcOffset(window.zone, guess);
   if (window.unit === "hour") return Math.min(exact, now);
@@ -62,12 +62,14 @@ export function longestWindow(window: Window): number {
   return window.kind === "sliding" ? window.ms : LONGEST[window.unit];
 }
 
-/** Returns when a use at `now` stops counting. For calendar windows this is an upper bound. */
+/** Returns the time from which a use at `now` no longer counts. For calendar windows this is an upper bound. */
 export function endOfWindow(window: Window, now: number): number {
   return window.kind === "sliding" ? now + window.ms : startOfWindow(window, now) + LONGEST[window.unit];
 }
 
-/** Returns the start of the unit, for a local time expressed as UTC. Weeks begin on Monday (ISO 8601). */
+/**
+ * Returns the start of the unit. The local time and the result are expressed as UTC. Weeks begin on Monday (ISO 8601).
+ */
 function startOf(unit: CalendarUnit, local: number): number {
   const date = new Date(local);
   if (unit === "hour") return Math.floor(local / HOUR) * HOUR;

@@ -1,11 +1,11 @@
-/** Compares two versions of a policy by rules and effects rather than lines. */
+/** Compares two versions of a policy by rules and effects instead of lines. */
 import { canonicalText } from "../../canonical.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
 import type { LimitDocument, PolicyDocument, RuleDocument } from "../policy-types.ts";
 
 interface FieldChange {
   field: string;
-  /** Null if the field is absent. */
+  /** Value before the change; null if the field is absent. */
   before: unknown;
   after: unknown;
 }
@@ -20,13 +20,13 @@ export interface PolicyChange {
     | "rule_removed"
     | "rule_changed"
     | "rule_moved";
-  /** Null for a change of the policy itself. */
+  /** Name of the rule; null for a change of the policy itself. */
   rule: string | null;
   /** Position from 1; null if the rule is absent. Positions matter because the first matching rule decides. */
   before: number | null;
   after: number | null;
   fields: FieldChange[];
-  /** One sentence for people. */
+  /** One sentence for display. */
   summary: string;
 }
 
@@ -110,7 +110,7 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
     const moved = !kept.has(i);
     if (fields.length > 0) {
       const words = fields.map((change) => describeChange(`the rule "${rule.name}"`, change));
-      if (moved) words.push(`it moves from place ${old + 1} to ${i + 1}`);
+      if (moved) words.push(`it moves from position ${old + 1} to ${i + 1}`);
       ruleChanges.push({
         kind: "rule_changed",
         rule: rule.name,
@@ -126,7 +126,7 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
         before: old + 1,
         after: i + 1,
         fields: [],
-        summary: `the rule "${rule.name}" moves from place ${old + 1} to ${i + 1}`,
+        summary: `the rule "${rule.name}" moves from position ${old + 1} to ${i + 1}`,
       });
     }
   }
@@ -196,7 +196,7 @@ function changedFields<T extends object>(names: readonly (keyof T & string)[], b
     .filter((change) => canonicalText(change.before as JsonValue) !== canonicalText(change.after as JsonValue));
 }
 
-/** Compares the named values one by one. */
+/** Compares the named values individually. */
 function changedValues(prefix: string, before: JsonObject = {}, after: JsonObject = {}): FieldChange[] {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
   return changedFields(names, before, after).map((change) => ({ ...change, field: `${prefix}.${change.field}` }));
@@ -233,7 +233,7 @@ function describeSubject(rule: RuleDocument): string {
   return `${words.length === 0 ? "everything" : words.join(" ")}${rule.when === undefined ? "" : ` when ${rule.when}`}`;
 }
 
-/** Returns the longest increasing run of positions, so that as few rules as possible are reported as moved. */
+/** Returns the longest increasing subsequence of positions, so that as few rules as possible are reported as moved. */
 function longestOrderedRun(positions: readonly number[]): Set<number> {
   const tails: number[] = [];
   const previous = new Map<number, number | undefined>();

@@ -5,9 +5,9 @@ import type { Effect, PolicyDocument } from "../policy-types.ts";
 export interface SetChange {
   kind: "policy_added" | "policy_removed" | "policy_changed";
   policy: string;
-  /** The changes. For an added or removed policy, one change for each of its rules. */
+  /** The changes of the policy. An added or removed policy has one change for each of its rules. */
   changes: PolicyChange[];
-  /** One sentence for people. */
+  /** One sentence for display. */
   summary: string;
 }
 

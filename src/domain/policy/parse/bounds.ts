@@ -1,7 +1,7 @@
 /**
- * Bounds the size of a decision's entry. The entry lists the answer of every shadow policy, every channel and the usage
- * of every limit. A set that could exceed the entry's maximum size is rejected, because it would make every decision
- * fail.
+ * Limits the size of a decision's entry, which lists the answer of every shadow policy, every channel and the usage of
+ * every limit. Rejects a policy set whose decisions could exceed the maximum size of an entry, because every decision
+ * would then fail.
  */
 import { canonicalBytes } from "../../canonical.ts";
 import type { JsonValue } from "../../json.ts";
@@ -20,12 +20,12 @@ const MAX_FACTS_OF_SOURCE = 50;
 export const FACT_SOURCE_NAME = "^[a-z0-9][a-z0-9-]{0,62}$";
 /** Maximum number of past actions in one history. */
 export const MAX_HISTORY = 200;
-/** Hex digits of a limit's basis. */
+/** Number of hex digits in a limit's basis. */
 export const BASIS_DIGITS = 16;
 /**
- * Maximum bytes for all of these names. The other members of an entry use at most 27,000 bytes, including the tools of
- * a registered agent. An earlier rejection adds at most 2,400 bytes, and replaces a rule's reason of up to 6,000 bytes
- * with one of up to 1,500.
+ * Maximum bytes of all names of shadow policies, channels and limits in an entry. The other members use at most 27,000
+ * bytes, including the tools of a registered agent. An earlier rejection adds at most 2,400 bytes, and replaces a
+ * rule's reason of up to 6,000 bytes with a reason of up to 1,500.
  */
 const MAX_NAME_BYTES = 38_000;
 
@@ -125,7 +125,7 @@ function planBytes({ rules, limits = [] }: PolicyDocument): number {
   return Math.max(0, ...rules.map(bytesOf)) + limits.reduce((sum, limit) => sum + bytesOf(limit), 0);
 }
 
-/** Returns the size as an array element. */
+/** Returns the size of a value as an array element. */
 function sizeOf(value: string | ShadowOutcome | LimitFact): number {
   return canonicalBytes(value as unknown as JsonValue).length + 1;
 }
@@ -133,7 +133,7 @@ function sizeOf(value: string | ShadowOutcome | LimitFact): number {
 function findLongestName(rules: readonly Pick<PolicyDocument["rules"][number], "name">[]): string {
   let [most, longestName] = [0, ""];
   for (const { name } of rules) {
-    // One character takes at most six bytes.
+    // A character uses at most six bytes.
     if (name.length * 6 <= most) continue;
     const size = canonicalBytes(name).length;
     if (size > most) [most, longestName] = [size, name];
@@ -144,7 +144,7 @@ function findLongestName(rules: readonly Pick<PolicyDocument["rules"][number], "
 /** Default time for which a rejection denies duplicate requests. Milliseconds. */
 export const DEFAULT_REJECTION_HOLDS_MS = 86_400_000;
 export const MAX_REJECTION_HOLDS_MS = 90 * 86_400_000;
-/** Bounds of the grants that a rule can allow. */
+/** Maximum time of a grant that a rule can allow. Milliseconds. */
 export const MAX_GRANT_MS = 30 * 86_400_000;
 export const MAX_GRANT_COUNT = 10_000;
 /** Maximum time for which an action can wait for approval, and for which an approved action can start. Milliseconds. */

@@ -1,9 +1,10 @@
-/** Keeps comments with the item that they precede. */
+/** Attaches each comment to the item that follows it. */
 import { isCollection, isMap, isNode, isPair, isSeq, visit, type Document, type Node } from "yaml";
 
 /**
- * Moves comments to the item that follows them. Between two items the parser attaches all comments to the first item if
- * one of them has its indentation. Comments with the indentation of the second item belong to the second.
+ * Moves comments to the item that follows them. If a comment between two items has the indentation of the first item,
+ * the parser attaches all comments between them to the first item. Comments with the indentation of the second item
+ * belong to the second item.
  */
 export function reattachComments(document: Document, text: string): void {
   visit(document, {

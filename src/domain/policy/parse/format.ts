@@ -20,20 +20,20 @@ import { MAX_DEPTH } from "../../json.ts";
 import { findExceededBound } from "./yaml-depth.ts";
 import { MAX_DOCUMENTS, readYaml } from "./yaml.ts";
 
-/** Width at which unquoted text is wrapped. Text in `>-` keeps its line breaks. */
+/** Width at which unquoted text is wrapped. Does not apply to text in `>-`, which keeps its line breaks. */
 const WIDTH = 140;
 
-type Formatted = { ok: true; text: string } | { ok: false; message: string };
+type FormatResult = { ok: true; text: string } | { ok: false; message: string };
 
-/** Maximum number of passes. Comments in unusual positions move one step per pass. */
+/** Maximum number of passes. A pass moves comments in unusual positions by only one step. */
 const MAX_ROUNDS = 5;
 
 /**
- * Formats a file. Refuses if the meaning would change, a comment would be lost, or a second run would give another
- * result.
+ * Formats a file. Returns a fault if the meaning would change, a comment would be lost, or a second run would produce a
+ * different result.
  */
-export function formatYaml(source: string): Formatted {
-  const refuse = (why: string): Formatted => ({ ok: false, message: `the file is left as it is: ${why}` });
+export function formatYaml(source: string): FormatResult {
+  const refuse = (why: string): FormatResult => ({ ok: false, message: `the file was not changed: ${why}` });
   let text = formatOnce(source);
   for (let round = 1; text !== null && round <= MAX_ROUNDS; round++) {
     const next = formatOnce(text);
@@ -44,7 +44,7 @@ export function formatYaml(source: string): Formatted {
     const why = findDifference(source, text);
     return why === null ? { ok: true, text } : refuse(why);
   }
-  return refuse(text === null ? "it cannot be read, or is empty" : "its layout does not come to rest");
+  return refuse(text === null ? "it cannot be read, or is empty" : "repeated formatting does not converge");
 }
 
 function findDifference(before: string, after: string): string | null {
@@ -69,7 +69,7 @@ function parse(source: string): Document.Parsed[] {
   ] as Document.Parsed[];
 }
 
-/** Returns null if the source is empty or cannot be read. */
+/** Formats a source once. Returns null if it is empty or cannot be parsed. */
 function formatOnce(source: string): string | null {
   const text = source.replace(/^\uFEFF/, "").replaceAll(/\r\n?/g, "\n");
   if (findExceededBound(text, MAX_DEPTH, MAX_DOCUMENTS) !== null) return null;
@@ -97,7 +97,7 @@ function isEmpty({ contents }: Document): boolean {
   return contents === null || (isScalar(contents) && contents.value === null);
 }
 
-/** Prints `{ a: 1 }` and `[a]`, and keeps flow collections on one line unless they contain a comment. */
+/** Sets the spacing of `{ a: 1 }` and `[a]`, and prints a flow collection on one line unless it contains a comment. */
 function setFlowSpacing(node: YAMLMap | YAMLSeq): void {
   const print = node.toString.bind(node) as (context: PrintContext, ...rest: unknown[]) => string;
   node.toString = ((context: PrintContext, ...rest: unknown[]): string => {
@@ -109,14 +109,14 @@ function setFlowSpacing(node: YAMLMap | YAMLSeq): void {
   }) as typeof node.toString;
 }
 
-/** The printer's context. */
+/** The context of the library's printer. */
 interface PrintContext {
   inFlow: boolean | null;
   flowCollectionPadding: string;
   options: { lineWidth: number };
 }
 
-/** Restores the author's line breaks in `>-` texts, which the printer would rewrap. */
+/** Restores the author's line breaks in `>-` strings, which the printer would rewrap. */
 function restoreLineBreaks(before: string, after: string): string {
   const [was, is] = [findFolds(before), findFolds(after)];
   if (was.length !== is.length) return after;
@@ -126,12 +126,13 @@ function restoreLineBreaks(before: string, after: string): string {
     const lines = old.lines.map((line) => (line.trim() === "" ? "" : " ".repeat(fold.indent) + line.slice(old.indent)));
     text = `${text.slice(0, fold.start)}${lines.join("\n")}\n${text.slice(fold.end)}`;
   }
-  // Keep the printer's text if an explicit indentation indicator would become wrong.
+  // Keep the printer's version if the restored line breaks would change the value, for example because an indentation
+  // indicator becomes wrong.
   return findDifference(after, text) === null ? text : after;
 }
 
 interface Fold {
-  /** First line below the header. The range has no trailing empty lines. */
+  /** First line after the header. The range has no trailing empty lines. */
   start: number;
   end: number;
   indent: number;

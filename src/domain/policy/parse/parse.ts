@@ -38,7 +38,7 @@ import type { LimitDocument, PolicyDocument, RuleDocument } from "../policy-type
 import { parseWindow } from "../decide/window.ts";
 import { readYaml, type Place, type YamlValue } from "./yaml.ts";
 
-/** Kind of fault. Stable, so that programs can match on it. */
+/** Kind of fault. Stable, so that programs can compare it. */
 export type FaultKind =
   | "yaml-syntax"
   | "unknown-key"
@@ -56,7 +56,7 @@ export type FaultKind =
 /** Kinds of warnings. The policy is still accepted. */
 export type WarningKind = "unknown-channel" | "untested-rule" | RuleWarning["kind"];
 
-/** `line` and `column` are 1-based; null if the fault has no position. */
+/** A fault in a file. `line` and `column` start at 1; null if the fault has no position. */
 export interface TextFault {
   kind?: FaultKind;
   file: string;
@@ -66,28 +66,28 @@ export interface TextFault {
 }
 
 type TestDocument = Static<typeof PolicyTestSchema>;
-/** The tests of one YAML document. Lists that are absent there are empty. */
+/** The tests of one YAML document. Lists that the document omits are empty. */
 export type PolicyTest = Omit<TestDocument, "cases" | "scenarios"> & {
   cases: NonNullable<TestDocument["cases"]>;
   scenarios: NonNullable<TestDocument["scenarios"]>;
 };
 export type SampleAction = Static<typeof SampleActionSchema>;
 
-/** A fault inside a value, by RFC 6901 pointer. */
+/** A fault in a value. `pointer` is an RFC 6901 pointer. */
 interface ValueFault {
   pointer: string;
   detail: string;
-  /** Defaults to `wrong-value`. */
+  /** Default: `wrong-value`. */
   kind?: FaultKind;
-  /** Whether the fault is in the key instead of its value. */
+  /** Whether the key is at fault instead of its value. */
   key?: boolean;
   /** Offset within the string that `pointer` names, in UTF-16 code units. */
   offset?: number;
 }
 
 /**
- * Bounds in milliseconds: how long an action can be approved, how long it can start after approval, and how long a
- * rejection denies duplicate requests.
+ * Bounds, in milliseconds, of the time in which an action can be approved, of the time in which it can start after
+ * approval, and of the time in which a rejection denies duplicate requests.
  */
 const TERMS = {
   expires_in: { least: 1_000, most: MAX_WAIT_MS, between: "1s and 30d" },
@@ -105,7 +105,7 @@ const actionCheck = TypeCompiler.Compile(SampleActionSchema);
 
 /** The position of a rule's or limit's name. */
 export interface RulePlace extends Place {
-  /** Returns the first and last line of its condition; null if it has none. */
+  /** Returns the first and last line of the rule's condition; null if the rule has no condition. */
   conditionLines(): readonly [first: number, last: number] | null;
 }
 
@@ -133,9 +133,8 @@ function locateRules(yaml: YamlValue): ReadonlyMap<string, RulePlace> {
 
 /**
  * Parses all policies of a file, or returns its faults. `places[i]` is the position of the name of `documents[i]`, and
- * `rulePlaces[i]` those of its rules and limits.
- * `warnings` name rules that cannot have an effect.
- * @param shared data that the policies can list; null if they must contain their data
+ * `rulePlaces[i]` has the positions of its rules and limits. `warnings` name rules that cannot have an effect.
+ * @param shared the data that the policies can list; null if policies must contain their data
  * @example
  * const { documents, faults } = parsePolicies(text, "refunds.yaml");
  * if (faults.length > 0) throw new PolicySourceError("refunds.yaml has faults", faults, source);
@@ -154,7 +153,7 @@ export function parsePolicies(
   const { values, faults } = readFile(text, file, (value, yaml) => {
     const resolved = shared === null ? { value, faults: [] } : resolveSharedData(value, shared);
     yaml.value = resolved.value;
-    // Report only the missing data, because conditions that read it would cause a second fault for the same cause.
+    // Report only the missing data, because conditions that read it would report the same mistake again.
     return resolved.faults.length > 0 ? resolved.faults : validatePolicyDocument(resolved.value);
   });
   if (faults.length === 0 && values.length === 0)
@@ -163,7 +162,7 @@ export function parsePolicies(
       file,
       line: 1,
       column: 1,
-      message: "the file holds no policy; write one, or remove the file",
+      message: "the file contains no policy; add one, or remove the file",
     });
   return {
     documents: values.map(({ value }) => value as unknown as PolicyDocument),
@@ -197,7 +196,7 @@ export function parseSharedData(
   };
 }
 
-/** Parses all tests of a file, or returns its faults. `locators[i]` returns positions inside `tests[i]`. */
+/** Parses all tests of a file, or returns its faults. `locators[i]` returns positions within `tests[i]`. */
 export function parsePolicyTests(
   text: string,
   file: string,
@@ -224,7 +223,7 @@ export function parsePolicyTests(
 export function parseSampleAction(text: string, file: string): { action: SampleAction | null; faults: TextFault[] } {
   const { values, faults } = readFile(text, file, (value) => findSchemaFaults(actionCheck, SampleActionSchema, value));
   if (faults.length === 0 && values.length !== 1)
-    faults.push({ file, line: 1, column: 1, message: `one action is expected, and ${values.length} are here` });
+    faults.push({ file, line: 1, column: 1, message: `expected one action; got ${values.length}` });
   return { action: faults.length === 0 ? (values[0]?.value as unknown as SampleAction) : null, faults };
 }
 
@@ -232,7 +231,7 @@ export function parseSampleAction(text: string, file: string): { action: SampleA
 export function validatePolicyDocument(value: unknown): ValueFault[] {
   const faults = findSchemaFaults(policyCheck, PolicySchema, value);
   if (faults.length >= MAX_FAULTS) return faults;
-  // Check well-formed rules and limits even if others are malformed, to report all faults together.
+  // Check well-formed rules and limits even if other rules or limits are malformed, to report all faults at once.
   const { rules, limits = [] } = (value ?? {}) as { rules?: unknown; limits?: unknown };
   if (
     !Array.isArray(rules) ||
@@ -275,8 +274,8 @@ export function validatePolicyDocument(value: unknown): ValueFault[] {
 }
 
 /**
- * Compiles the named values, the history and the facts, and determines their types. With a faulty declaration, conditions
- * are checked as if it had no faults.
+ * Compiles the named values, the history and the facts, and determines their types. If a declaration has faults,
+ * conditions are checked as if it had none.
  * @param isShaped whether the history can be compiled
  * @param hasShapedFacts whether the facts and attributes can be compiled
  */
@@ -298,7 +297,7 @@ function checkNamedValues(
     ...(hasShapedFacts ? [] : Object.keys(facts ?? {}).map(factVariable)),
   ];
   const named = { ...compiled, names: [...compiled.names, ...unshaped] };
-  // Inference follows references, which must not be circular.
+  // Type inference follows references, so these must not be circular.
   const { types, faults } =
     inputFaults.length > 0
       ? { types: new Map(named.names.map((name) => [name, DYN])), faults: inputFaults }
@@ -339,7 +338,7 @@ function findSchemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unk
       key: error.type === ValueErrorType.ObjectAdditionalProperties,
     });
   }
-  // A mistyped key must not also be reported as missing.
+  // If a key is mistyped, do not also report it as missing.
   for (const { pointer, kind } of faults.values()) {
     if (kind !== "unknown-key") continue;
     const meant = findSimilarName(lastPointerSegment(pointer), siblingNames(schema, pointer));
@@ -349,7 +348,7 @@ function findSchemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unk
   return [...faults.values()];
 }
 
-/** Names of the effects in other policy languages. */
+/** Names that other policy languages use for the effects. */
 const EFFECT_SYNONYMS: Readonly<Record<string, string>> = {
   permit: "allow",
   accept: "allow",
@@ -371,7 +370,7 @@ function effectHint({ path, value }: { path: string; value: unknown }): string {
   return meant === null ? "" : `; did you mean "${meant}"?`;
 }
 
-/** Finds faults that the schema cannot express. */
+/** Finds faults that the schema cannot detect. */
 function findSemanticFaults(
   rules: readonly RuleDocument[],
   limits: readonly LimitDocument[],
@@ -442,7 +441,7 @@ function findSemanticFaults(
       const ms = parseDuration(text);
       const pointer = `${at}/approval/${name}`;
       if (ms === null) faults.push({ pointer, detail: `"${text}" is not a duration such as 30m, 1h or 7d` });
-      else if (ms < least || ms > most) faults.push({ pointer, detail: `"${text}" does not lie between ${between}` });
+      else if (ms < least || ms > most) faults.push({ pointer, detail: `"${text}" is not between ${between}` });
     }
     if (rule.when !== undefined) {
       const scope = kind === "limit" ? { ...schemas, named: withoutInputs(schemas.named) } : schemas;
@@ -460,7 +459,7 @@ interface NamedScope {
 /** The names that the expressions of a policy can use. */
 type ExpressionScope = Pick<PolicyDocument, "tools" | "case_sensitive"> & NamedScope;
 
-/** Returns at most one fault, so that one mistake causes one message. */
+/** Checks an expression. Returns at most one fault, so that one mistake causes only one message. */
 function findExpressionFaults(
   source: string,
   purpose: Purpose,

@@ -21,7 +21,7 @@ const EditableBounds = Type.Object(
       }),
     ),
     max_length: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 10_000, description: "Maximum characters of a text; 1,000 when absent." }),
+      Type.Integer({ minimum: 1, maximum: 10_000, description: "Maximum characters of a string. Default: 1,000." }),
     ),
   },
   { additionalProperties: false },
@@ -42,10 +42,10 @@ const Description = Type.Optional(Type.String({ maxLength: 2000, description: "F
 const Effect = Type.Union([Type.Literal("allow"), Type.Literal("deny"), Type.Literal("require_approval")], {
   description: "Decision if the rule matches.",
 });
-const Expires = "How long the request for approval is open, such as 30m, 1h or 7d; 24h when absent.";
-const Valid = "How long an approved action can be started, such as 15m, 1h or 7d; 1h when absent.";
+const Expires = "Time in which the request can be approved, such as 30m, 1h or 7d. Default: 24h.";
+const Valid = "Time in which an approved action can start, such as 15m, 1h or 7d. Default: 1h.";
 const Holds =
-  "How long a rejection blocks the same request of the same agent, such as 1h or 7d; none or 0s: not at all. The service's default (24h) when absent.";
+  "Time for which a rejection denies the same request of the same agent, such as 1h or 7d; none or 0s disables this. Default: the service's setting (24h).";
 const Approvers = Type.Array(
   Type.Object(
     {
@@ -53,7 +53,7 @@ const Approvers = Type.Array(
         Type.String({
           minLength: 1,
           maxLength: 100,
-          description: "Group, from the configuration or the sign-in; people of any group or none when absent.",
+          description: "Group from the configuration or the sign-in. Default: people of any group or none.",
         }),
       ),
       count: Type.Optional(
@@ -65,7 +65,8 @@ const Approvers = Type.Array(
   {
     minItems: 1,
     maxItems: 20,
-    description: "Who must approve. Each vote satisfies one item, also if the approver is in several groups.",
+    description:
+      "The required approvers. Each vote satisfies only one item, even if the approver is in several groups.",
   },
 );
 const Stages = Type.Array(
@@ -75,7 +76,7 @@ const Stages = Type.Array(
         Type.String({
           maxLength: 40,
           description:
-            "Opens this stage as an alternative if the one before is not met in this time, such as 30m. Absent: opens once the stage before is met.",
+            "Opens this stage as an alternative if the previous stage is not satisfied within this time, such as 30m. Default: opens when the previous stage is satisfied.",
         }),
       ),
       approvers: Approvers,
@@ -88,7 +89,7 @@ const Stages = Type.Array(
     },
     { additionalProperties: false, description: "A stage." },
   ),
-  { minItems: 1, maxItems: 5, description: "Stages that are met in order, instead of approvers." },
+  { minItems: 1, maxItems: 5, description: "Stages that must be satisfied in order, instead of approvers." },
 );
 const Grants = Type.Object(
   {
@@ -101,7 +102,7 @@ const Grants = Type.Object(
   },
   {
     additionalProperties: false,
-    description: "Allows approvers to grant later actions, up to these caps. No grants when absent.",
+    description: "Allows approvers to grant later actions, up to these caps. Default: no grants.",
   },
 );
 const Terms = Type.Object(
@@ -109,7 +110,7 @@ const Terms = Type.Object(
     mode: Type.Optional(
       Type.Union([Type.Literal("maker_checker"), Type.Literal("self_confirm")], {
         description:
-          "maker_checker: someone other than the person behind the agent approves. self_confirm: that person can confirm with a passkey, too. maker_checker when absent.",
+          "maker_checker: someone other than the person behind the agent must approve. self_confirm: that person can also confirm with a passkey. Default: maker_checker.",
       }),
     ),
     signature: Type.Optional(
@@ -120,13 +121,13 @@ const Terms = Type.Object(
     approvers: Type.Optional(Approvers),
     stages: Type.Optional(Stages),
     exclude_requester_groups: Type.Optional(
-      Type.Boolean({ description: "true: members of the requester's groups cannot approve. false when absent." }),
+      Type.Boolean({ description: "true: members of the requester's groups cannot approve. Default: false." }),
     ),
     quorum: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: 20,
-        description: "Number of different people who must approve; 1 when absent.",
+        description: "Number of different people who must approve. Default: 1.",
       }),
     ),
     expires_in: Type.Optional(Type.String({ maxLength: 40, description: Expires })),
@@ -141,7 +142,7 @@ const Terms = Type.Object(
             may_approve: Type.Optional(
               Type.Boolean({
                 description:
-                  "true: its approval replaces the approval of a person. When absent, it can only deny or escalate.",
+                  "true: the reviewer's approval replaces the approval of a person. Default: the reviewer can only deny or escalate.",
               }),
             ),
           },
@@ -162,7 +163,7 @@ const Terms = Type.Object(
         ],
         {
           description:
-            "Parameters that an approver can change before another person approves, such as params.amount: a list, or a map with bounds. None when absent.",
+            "Parameters that an approver can change before another person approves, such as params.amount: a list, or a map with bounds. Default: none.",
         },
       ),
     ),
@@ -174,13 +175,13 @@ const Terms = Type.Object(
         minLength: 1,
         maxLength: 300,
         description:
-          "Sentence that tells approvers what happens, such as Refund {params.amount} to {params.customer}. Values are quoted and shortened. Tool, operation and the first parameter when absent.",
+          "Sentence that tells approvers what the action does, such as Refund {params.amount} to {params.customer}. Values are quoted and shortened. Default: tool, operation and the first parameter.",
       }),
     ),
     show: Type.Optional(
       Type.Array(Type.String({ pattern: MEMBER_PATTERN, maxLength: 200 }), {
         maxItems: 16,
-        description: "What approvers see first, such as params.amount or context.ticket.",
+        description: "Members that approvers see first, such as params.amount or context.ticket.",
       }),
     ),
   },
@@ -230,12 +231,12 @@ const Obligations = Type.Object(
   },
 );
 const Risk = Type.Union([Type.Literal("low"), Type.Literal("medium"), Type.Literal("high"), Type.Literal("critical")], {
-  description: "Shown to approvers. Does not affect the decision.",
+  description: "Displayed to approvers. Does not affect the decision.",
 });
 
 export const RuleSchema = Type.Object(
   {
-    name: Name("Unique inside the policy; recorded with every decision the rule makes."),
+    name: Name("Name of the rule, unique within the policy. Recorded with every decision that the rule makes."),
     description: Description,
     tool: Type.Optional(Globs("Tool that the rule applies to. Default: every tool")),
     operation: Type.Optional(Globs("Operation that the rule applies to. Default: every operation")),
@@ -246,27 +247,33 @@ export const RuleSchema = Type.Object(
     effect: Effect,
     risk: Type.Optional(Risk),
     reason: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 1000, description: "Shown to the agent and to approvers, and recorded." }),
+      Type.String({
+        minLength: 1,
+        maxLength: 1000,
+        description: "Displayed to the agent and to approvers, and recorded.",
+      }),
     ),
     approval: Type.Optional(Terms),
     obligations: Type.Optional(Obligations),
   },
-  { additionalProperties: false, description: "A rule. The first one that matches decides for its policy." },
+  { additionalProperties: false, description: "A rule. The first rule that matches decides for its policy." },
 );
 
 const LimitSchema = Type.Object(
   {
-    name: Name("Unique among the rules and limits of the policy; recorded as the rule of decisions that it makes."),
+    name: Name(
+      "Name of the limit, unique among the rules and limits of the policy. Recorded as the rule of the decisions that it makes.",
+    ),
     description: Description,
-    tool: Type.Optional(Globs("Tool whose actions count; absent: every tool")),
-    operation: Type.Optional(Globs("Operation that counts; absent: every operation")),
-    agent: Type.Optional(Globs("Agent whose actions count; absent: every agent")),
+    tool: Type.Optional(Globs("Tool whose actions count. Default: every tool")),
+    operation: Type.Optional(Globs("Operation that counts. Default: every operation")),
+    agent: Type.Optional(Globs("Agent whose actions count. Default: every agent")),
     when: Type.Optional(Type.String({ description: "Condition in CEL. Actions for which it is false do not count." })),
     per: Type.Optional(
       Type.String({
         minLength: 1,
         description:
-          "What is counted separately: agent, key, or a CEL expression such as params.customer. Absent: all together.",
+          "Counts actions separately for each agent, key, or value of a CEL expression such as params.customer. Default: one count for all actions.",
       }),
     ),
     count: Type.Optional(
@@ -289,17 +296,21 @@ const LimitSchema = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 64,
-        description: "Time zone of a calendar window, such as Europe/Berlin; UTC when absent.",
+        description: "Time zone of a calendar window, such as Europe/Berlin. Default: UTC.",
       }),
     ),
     effect: Type.Optional(
       Type.Union([Type.Literal("deny"), Type.Literal("require_approval")], {
-        description: "Decision on an action that exceeds the limit; deny when absent.",
+        description: "Decision on an action that exceeds the limit. Default: deny.",
       }),
     ),
     risk: Type.Optional(Risk),
     reason: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 1000, description: "Shown to the agent and to approvers, and recorded." }),
+      Type.String({
+        minLength: 1,
+        maxLength: 1000,
+        description: "Displayed to the agent and to approvers, and recorded.",
+      }),
     ),
     approval: Type.Optional(Terms),
   },
@@ -310,7 +321,7 @@ const ToolSchema = Type.Object(
   {
     tool: Type.String({ minLength: 1, maxLength: 256, description: "Name of the tool, without globs." }),
     operation: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 256, description: "Name of the operation; absent: every operation." }),
+      Type.String({ minLength: 1, maxLength: 256, description: "Name of the operation. Default: every operation." }),
     ),
     params: Type.Record(Type.String(), Type.Unknown(), { description: "JSON Schema of the parameters." }),
   },
@@ -322,25 +333,26 @@ const HistorySchema = Type.Object(
     per: Type.String({
       minLength: 1,
       description:
-        "Whose past actions: agent, key or session; or CEL, such as params.account, for the actions with the same value.",
+        "Owner of the past actions: agent, key, session, or a CEL expression such as params.account, for the actions with the same value.",
     }),
-    tool: Type.Optional(Globs("Tool of the past actions; absent: every tool")),
-    operation: Type.Optional(Globs("Operation of the past actions; absent: every operation")),
+    tool: Type.Optional(Globs("Tool of the past actions. Default: every tool")),
+    operation: Type.Optional(Globs("Operation of the past actions. Default: every operation")),
     include_denied: Type.Optional(
       Type.Boolean({
-        description: "true: includes actions that were denied when they were submitted. false when absent.",
+        description: "true: includes actions that were denied when they were submitted. Default: false.",
       }),
     ),
     window: Type.String({
       minLength: 1,
       maxLength: 40,
-      description: "How far back: such as 1h, 24h or 7d, or the current calendar hour, day, week or month.",
+      description:
+        "Window of the past actions, such as 1h, 24h or 7d, or the current calendar hour, day, week or month.",
     }),
     time_zone: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 64,
-        description: "Time zone of a calendar window, such as Europe/Berlin; UTC when absent.",
+        description: "Time zone of a calendar window, such as Europe/Berlin. Default: UTC.",
       }),
     ),
     max: Type.Integer({
@@ -364,11 +376,11 @@ const FactsSchema = Type.Record(
           maxProperties: 16,
           additionalProperties: false,
           description:
-            "Inputs of the source, as CEL over the variables of conditions, such as { id: params.account }. None when absent.",
+            "Inputs of the source, as CEL over the variables of conditions, such as { id: params.account }. Default: none.",
         }),
       ),
       schema: Type.Record(Type.String(), Type.Unknown(), {
-        description: "JSON Schema of the value. Members that it does not name are not read.",
+        description: "JSON Schema of the value. Conditions cannot read members that the schema does not name.",
       }),
     },
     { additionalProperties: false, description: "A value from outside." },
@@ -392,7 +404,7 @@ const AttributesSchema = Type.Object(
   },
   {
     additionalProperties: false,
-    description: "Types of attributes, for the check of conditions. No influence on decisions.",
+    description: "Types of attributes, for the check of conditions. They do not affect decisions.",
   },
 );
 
@@ -401,7 +413,7 @@ const DataName = Type.String({
   description: "Name: letters, digits and underscores, at most 64.",
 });
 
-/** A file of shared data. */
+/** Schema of a file with shared data. */
 export const SharedDataSchema = Type.Object(
   {
     data: DataName,
@@ -409,7 +421,8 @@ export const SharedDataSchema = Type.Object(
     values: Type.Record(Type.String(), Type.Unknown(), { description: "Values by name." }),
     environments: Type.Optional(
       Type.Record(Type.String({ minLength: 1, maxLength: 64 }), Type.Record(Type.String(), Type.Unknown()), {
-        description: "Values that differ, by environment (`environment` of the configuration).",
+        description:
+          "Values that replace values of the same name, by environment (`environment` in the configuration).",
       }),
     ),
   },
@@ -425,12 +438,12 @@ export const PolicySchema = Type.Object(
     description: Description,
     mode: Type.Optional(
       Type.Union([Type.Literal("enforce"), Type.Literal("shadow")], {
-        description: "shadow: evaluated and recorded, never enforced. enforce when absent.",
+        description: "shadow: evaluated and recorded, but never enforced. Default: enforce.",
       }),
     ),
     case_sensitive: Type.Optional(
       Type.Boolean({
-        description: "true: tools, operations and agents match case-sensitively. Case is ignored when absent.",
+        description: "true: tools, operations and agents are matched case-sensitively. Default: false.",
       }),
     ),
     applies_to: Type.Optional(
@@ -440,14 +453,14 @@ export const PolicySchema = Type.Object(
             Type.Array(Glob("Tool"), {
               minItems: 1,
               maxItems: 200,
-              description: "Tools that the policy applies to; all when absent.",
+              description: "Tools that the policy applies to. Default: all.",
             }),
           ),
           agents: Type.Optional(
             Type.Array(Glob("Agent"), {
               minItems: 1,
               maxItems: 200,
-              description: "Agents that the policy applies to; all when absent.",
+              description: "Agents that the policy applies to. Default: all.",
             }),
           ),
         },
@@ -461,7 +474,7 @@ export const PolicySchema = Type.Object(
       Type.Array(ToolSchema, {
         minItems: 1,
         maxItems: 1_000,
-        description: "Parameters of tools, for the check of conditions. No influence on decisions.",
+        description: "Parameters of tools, for the check of conditions. They do not affect decisions.",
       }),
     ),
     let: Type.Optional(
@@ -497,14 +510,14 @@ export const PolicySchema = Type.Object(
             Type.Number({
               minimum: 0,
               maximum: 1,
-              description: "Reverts the rule if a larger share of its newest 50 results failed; 0.1 when absent.",
+              description: "Reverts the rule if a larger share of its newest 50 results failed. Default: 0.1.",
             }),
           ),
         },
         {
           additionalProperties: false,
           description:
-            "The policy was suggested from what people approved: its one rule allows actions only where this rule alone requires approval, until it is reverted.",
+            "Present if the policy was suggested from approvals. Its only rule allows actions for which no other rule than in_place_of requires approval, until it is reverted.",
         },
       ),
     ),
@@ -523,7 +536,7 @@ export const PolicySchema = Type.Object(
       }),
     ),
     metadata: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), { description: "Anything; no influence on decisions." }),
+      Type.Record(Type.String(), Type.Unknown(), { description: "Any data. It does not affect decisions." }),
     ),
   },
   { additionalProperties: false, $id: "assent-policy", description: "A policy of Assent." },
@@ -535,7 +548,7 @@ const ACTION = {
   operation: Type.String({ minLength: 1, maxLength: 256, description: "What is done." }),
   params: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Arguments; {} when absent." })),
   context: Type.Optional(
-    Type.Record(Type.String(), Type.Unknown(), { description: "What else is said of the action; {} when absent." }),
+    Type.Record(Type.String(), Type.Unknown(), { description: "Context of the action. Default: {}." }),
   ),
 };
 const Action = Type.Object(ACTION, { additionalProperties: false, description: "What is submitted." });
@@ -546,38 +559,36 @@ export const GivenPrincipal = Type.Object(
     agent_id: Type.Optional(
       Type.Union([Type.String(), Type.Null()], { description: "Agent that the key is bound to." }),
     ),
-    owner: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: "Whose key it is." })),
+    owner: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: "Owner of the key." })),
     claims: Type.Optional(
       Type.Unsafe<JsonObject>(
         Type.Record(Type.String(), Type.Unknown(), { description: "Verified claims of the agent's token." }),
       ),
     ),
-    groups: Type.Optional(
-      Type.Array(Type.String(), { description: "Groups of the key or the user; none when absent." }),
-    ),
-    roles: Type.Optional(Type.Array(Type.String(), { description: "Roles of the user; none when absent." })),
+    groups: Type.Optional(Type.Array(Type.String(), { description: "Groups of the key or the user. Default: none." })),
+    roles: Type.Optional(Type.Array(Type.String(), { description: "Roles of the user. Default: none." })),
   },
   {
     additionalProperties: false,
-    description: "The key or user that submits the action; what is absent is null or empty, and key_id is test.",
+    description: "The key or user that submits the action. Defaults: null or empty, and test for key_id.",
   },
 );
 
 export const GivenAgent = Type.Object(
   {
-    groups: Type.Optional(Type.Array(Type.String(), { description: "agent_groups; none when absent." })),
+    groups: Type.Optional(Type.Array(Type.String(), { description: "agent_groups. Default: none." })),
     metadata: Type.Optional(
       Type.Unsafe<JsonObject>(
-        Type.Record(Type.String(), Type.Unknown(), { description: "agent_metadata; {} when absent." }),
+        Type.Record(Type.String(), Type.Unknown(), { description: "agent_metadata. Default: {}." }),
       ),
     ),
   },
-  { additionalProperties: false, description: "What the service knows of the agent." },
+  { additionalProperties: false, description: "Attributes of the agent." },
 );
 
 export const GivenFacts = Type.Record(Type.String({ pattern: FactName }), Type.Unknown(), {
   additionalProperties: false,
-  description: "Values of facts, by name. A fact that is absent is one whose source does not answer.",
+  description: "Values of facts, by name. For an absent fact, the source does not answer.",
 });
 
 const Used = Type.Record(Type.String(), Type.Number({ minimum: 0, maximum: 1_000_000_000 }), {
@@ -586,16 +597,23 @@ const Used = Type.Record(Type.String(), Type.Number({ minimum: 0, maximum: 1_000
 
 const SessionName = Type.String({
   minLength: 1,
-  description: "Session of the action: past actions of the same name are of the same session. None when absent.",
+  description:
+    "Name of the action's session. Past actions with the same name are in the same session. Default: no session.",
 });
 
 const GivenHistory = Type.Array(
   Type.Object(
     {
-      ago: Type.String({ description: "How long before the action, such as 30m." }),
-      agent_id: Type.Optional(Type.String({ minLength: 1, description: "Agent; the one of the action when absent." })),
-      key_id: Type.Optional(Type.String({ description: "Key that submitted it; the one of the action when absent." })),
-      session: Type.Optional(Type.String({ description: "Session; the one of the action when absent." })),
+      ago: Type.String({ description: "Time from the past action to the action, such as 30m." }),
+      agent_id: Type.Optional(
+        Type.String({ minLength: 1, description: "Agent of the past action. Default: the agent of the action." }),
+      ),
+      key_id: Type.Optional(
+        Type.String({ description: "Key that submitted the past action. Default: the key of the action." }),
+      ),
+      session: Type.Optional(
+        Type.String({ description: "Session of the past action. Default: the session of the action." }),
+      ),
       tool: Type.String({ minLength: 1, maxLength: 256, description: "With what." }),
       operation: Type.String({ minLength: 1, maxLength: 256, description: "What was done." }),
       params: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Arguments; {} when absent." })),
@@ -603,16 +621,16 @@ const GivenHistory = Type.Array(
       status: Type.Optional(
         Type.Union(
           ACTION_STATUSES.map((status) => Type.Literal(status)),
-          { description: "Status now; succeeded when absent." },
+          { description: "Current status of the past action. Default: succeeded." },
         ),
       ),
     },
-    { additionalProperties: false, description: "An action that was submitted before." },
+    { additionalProperties: false, description: "An action that was submitted earlier." },
   ),
-  { maxItems: 1_000, description: "Past actions that histories of policies contain, in any order. None when absent." },
+  { maxItems: 1_000, description: "Past actions that histories of policies contain, in any order. Default: none." },
 );
 
-/** A file with one action and the key that submits it. */
+/** Schema of a file with one action and the key that submits it. */
 export const SampleActionSchema = Type.Object(
   {
     ...ACTION,
@@ -642,10 +660,14 @@ const ExpectedApproval = Type.Object(
     mode: Type.Optional(
       Type.Union([Type.Literal("maker_checker"), Type.Literal("self_confirm")], { description: "Who can approve." }),
     ),
-    expires_in: Type.Optional(Type.String({ description: "How long the action waits for approval, such as 4h." })),
-    valid_for: Type.Optional(Type.String({ description: "How long it can start after approval, such as 1h." })),
+    expires_in: Type.Optional(
+      Type.String({ description: "Time for which the action waits for approval, such as 4h." }),
+    ),
+    valid_for: Type.Optional(
+      Type.String({ description: "Time in which the action can start after approval, such as 1h." }),
+    ),
     rejection_holds: Type.Optional(
-      Type.String({ description: "How long a rejection refuses the same request, such as 24h, or none." }),
+      Type.String({ description: "Time for which a rejection denies the same request, such as 24h, or none." }),
     ),
     grants: Type.Optional(
       Type.Union([Grants, Type.Literal("none")], { description: "The largest grants that can cover the action." }),
@@ -657,7 +679,7 @@ const ExpectedApproval = Type.Object(
   },
   {
     additionalProperties: false,
-    description: "Terms of the approval that all policies together require; what is absent is not compared.",
+    description: "Terms of the approval that all policies together require. Absent members are not compared.",
   },
 );
 
@@ -665,7 +687,9 @@ const EXPECTED = {
   policy: Type.Optional(Type.String({ description: "Policy that decides." })),
   rule: Type.Optional(Type.String({ description: "Rule or limit that decides." })),
   reason_code: Type.Optional(
-    Type.String({ description: "Such as POLICY_RULE, NO_MATCHING_RULE, CONDITION_ERROR, LIMIT_EXCEEDED." }),
+    Type.String({
+      description: "Reason code, such as POLICY_RULE, NO_MATCHING_RULE, CONDITION_ERROR or LIMIT_EXCEEDED.",
+    }),
   ),
   risk: Type.Optional(Risk),
   approval: Type.Optional(ExpectedApproval),
@@ -693,13 +717,15 @@ const ActionName = (description: string) => Type.Optional(Type.String({ minLengt
 
 const Step = Type.Object(
   {
-    after: Type.Optional(
-      Type.String({ description: "Time that passes before the step, such as 30m. None when absent." }),
-    ),
+    after: Type.Optional(Type.String({ description: "Time that passes before the step, such as 30m. Default: none." })),
     submit: Type.Optional(Action),
     id: ActionName("Name of the submitted action, for later steps."),
     times: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 1_000, description: "How often the action is submitted. Once when absent." }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000,
+        description: "Number of times that the action is submitted. Default: 1.",
+      }),
     ),
     principal: Type.Optional(GivenPrincipal),
     agent: Type.Optional(GivenAgent),
@@ -708,14 +734,14 @@ const Step = Type.Object(
     approve: ActionName("Action that `by` approves."),
     reject: ActionName("Action that `by` rejects."),
     by: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: "Owner who votes, such as ada." })),
-    groups: Type.Optional(Type.Array(Type.String(), { description: "Groups of the voter. None when absent." })),
+    groups: Type.Optional(Type.Array(Type.String(), { description: "Groups of the voter. Default: none." })),
     shares_group: Type.Optional(
-      Type.Boolean({ description: "true: the voter is in a group of the requester. false when absent." }),
+      Type.Boolean({ description: "true: the voter is in a group of the requester. Default: false." }),
     ),
-    signed: Type.Optional(Type.Boolean({ description: "true: the voter signs with a passkey. false when absent." })),
+    signed: Type.Optional(Type.Boolean({ description: "true: the voter signs with a passkey. Default: false." })),
     start: ActionName("Action that starts."),
     finish: ActionName("Action whose result is reported."),
-    success: Type.Optional(Type.Boolean({ description: "The reported result. true when absent." })),
+    success: Type.Optional(Type.Boolean({ description: "The reported result. Default: true." })),
     cancel: ActionName("Action that an operator cancels."),
     expect: Type.Optional(
       Type.Object(
@@ -734,13 +760,13 @@ const Step = Type.Object(
             }),
           ),
         },
-        { additionalProperties: false, description: "What must come out; what is absent is not compared." },
+        { additionalProperties: false, description: "The expected decision. Absent members are not compared." },
       ),
     ),
   },
   {
     additionalProperties: false,
-    description: "One of submit, approve, reject, start, finish and cancel; or only after.",
+    description: "One of submit, approve, reject, start, finish and cancel, or only after.",
   },
 );
 
@@ -748,17 +774,24 @@ export const PolicyTestSchema = Type.Object(
   {
     now: Type.String({ format: "date-time", description: "The clock, RFC 3339." }),
     policies: Type.Optional(
-      Type.Array(Type.String(), { description: "Names of the policies under test; all of the folder when absent." }),
+      Type.Array(Type.String(), {
+        description: "Names of the policies under test. Default: all policies of the folder.",
+      }),
     ),
     environment: Type.Optional(
-      Type.String({ description: "Environment whose shared data applies; the configured one when absent." }),
+      Type.String({ description: "Environment whose shared data applies. Default: the configured environment." }),
     ),
     cases: Type.Optional(
       Type.Array(
         Type.Object(
           {
-            name: Type.String({ minLength: 1, maxLength: 200, description: "What the case shows." }),
-            now: Type.Optional(Type.String({ format: "date-time", description: "Another clock for this case." })),
+            name: Type.String({ minLength: 1, maxLength: 200, description: "Name of the case: what it tests." }),
+            now: Type.Optional(
+              Type.String({
+                format: "date-time",
+                description: "Time of this case, if it differs from the time of the test.",
+              }),
+            ),
             action: Action,
             principal: Type.Optional(GivenPrincipal),
             agent: Type.Optional(GivenAgent),
@@ -768,30 +801,33 @@ export const PolicyTestSchema = Type.Object(
             facts: Type.Optional(GivenFacts),
             expect: Type.Object(
               { effect: Effect, ...EXPECTED },
-              { additionalProperties: false, description: "What must come out; what is absent is not looked at." },
+              { additionalProperties: false, description: "The expected decision. Absent members are not compared." },
             ),
           },
-          { additionalProperties: false, description: "One action and what must come out." },
+          { additionalProperties: false, description: "An action with the expected decision." },
         ),
-        { minItems: 1, description: "Each on its own: nothing of one is left for the next." },
+        { minItems: 1, description: "Independent of each other: each starts without earlier actions." },
       ),
     ),
     scenarios: Type.Optional(
       Type.Array(
         Type.Object(
           {
-            name: Type.String({ minLength: 1, maxLength: 200, description: "What the scenario shows." }),
+            name: Type.String({ minLength: 1, maxLength: 200, description: "Name of the scenario: what it tests." }),
             now: Type.Optional(
-              Type.String({ format: "date-time", description: "Another clock for the start of this scenario." }),
+              Type.String({
+                format: "date-time",
+                description: "Start time of this scenario, if it differs from the time of the test.",
+              }),
             ),
-            steps: Type.Array(Step, { minItems: 1, maxItems: 1_000, description: "What happens, in order." }),
+            steps: Type.Array(Step, { minItems: 1, maxItems: 1_000, description: "The steps, in order." }),
           },
           {
             additionalProperties: false,
-            description: "Several actions, with votes, results and the time between them.",
+            description: "Several actions with votes, results and the time between them.",
           },
         ),
-        { minItems: 1, description: "Each on its own: nothing of one is left for the next." },
+        { minItems: 1, description: "Independent of each other: each starts without earlier actions." },
       ),
     ),
   },

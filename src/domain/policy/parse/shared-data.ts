@@ -6,13 +6,13 @@ import { findSimilarName } from "../../similar-name.ts";
 /** Maximum bytes of the canonical JSON of all data of one policy, because each version of the policy contains it. */
 export const MAX_DATA_BYTES = 262_144;
 
-/** A fault in shared data, or in what a policy lists of it. */
+/** A fault in shared data, or in a policy's list of shared data. */
 interface DataFault {
-  /** RFC 6901 pointer. */
+  /** RFC 6901 pointer of the fault. */
   pointer: string;
   detail: string;
   kind?: "unknown-key";
-  /** Whether the fault is in the key instead of its value. */
+  /** Whether the key is at fault instead of its value. */
   key?: boolean;
 }
 
@@ -20,7 +20,7 @@ interface DataFault {
 export interface SharedDataFile {
   data: string;
   values: JsonObject;
-  /** Values that differ from `values`, by environment. */
+  /** Values that replace values of the same name in `values`, by environment. */
   environments?: Record<string, JsonObject>;
 }
 
@@ -29,7 +29,7 @@ export interface SharedData {
   readonly values: ReadonlyMap<string, JsonObject>;
 }
 
-/** Returns the values of an environment; those of no environment for null. */
+/** Returns the data with the values of an environment; the values without an environment if `environment` is null. */
 export function selectEnvironment(files: readonly SharedDataFile[], environment: string | null): SharedData {
   return {
     values: new Map(
@@ -50,8 +50,8 @@ export function listEnvironments(files: readonly SharedDataFile[]): string[] {
 }
 
 /**
- * Returns faults of an environment's values: each must replace a value of the same type, so that a misspelt name or a
- * text instead of a number cannot change what a condition compares.
+ * Returns faults of an environment's values: each value must replace a value of the same type, so that a misspelt name,
+ * or a string instead of a number, cannot change the meaning of a condition.
  */
 export function findEnvironmentFaults({ values, environments = {} }: SharedDataFile): DataFault[] {
   return Object.entries(environments).flatMap(([environment, others]) =>
@@ -75,8 +75,8 @@ function jsonType(value: JsonValue): string {
 }
 
 /**
- * Replaces the names under `data` of a policy with their values, so that a policy version contains everything that
- * affects decisions. Does not change policies without names under `data`.
+ * Replaces the names that a policy lists under `data` with their values, so that a policy version contains everything
+ * that affects decisions. Does not change policies without names under `data`.
  */
 export function resolveSharedData(value: JsonValue, shared: SharedData): { value: JsonValue; faults: DataFault[] } {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return { value, faults: [] };

@@ -1,8 +1,8 @@
-/** Bounds the nesting of a YAML text by its tokens, because deeper texts would overflow the parser's stack. */
+/** Limits the nesting of YAML by its tokens, because deeper nesting would overflow the parser's stack. */
 import { Lexer } from "yaml";
 
 interface ExceededBound {
-  /** Offset of the first token beyond the bound. */
+  /** Offset of the first token that exceeds the bound. */
   offset: number;
   what: "depth" | "documents";
 }
@@ -11,8 +11,9 @@ interface ExceededBound {
 const MARKS = ["\u0002", "\u001f", "\u0018"];
 
 /**
- * Returns the first bound that the text exceeds, or null. Counts block collections by column, so that `- - -` counts as
- * three. Does not count a list in the column of its key, so the real depth is at most twice the counted one.
+ * Returns the first bound that the YAML exceeds; null if it exceeds none. Counts block collections by column, so that
+ * `- - -` counts as three. Does not count a list that is in the column of its key, so the real depth is at most twice
+ * the counted depth.
  */
 export function findExceededBound(text: string, maxDepth: number, maxDocuments: number): ExceededBound | null {
   const columns: number[] = [];
@@ -32,7 +33,7 @@ export function findExceededBound(text: string, maxDepth: number, maxDocuments: 
       while ((columns.at(-1) ?? -1) > column) columns.pop();
       if (columns.at(-1) !== column) columns.push(column);
     }
-    // A bracket opens a collection. Another token in the last column may be a leaf, which does not count.
+    // A bracket opens a collection. Any other token in the last column might be a leaf, which does not count.
     if (columns.length + flow > maxDepth + (first === "[" || first === "{" ? 0 : 1)) return { offset, what: "depth" };
     offset += token.length;
     const line = token.lastIndexOf("\n");
@@ -41,7 +42,7 @@ export function findExceededBound(text: string, maxDepth: number, maxDocuments: 
   return null;
 }
 
-/** Whether a token starts a node. White space, comments, commas, colons, anchors and tags do not. */
+/** Returns true if a token starts a node. White space, comments, commas, colons, anchors and tags do not. */
 function startsNode(token: string): boolean {
   return !/^(?:[\s#,&!]|:$|\ufeff)/.test(token);
 }

@@ -1,4 +1,4 @@
-/** Parses YAML into JSON values and their positions. Reports anything that JSON cannot express. */
+/** Parses YAML into JSON values and their positions. Reports everything that JSON cannot represent as a fault. */
 import {
   isAlias,
   isMap,
@@ -18,7 +18,7 @@ import {
 import { MAX_DEPTH, type JsonValue } from "../../json.ts";
 import { findExceededBound } from "./yaml-depth.ts";
 
-/** 1-based. */
+/** A position in a file. Line and column start at 1. */
 export interface Place {
   line: number;
   column: number;
@@ -33,7 +33,7 @@ export interface YamlValue {
 interface PlaceOptions {
   /** Whether to locate the key instead of the value. */
   key?: boolean;
-  /** Offset into a text value, in UTF-16 code units. */
+  /** Offset in a string value, in UTF-16 code units. */
   offset?: number;
 }
 
@@ -41,13 +41,14 @@ interface YamlFault extends Partial<Place> {
   message: string;
 }
 
-// Maximum expansion of aliases, as a multiple of the nodes. A file that doubles on each line exceeds it.
+// Maximum number of nodes after aliases are expanded, as a multiple of the nodes in the file. Protects against files
+// that double their size on each line.
 const MAX_UNFOLDING = 50;
-// Bounded because the parser scans all anchors for each alias.
+// Maximum number of aliases. Limited because the parser scans all anchors for each alias.
 export const MAX_ALIASES = 1_000;
 export const MAX_DOCUMENTS = 2_000;
 
-/** Parses YAML 1.2 with the core schema. Leaves out empty documents. */
+/** Parses YAML 1.2 with the core schema. Omits empty documents. */
 export function readYaml(source: string): { values: YamlValue[]; faults: YamlFault[] } {
   const text = source.replace(/^\uFEFF/, "");
   const lines = new LineCounter();
@@ -72,8 +73,8 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
   // Duplicate keys are detected below, because the parser's check is quadratic.
   const parsed = parse(text, lines);
   for (const document of parsed as Iterable<Document>) {
-    // A warning means an unknown tag or directive, so the value is unknown. Report only the first problem, because
-    // later ones follow from it.
+    // A warning means an unknown tag or directive, so the value is unknown. Report only the first problem, because it
+    // can cause the later ones.
     const [wrong] = [...document.errors, ...document.warnings].sort((a, b) => a.pos[0] - b.pos[0]);
     if (wrong !== undefined) {
       faults.push({ ...place(wrong.pos[0]), message: explainYamlError(wrong) + quotingHint(text, wrong) });
@@ -91,14 +92,14 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
     } catch {
       faults.push({
         ...place(document.contents.range?.[0] ?? 0),
-        message: `aliases unfold to more than ${MAX_UNFOLDING} times what they stand for; write the values out`,
+        message: `aliases unfold to more than ${MAX_UNFOLDING} times their number of nodes; write the values out`,
       });
     }
   }
   return { values, faults };
 }
 
-/** Parses without stack traces and source excerpts, because a text can cause one error per character. */
+/** Parses without stack traces and source excerpts, because a file can cause one error per character. */
 function parse(text: string, lineCounter: LineCounter): ReturnType<typeof parseAllDocuments> {
   const depth = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;
@@ -143,7 +144,7 @@ function findNonJsonFaults(document: Document): { offset: number; message: strin
       const target = anchors.get(node.source);
       if (target === undefined) fault(node, `there is no anchor "&${node.source}" before this alias`);
       else if (path.includes(target))
-        fault(node, `"*${node.source}" stands inside what it stands for; write the value out`);
+        fault(node, `"*${node.source}" refers to a value that contains it; write the value out`);
       return undefined;
     },
     Scalar(_, node) {
@@ -153,13 +154,13 @@ function findNonJsonFaults(document: Document): { offset: number; message: strin
     },
     Pair(_, pair) {
       if (!isScalar(pair.key) || typeof pair.key.value !== "string")
-        fault(pair.key as Node | null, "keys must be text; put quotes around them");
+        fault(pair.key as Node | null, "keys must be strings; put quotes around them");
     },
   });
   return faults;
 }
 
-/** Returns every key that repeats an earlier key of the map. */
+/** Returns every key that duplicates an earlier key of the map. */
 function findRepeatedKeys({ items }: YAMLMap): Scalar[] {
   const seen = new Set<unknown>();
   const repeated: Scalar[] = [];
@@ -176,9 +177,10 @@ function isCollection(node: unknown): boolean {
 }
 
 function scalarFault({ value, source }: Scalar): string | null {
-  if (typeof value === "string") return /\p{Surrogate}/u.test(value) ? "the text holds half of a surrogate pair" : null;
+  if (typeof value === "string")
+    return /\p{Surrogate}/u.test(value) ? "the string contains half of a surrogate pair" : null;
   if (value === null || typeof value === "boolean") return null;
-  if (typeof value !== "number") return "this value is neither text, number, boolean nor null; put quotes around it";
+  if (typeof value !== "number") return "this value is not a string, number, boolean or null; put quotes around it";
   const exact = Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
   return exact ? null : `the number ${source ?? String(value)} cannot be represented exactly; put quotes around it`;
 }
@@ -210,8 +212,8 @@ function offsetOf(document: Document, text: string, pointer: string, { key = fal
 }
 
 /**
- * Returns the position of a character of a text in the file, or null if escapes make it unknown. Folding changes only
- * white space.
+ * Returns the position in the file of a character of a string value; null if escapes make the position unknown. YAML's
+ * line folding changes only white space.
  */
 function placeInText(node: Scalar, text: string, offset: number): number | null {
   const value = String(node.value);
@@ -228,7 +230,7 @@ function placeInText(node: Scalar, text: string, offset: number): number | null 
   return offset < value.length ? last : at;
 }
 
-/** Parser errors that occur if unquoted text contains a colon or starts with a YAML indicator. */
+/** Parser errors that occur if an unquoted string contains a colon or starts with a YAML indicator. */
 const UNQUOTED_TEXT_ERRORS: ReadonlySet<ErrorCode> = new Set([
   "BLOCK_AS_IMPLICIT_KEY",
   "MULTILINE_IMPLICIT_KEY",
@@ -239,7 +241,7 @@ const UNQUOTED_TEXT_ERRORS: ReadonlySet<ErrorCode> = new Set([
 const TEXT_KEY = /^[ -]*(when|per|sum|name|description|reason): +\S/;
 const ANY_KEY = /^[ -]*[A-Za-z_]+:( |$)/;
 
-/** Returns a hint if the fault is in unquoted text, where colons, `!` and quotes have a meaning in YAML. */
+/** Returns a hint if the fault is in an unquoted string, where colons, `!` and quotes have a meaning in YAML. */
 function quotingHint(text: string, { code, pos: [offset] }: YAMLParseError | YAMLWarning): string {
   if (!UNQUOTED_TEXT_ERRORS.has(code)) return "";
   const upTo = text.slice(0, offset + 1).split("\n");
@@ -253,7 +255,7 @@ function quotingHint(text: string, { code, pos: [offset] }: YAMLParseError | YAM
 }
 
 function explainYamlError({ code, message }: YAMLParseError | YAMLWarning): string {
-  if (code === "BLOCK_AS_IMPLICIT_KEY") return "a colon and a space end a text that has no quotes";
+  if (code === "BLOCK_AS_IMPLICIT_KEY") return "a colon and a space end an unquoted string";
   if (/call stack/i.test(message)) return `the file nests deeper than ${MAX_DEPTH} levels`;
   const first = message.split(" at line ")[0] as string;
   return first.charAt(0).toLowerCase() + first.slice(1);

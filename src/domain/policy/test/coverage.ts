@@ -1,30 +1,36 @@
-/** Measures which rules the policy tests reach. Pure: counts test results. */
+/** Measures which rules the policy tests reach. Pure. */
 import type { TestResult } from "./test-result.ts";
 import type { PolicyDocument } from "../policy-types.ts";
 
 export interface RuleCoverage {
   policy: string;
   rule: string;
-  /** Actions for which the rule was its policy's answer or the limit was exceeded, even if another policy was stricter. */
+  /**
+   * Number of actions for which the rule was its policy's answer or the limit was exceeded, even if another policy was
+   * stricter.
+   */
   reached: number;
-  /** Actions for which its condition failed, which do not show the rule's effect. */
+  /** Number of actions for which the rule's condition failed. They do not test the rule's effect. */
   failed: number;
-  /** Actions for which its condition was true, and for which it was false. Null without a condition. */
+  /**
+   * Number of actions for which the rule's condition was true, and number for which it was false. Null if there is no
+   * condition.
+   */
   condition: { true: number; false: number } | null;
 }
 
 export interface Coverage {
-  /** Every rule and every limit, in the order of the policies and inside them. */
+  /** Every rule and every limit, in the order of the policies and of their rules. */
   rules: RuleCoverage[];
   /** The rules that no case reaches, in the same order. */
   uncovered: RuleCoverage[];
-  /** Percentage of rules that some case reaches, not rounded; 100 if there are no rules. */
+  /** Percentage of rules that at least one case reaches, not rounded; 100 if there are no rules. */
   percent: number;
 }
 
 /**
  * Measures the coverage of the policies.
- * @param results results of all tests of these policies
+ * @param results the results of all tests of these policies
  */
 export function measureCoverage(policies: readonly PolicyDocument[], results: readonly TestResult[]): Coverage {
   const counts = ({ policy, rules, limits = [] }: PolicyDocument) =>

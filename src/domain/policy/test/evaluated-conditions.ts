@@ -11,13 +11,13 @@ import type { SimulatedDecision } from "./simulated-actions.ts";
 export interface EvaluatedCondition {
   policy: string;
   rule: string;
-  /** Null if it could not be evaluated. */
+  /** Value of the condition; null if it could not be evaluated. */
   value: boolean | null;
 }
 
 /**
- * Returns the conditions that were evaluated: those of the rules up to the one that answered for its policy, and those of
- * the limits that match the action.
+ * Returns the conditions that were evaluated: the conditions of each policy's rules up to the rule that gave the
+ * answer, and the conditions of the limits that match the action.
  * @param findings the answers of all policies to the same action
  */
 export function findEvaluatedConditions(

@@ -9,7 +9,7 @@ import type { PolicyTest } from "../parse/parse.ts";
 import type { Decision, Effect, RequiredApproval } from "../policy-types.ts";
 
 type CaseExpectation = PolicyTest["cases"][number]["expect"];
-/** What a decision should be. What is absent is not compared. */
+/** The expected decision. Absent members are not compared. */
 type Expectation = Omit<CaseExpectation, "effect"> & { effect?: Effect };
 type ExpectedApproval = NonNullable<Expectation["approval"]>;
 
@@ -90,7 +90,7 @@ function findApprovalDifferences(actual: Decision["approval"], expected: Expecte
   return differences;
 }
 
-/** Compares who must approve. Several rules can require different people; then one list cannot describe them. */
+/** Compares the required approvers. Several rules can require different people, which one list cannot describe. */
 function findApproverDifferences(plans: readonly ApproverPlan[], { approvers, stages }: ExpectedApproval): string[] {
   if (approvers === undefined && stages === undefined) return [];
   const name = approvers === undefined ? "stages" : "approvers";
@@ -118,7 +118,7 @@ function showStages(stages: readonly Pick<ApproverPlan["stages"][number], "after
 /** In a rule, `none` means that a rejection does not deny later requests. */
 const expectedMs = (text: string): number | null => (text === "none" ? 0 : parseDuration(text));
 
-/** Returns the values sorted, because the order of channels has no meaning. */
+/** Renders the values in sorted order, because the order of channels has no meaning. */
 const showList = (values: readonly string[]): string => `[${[...values].sort().join(", ")}]`;
 
 function showGrants(grants: RequiredApproval["grants"]): string {

@@ -1,4 +1,6 @@
-/** Attributes and facts from given values instead of a service: for tests of policies, explanations and dry runs. */
+/**
+ * Provides attributes and facts from given values instead of a service, for policy tests, explanations and dry runs.
+ */
 import type { ActionRequest } from "../../actions.ts";
 import type { JsonValue } from "../../json.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
@@ -10,7 +12,7 @@ import type { Facts, SourceFact } from "../policy-types.ts";
 import { withAssumedActivation } from "../decide/limit-facts.ts";
 import { givenSession, withGivenHistory } from "./given-history.ts";
 
-/** The principal if a test names none. */
+/** Default principal of a test. */
 const DEFAULT_PRINCIPAL = { key_id: "test", name: "policy test", agent_id: null, owner: null };
 
 /** Returns the facts about the principal, the agent and the session. */
@@ -26,7 +28,10 @@ export function givenStanding({ principal, agent, session }: Optional<"principal
 
 type Optional<Names extends keyof SampleAction> = { [Name in Names]?: SampleAction[Name] | undefined };
 
-/** Returns the facts with the given past actions, values of fact sources and usage of limits, in the order of a decision. */
+/**
+ * Returns the facts with the given past actions, values of fact sources and usage of limits, added in the same order as
+ * in a decision.
+ */
 export function withGivenInputs(
   compiled: CompiledPolicySet,
   request: ActionRequest,
@@ -47,9 +52,9 @@ export function findGivenFactsFault({ policies }: CompiledPolicySet, given: obje
 }
 
 /**
- * Returns the facts with the values of the sources that the policies read. A value that is not given is one whose source
- * does not answer. Values that the facts have already stay as they are.
- * @param given values by name of the fact
+ * Returns the facts with the values of the sources that the policies read. If a value is not given, its source counts
+ * as not answering. Does not change values that the facts already contain.
+ * @param given the values, by name of the fact
  */
 export function withGivenFacts(
   compiled: CompiledPolicySet,

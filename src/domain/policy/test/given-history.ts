@@ -32,8 +32,8 @@ export function findGivenHistoryFault(given: readonly GivenAction[]): string | n
 }
 
 /**
- * Returns the facts with the histories that the policies read of the given actions. Does not change histories that the
- * facts already contain.
+ * Returns the facts with the histories that the policies read, built from the given actions. Does not change histories
+ * that the facts already contain.
  */
 export function withGivenHistory(
   compiled: CompiledPolicySet,

@@ -13,7 +13,10 @@ import { type SimulatedAction, SimulatedActions, StepRefused } from "./simulated
 import { givenStanding } from "./given-facts.ts";
 import type { TestResult } from "./test-result.ts";
 
-/** Runs the steps in order, until one does not do what it should. `pointer` of a failure is that step. Yields between decisions. */
+/**
+ * Runs the steps in order until one does not meet its expectations. `pointer` of the failure names that step. Yields
+ * between decisions.
+ */
 export function* runScenario(
   compiled: CompiledPolicySet,
   test: PolicyTest,
@@ -57,7 +60,7 @@ class ScenarioRun {
     this.actions = new SimulatedActions(compiled, now);
   }
 
-  /** Runs a step. Returns what differs from its expectations; null if nothing does. */
+  /** Runs a step. Returns the differences from its expectations; null if there are none. */
   *step(step: ScenarioStep): Generator<undefined, string | null> {
     yield;
     this.actions.pass(parseDuration(step.after ?? "0s") ?? 0);

@@ -1,4 +1,4 @@
-/** Runs policy tests. Pure: the tests define the clock. */
+/** Runs policy tests. Pure, because the tests define the time. */
 import type { ActionRequest } from "../../actions.ts";
 import type { JsonObject } from "../../json.ts";
 import { parseRfc3339 } from "../../time.ts";
@@ -14,7 +14,7 @@ import { runScenario } from "./run-scenario.ts";
 import { failedTest, type TestResult } from "./test-result.ts";
 import type { PolicyDocument } from "../policy-types.ts";
 
-/** Runs all cases, then all scenarios. Returns one result for each. */
+/** Runs all cases, then all scenarios. Returns one result for each of them. */
 export function runPolicyTest(policies: readonly PolicyDocument[], test: PolicyTest): TestResult[] {
   const steps = stepPolicyTest(policies, test);
   for (;;) {
@@ -23,7 +23,7 @@ export function runPolicyTest(policies: readonly PolicyDocument[], test: PolicyT
   }
 }
 
-/** Like `runPolicyTest`, but yields between decisions, because thousands of them can take many seconds. */
+/** Like `runPolicyTest`, but yields between decisions, because thousands of decisions can take many seconds. */
 export function* stepPolicyTest(
   policies: readonly PolicyDocument[],
   test: PolicyTest,

@@ -1,6 +1,6 @@
 /**
- * The actions of a scenario, from submission to result, in memory. Decides with the functions that the service uses:
- * only the storage and the identities of people are simulated.
+ * The actions of a scenario, from submission to result, in memory. Uses the decision functions of the service; only the
+ * storage and the identities of people are simulated.
  */
 import { type ActionRequest, type ActionStatus } from "../../actions.ts";
 import { findSelfRelation, SELF_RELATION_REASONS } from "../../approval.ts";
@@ -35,12 +35,18 @@ import { findMatchedLimits, findUsedBefore, type MatchedLimit } from "../decide/
 import { approvalValidityMs, rejectionHoldMs } from "../decide/validity.ts";
 import type { Decision, Facts, ReasonCode, RejectionFact, RequiredApproval } from "../policy-types.ts";
 
-/** How long an allowed action can start: the default of `permits.valid_seconds`. */
+/** Time in which an allowed action can start: the default of `permits.valid_seconds`. Milliseconds. */
 const ALLOWED_MS = 300_000;
-/** How long after its start the outcome of an action is unknown: the default of `unknown_after_minutes`. */
+/**
+ * Time from the start after which the outcome of an action is unknown: the default of `unknown_after_minutes`.
+ * Milliseconds.
+ */
 const UNKNOWN_AFTER_MS = 3_600_000;
 
-/** The service would refuse the request with this code. The action changes only if the policies no longer allow it. */
+/**
+ * Thrown if the service would refuse the request with this code. The action changes only if the policies no longer
+ * allow it.
+ */
 export class StepRefused extends Error {
   readonly code: string;
   constructor(code: string, message: string) {
@@ -55,7 +61,7 @@ export interface SimulatedDecision {
   decision: Decision;
   request: ActionRequest;
   facts: Facts;
-  /** Milliseconds. */
+  /** Time of the decision. Milliseconds. */
   now: number;
 }
 
@@ -80,9 +86,9 @@ export interface SimulatedAction extends Omit<PastActionRow, "at" | "effective" 
   basis: Standing & Pick<Facts, "limits">;
   /** Values of facts by name, for the submission and for later decisions. */
   given: Readonly<Record<string, unknown>>;
-  /** What has to be satisfied; null unless approval was ever required. */
+  /** The plans that must be satisfied; null if approval was never required. */
   approvers: readonly ApproverPlan[] | null;
-  /** Time from which the stages open. Milliseconds. */
+  /** Time when the first stage opened. Milliseconds. */
   since: number;
   /** Terms of the newest decision that required approval. */
   terms: RequiredApproval | null;
@@ -111,13 +117,13 @@ export class SimulatedActions {
   private readonly past: HistoryItem[] = [];
   private now: number;
 
-  /** @param now start of the scenario, in milliseconds */
+  /** @param now the start of the scenario in milliseconds */
   constructor(compiled: CompiledPolicySet, now: number) {
     this.compiled = compiled;
     this.now = now;
   }
 
-  /** Lets time pass: pending and approved actions expire, and the outcome of started ones becomes unknown. */
+  /** Lets time pass. Pending and approved actions expire, and the outcome of started actions becomes unknown. */
   pass(ms: number): void {
     this.now += ms;
     for (const action of this.actions) {
@@ -170,7 +176,7 @@ export class SimulatedActions {
     return action;
   }
 
-  /** Counts an approval, after the policies decided again. Throws StepRefused. */
+  /** Decides the action again and then counts an approval. Throws StepRefused. */
   approve(action: SimulatedAction, voter: SimulatedVoter): void {
     this.assertMayVote(action, voter);
     const decision = this.redecide(action);
@@ -195,7 +201,7 @@ export class SimulatedActions {
     action.wasStartable = true;
   }
 
-  /** Throws StepRefused. */
+  /** Rejects the action. Throws StepRefused. */
   reject(action: SimulatedAction, voter: SimulatedVoter): void {
     this.assertMayVote(action, voter);
     const until = this.now + rejectionHoldMs(action.terms);
@@ -238,7 +244,9 @@ export class SimulatedActions {
     action.status = success ? "succeeded" : "failed";
   }
 
-  /** Cancels the action as an operator, who can also take back one that has not started. Throws StepRefused. */
+  /**
+   * Cancels the action as an operator, who can also cancel an approved action that has not started. Throws StepRefused.
+   */
   cancel(action: SimulatedAction): void {
     const { status, approved_until } = action;
     const isStartable = (status === "allowed" || status === "approved") && (approved_until ?? 0) > this.now;
@@ -252,7 +260,7 @@ export class SimulatedActions {
     return decision;
   }
 
-  /** @param counted usage of limits at the submission, for an action that is decided again */
+  /** @param counted the usage of limits at the submission, for an action that is decided again */
   private collectFacts(
     request: ActionRequest,
     basis: Standing,
@@ -279,7 +287,7 @@ export class SimulatedActions {
     return { evaluation, facts: limits.length === 0 ? known : { ...known, limits }, needs };
   }
 
-  /** Decides an open action again. Limits keep the use of the submission, because the action is counted already. */
+  /** Decides an open action again. Uses the limit usage of the submission, because the action already counts. */
   private redecide({ basis, request, given, id }: SimulatedAction): Decision {
     const { limits: _, ...standing } = basis;
     const { evaluation, facts } = this.collectFacts(request, { ...standing, final_request: true }, given, id, basis);
@@ -323,7 +331,7 @@ export class SimulatedActions {
       throw new StepRefused("ALREADY_VOTED", `${voter.owner} has already voted on this action`);
   }
 
-  /** Denies an action that the policies no longer allow. Throws the StepRefused with which the service answers. */
+  /** Denies an action that the policies no longer allow. Throws StepRefused with the service's error code. */
   private deny(action: SimulatedAction, { reason }: Decision): never {
     action.reason_code = "NO_LONGER_ALLOWED";
     this.endPending(action, "denied");
@@ -355,7 +363,9 @@ function assertPending({ status, approved_until }: SimulatedAction): void {
   if (status !== "pending_approval") throw new StepRefused("ACTION_NOT_PENDING", `the action is ${status}`);
 }
 
-/** The person behind the agent cannot vote, unless every rule allows the confirmation with a passkey. */
+/**
+ * Throws StepRefused if the voter is the person behind the agent, unless every rule allows confirmation with a passkey.
+ */
 function assertMayConfirm(action: SimulatedAction, voter: SimulatedVoter, plans: readonly ApproverPlan[]): void {
   const self = selfRelation(action, voter);
   if (self !== null && !(strictestOversightMode(plans) === "self_confirm" && self === "same_owner" && voter.signed))

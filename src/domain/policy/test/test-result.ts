@@ -5,18 +5,18 @@ import type { EvaluatedCondition } from "./evaluated-conditions.ts";
 
 export interface TestResult {
   name: string;
-  /** JSON pointer inside the test: of the case, of the scenario, or of its step that failed. */
+  /** JSON pointer, in the test, of the case, the scenario, or the scenario's step that failed. */
   pointer: string;
-  /** Null if it passes; else the differences. */
+  /** The differences; null if the test passes. */
   failure: string | null;
-  /** The decision; of a scenario the last one. Null if none was made. */
+  /** The decision; for a scenario, the last decision. Null if there was no decision. */
   decision: Decision | null;
   /** The answer of each policy under test to each action, even if another policy was stricter. */
   findings: readonly Finding[];
   evaluated: readonly EvaluatedCondition[];
 }
 
-/** Returns the result of a test that could not decide anything. */
+/** Returns the result of a test that failed before its first decision. */
 export function failedTest(name: string, pointer: string, failure: string): TestResult {
   return { name, pointer, failure, decision: null, findings: [], evaluated: [] };
 }

@@ -15,7 +15,7 @@ function raising(name: string, code: string, message: string): string {
   return `create function "${name}"() returns trigger language plpgsql as $$ begin raise exception using errcode = ${quoted(code)}, message = ${quoted(message)}; end $$`;
 }
 
-/** Returns the definitions of a function that raises an error, and of the trigger that calls it. */
+/** Returns the definitions of a function that raises an error and of the trigger that calls it. */
 function refusal(table: string, name: string, when: string, message: string, condition = ""): string[] {
   const full = `${table}_${name}`;
   return [
@@ -32,8 +32,8 @@ function guardOf(table: string, each: "statement" | "row"): string {
 }
 
 /**
- * Returns the rules of `SqlDialect.finishSchema` about bundles. They name tables with their schema, because a temporary
- * table of the same name takes precedence.
+ * Returns the rules of `SqlDialect.finishSchema` about bundles. Table names include the schema, because a temporary
+ * table of the same name would take precedence.
  */
 const bundleRules = (): string[] => [
   `create or replace function "entries_no_update"() returns trigger language plpgsql as $$ declare may boolean; begin
@@ -54,9 +54,9 @@ const bundleRules = (): string[] => [
   `create trigger "entry_bundles_in_line" before insert on "entry_bundles" for each row execute function "entry_bundles_in_line"()`,
 ];
 
-/** Returns the rules of `SqlDialect.finishSchema` about changes outside of a transaction. */
+/** Returns the rules of `SqlDialect.finishSchema` about changes outside a transaction. */
 const guardRules = (tables: readonly string[], each: "statement" | "row"): string[] => [
-  raising("assent_no_transaction", "25P01", "a change came outside of a transaction of the service: it is refused"),
+  raising("assent_no_transaction", "25P01", "a change outside a transaction of the service is refused"),
   ...tables.map((table) => guardOf(table, each)),
   `create function assent_entry_covered() returns trigger language plpgsql as $$ begin
     if coalesce(current_setting('assent.copying', true), '') <> 'on' and not exists (select 1 from ledger_head where id = 1 and size > new.seq) then
@@ -102,13 +102,13 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
     packed: null,
     bytesLiteral: (hex) => `'\\x${hex}'::bytea`,
   },
-  // A restart and a failover change the start time. A restore into the running server changes the ids of the database
-  // or of the table.
+  // A restart or a failover changes the start time. A restore into the running server changes the id of the database or
+  // of the table.
   server: {
     incarnation: sql<string>`concat_ws('/', (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint, (select oid from pg_database where datname = current_database()), ledger_head.tableoid)`,
     settled: sql<string | null>`(select value from meta where name = ${sql.lit(SETTLED_INCARNATION)})`,
   },
-  // Do not use now(), which is the start of the transaction, before the wait for locks.
+  // Do not use now(), which is the time at which the transaction started, before it waited for locks.
   now: sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
   expectsRows: true,
   hasTable: (name) => `select 1 as there where to_regclass('${name}') is not null`,
@@ -118,8 +118,8 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
         .map(([name, type]) => `"${name}" ${type === "text" ? "text" : "bigint"}`)
         .join(", "),
     )})`,
-  // Pass the rows as JSON. An array for each column is far slower on the client, and a statement for each row is slower
-  // on both sides.
+  // Pass the rows as JSON. An array for each column would be far slower on the client, and a statement for each row
+  // slower on both sides.
   insertRows({ into, names }, rows) {
     const columns = names.map((name) => `"${name}"`).join(", ");
     const objects = rows.map((row) => {
@@ -144,5 +144,5 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
 });
 
 export const postgresDialect = dialectWith("statement");
-/** For servers that only have row triggers, which cannot refuse TRUNCATE. */
+/** The dialect for servers that have only row triggers. These cannot refuse TRUNCATE. */
 export const rowTriggersDialect = dialectWith("row");

@@ -8,7 +8,7 @@ import { createSqlBuilder } from "../table-schema.ts";
 
 export const db = createSqlBuilder(new SqliteAdapter(), new SqliteQueryCompiler());
 
-/** Returns an SQL condition that is true if the text is a lowercase hash or UUID, as `form` says. */
+/** Returns an SQL condition that is true if the string is a lowercase hash or UUID, depending on `form`. */
 function isOf(form: PackedForm, text: string): string {
   if (form === "hash") return `length(${text}) = 64 and ${text} not glob '*[^0-9a-f]*'`;
   const digits = (count: number): string => "[0-9a-f]".repeat(count);
@@ -18,7 +18,7 @@ function isOf(form: PackedForm, text: string): string {
 function appendOnly(table: string, key: readonly string[], onDuplicate: "refuse" | "keep"): string[] {
   const same = key.map((column) => `"${column}" = new."${column}"`).join(" and ");
   const answer =
-    onDuplicate === "keep" ? "raise(ignore)" : `raise(abort, '${table} is append-only: this row is there already')`;
+    onDuplicate === "keep" ? "raise(ignore)" : `raise(abort, '${table} is append-only: this row already exists')`;
   return [
     `create trigger "${table}_no_update" before update on "${table}" begin select raise(abort, '${table} is append-only: a row cannot be changed'); end`,
     `create trigger "${table}_no_delete" before delete on "${table}" begin select raise(abort, '${table} is append-only: a row cannot be deleted'); end`,

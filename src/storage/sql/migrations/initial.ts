@@ -2,10 +2,11 @@
 import type { SqlDialect } from "../dialect.ts";
 import { createTable, type Table } from "./table.ts";
 
-/** The root of an empty tree (RFC 6962, section 2.1), which is the SHA-256 of no bytes. */
+/** The root of an empty tree (RFC 6962, section 2.1), which is the SHA-256 of zero bytes. */
 const EMPTY_ROOT = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-// Statements repeat these expressions exactly, because planners match partial indexes by their expressions.
+// Expressions of partial indexes. Statements must repeat them exactly, because planners match partial indexes by their
+// expressions.
 export const IS_OPEN = "status in ('pending_approval', 'allowed', 'approved')";
 export const OPEN_UNTIL = "(case status when 'pending_approval' then expires_at else approved_until end)";
 /** The form in which names of agents are compared. */
@@ -13,7 +14,7 @@ export const NAME_OF_AGENT = "(coalesce(agent_fold, agent_id))";
 
 const LEDGER: Readonly<Record<string, Table>> = {
   entries: {
-    // Hashes precede the bytes, so that reading a range of hashes does not read overflow pages.
+    // Hashes precede the bytes, so that a read of a range of hashes does not read overflow pages.
     columns: {
       seq: "integer",
       leaf_hash: "bytes",
@@ -44,7 +45,7 @@ const LEDGER: Readonly<Record<string, Table>> = {
     },
     appendOnly: "refuse",
   },
-  // Bytes of 256 entries, compressed: see ../bundles.ts.
+  // Compressed bytes of 256 entries; see ../bundles.ts.
   entry_bundles: { columns: { start: "integer", bytes: "bytes" }, primaryKey: ["start"], appendOnly: "refuse" },
   tiles: {
     columns: { level: "integer", index: "integer", root: "bytes", hashes: "bytes" },
@@ -130,8 +131,8 @@ const ACTIONS: Readonly<Record<string, Table>> = {
       actions_by_operation: "operation, decision_seq",
       actions_by_request: "request_hash, decision_seq",
       actions_by_time: "created_at",
-      // Partial indexes contain no actions that are decided immediately, so those need no index writes. The status
-      // comes first. Otherwise the planner would use the index over all statuses and sort.
+      // Partial indexes do not contain actions that are decided immediately, so these actions need no index writes. The
+      // status comes first, because otherwise the planner would use the index over all statuses and sort.
       actions_pending: ["status, expires_at, decision_seq", "status = 'pending_approval'"],
       actions_open_waiting: [
         "status, submitted_by, request_hash, expires_at, decision_seq",
@@ -200,7 +201,7 @@ const ACTIONS: Readonly<Record<string, Table>> = {
     indexes: { limit_uses_by_action: "action_id", limit_uses_over: "until" },
     clustered: true,
   },
-  // Running totals of limit_uses: see ../limits.ts.
+  // Running totals of limit_uses; see ../limits.ts.
   limit_totals: {
     columns: {
       policy: "text",
@@ -214,7 +215,7 @@ const ACTIONS: Readonly<Record<string, Table>> = {
     primaryKey: ["policy", "limit_name", "subject", "from_at"],
     clustered: true,
   },
-  // The past actions that histories of policies contain: see ../past-actions.ts.
+  // The past actions in the histories of policies; see ../past-actions.ts.
   past_actions: {
     columns: {
       policy: "text",
@@ -228,7 +229,7 @@ const ACTIONS: Readonly<Record<string, Table>> = {
     indexes: { past_actions_by_action: "action_id", past_actions_over: "until" },
     clustered: true,
   },
-  // Counts of actions for analytics: see ../sums.ts.
+  // Counts of actions for analytics; see ../sums.ts.
   action_sums: {
     columns: { grain: "integer", visible: "text", dimension: "text", start: "integer", counts: "text" },
     primaryKey: ["grain", "visible", "dimension", "start"],
@@ -339,7 +340,7 @@ const DELIVERIES: Readonly<Record<string, Table>> = {
     unique: { deliveries_id: ["id"] },
     indexes: {
       deliveries_waiting: ["destination, position", "state = 'waiting'"],
-      // The most urgent delivery of a destination is found with this index alone.
+      // This index is sufficient to find the most urgent delivery of a destination.
       deliveries_urgent: ["destination, give_up_at, position, next_at, attempts, kind", "state = 'waiting'"],
       deliveries_next: ["destination, next_at", "state = 'waiting'"],
       deliveries_scheduled: ["next_at", "state = 'scheduled'"],

@@ -2,8 +2,8 @@
 import type { SqlDialect } from "../dialect.ts";
 
 /**
- * Type of a column; `?` allows null. A `uuid` or `hash` column holds lowercase text, which SQLite packs into bytes: see
- * ../forms.ts.
+ * Type of a column; `?` allows null. A `uuid` or `hash` column contains a lowercase string, which SQLite packs into
+ * bytes; see ../forms.ts.
  */
 type ColumnType = `${"integer" | "text" | "bytes" | "uuid" | "hash"}${"" | "?"}`;
 
@@ -16,18 +16,18 @@ export interface Table {
   readonly references?: Readonly<Record<string, readonly [table: string, column: string]>>;
   /** Names of indexes, with their columns and the condition of a partial index. */
   readonly indexes?: Readonly<Record<string, string | readonly [columns: string, where: string]>>;
-  /** The table has one row, with id 1. */
+  /** Whether the table has only one row, with id 1. */
   readonly singleRow?: boolean;
-  /** Whether rows are small and only found by primary key, so that SQLite stores them in the tree of the key. */
+  /** Whether rows are small and found only by primary key, so that SQLite stores them in the tree of the key. */
   readonly clustered?: boolean;
   /**
-   * If set, UPDATE and DELETE are refused. A second row with the same key is an error (`refuse`) or is ignored
+   * If set, the table refuses UPDATE and DELETE. A second row with the same key is an error (`refuse`) or is ignored
    * (`keep`).
    */
   readonly appendOnly?: "refuse" | "keep";
   /** Column of a single row that must not decrease. The row cannot be deleted. */
   readonly neverShrinks?: string;
-  /** Whether statements outside of a transaction can change the table. */
+  /** Whether statements outside a transaction can change the table. */
   readonly unguarded?: boolean;
 }
 
