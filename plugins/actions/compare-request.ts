@@ -1,4 +1,7 @@
-/** Reads what approvers of a pending action see about earlier actions of its agent. Bounded, indexed reads outside any transaction. */
+/**
+ * Compares a pending action with earlier actions of its agent, for its approvers. Uses bounded, indexed reads outside
+ * any transaction.
+ */
 import {
   canSee,
   compareWithEarlier,
@@ -15,10 +18,10 @@ import type { ActionRecord } from "./schemas.ts";
 /** Members of an action's record that compare it with earlier actions. */
 export type ComparedMember = "compared_with" | "unusual" | "differs_from" | "earlier_votes";
 
-/** Reading stops once the requests have this size in total. Bytes. */
+/** Stops reading earlier requests once their total size reaches this limit. Bytes. */
 const MAX_BYTES = 4 * 1024 * 1024;
 const PAGE = 50;
-/** Maximum earlier similar actions whose votes are read, and maximum votes returned. */
+/** Maximum number of similar earlier actions whose votes are read. Also the maximum number of votes returned. */
 const MAX_VOTED = 5;
 
 /**
@@ -31,7 +34,7 @@ export async function compareRequest(
   visibility: Credential["visibility"],
 ): Promise<Pick<ActionRecord, ComparedMember> | null> {
   const request = toCompared(row);
-  // A key that sees only what it submitted cannot approve anything.
+  // A key that sees only what it submitted cannot approve actions.
   if (request === null || "key_id" in visibility) return null;
   await host.waitForReadSlot();
   const rows = await readEarlier(host, row, visibility);
@@ -46,8 +49,8 @@ export async function compareRequest(
 }
 
 /**
- * Reads by the index over agent and sequence number, newest first. Filters the rows afterwards, because a query for
- * visible actions only could read without a bound.
+ * Reads by the index over agent and sequence number, newest first. Filters for visible actions afterwards, because a
+ * query with that filter could scan an unlimited number of rows.
  */
 async function readEarlier(
   { storage }: CoreHost,
@@ -83,7 +86,7 @@ async function readEarlierVotes(
   }));
 }
 
-/** Returns null for a request that was erased or cannot be read. */
+/** Returns null if the request was erased or cannot be read. */
 function toCompared(row: ActionRow): ComparedRequest | null {
   try {
     const request = effectiveRequest(row);

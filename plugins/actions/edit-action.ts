@@ -76,7 +76,7 @@ export async function editAction(host: CoreHost, credential: Credential, id: str
   return row;
 }
 
-/** Throws unless an approval by this voter would count now, and the request was neither changed nor allowed before. */
+/** Throws unless an approval by this voter would count now, and the request was never changed or allowed. */
 function assertMayEdit(
   host: CoreHost,
   tx: LedgerTransaction,
@@ -108,7 +108,7 @@ function assertMayEdit(
     principals,
     self: false,
     break_glass: false,
-    // The person who approves the changed request signs the vote.
+    // Assume a signed vote, because the signature comes from the person who approves the changed request.
     signed: true,
     at: tx.now,
   };
@@ -126,7 +126,7 @@ async function changeRequest(
 ): Promise<ActionRow> {
   const proposed = effectiveRequest(row);
   if (proposed === null) throw new Error(`the request of ${row.id} is missing`);
-  // The rules of the decision and the current rules must both let approvers change the member, each within its bounds.
+  // The decision's rules and the current rules must both let approvers change the member. The bounds of both apply.
   const asked = (newest.decision.approval ?? first.decision.approval)?.editable ?? [];
   const editable = combineEditable([asked, before.decision.approval?.editable ?? []]);
   const request = editRequest(proposed, changes, editable);

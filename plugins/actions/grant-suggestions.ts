@@ -6,7 +6,7 @@ import { assertNotErased, isOverdue, visibleAction } from "./visible-action.ts";
 import { ActionRecord, IdParams } from "./schemas.ts";
 import { recordAlteredError } from "./verify-record.ts";
 
-/** Maximum number of earlier requests with which each scope is tried. */
+/** Maximum number of earlier requests against which each suggested scope is tried. */
 const MAX_EARLIER = 200;
 
 const Covered = Type.Object(

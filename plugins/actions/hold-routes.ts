@@ -141,7 +141,7 @@ export function holdRoutes(host: CoreHost, tag: string): Route[] {
         if ([action, agent, subject].filter((scope) => scope !== null).length !== 1)
           throw validationError("", "send exactly one of `action`, `agent` and `subject`");
         const key = readIdempotencyKey(headers);
-        // Do not store a hash of the body, because readers of the store could test guesses of the person's identifier
+        // Do not store a hash of the body: anyone who can read the store could test guesses of the person's identifier
         // against it.
         const call = key === null ? null : { key, route: ROUTE, bodyHash: "" };
         const { hold, replayed } = await placeHold(host, credential, { reason, action, agent, subject }, call);

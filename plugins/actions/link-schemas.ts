@@ -1,4 +1,4 @@
-/** Schemas of the routes with which a person votes by link. */
+/** Schemas of the routes that people use to vote by link. */
 import { Type, type Static } from "@sinclair/typebox";
 import { count, orNull } from "../../src/core.ts";
 import { ActionRecord, ApprovalBody, Nullable } from "./schemas.ts";

@@ -192,7 +192,9 @@ function signedPlanRoutes(host: CoreHost, tag: string): Route[] {
   ];
 }
 
-/** Returns the statements that the credential signs for this vote, in the order in which the votes are cast. */
+/**
+ * Returns the statements that the credential signs for this vote on the plan, in the order in which the votes are cast.
+ */
 async function readPlanStatements(
   host: CoreHost,
   credential: Credential,

@@ -25,7 +25,7 @@ const AFTER_FAILURE = 30_000;
 /** Limit uses removed per transaction. */
 const PRUNE_LIMIT = 500;
 
-/** Kinds of data with an own retention period. `request` means the whole content of an action. */
+/** Kinds of data with a separate retention period. `request` means the whole content of an action. */
 type Kind = "request" | ErasablePart;
 /** The request comes first, because its erasure includes the other kinds. */
 const KINDS: readonly Kind[] = ["request", ...ERASABLE_PARTS];
@@ -45,8 +45,9 @@ interface Retention {
 }
 
 /**
- * Makes the next sweep scan the ledger from its start, because earlier sweeps skipped the actions that the released
- * hold covered.
+ * Makes the next sweep scan the ledger from its start. Called after the release of a hold, because earlier sweeps
+ * skipped
+ * the actions that the hold covered.
  */
 export async function restartRetention(documents: ReturnType<CoreHost["documents"]["within"]>): Promise<void> {
   for (const kind of KINDS) {
@@ -81,11 +82,12 @@ export function createRetention(host: CoreHost): Retention {
     const { size } = await host.ledger.head();
     const done: ErasureResult = { erased: 0, altered: 0, held: 0, holds: [] };
     let at = passed;
-    /** Sequence number at or before the first action that is not due, open or altered. The next sweep starts there. */
+    /** At most the sequence number of the first action that is not due, open or altered. The next sweep starts here. */
     let firstRemaining = Infinity;
     while (at < size && !stopped && (await mine())) {
       const before = Math.min(size, at + PAGE);
-      // Read the rows instead of the entries, so that damaged entries do not block the actions after them.
+      // List the actions by their rows, not by their entries, so that a damaged entry does not block the actions after
+      // it.
       const newest = await host.storage.actions({ visibility: { all: true }, before_seq: before, limit: PAGE });
       const rows = newest.filter(({ decision_seq }) => decision_seq >= at);
       const kept = rows.filter(({ request }) => request !== "");
@@ -93,7 +95,7 @@ export function createRetention(host: CoreHost): Retention {
       for (const group of groupBySize(over)) {
         const result = await eraseGroup(host, kind, limit, group);
         addErasures(done, result);
-        // Someone may restore the altered row.
+        // Visit an altered row again in the next sweep, because someone may restore it.
         if (result.altered > 0) firstRemaining = Math.min(firstRemaining, at);
       }
       for (const { decision_seq, id, created_at } of kept) {
@@ -105,8 +107,9 @@ export function createRetention(host: CoreHost): Retention {
       await setImmediate();
     }
     const reached = Math.min(at, firstRemaining);
-    // A hold whose identifier cannot be read covers every action. Its restoration starts no new scan, so do not move
-    // on.
+    // A hold whose identifier cannot be read covers every action. Restoring the identifier starts no new scan, so do
+    // not
+    // advance the position.
     if (reached > passed && !(await hasUnreadableHold(host)))
       await storePosition(kind, reached, place?.version ?? null);
     logErasures(host, kind, limit, done);

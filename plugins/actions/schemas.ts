@@ -63,7 +63,7 @@ export const ActionBody = Type.Object(
 );
 export type ActionBody = Static<typeof ActionBody>;
 
-/** Member of the requests that vote. */
+/** Member of the request bodies that vote. */
 export const BreakGlass = Type.Optional(
   Type.Boolean({
     description:
@@ -154,7 +154,7 @@ export type CancelBody = Static<typeof CancelBody>;
 
 const Status = Type.Union(ACTION_STATUSES.map((status) => Type.Literal(status)));
 const Effect = Type.Union([Type.Literal("allow"), Type.Literal("deny"), Type.Literal("require_approval")]);
-/** The decision in the vocabulary of gates. */
+/** The decision in the vocabulary of gates (`EXECUTE`, `ABSTAIN` and `HALT`). */
 export const OUTCOME = { allow: "EXECUTE", require_approval: "ABSTAIN", deny: "HALT" } as const;
 const Outcome = Type.Union([Type.Literal("EXECUTE"), Type.Literal("ABSTAIN"), Type.Literal("HALT")], {
   description:
@@ -204,7 +204,7 @@ export const WaitQuery = Type.Object(
   { additionalProperties: false },
 );
 
-/** Accepts any string, because an id that is not a UUID just matches no action. */
+/** Accepts any string: an id that is not a UUID matches no action. */
 export const IdParams = Type.Object(
   { id: Type.String({ description: "Action.", examples: ["019346a0-0000-7000-8000-000000000000"] }) },
   { additionalProperties: false },

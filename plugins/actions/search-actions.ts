@@ -13,7 +13,7 @@ const SLICE = 200;
 
 type Filter = Omit<Parameters<CoreHost["storage"]["actions"]>[0], "limit" | "offset">;
 
-/** What the store cannot filter by. */
+/** The filters that the store cannot apply. */
 type Searched = Pick<ListQuery, "q" | "decision" | "policy" | "rule">;
 
 /** Returns whether the query has a filter that the store cannot apply. */
@@ -22,9 +22,12 @@ export function isSearch({ q, decision, policy, rule }: Searched): boolean {
 }
 
 interface ActionSearch {
-  /** Reads up to `limit` matching actions, older than `after`; fewer if there are no more, or the search was cut. */
+  /**
+   * Reads up to `limit` matching actions older than `after`. Returns fewer if there are no more, or at the search
+   * limit.
+   */
   read(after: ActionRow | null, limit: number): Promise<ActionRow[]>;
-  /** Sequence number of the last action that was searched, if the search was cut there; else null. */
+  /** Sequence number of the last searched action, if the search reached its limit; else null. */
   cutAt(): number | null;
 }
 

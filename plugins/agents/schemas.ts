@@ -7,7 +7,7 @@ const Label = (maxLength: number, description: string) =>
 const Name = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, format: "name", description });
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-// Bounded so that the whole list fits a ledger entry.
+// Bounded so that the whole list fits into a ledger entry.
 const Tools = () =>
   Type.Array(Name(128, "Glob: `*` stands for any characters, `?` for one."), {
     maxItems: 100,

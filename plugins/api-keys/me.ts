@@ -1,4 +1,4 @@
-/** Routes that describe the caller's key, and resolve ids of keys to names. */
+/** Routes that describe the caller's key, and look up the names of keys by their ids. */
 import { Type } from "@sinclair/typebox";
 import type { CoreHost, User } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
@@ -6,7 +6,7 @@ import type { KeyRow } from "../../src/storage/index.ts";
 
 const TAG = "api-keys";
 const UUID = "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}";
-/** Maximum number of ids per request, more than a page of any list contains. */
+/** Maximum number of ids per request: more than a page of any list contains. */
 const MAX_IDS = 100;
 
 const NullableString = Type.Union([Type.String(), Type.Null()]);
@@ -53,7 +53,7 @@ const Names = Type.Object(
   { additionalProperties: false },
 );
 
-/** A user in a session is represented like a key, by the user's id. */
+/** Represents a signed-in user like a key, with the user's id. */
 function asKey(user: User | undefined): Pick<KeyRow, "id" | "name" | "owner" | "agent_id"> | null {
   return user === undefined ? null : { id: user.id, name: user.name, owner: user.name, agent_id: null };
 }
