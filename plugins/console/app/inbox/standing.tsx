@@ -1,6 +1,6 @@
 /**
- * Shows what the signed-in person's vote on the open request would count as: their own, in the place of another user,
- * or not at all and why. Also offers the emergency approval.
+ * Shows what the signed-in person's vote on the open request would count as: their own vote, a vote in another user's
+ * place, or no vote, with the reason. Also offers the emergency approval.
  */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
@@ -54,7 +54,7 @@ export function Standing({ action, onVoted }: Props) {
   );
 }
 
-/** Whether to offer the emergency approval: only where the person's ordinary vote is not enough. */
+/** Whether to offer the emergency approval, because the person's ordinary vote is not enough. */
 function canBreakGlass(action: Action): boolean {
   const { approval_terms: terms } = action;
   if (terms === undefined || !terms.may_break_glass) return false;

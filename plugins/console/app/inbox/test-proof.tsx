@@ -50,7 +50,10 @@ function LoadedProof({ action: { id } }: { action: Pick<Action, "id"> }) {
   );
 }
 
-/** Verifies the entry of the last vote with the pinned key, or else with the key that the service publishes. */
+/**
+ * Verifies the entry of the last vote with the pinned key, or with the key that the service publishes if none is
+ * pinned.
+ */
 async function proveVote(id: string, signal: AbortSignal): Promise<Proved> {
   if (!canVerify) throw new Error(TEXTS.cannotVerify);
   const { events } = await request("GET /v1/actions/{id}/events", { path: [id], signal });

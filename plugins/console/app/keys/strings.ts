@@ -5,7 +5,9 @@ type Body = Api["POST /v1/api-keys"]["body"];
 export type KeyScope = NonNullable<Body["scopes"]>[number];
 export type KeyPreset = NonNullable<Body["preset"]>;
 
-/** What each scope permits. The type makes the compiler require a text for each new scope of the API. */
+/**
+ * Describes what each scope permits. The type makes the compiler require a description for each new scope of the API.
+ */
 export const SCOPES: Readonly<Record<KeyScope, string>> = {
   admin: "everything, always",
   "actions:submit": "submit actions",

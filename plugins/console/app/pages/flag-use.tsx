@@ -1,4 +1,4 @@
-/** Flags an action that a grant or a suggested rule allowed. A flag ends the grant, or reverts the rule. */
+/** Flags an action that a grant or a suggested rule allowed. A flag ends the grant or reverts the rule. */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
@@ -29,7 +29,7 @@ interface Allowed {
   name: string;
 }
 
-/** Returns the grant or the suggested policy that allowed the action in place of a person. */
+/** Returns the grants and suggested policies that allowed the action instead of a person. */
 function findAllowed(action: Action, events: readonly ActionEvent[]): Allowed[] {
   const policies = events.flatMap(({ entry }) => {
     const { facts } = entry as { facts?: { suggested?: readonly string[] } };
@@ -44,7 +44,7 @@ function findAllowed(action: Action, events: readonly ActionEvent[]): Allowed[] 
 interface Props {
   action: Action;
   events: readonly ActionEvent[];
-  /** Receives what to display. */
+  /** Receives the message to display. */
   onFlagged(message: string): void;
 }
 

@@ -1,4 +1,7 @@
-/** Delegations: who approves in whose place. Users create their own; each of the two users, and admins, can revoke one. */
+/**
+ * Delegations: who approves in whose place. Users create their own. Admins and the two users of a delegation can revoke
+ * it.
+ */
 import { useState } from "preact/hooks";
 import type { Delegation } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
@@ -80,7 +83,10 @@ export function Delegations() {
   );
 }
 
-/** A user has at most 20 delegations that have not ended, so both kinds fit into one page for all but large services. */
+/**
+ * Loads the active and future delegations. A user has at most 20 of them, so one page is enough for all but large
+ * services.
+ */
 async function loadDelegations(shown: Shown, cursor: string | undefined, signal: AbortSignal | undefined) {
   const page = async (status: Delegation["status"]) => {
     const query = { status, limit: 200, ...(cursor === undefined ? {} : { cursor }) };
@@ -94,7 +100,7 @@ async function loadDelegations(shown: Shown, cursor: string | undefined, signal:
   return { rows: [...scheduled.rows, ...active.rows], next_cursor: active.next_cursor };
 }
 
-/** Renders delegations. Without `onRevoke` the table is for reading. */
+/** Renders delegations. The table has no buttons if `onRevoke` is absent. */
 export function DelegationTable({
   rows,
   onRevoke,

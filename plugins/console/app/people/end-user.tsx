@@ -1,4 +1,4 @@
-/** The dialogs that end a user and let an ended user sign in again. */
+/** The dialogs that deactivate a user, and reactivate a deactivated user. */
 import type { UserDetails } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";

@@ -1,4 +1,4 @@
-/** Users: their state, roles, groups, ways to sign in and sessions. Admins add, end and resume them. */
+/** Users: their state, roles, groups, sign-in methods and sessions. Admins add, deactivate and reactivate them. */
 import { useState } from "preact/hooks";
 import type { Api, UserDetails } from "../core/api-types.ts";
 import { request } from "../core/api.ts";

@@ -1,4 +1,4 @@
-/** The texts of the page of a plan. */
+/** Texts of the page of a plan. */
 interface Terms {
   ordered: boolean;
   stop_on_failure: boolean;

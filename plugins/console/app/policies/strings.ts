@@ -64,7 +64,7 @@ export interface ChangeTexts {
   title: string;
   effect: string;
   button: string;
-  /** Shown after the change. */
+  /** Message to show after the change. */
   done: string;
 }
 
