@@ -1,6 +1,7 @@
 /**
- * Issues AWS credentials with STS `AssumeRole`: the action's id is the session name, which CloudTrail records, and a session
- * policy limits the role to what the action needs. AWS cannot revoke one session, so its expiry ends it.
+* Issues AWS credentials with STS `AssumeRole`. The session name is the action's id, which CloudTrail records. A session
+ * policy limits the role to what the action needs. AWS cannot revoke a single session, so a credential ends when it
+ * expires.
  */
 import { AwsClient } from "aws4fetch";
 import {
@@ -82,7 +83,9 @@ function createAwsIssuer(name: string, options: AwsIssuerOptions): CredentialIss
   return { name, tools: options.tools, operations: options.operations, issue };
 }
 
-/** Reads the response of `AssumeRole` (AWS STS API reference, version 2011-06-15). Throws Error if a member is missing. */
+/**
+ * Parses the response of `AssumeRole` (AWS STS API reference, version 2011-06-15). Throws Error if a member is missing.
+ */
 function toCredential(answer: string, region: string): IssuedCredential {
   const member = (name: string): string => {
     const value = memberOf(answer, name);

@@ -100,7 +100,7 @@ function routes(host: CoreHost): Route[] {
   ];
 }
 
-/** Refuses keys of agents, which must not see who approves and how approvers are notified. */
+/** Rejects keys of agents, which must not see who approves and how approvers are notified. */
 function assertUnbound(credential: Credential): void {
   if (credential.key.agent_id !== null)
     throw new Refusal(

@@ -1,6 +1,6 @@
 /**
- * The API's documentation, generated from the loaded routes: a document for machines, and two pages for people. Nothing
- * is loaded from other hosts.
+ * The API's documentation, generated from the loaded routes: an OpenAPI document, and two pages for people. The pages
+ * load nothing from other hosts.
  */
 import { fileURLToPath } from "node:url";
 import { type AssetFile, createAssets, createDocument } from "../../src/core.ts";
@@ -17,7 +17,7 @@ import {
 } from "./doc-pages.ts";
 
 /**
- * Files of other packages, as the build (.ci/vendor.mjs) writes them, also for a service that runs from its sources.
+* Files of other packages, which the build (.ci/vendor.mjs) writes. A service that runs from its sources also uses them.
  */
 const VENDOR = new URL(
   import.meta.url.endsWith(".ts") ? "../../dist/plugins/docs/vendor/" : "./vendor/",

@@ -1,4 +1,6 @@
-/** Reads the audit log of a GitHub organization or enterprise: exported as an array, or streamed as JSON Lines. */
+/**
+ * Reads the audit log of a GitHub organization or enterprise, either exported as an array or streamed as JSON Lines.
+ */
 import {
   createEffectSources,
   definePlugin,

@@ -1,4 +1,4 @@
-/** Fact sources that are asked over HTTP. By default only at public addresses. */
+/** Fact sources that are read over HTTP. By default, only from public addresses. */
 import type { Static } from "@sinclair/typebox";
 import {
   definePlugin,
@@ -43,7 +43,10 @@ export default definePlugin({
   }),
 });
 
-/** Creates the source. Throws Error for invalid options that the schema cannot express. @param resolve replaces DNS in tests */
+/**
+ * Creates the source. Throws Error for invalid options that the schema cannot express. @param resolve replaces DNS in
+ * tests
+ */
 export function createHttpSource(name: string, options: Options, resolve?: Resolve): FactSource {
   const label = `fact source "${name}"`;
   const address = parseAddress(label, options.url);
@@ -69,7 +72,7 @@ export function createHttpSource(name: string, options: Options, resolve?: Resol
   };
 }
 
-/** The message of a parser would contain parts of the answer. */
+/** Parses the response. Replaces the parser's error message, which would quote the response. */
 function parseAnswer(body: string): ReturnType<typeof parseJson> {
   try {
     return parseJson(body);

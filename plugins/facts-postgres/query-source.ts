@@ -1,5 +1,6 @@
 /**
- * A fact source that is one SQL query. The query is fixed by the configuration, and inputs are bound parameters. Each read is
+ * A fact source that is one SQL query. The configuration contains the query, and inputs are bound parameters. Each read
+ * is
  * a read-only transaction with a statement timeout.
  */
 import postgres from "postgres";
@@ -38,23 +39,25 @@ export interface QuerySource extends FactSource {
 }
 
 const MAX_ROWS = 200;
-/** Maximum characters of all rows as JSON. */
+/** Maximum number of characters of all rows together, as JSON. */
 const MAX_CHARACTERS = 65_536;
 
-/** Number of the type `text`. */
+/** Object id of the type `text` in Postgres. */
 const TEXT = 25;
 
-/** Share of the timeout after which the server ends a statement, so that it answers before the read is given up. */
+/**
+ * Statement timeout of the server, as a share of the read's timeout, so that the server responds before the read fails.
+ */
 const STATEMENT_SHARE = 0.8;
 
-/** Creates the source. It connects at the first read. */
+/** Creates the source. It connects at its first read. */
 export function createQuerySource(name: string, options: QueryOptions): QuerySource {
   const { query, inputs, rows } = options;
   if (query.includes(";")) throw new Error(`fact source "${name}": its query must be one SELECT without a semicolon`);
   const timeoutMs = Math.ceil(options.timeout_seconds * 1000);
   let pool = connect(options, timeoutMs);
 
-  /** Replaces the connections after a server did not answer in time, because they may be dead. */
+  /** Replaces the connections after a timeout, because they may be dead. */
   function replace(used: postgres.Sql): void {
     if (pool !== used) return;
     pool = connect(options, timeoutMs);
@@ -62,7 +65,8 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
   }
 
   const most = rows === "one" ? 2 : MAX_ROWS + 1;
-  // As text, so that numbers beyond 2^53 are refused instead of rounded, and clipped, so that no long answer is transferred.
+  // Read the rows as text, so that numbers beyond 2^53 are rejected instead of rounded. Clip them, so that large rows
+  // are not transferred.
   const statement = `SELECT left(row_to_json(assent_row)::text, ${MAX_CHARACTERS + 1}) AS row FROM (${query}\n) AS assent_row LIMIT ${most}`;
   return {
     name,
@@ -74,7 +78,8 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
       const onAbort = (): void => replace(used);
       signal.addEventListener("abort", onAbort, { once: true });
       try {
-        // Typed, or the driver would convert each text once more for the type that the server infers.
+        // Give each parameter a type, because the driver would otherwise convert it again for the type that the server
+        // infers.
         const parameters = inputs.map((input) => used.typed(String(values[input]), TEXT));
         const found = await used.begin("READ ONLY", (tx) => tx.unsafe<{ row: string }[]>(statement, parameters));
         return readRows(
@@ -83,7 +88,7 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
         );
       } catch (error) {
         if (error instanceof RowsError) throw error;
-        // Without its message: that of a cast would contain an input.
+        // Omit the error's message, because the message of a failed cast would contain an input.
         throw new Error(`the query failed (${(error as { code?: string }).code ?? "no connection"})`);
       } finally {
         signal.removeEventListener("abort", onAbort);
@@ -98,7 +103,7 @@ function connect({ url, connections, timeout_seconds }: QueryOptions, timeoutMs:
     max: connections,
     idle_timeout: 60,
     connect_timeout: Math.ceil(timeout_seconds),
-    // A pooler such as PgBouncer can give each transaction another connection.
+    // Do not prepare statements, because a pooler such as PgBouncer can give each transaction a different connection.
     prepare: false,
     fetch_types: false,
     onnotice: () => undefined,
@@ -109,7 +114,7 @@ function connect({ url, connections, timeout_seconds }: QueryOptions, timeoutMs:
   });
 }
 
-/** The query returned other rows than a fact can have. Its message contains no value. */
+/** The query returned rows that a fact cannot have. The message contains no value. */
 class RowsError extends Error {}
 
 function readRows(texts: readonly string[], rows: QueryOptions["rows"]): ReturnType<typeof parseJson> {

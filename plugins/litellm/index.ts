@@ -1,5 +1,5 @@
 /**
- * A facade for LiteLLM, which requests a decision about the response of a model (`guardrail: generic_guardrail_api`,
+ * A facade for LiteLLM, which requests a decision about each response of a model (`guardrail: generic_guardrail_api`,
  * `mode: post_call`).
  */
 import { Type } from "@sinclair/typebox";
@@ -69,5 +69,5 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
   );
 }
 
-/** Always returns 200, because LiteLLM can be configured to continue after any other status. */
+/** Returns 200 even for a refusal, because LiteLLM can be configured to continue after any other status. */
 const blocked = (reason: string): Reply => ({ status: 200, json: { action: "BLOCKED", blocked_reason: reason } });

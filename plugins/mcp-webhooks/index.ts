@@ -35,7 +35,7 @@ const Options = Type.Object(
 interface Answered {
   allowed: boolean;
   code: string;
-  /** Message for a model. */
+  /** Message for the model. */
   message: string;
 }
 
@@ -47,8 +47,8 @@ export default definePlugin({
 });
 
 /**
- * Docker runs `--interceptor before:http:<url>`. A response without a body lets the call through, whatever its status,
- * and a JSON body becomes the result of the call. So every response except an allow has a body.
+* Docker runs `--interceptor before:http:<url>`. A response without a body lets the call through, whatever its status. A
+ * JSON body becomes the result of the call. Therefore every response except an allow has a body.
  */
 function docker(tool: string, wait: number): Facade {
   const reply = (answered: Answered, status = 200): Reply =>
@@ -74,7 +74,7 @@ function docker(tool: string, wait: number): Facade {
   };
 }
 
-/** ToolHive reads `allowed` only if the status is 200. For any other status its own `failure_policy` applies. */
+/** ToolHive reads `allowed` only if the status is 200. For any other status, it applies its `failure_policy`. */
 function toolhive(tool: string | null, wait: number): Facade {
   const reply = ({ allowed, code, message }: Answered, uid: unknown = ""): Reply => ({
     status: 200,
@@ -122,7 +122,7 @@ function requestOf({ name, args, more }: ToolCall, caller = {}): Pick<GateReques
   return { operation: name, params: args, ...(Object.keys(context).length === 0 ? {} : { context }) };
 }
 
-/** @param read returns null for a message that calls no tool */
+/** @param read reads the call; returns null for a message that calls no tool */
 async function answerTo(call: FacadeCall, wait: number, read: () => GateRequest | null): Promise<Answered> {
   let request: GateRequest | null;
   try {

@@ -44,14 +44,14 @@ export default defineCorePlugin({
       for (const row of rows) {
         entries.inc({ type: row.type });
         if (row.type !== "decision") continue;
-        // Parsed instead of searched, because texts in the entry must not affect the counts.
+        // Parse the entry instead of searching it, because its text must not affect the counts.
         const { effect, reason_code } = decodeEntry<DecisionEntry>(row.bytes).decision;
         decisions.inc({ effect, reason_code });
       }
     }
 
     return {
-      // Uses the route instead of the path, because clients choose paths, and labels must be bounded.
+      // Use the route instead of the path as a label: clients choose paths, and the number of labels must be bounded.
       onResponse: ({ method, route, status, ms }) =>
         requests.observe({ method: route === null ? "other" : method, route: route ?? "none", status }, ms / 1000),
       routes: [
@@ -89,7 +89,10 @@ export default defineCorePlugin({
   },
 });
 
-/** Registers a gauge that is read on each scrape. If that fails, it is omitted instead of repeating its last value. */
+/**
+ * Registers a gauge that is read on each scrape. If the read fails, the scrape omits the gauge instead of repeating its
+ * last value.
+ */
 function addGauge(
   register: Registry,
   name: string,

@@ -4,7 +4,7 @@ import { NotifierError, retryAfterMs } from "../../src/plugin.ts";
 /** Maximum size of a response in bytes. Slack echoes the posted message. */
 const MAX_ANSWER = 1_048_576;
 
-/** Error codes for which retrying is useless: the channel, the app or the message must change first. */
+/** Error codes after which a retry is useless, because the channel, the app or the message must change first. */
 const PERMANENT = new Set([
   "channel_not_found",
   "user_not_found",
@@ -51,8 +51,8 @@ export class SlackError extends NotifierError {
 export type SlackCall = (method: string, body: object, signal: AbortSignal) => Promise<Record<string, unknown>>;
 
 /**
- * Returns a function that calls a method. It rejects with SlackError for an error of Slack, with NotifierError for a rate
- * limit, and with Error if the response is not from Slack.
+ * Returns a function that calls a method of the API. It rejects with SlackError for an error from Slack, with
+ * NotifierError for a rate limit, and with Error if the response is not from Slack.
  * @param apiUrl base URL without a trailing slash
  */
 export function createSlackCall(apiUrl: string, token: string): SlackCall {

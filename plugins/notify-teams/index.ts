@@ -16,7 +16,7 @@ import { suggest } from "../../src/core.ts";
 import { renderCard } from "./card.ts";
 
 const TIMEOUT_MS = 10_000;
-/** Answers that a retry cannot change: the workflow was removed, or its address is wrong. */
+/** Response statuses that a retry cannot change, because the workflow was removed or its address is wrong. */
 const PERMANENT = [400, 401, 403, 404, 410, 413];
 
 const Destination = Type.Object(

@@ -1,4 +1,6 @@
-/** A notifier that sends webhooks, signed as in Standard Webhooks 1.0.0. By default only to public addresses. */
+/**
+ * A notifier that sends webhooks, signed according to Standard Webhooks 1.0.0. By default, only to public addresses.
+ */
 import type { Static } from "@sinclair/typebox";
 import { suggest } from "../../src/core.ts";
 import {

@@ -10,7 +10,7 @@ interface HttpSinkOptions {
   timeout_seconds?: number;
 }
 
-/** Any 2xx response means that the collector has stored the whole batch. */
+/** Creates the sink. Any 2xx response means that the collector has stored the whole batch. */
 export function createHttpSink(name: string, options: HttpSinkOptions): Sink {
   const { target, headers } = readWebhookTarget(`export "${name}"`, { ...options, secret: [] });
   return {

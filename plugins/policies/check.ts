@@ -1,4 +1,4 @@
-/** Routes for editors of policies: the check of a text while a person types, and what a policy can contain. */
+/** Routes for policy editors: validate a text while a person types, and list what a policy can contain. */
 import { Type, type Static } from "@sinclair/typebox";
 import {
   closed,
@@ -19,7 +19,7 @@ import { findUnknownNames } from "./policy-record.ts";
 import { Change } from "./schemas.ts";
 import { findVersion, parseStoredDocument } from "./stored-policies.ts";
 
-/** Maximum number of changes in an answer, which a client requests while a person types. */
+/** Maximum number of changes in a response. Low, because clients send requests while a person types. */
 const MAX_CHANGES = 200;
 
 const CheckBody = Type.Object(

@@ -94,7 +94,7 @@ export function renderReevaluation({ row, entry, facts, decision, policySet, fie
 }
 
 /**
- * Whether the entry is about the request as an approver changed it. Only such entries commit to the changed request.
+ * Whether the entry commits to the request as an approver changed it. Entries before the change commit to the original.
  */
 function isOfEdited({ commitment }: Decided, action: ActionRow): boolean {
   return action.effective !== null && commitment === commitEffective(action);
@@ -104,7 +104,7 @@ function saltOf(entry: Decided, action: ActionRow): string {
   return isOfEdited(entry, action) ? (decodeEdit(action.effective)?.salt ?? action.salt) : action.salt;
 }
 
-/** Rebuilds the entry from the stored inputs. If the bytes are equal, the entry is complete and unchanged. */
+/** Rebuilds the entry from the stored inputs. Equal bytes prove that the entry is complete and unchanged. */
 function rebuild(
   entry: Decided,
   action: ActionRow,

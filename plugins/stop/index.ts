@@ -1,4 +1,4 @@
-/** Stops: one request denies actions on every process, with precedence over all policies. */
+/** Stops: one request denies actions in every process, with precedence over all policies. */
 import {
   type CoreHost,
   defineCorePlugin,
@@ -15,7 +15,7 @@ import * as schema from "./schemas.ts";
 
 const TAG = "stop";
 const BODY_BYTES = 8192;
-/** Scopes of all agents that a stop can affect. */
+/** Scopes of callers who may list stops, because a stop can affect them. */
 const READERS = ["actions:submit", "actions:read_own", "actions:execute", "approvals:decide", "stop:write"] as const;
 
 export default defineCorePlugin({ name: "stop", setup: (host) => ({ routes: routes(host) }) });

@@ -1,11 +1,11 @@
-/** Sessions for reads. Queries share sessions; each snapshot has a session to itself. */
+/** Sessions for reads. Queries share sessions; each snapshot has its own session. */
 import { StorageError } from "../../src/storage/index.ts";
 import type { Session } from "./database-session.ts";
 
 export interface Pool {
   /** Runs the work on a session that other queries may use at the same time. */
   shared<T>(work: (session: Session) => Promise<T>): Promise<T>;
-  /** Runs the work on a session that no other query uses meanwhile. */
+  /** Runs the work on a session that no other query uses until the work is done. */
   alone<T>(work: (session: Session) => Promise<T>): Promise<T>;
   end(): Promise<void>;
 }
@@ -45,7 +45,9 @@ export function createPool(max: number, open: () => Promise<Session>): Pool {
     }
   }
 
-  /** Returns the session with the fewest users. Opens a new one if all are busy and the maximum is not reached. */
+  /**
+   * Returns the session with the fewest users. Opens a new one if all are busy and the maximum has not been reached.
+   */
   async function take(weight: number): Promise<Session> {
     for (;;) {
       if (ended) throw new StorageError("unavailable", "the store is being closed");

@@ -1,9 +1,10 @@
 /**
  * Postgres as the engine of the shared SQL storage. All writes of a process go through one session, one transaction at
- * a time. Each acquires the row lock of the ledger's head first, so processes take turns. Reads outside a transaction
- * go through a pool of other sessions. A transaction never continues on another connection: a session has one
- * connection and is lost with it (database-session.ts). In addition, every transaction sets a random name. Triggers
- * reject changes of tables without this name, and the message with the COMMIT checks the name again.
+* a time. Each transaction first acquires the row lock of the ledger's head, so that processes take turns. Reads outside
+ * a transaction go through a pool of other sessions. A transaction never continues on another connection, because a
+ * session has only one connection and is lost with it (database-session.ts). In addition, every transaction sets a
+ * random
+ * name. Triggers reject changes of tables without this name, and the message with the COMMIT checks the name again.
  */
 import { randomUUID } from "node:crypto";
 import { StorageError, type StorageReader } from "../../src/storage/index.ts";
@@ -41,17 +42,20 @@ interface EngineOptions extends Omit<SessionOptions, "name" | "onNotify"> {
 }
 
 export const CHANNEL = "assent_ledger";
-/** Timeout of a migration, and of waiting for the process that runs it. Milliseconds. */
+/** Timeout of a migration, and of the wait for another process that runs it. Milliseconds. */
 const MIGRATION = 600_000;
-/** Timeout of statements on the table of processes, because decisions wait for them after a failover. Milliseconds. */
+/**
+ * Timeout of statements on the table of processes. Short, because decisions wait for them after a failover.
+ * Milliseconds.
+ */
 const PROCESS_PATIENCE = 2_000;
-/** Pause before the listener reconnects. Milliseconds. */
+/** Delay before the listener reconnects. Milliseconds. */
 const LISTEN_AGAIN = 200;
 
 const reads = prepareReads(db, postgresDialect);
 /** Reads the same row as `reads.head`, and locks it. */
 const LOCK_HEAD = `${reads.head.sql} for update`;
-/** Makes a commit wait for the disk, whatever the settings of the server, database or role. */
+/** Makes a commit wait for the disk, whatever the settings of the server, database or role are. */
 const DURABLE =
   "set_config('synchronous_commit', case when current_setting('synchronous_commit') = 'remote_apply' then 'remote_apply' else 'on' end, true)";
 /**
@@ -72,14 +76,17 @@ export class PostgresEngine implements SqlEngine {
   private migrator: Session | null = null;
   private isReadOnly = false;
   private checkReader: ((reader: StorageReader) => Promise<void>) | null = null;
-  /** Open sessions and the timelines of their servers; 0 if a server does not report it. */
+  /** Open sessions with the timelines of their servers; 0 if a server does not report its timeline. */
   private readonly timelines = new Map<Session, number>();
   /**
-   * Sessions for the rows of processes: see process-table.ts. A server that does not respond is abandoned after a short
+   * Session for the table of processes: see process-table.ts. It abandons a server that does not respond after a short
    * timeout.
    */
   readonly processes: ReturnType<typeof createProcessTable>;
-  /** Uses a reader's session: inside the transaction, NOTIFY would acquire a global lock of the server at the commit. */
+  /**
+   * Uses a reader's session, because NOTIFY within the transaction would acquire a global lock of the server at the
+   * commit.
+   */
   private readonly announcer: ReturnType<typeof createAnnouncer> | null;
 
   constructor(options: EngineOptions) {
@@ -107,7 +114,7 @@ export class PostgresEngine implements SqlEngine {
 
   async open({ readOnly }: { readOnly: boolean }): Promise<void> {
     this.isReadOnly = readOnly;
-    // Transactions of readers block no other process, so they can be idle for as long as the statement timeout.
+    // Transactions of readers do not block other processes, so they can be idle for as long as the statement timeout.
     this.pool = createPool(this.options.poolSize, () =>
       this.session(readOnly ? "assent audit" : "assent reader", { silenceMs: this.options.statementTimeoutMs }),
     );
@@ -168,7 +175,8 @@ export class PostgresEngine implements SqlEngine {
     const start = own.script(`begin isolation level read committed read write; select ${settings.join(", ")}`);
     const locks = purpose === "migrate" || purpose === "aside" ? [] : [{ sql: LOCK_HEAD, values: [] }];
     try {
-      // Send the statements together, in this order, to need one round trip. Each statement sees what was committed
+      // Send the statements together, in this order, to need only one round trip. Each statement sees what was
+      // committed
       // before it began, so the reads see everything that earlier holders of the lock committed.
       const queries = [...locks, ...reads].map((one) => own.query(one.sql, one.values));
       const [head, ...rows] = await answersOf(start, queries);
@@ -190,14 +198,15 @@ export class PostgresEngine implements SqlEngine {
       connectFirstUsable(addresses, (address) =>
         this.sessionAt({ ...this.options, ...more, name }, address, mayBeStandby),
       );
-    // Read from the primary, because a standby may lag behind, and an audit would miss the newest entries.
+    // Prefer the primary, because a standby may lag behind, and an audit would then miss the newest entries.
     if (!this.isReadOnly || addresses.length === 1) return open(this.isReadOnly);
     return open(false).catch(() => open(true));
   }
 
   /**
-   * Closes the sessions to servers that a failover has replaced. A paused or disconnected server closes no connection, so its
-   * sessions would wait until their timeouts.
+   * Closes the sessions to servers that a failover has replaced. A paused or disconnected server closes no connections,
+   * so
+   * its sessions would wait until their timeouts.
    */
   private loseOlder(timeline: number): void {
     for (const [one, earlier] of this.timelines) {
@@ -211,7 +220,7 @@ export class PostgresEngine implements SqlEngine {
     }
   }
 
-  /** Returns the session after its server was checked. */
+  /** Checks the server of a session. Returns the session if the server is usable, and ends it otherwise. */
   private async checked(
     candidate: Session,
     mayBeStandby: boolean,
@@ -235,7 +244,7 @@ export class PostgresEngine implements SqlEngine {
     }
   }
 
-  /** Returns a checked session that nothing else has used yet. */
+  /** Opens a session to a server, and returns it once the server was checked. */
   private async sessionAt(own: SessionOptions, address: Address, mayBeStandby: boolean): Promise<Session> {
     const candidate = await openSession(own, address);
     return this.checked(candidate, mayBeStandby, async (timeline) => {
@@ -279,7 +288,8 @@ export class PostgresEngine implements SqlEngine {
 }
 
 /**
- * Waits for all responses. If several statements failed, rejects with the first error, because it caused the others.
+ * Waits for all responses. If several statements failed, rejects with the error of the first, because it caused the
+ * others.
  */
 async function answersOf(start: Promise<unknown>, queries: readonly Promise<Result>[]): Promise<SqlRow[][]> {
   await Promise.allSettled([start, ...queries]);
@@ -302,8 +312,9 @@ function transactionOf(
       return { rows, changes: count };
     },
     async commit(moved) {
-      // The first division fails if another transaction is running. The second one fails if the stored head is not the
-      // written one, because the update of the head was not awaited. A failure rejects the whole message.
+      // The first division fails if another transaction is running. The second one fails if the stored head differs
+      // from
+      // the written one, because the update of the head was not awaited. A failure rejects the whole message.
       const proof = [
         `select 1 / (coalesce(current_setting('assent.transaction', true), '') = '${name}')::integer`,
         ...(moved === null ? [] : [`select 1 / (${holds(moved)})::integer`]),
@@ -311,7 +322,7 @@ function transactionOf(
       const before = session.warned.count;
       const results = await session.script(`${proof}; ${PATIENT}; commit`);
       const command = results.at(-1)?.command;
-      // Postgres responds to the COMMIT of a failed transaction with ROLLBACK, and reports success.
+      // Postgres answers the COMMIT of a failed transaction with ROLLBACK, and reports success.
       if (command !== "COMMIT") throw new StorageError("unavailable", `the transaction ended with ${command}`);
       // If the wait for a synchronous standby is cancelled, Postgres sends a warning and reports success.
       if (session.warned.count > before)
@@ -325,13 +336,15 @@ function transactionOf(
   };
 }
 
-/** Returns a condition that is true if the stored head is this one. */
+/** Returns an SQL condition that is true if the stored head equals this one. */
 function holds({ size, epoch, root }: MovedHead): string {
   const bytes = `decode('${Buffer.from(root).toString("hex")}', 'hex')`;
   return `exists (select 1 from ledger_head where id = 1 and size = ${size} and epoch = ${epoch} and root = ${bytes})`;
 }
 
-/** Rolls back. Without a response the session is closed, because the next transaction must not begin inside this one. */
+/**
+ * Rolls back. If there is no response, closes the session, because the next transaction must not begin within this one.
+ */
 async function rollback(session: Session): Promise<void> {
   try {
     if (session.lost === null) await session.script("rollback");
@@ -340,7 +353,7 @@ async function rollback(session: Session): Promise<void> {
   }
 }
 
-/** Listens for announcements, and reconnects after a lost connection. Announcements meanwhile are missed. */
+/** Listens for announcements, and reconnects after a lost connection. Announcements between the two are missed. */
 async function listen(options: EngineOptions, changed: (size?: number) => void): Promise<() => Promise<void>> {
   let stopped = false;
   let session: Session | null = null;

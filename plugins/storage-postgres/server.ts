@@ -1,23 +1,24 @@
-/** Checks on every new connection that the server is safe to read from or write to. */
+/** Checks, on every new connection, that it is safe to read from or write to the server. */
 import { randomUUID } from "node:crypto";
 import { StorageError } from "../../src/storage/index.ts";
 import type { Session } from "./database-session.ts";
 
 interface ServerChecks {
-  /** The caller only reads, so the server's durability does not matter. */
+  /** Whether the caller only reads, so that the server's durability does not matter. */
   readOnly: boolean;
   mayBeStandby: boolean;
-  /** Accepts a server that may lose what it has acknowledged. */
+  /** Accepts a server that may lose commits that it has acknowledged. */
   acceptUnsafe: boolean;
-  /** Returns the largest timeline among the servers that this process has used. */
+  /** Returns the highest timeline among the servers that this process has used. */
   newestTimeline(): number;
 }
 
 const SETTINGS = `select pg_is_in_recovery()::integer as standby, current_setting('fsync') as fsync,
   current_setting('full_page_writes') as full_page_writes, current_setting('server_encoding') as encoding`;
 /**
- * Reads the timeline that the server writes to, which grows with every promotion. The timeline of the last checkpoint
- * may be older.
+ * Reads the timeline to which the server writes, which grows with every promotion. The timeline of the last checkpoint
+ * may
+ * be older.
  */
 const TIMELINE =
   "select ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint as timeline";
@@ -55,7 +56,7 @@ export async function checkServer(
   return timeline;
 }
 
-/** Returns 0 if the server does not report it: some hosted servers lack the function. */
+/** Returns 0 if the server does not report its timeline, because some hosted servers lack the function. */
 async function timelineOf(session: Session): Promise<number> {
   try {
     return Number((await session.script(TIMELINE))[0]?.rows[0]?.["timeline"] ?? 0);
@@ -66,9 +67,9 @@ async function timelineOf(session: Session): Promise<number> {
 }
 
 /**
- * Rejects if a pooler gives each transaction another server connection, because settings, LISTEN and prepared statements
- * would be lost, or reach another client. While `other` holds a transaction open, such a pooler has given it the server
- * connection that `one` used last.
+ * Rejects if a pooler gives each transaction a different server connection, because settings, LISTEN and prepared
+ * statements would be lost or reach another client. To detect that, `other` holds a transaction open: such a pooler has
+ * then given it the server connection that `one` used last.
  */
 export async function assertSessionPooling(one: Session, other: Session): Promise<void> {
   const token = randomUUID();

@@ -26,7 +26,7 @@ type Interim = Analytics["series"][number];
 
 /** Sums without the empty time before the first action. */
 export interface Sums extends Analytics {
-  /** Whether time before `since` was left out because it had no action. */
+  /** Whether the time before `since` was left out because it had no actions. */
   isShortened: boolean;
   /** Intervals that are over. */
   whole: readonly Interim[];

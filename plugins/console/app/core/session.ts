@@ -32,10 +32,10 @@ export function authorize(credential: string | null): {
   credentials: RequestCredentials;
   headers: Record<string, string>;
 } {
-  // A form of another site cannot send this header. The service requires it, because the browser sends the cookie with
+  // A form on another site cannot send this header. The service requires it, because the browser sends the cookie with
   // every request.
   if (credential === COOKIE) return { credentials: "same-origin", headers: { "assent-session": "1" } };
-  // Never send credentials that the browser adds by itself.
+  // Never send credentials that the browser adds on its own.
   return { credentials: "omit", headers: credential === null ? {} : { authorization: `Bearer ${credential}` } };
 }
 

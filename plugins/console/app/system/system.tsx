@@ -108,7 +108,7 @@ function Revision({ commit }: { commit: string | null }) {
   return commit === null ? <span class="quiet">{TEXTS.noCommit}</span> : <Hash value={commit} />;
 }
 
-/** Returns the check's numbers, whatever the service adds: "applied 4, known 4". */
+/** Returns all numbers of a check as text: "applied 4, known 4". */
 function formatNumbers(check: Check): string {
   return Object.entries(check)
     .flatMap(([name, value]) => (typeof value === "number" ? [`${name} ${value}`] : []))
@@ -117,7 +117,7 @@ function formatNumbers(check: Check): string {
 
 function Versions({ policySet, at }: { policySet: string | null; at: string | null }) {
   const { data: version } = useLoad(readVersion, []);
-  // A credential that cannot read policies sees the other cards.
+  // A credential that cannot read policies still sees the other cards.
   const { data: sources } = useLoad(async (signal) => (may("policies:read") ? countSources(signal) : null), []);
   return (
     <Card id="versions" title={TEXTS.versions}>
