@@ -89,8 +89,7 @@ function rotasOf(host: CoreHost, { principal, key_id }: Approver, at: number): s
 /**
  * Returns true if the requester is outside all of the groups. The requester's groups are those of the key's owner, of
  * the people who made the key, and of users who have or had the owner's name. Returns false if the submitting key has
- * no owner, because
- * the requester is then unknown.
+ * no owner, because the requester is then unknown.
  */
 function isIndependent(host: CoreHost, row: SubmittedAction, groups: readonly string[], { users }: Moment): boolean {
   const owner = row.submitted_owner;
@@ -109,8 +108,7 @@ function isIndependent(host: CoreHost, row: SubmittedAction, groups: readonly st
 
 /**
  * Throws SELF_APPROVAL for a vote by the agent or by the person behind it, with one exception: the person may sign the
- * vote with a
- * passkey if every rule has the mode `self_confirm`. The agent's own key can never approve. Throws
+ * vote with a passkey if every rule has the mode `self_confirm`. The agent's own key can never approve. Throws
  * VOTE_SIGNATURE_REQUIRED if a rule requires a signature and there is none.
  * @param gesture the verified signature of this vote
  */

@@ -22,11 +22,10 @@ export function assertBreakGlassForm({ approve, reason = "", grant, break_glass 
 }
 
 /**
-* Throws unless the voter may approve this action without other approvers: a signed-in user with the scope, who sees the
- * action without a delegation and is not the person behind the agent. Keys and terminal sessions are rejected, because
- * a coding agent
- * runs on the same machine and can read its user's key files. Links are rejected, because everyone who gets the message
- * has the link, and its recipient is a name in the configuration without a role.
+ * Throws unless the voter may approve this action without other approvers: a signed-in user with the scope, who sees
+ * the action without a delegation and is not the person behind the agent. Keys and terminal sessions are rejected,
+ * because a coding agent runs on the same machine and can read its user's key files. Links are rejected, because
+ * everyone who gets the message has the link, and its recipient is a name in the configuration without a role.
  */
 export function assertMayBreakGlass(who: Credential | null, row: ActionRow, { self, session }: Voter): void {
   if (self !== null)

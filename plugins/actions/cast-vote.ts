@@ -59,8 +59,8 @@ import { findLinkedAction, verifyLinkVoter, verifyVoter, type Vote, type VotePro
 type Ballot = { link: string; shown: string } | { credential: Credential; id: string; proof: VoteProof };
 
 /**
-* Records a vote. Returns the action and all of its votes, including this one. Throws APPROVAL_EXPIRED if the action has
- * expired, and NO_LONGER_ALLOWED if the policies now deny it; both outcomes are recorded first.
+ * Records a vote. Returns the action and all of its votes, including this one. Throws APPROVAL_EXPIRED if the action
+ * has expired, and NO_LONGER_ALLOWED if the policies now deny it; both outcomes are recorded first.
  */
 export async function voteOn(
   host: CoreHost,
@@ -456,8 +456,8 @@ export function expireOverdue(host: CoreHost, limit: number): Promise<number> {
 }
 
 /**
-* Marks approved actions as expired that were not started in time, in order of their deadline, from the position `from`.
- * Returns the position to continue at, or null if none was overdue.
+ * Marks approved actions as expired that were not started in time, in order of their deadline, from the position
+ * `from`. Returns the position to continue at, or null if none was overdue.
  */
 export function expireUnstarted(host: CoreHost, from: ApprovedCursor, limit: number): Promise<ApprovedCursor | null> {
   return host.ledger.transact(async (tx) => {

@@ -1,7 +1,7 @@
 /**
  * Background task that ends credentials. A credential ends when its action has a result or an unknown outcome, when it
-* expires, at a stop, when the agent is suspended, and when the starting key is revoked. One process per store runs this
- * task. It retries each revocation until the issuer confirms it, because the credential may still work.
+ * expires, at a stop, when the agent is suspended, and when the starting key is revoked. One process per store runs
+ * this task. It retries each revocation until the issuer confirms it, because the credential may still work.
  */
 import {
   type CoreHost,
@@ -39,8 +39,8 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
   /** Whether entries arrived that the running sweep may have missed. */
   let isStale = false;
   /**
-  * The running work for each issuer. Sweeps do not await it, so that an issuer that does not respond does not delay the
-   * others.
+   * The running work for each issuer. Sweeps do not await it, so that an issuer that does not respond does not delay
+   * the others.
    */
   const ending = new Map<string, Promise<void>>();
 
@@ -85,8 +85,7 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
 
   /**
    * Ends credentials of one issuer. Resolves to false at the first failure and leaves the rest for a later sweep,
-   * because
-   * each call of a failing issuer can take long. Never rejects.
+   * because each call of a failing issuer can take long. Never rejects.
    */
   async function endAll(due: readonly DueCredential[]): Promise<boolean> {
     for (const [ended, { document, open, cause }] of due.entries()) {

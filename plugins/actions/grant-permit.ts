@@ -35,8 +35,8 @@ import { assertNotErased, rereadAction, visibleAction } from "./visible-action.t
 const MAX_PERMITS = 100;
 
 /**
-* Maximum number of characters of past data that the decisions on an action may have read. Above it, no more permits are
- * issued, because each permit can add to this data.
+ * Maximum number of characters of past data that the decisions on an action may have read. Above it, no more permits
+ * are issued, because each permit can add to this data.
  */
 const MAX_PAST = 1_048_576;
 
@@ -137,8 +137,8 @@ async function issuePermit(host: CoreHost, row: ActionRow, grant: Omit<PermitTer
 }
 
 /**
-* Returns the claims about the action that the permit contains. Returns null if the request was erased or does not match
- * its hash, because altered parameters must not be signed.
+ * Returns the claims about the action that the permit contains. Returns null if the request was erased or does not
+ * match its hash, because altered parameters must not be signed.
  */
 function subjectOf(host: CoreHost, row: ActionRow): PermitSubject | null {
   const request = effectiveRequest(row);

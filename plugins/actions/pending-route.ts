@@ -135,8 +135,8 @@ async function readMatches(host: CoreHost, query: Query, credential: Credential)
 }
 
 /**
-* Returns the user, with the delegations that apply to their sessions. Throws VALIDATION_FAILED for an unknown user or a
- * view other than `mine`, and INSUFFICIENT_SCOPE if the caller may not read users.
+ * Returns the user, with the delegations that apply to their sessions. Throws VALIDATION_FAILED for an unknown user or
+ * a view other than `mine`, and INSUFFICIENT_SCOPE if the caller may not read users.
  */
 async function readUser(host: CoreHost, query: Query, id: string, caller: Credential): Promise<PendingApprover> {
   const fault = (detail: string): Refusal =>

@@ -117,8 +117,7 @@ export function planVotes({ terms, members, rows }: VerifiedPlan, answer: PlanAn
 
 /**
  * Votes on the plan. Actions that still need another person's vote stay pending. Throws if the vote counts for no
- * action,
- * and NO_LONGER_ALLOWED if the policies now deny one; in that case only the denials are recorded.
+ * action, and NO_LONGER_ALLOWED if the policies now deny one; in that case only the denials are recorded.
  */
 export async function voteOnPlan(
   host: CoreHost,

@@ -16,8 +16,8 @@ type Sources = Pick<CoreHost, "factSources">;
 
 /**
  * Returns the evaluation and the facts, extended with the past actions and the values of fact sources that the
-* conditions read. Returns both unchanged if no condition reads any. Under the ledger's lock, uses only values that were
- * prefetched: if one is missing, throws PreparationRequired, so that the service reads it and runs the transaction
+ * conditions read. Returns both unchanged if no condition reads any. Under the ledger's lock, uses only values that
+ * were prefetched: if one is missing, throws PreparationRequired, so that the service reads it and runs the transaction
  * again.
  * @param own id of the action that is being decided
  */

@@ -54,9 +54,9 @@ type RedecisionOutcome = "denied" | "pending_approval" | "confirmed";
 
 /**
  * Decides with the current policies, agent and key. Records nothing. Throws STOPPED while a stop applies to the action,
- * and FACTS_UNAVAILABLE if the policies deny only because a fact source does not respond.
- * Limits use the counts of the first decision, because the current counts already include the action. A grant that
- * covered the action must still cover it. Histories are read again, because newer actions can matter.
+ * and FACTS_UNAVAILABLE if the policies deny only because a fact source does not respond. Limits use the counts of the
+ * first decision, because the current counts already include the action. A grant that covered the action must still
+ * cover it. Histories are read again, because newer actions can matter.
  * @param basis the decision that counted the action against limits, from its entry
  */
 export async function reevaluateAction(
@@ -174,8 +174,8 @@ export async function recordDenial(
 
 /**
  * Returns the action to pending because the current policies require more approvals. Its votes stay valid. A startable
-* action gets the approval period of the current policies; a pending one keeps its deadline. The caller must commit this
- * before it reports the change.
+ * action gets the approval period of the current policies; a pending one keeps its deadline. The caller must commit
+ * this before it reports the change.
  */
 export async function requireMoreApprovals(
   tx: LedgerTransaction,

@@ -46,8 +46,7 @@ interface Retention {
 
 /**
  * Makes the next sweep scan the ledger from its start. Called after the release of a hold, because earlier sweeps
- * skipped
- * the actions that the hold covered.
+ * skipped the actions that the hold covered.
  */
 export async function restartRetention(documents: ReturnType<CoreHost["documents"]["within"]>): Promise<void> {
   for (const kind of KINDS) {
@@ -108,8 +107,7 @@ export function createRetention(host: CoreHost): Retention {
     }
     const reached = Math.min(at, firstRemaining);
     // A hold whose identifier cannot be read covers every action. Restoring the identifier starts no new scan, so do
-    // not
-    // advance the position.
+    // not advance the position.
     if (reached > passed && !(await hasUnreadableHold(host)))
       await storePosition(kind, reached, place?.version ?? null);
     logErasures(host, kind, limit, done);

@@ -35,8 +35,7 @@ export function selfApprovalRelation(
 
 /**
  * Returns the relation if it is unknown whether the voter and the submitter's owner are the same person. That is so if
- * only one of the
- * two owners is a user. Once people sign in, anyone could be using a key without an owner.
+ * only one of the two owners is a user. Once people sign in, anyone could be using a key without an owner.
  */
 function relationToUnknown(host: CoreHost, row: SubmittedAction, owner: string | null): SelfRelation | null {
   if (row.submitted_owner === null) return null;

@@ -52,8 +52,8 @@ export interface StartResult {
   /** Whether this request had already started the action. */
   isRetry: boolean;
   /**
-  * The credential that must be created before the start can be recorded; absent if no credential is needed. If present,
-   * nothing was recorded.
+   * The credential that must be created before the start can be recorded; absent if no credential is needed. If
+   * present, nothing was recorded.
    */
   needs?: CredentialRequest;
 }
@@ -62,9 +62,8 @@ export interface StartResult {
  * Starts the action. The key that submitted the action needs no permit, because it could get one from the service. A
  * valid permit also authorizes a key that cannot otherwise see the action.
  *
-* A client that lost the response can repeat a start with the same `attempt`. It gets the same response while the action
- * could still start. An action that was denied or stopped since the first response must not run.
- * could still start; an action that was denied or stopped since then must not run.
+ * A client that lost the response can repeat a start with the same `attempt`. It gets the same response while the
+ * action could still start. An action that was denied or stopped since the first response must not run.
  * @param who the credential, checked again under the lock
  */
 export async function decideStart(

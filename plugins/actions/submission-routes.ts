@@ -340,8 +340,8 @@ const OPTIONAL_PERMIT_ERRORS = [
 
 /**
  * Issues a permit. Evaluates the policies again for an action that this request did not create. If no permit can be
-* issued, even because the service fails, the response contains the action without a permit: an error would suggest that
- * the action was not recorded.
+ * issued, even because the service fails, the response contains the action without a permit: an error would suggest
+ * that the action was not recorded.
  */
 async function tryPermit(
   host: CoreHost,

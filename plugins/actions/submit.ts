@@ -290,8 +290,8 @@ export function prefetchSubmission(credential: Credential, { request, call, sess
 }
 
 /**
-* Prefetches the facts that the latest policies need for a submission. If the transaction needs other facts, for example
- * because the policies have changed, the service reads them and runs the transaction again.
+ * Prefetches the facts that the latest policies need for a submission. If the transaction needs other facts, for
+ * example because the policies have changed, the service reads them and runs the transaction again.
  */
 export async function readFactsAhead(
   host: CoreHost,

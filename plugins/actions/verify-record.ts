@@ -1,6 +1,6 @@
 /**
-* Verifies an action's row and votes against its ledger entries, before votes, starts and results. The tables are only a
- * cache: anyone with write access to the database can change them.
+ * Verifies an action's row and votes against its ledger entries, before votes, starts and results. The tables are only
+ * a cache: anyone with write access to the database can change them.
  */
 import {
   type ActionEntry,
@@ -114,8 +114,8 @@ export async function verifyAgainstLedger(
 
 /**
  * Throws RECORD_ALTERED unless the request, the metadata, the result, the questions and the past data match the
- * commitments in the entries.
- * Without this check, altered content could be erased although the original mentions a person under a legal hold.
+ * commitments in the entries. Without this check, altered content could be erased although the original mentions a
+ * person under a legal hold.
  */
 export function verifyContent(row: ActionRow, { first, past, result, questions, erasedParts }: VerifiedHistory): void {
   const matches = {

@@ -1,5 +1,6 @@
 /**
-* Measures how people approve: the number of requests, the votes, and the time until a vote, for each approver and rule.
+ * Measures how people approve: the number of requests, the votes, and the time until a vote, for each approver and
+ * rule.
  */
 import { Type, type Static } from "@sinclair/typebox";
 import {

@@ -61,7 +61,7 @@ export default definePlugin({
     const assets = createAssets("/console", files);
     /**
      * Returns a document of `static/`, with the addresses of this version. The browser preloads all modules of its
-     * script, and then those of the most used page.
+     * script (`entry`), and then those of the most used page (`next`).
      */
     const page = (name: string, entry: string, next?: string): Page["serve"] =>
       createDocument(async () => {

@@ -1,7 +1,7 @@
 /**
-* Issues AWS credentials with STS `AssumeRole`. The session name is the action's id, which CloudTrail records. A session
- * policy limits the role to what the action needs. AWS cannot revoke a single session, so a credential ends when it
- * expires.
+ * Issues AWS credentials with STS `AssumeRole`. The session name is the action's id, which CloudTrail records. A
+ * session policy limits the role to what the action needs. AWS cannot revoke a single session, so a credential ends
+ * when it expires.
  */
 import { AwsClient } from "aws4fetch";
 import {

@@ -1,7 +1,6 @@
 /**
  * Inserts the parameters of an action into a session policy, so that the session can reach only resources that the
- * action
- * names.
+ * action names.
  */
 import type { JsonObject, JsonValue } from "../../src/core.ts";
 
@@ -33,8 +32,7 @@ function hasPlaceholderKey(value: JsonValue): boolean {
 
 /**
  * Returns the policy as JSON. Throws Error if a parameter is missing, is neither a string nor a whole number, or
- * contains
- * characters other than letters, digits, `.`, `_`, `@`, `=` and `-`.
+ * contains characters other than letters, digits, `.`, `_`, `@`, `=` and `-`.
  * @example
  * fillSessionPolicy({ Statement: [{ Resource: "arn:aws:s3:::{params.bucket}/*" }] }, { bucket: "reports" });
  */

@@ -25,8 +25,7 @@ export interface RoleIssuer extends CredentialIssuer {
   revoke(loginRole: string): Promise<void>;
   /**
    * Drops expired login roles now and every hour. Such roles remain if a process crashed before it recorded the start
-   * of the
-   * action.
+   * of the action.
    */
   startCleanup(): void;
   close(): Promise<void>;

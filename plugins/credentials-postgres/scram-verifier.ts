@@ -1,6 +1,6 @@
 /**
-* Computes a SCRAM-SHA-256 verifier in the form that Postgres stores (RFC 5803, RFC 7677), so that the password does not
- * reach the server or its log.
+ * Computes a SCRAM-SHA-256 verifier in the form that Postgres stores (RFC 5803, RFC 7677), so that the password does
+ * not reach the server or its log.
  */
 import { createHash, createHmac, pbkdf2, randomBytes } from "node:crypto";
 import { promisify } from "node:util";

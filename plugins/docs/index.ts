@@ -17,7 +17,8 @@ import {
 } from "./doc-pages.ts";
 
 /**
-* Files of other packages, which the build (.ci/vendor.mjs) writes. A service that runs from its sources also uses them.
+ * Files of other packages, which the build (.ci/vendor.mjs) writes. A service that runs from its sources also uses
+ * them.
  */
 const VENDOR = new URL(
   import.meta.url.endsWith(".ts") ? "../../dist/plugins/docs/vendor/" : "./vendor/",

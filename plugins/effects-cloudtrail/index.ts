@@ -1,6 +1,6 @@
 /**
-* Reads AWS CloudTrail logs: log files (`{"Records": […]}`), arrays, and JSON Lines. The session name of an assumed role
- * is the action's id, because `credentials-aws` sets it.
+ * Reads AWS CloudTrail logs: log files (`{"Records": […]}`), arrays, and JSON Lines. The session name of an assumed
+ * role is the action's id, because `credentials-aws` sets it.
  */
 import {
   createEffectSources,

@@ -15,8 +15,7 @@ export interface Feed {
   wait(seq: number, ms: number, signal: AbortSignal): Promise<boolean>;
   /**
    * Subscribes. Call this before reading, because entries are cached only while there are subscribers. Returns a
-   * function
-   * that unsubscribes.
+   * function that unsubscribes.
    */
   join(): () => void;
 }

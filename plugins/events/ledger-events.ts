@@ -119,8 +119,7 @@ export class LedgerEvents {
 
 /**
  * Returns the Last-Event-ID of a reconnecting client. Throws VALIDATION_FAILED if it is not a sequence number, because
- * the
- * client would otherwise silently miss events.
+ * the client would otherwise silently miss events.
  */
 function lastEventId(headers: Headers): number | null {
   const id = headers.get("last-event-id");

@@ -1,8 +1,7 @@
 /**
  * The stream of one subscriber (HTML standard, section 9.2, server-sent events). Reads from the ledger only as fast as
  * the client reads, so that a slow client has only one batch buffered. Events are not lost, because a client resumes
- * from
- * a sequence number.
+ * from a sequence number.
  */
 import type { CoreHost } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
@@ -136,8 +135,9 @@ class EventStream {
   }
 
   /**
-  * Returns a named event with the current position, from which a client can resume. The event has data, because several
-  * clients dispatch an event for every block that ends in an empty line, even if the block has only an id or a comment.
+   * Returns a named event with the current position, from which a client can resume. The event has data, because
+   * several clients dispatch an event for every block that ends in an empty line, even if the block has only an id or a
+   * comment.
    */
   private position(): string {
     this.anchor = this.next - 1;

@@ -1,8 +1,7 @@
 /**
  * Addresses with inputs, such as `https://crm.example.com/accounts/{id}?fields={fields}`. The inputs come from requests
- * of
- * agents. They are allowed only in the path and the query, percent-encoded, and cannot change the path's segments. Many
- * servers decode `%2F` before they route a request, so values in the path must not contain segment separators.
+ * of agents. They are allowed only in the path and the query, percent-encoded, and cannot change the path's segments.
+ * Many servers decode `%2F` before they route a request, so values in the path must not contain segment separators.
  */
 
 type Inputs = Readonly<Record<string, string | number | boolean>>;

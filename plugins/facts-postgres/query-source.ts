@@ -1,7 +1,6 @@
 /**
  * A fact source that is one SQL query. The configuration contains the query, and inputs are bound parameters. Each read
- * is
- * a read-only transaction with a statement timeout.
+ * is a read-only transaction with a statement timeout.
  */
 import postgres from "postgres";
 import { FACT_SOURCE_OPTIONS, type FactSource, parseJson, type Static, Type } from "../../src/plugin.ts";

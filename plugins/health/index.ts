@@ -135,8 +135,7 @@ export default defineCorePlugin({
           },
           async handle() {
             // While the service stops, reuse the results of the last checks: a load balancer must notice the stop
-            // before the
-            // port closes, even if the store is slow.
+            // before the port closes, even if the store is slow.
             const checks = host.stopping.aborted && last !== null ? last : (last = await runChecks(host));
             const { storage, migrations, ledger, policies } = checks;
             const ready = storage.ok && migrations.ok && ledger.ok && policies.ok && !host.stopping.aborted;
@@ -163,9 +162,8 @@ async function runChecks(host: CoreHost): Promise<Checks> {
 
 /**
  * Checks the ledger. After the database was restarted or replaced, the processes first compare what they have seen of
- * it,
- * and nothing can be appended or signed. Reports that state without waiting for its end, because a load balancer would
- * time out first.
+ * it, and nothing can be appended or signed. Reports that state without waiting for its end, because a load balancer
+ * would time out first.
  */
 async function checkLedger(host: CoreHost): Promise<Checks["ledger"]> {
   let isSettled = true;

@@ -47,8 +47,8 @@ export default definePlugin({
 });
 
 /**
-* Docker runs `--interceptor before:http:<url>`. A response without a body lets the call through, whatever its status. A
- * JSON body becomes the result of the call. Therefore every response except an allow has a body.
+ * Docker runs `--interceptor before:http:<url>`. A response without a body lets the call through, whatever its status.
+ * A JSON body becomes the result of the call. Therefore every response except an allow has a body.
  */
 function docker(tool: string, wait: number): Facade {
   const reply = (answered: Answered, status = 200): Reply =>

@@ -38,10 +38,9 @@ function callOf(params: JsonValue | undefined): ToolCall {
 }
 
 /**
-* Returns the named members. Go's encoding/json matches member names case-insensitively and keeps the last duplicate, so
- * this function rejects a second spelling of a name. `exact` (for other senders) requires the exact spelling; `fold`
- * (for
- * messages written by Go) accepts any case.
+ * Returns the named members. Go's encoding/json matches member names case-insensitively and keeps the last duplicate,
+ * so this function rejects a second spelling of a name. `exact` (for other senders) requires the exact spelling; `fold`
+ * (for messages written by Go) accepts any case.
  */
 function membersOf(object: JsonObject, names: readonly string[], mode: "exact" | "fold" = "exact"): JsonObject {
   const members: [string, JsonValue][] = [];

@@ -116,8 +116,8 @@ function isMessageId(reference: string | null): reference is string {
 }
 
 /**
-* Converts an error of nodemailer to a NotifierError. A 5xx reply to the mail or its recipient is permanent. A 5xx reply
- * to the login is not permanent, because the operator can fix the account.
+ * Converts an error of nodemailer to a NotifierError. A 5xx reply to the mail or its recipient is permanent. A 5xx
+ * reply to the login is not permanent, because the operator can fix the account.
  */
 function toNotifierError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;

@@ -35,8 +35,7 @@ export interface Shown {
 
 /**
  * Renders a message. With `brief`, it omits the request, which is only on the approval page. With `votes`, the message
- * to
- * a person has buttons that open a form in Slack.
+ * to a person has buttons that open a form in Slack.
  */
 export function renderBlocks(
   message: ApprovalMessage | ClosedMessage | ThrottleMessage,
@@ -98,7 +97,7 @@ function decision(message: ApprovalMessage, votes: boolean): object[] {
   return [{ type: "actions", elements: [...voteButtons, page] }, note(describeLink(message))];
 }
 
-/** Returns the buttons that open the form; none for places and plans, whose links contain no token. */
+/** Returns the buttons that open the form; none for channels and plans, whose links contain no token. */
 function renderVoteButtons({ to, link }: ApprovalMessage): object[] {
   const value = encodeVoteButton(to, link);
   if (value === null) return [];

@@ -1,6 +1,6 @@
 /**
-* Renders messages as adaptive cards. All text is in text runs, in which Teams does not interpret Markdown, so that text
- * of agents cannot become markup or a link.
+ * Renders messages as adaptive cards. All text is in text runs, in which Teams does not interpret Markdown, so that
+ * text of agents cannot become markup or a link.
  */
 import {
   type ApprovalMessage,

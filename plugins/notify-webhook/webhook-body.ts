@@ -7,9 +7,8 @@ const MAX_BODY = 262_144;
 
 /**
  * Returns the body. Its type is the kind of the message, or `ledger.` and the type of the entry. If the body is larger
- * than
- * `max` bytes, replaces first the parameters and then the context with their SHA-256 and sets `truncated`. Throws a
- * permanent NotifierError if the body is still too large.
+ * than `max` bytes, replaces first the parameters and then the context with their SHA-256 and sets `truncated`. Throws
+ * a permanent NotifierError if the body is still too large.
  */
 export function buildWebhookBody(message: Message, max = MAX_BODY): string {
   if (message.kind === "event") {

@@ -1,7 +1,6 @@
 /**
  * Sends the ledger's entries to one sink, in order, each at least once. Only one process at a time does this. The
- * position is
- * stored with the ledger, and advances only after the sink has confirmed a batch.
+ * position is stored with the ledger, and advances only after the sink has confirmed a batch.
  */
 import { setImmediate } from "node:timers/promises";
 import {

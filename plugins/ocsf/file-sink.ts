@@ -1,6 +1,6 @@
 /**
-* Appends events to a file, one JSON object per line. The last line of the file determines where to continue, so that no
- * event is written twice.
+ * Appends events to a file, one JSON object per line. The last line of the file determines where to continue, so that
+ * no event is written twice.
  */
 import { open } from "node:fs/promises";
 import type { ApiActivity } from "./api-activity.ts";

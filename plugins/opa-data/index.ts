@@ -64,8 +64,7 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
   if (verdict.kind === "fault") return problem(verdict.status, verdict.code.toLowerCase(), verdict.detail);
   const allow = verdict.kind === "go";
   // A query for a single rule returns only the rule's value. It is never undefined, because clients treat undefined as
-  // "no
-  // objection".
+  // "no objection".
   if (ruleOf(call.request.url) === "allow") return { status: 200, json: { result: allow } };
   const about = verdict.action === null ? {} : { action_id: verdict.action.id };
   // Report a pending action as a deny, because a client that reads "needs approval" would ask its own user.
@@ -76,8 +75,8 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
 }
 
 /**
-* Returns the last segment of the path, parsed like OPA does. A client that queries a single rule expects a boolean, and
- * would treat an object as an allow.
+ * Returns the last segment of the path, parsed like OPA does. A client that queries a single rule expects a boolean,
+ * and would treat an object as an allow.
  */
 function ruleOf(url: string): string | undefined {
   const path = new URL(url).pathname.replace(/\/+$/, "");

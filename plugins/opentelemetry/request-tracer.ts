@@ -67,8 +67,7 @@ function createRequestTrace(spans: SpanTracer, span: Span, parent: SpanContext |
 
 /**
  * Adds the span of a tool's execution (GenAI conventions, `execute_tool`). The tool ran between two requests, so the
- * span
- * belongs to the trace of the submission, and links to the request that reported the result.
+ * span belongs to the trace of the submission, and links to the request that reported the result.
  */
 function addExecution(
   spans: SpanTracer,

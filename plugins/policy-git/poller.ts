@@ -1,6 +1,6 @@
 /**
-* Polls the repository at an interval, in the process that has the lease and in processes that have not loaded a commit.
- * Any process can also poll on request.
+ * Polls the repository at an interval, in the process that has the lease and in processes that have not loaded a
+ * commit. Any process can also poll on request.
  */
 import type { LeaderLease } from "../../src/core.ts";
 import { RemoteError } from "./repository.ts";

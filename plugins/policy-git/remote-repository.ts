@@ -31,8 +31,7 @@ export function readRemote(options: RepositoryOptions, given: string): Remote {
 
 /**
  * Opens the repository with the credentials of the options. Call this before each fetch, because the token in the
- * password
- * file can change while the service runs.
+ * password file can change while the service runs.
  *
  * @param mirror folder of the local mirror
  */

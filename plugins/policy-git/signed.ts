@@ -59,8 +59,7 @@ export async function assertSigned(mirror: Mirror, commit: string, signers: read
 
 /**
  * Throws CommitRejected unless the commit descends from the last accepted one. A signature does not prove that a commit
- * is
- * the newest: anyone who can push could otherwise restore an older commit.
+ * is the newest: anyone who can push could otherwise restore an older commit.
  */
 export async function assertDescends(mirror: Mirror, commit: string, accepted: string): Promise<void> {
   if (commit === accepted) return;

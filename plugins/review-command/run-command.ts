@@ -19,8 +19,8 @@ type OnOutput = (text: string, send: (line: string) => void, finish: () => void)
 
 /**
  * Runs the program, writes `input` to its standard input and resolves to its standard output. Rejects if the program
-* exits with a non-zero code, if its output is larger than 64 KiB or not UTF-8, or if `signal` aborts. It then kills the
- * program and its children.
+ * exits with a non-zero code, if its output is larger than 64 KiB or not UTF-8, or if `signal` aborts. It then kills
+ * the program and its children.
  * @param onOutput if given, standard input stays open, and this function decides when the program has finished
  */
 export function runCommand(

@@ -47,8 +47,7 @@ export function createWebhookReviewer(name: string, options: Static<typeof Optio
       const body = JSON.stringify(request);
       const answer = await post(
         // Give the request a second more than the reviewer's timeout: the service measures that timeout itself, and
-        // records
-        // an answer after it as late.
+        // records an answer after it as late.
         { ...target, timeoutMs: target.timeoutMs + 1_000 },
         {
           ...headers,

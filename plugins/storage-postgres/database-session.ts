@@ -1,7 +1,6 @@
 /**
  * One connection to Postgres. Statements of a session run only on this connection. Once the connection is lost, every
- * query
- * rejects immediately, and a new connection needs a new session.
+ * query rejects immediately, and a new connection needs a new session.
  */
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
 import type { Socket } from "node:net";

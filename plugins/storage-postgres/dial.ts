@@ -1,6 +1,6 @@
 /**
-* Opens the sockets of postgres.js. Otherwise, postgres.js would reconnect on its own and run the queued statements of a
- * transaction on a new connection, outside any transaction. This module therefore provides a socket for the first
+ * Opens the sockets of postgres.js. Otherwise, postgres.js would reconnect on its own and run the queued statements of
+ * a transaction on a new connection, outside any transaction. This module therefore provides a socket for the first
  * connection only. It also ensures that errors on sockets that postgres.js no longer uses do not end the process.
  */
 import { connect, isIP, type Socket } from "node:net";
@@ -96,8 +96,8 @@ function late(ms: number): Error {
 }
 
 /**
-* Ignores late errors. Postgres.js removes all listeners from a closed socket, and an error without a listener would end
- * the process.
+ * Ignores late errors. Postgres.js removes all listeners from a closed socket, and an error without a listener would
+ * end the process.
  */
 function keepQuiet(socket: Socket): void {
   const ignore = (): void => {};

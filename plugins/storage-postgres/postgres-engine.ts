@@ -1,10 +1,10 @@
 /**
  * Postgres as the engine of the shared SQL storage. All writes of a process go through one session, one transaction at
-* a time. Each transaction first acquires the row lock of the ledger's head, so that processes take turns. Reads outside
- * a transaction go through a pool of other sessions. A transaction never continues on another connection, because a
- * session has only one connection and is lost with it (database-session.ts). In addition, every transaction sets a
- * random
- * name. Triggers reject changes of tables without this name, and the message with the COMMIT checks the name again.
+ * a time. Each transaction first acquires the row lock of the ledger's head, so that processes take turns. Reads
+ * outside a transaction go through a pool of other sessions. A transaction never continues on another connection,
+ * because a session has only one connection and is lost with it (database-session.ts). In addition, every transaction
+ * sets a random name. Triggers reject changes of tables without this name, and the message with the COMMIT checks the
+ * name again.
  */
 import { randomUUID } from "node:crypto";
 import { StorageError, type StorageReader } from "../../src/storage/index.ts";
@@ -176,8 +176,7 @@ export class PostgresEngine implements SqlEngine {
     const locks = purpose === "migrate" || purpose === "aside" ? [] : [{ sql: LOCK_HEAD, values: [] }];
     try {
       // Send the statements together, in this order, to need only one round trip. Each statement sees what was
-      // committed
-      // before it began, so the reads see everything that earlier holders of the lock committed.
+      // committed before it began, so the reads see everything that earlier holders of the lock committed.
       const queries = [...locks, ...reads].map((one) => own.query(one.sql, one.values));
       const [head, ...rows] = await answersOf(start, queries);
       return transactionOf(
@@ -205,8 +204,7 @@ export class PostgresEngine implements SqlEngine {
 
   /**
    * Closes the sessions to servers that a failover has replaced. A paused or disconnected server closes no connections,
-   * so
-   * its sessions would wait until their timeouts.
+   * so its sessions would wait until their timeouts.
    */
   private loseOlder(timeline: number): void {
     for (const [one, earlier] of this.timelines) {
@@ -313,8 +311,7 @@ function transactionOf(
     },
     async commit(moved) {
       // The first division fails if another transaction is running. The second one fails if the stored head differs
-      // from
-      // the written one, because the update of the head was not awaited. A failure rejects the whole message.
+      // from the written one, because the update of the head was not awaited. A failure rejects the whole message.
       const proof = [
         `select 1 / (coalesce(current_setting('assent.transaction', true), '') = '${name}')::integer`,
         ...(moved === null ? [] : [`select 1 / (${holds(moved)})::integer`]),

@@ -15,8 +15,7 @@ const KINDS: Readonly<Record<string, StorageErrorKind>> = {
 
 /**
  * Returns true if the connection is lost or about to close (SQLSTATE classes 08 and 57P, and error codes of the
- * network).
- * The connection's transaction is then rolled back.
+ * network). The connection's transaction is then rolled back.
  */
 export function isConnectionLoss(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };
@@ -32,8 +31,7 @@ export function readSqlState(error: unknown): string | null {
 
 /**
  * Converts an error to StorageError. `doing` completes "cannot …". The message never contains the URL, which may
- * include a
- * password.
+ * include a password.
  */
 export function toStorageError(error: unknown, doing: string): StorageError {
   if (error instanceof StorageError) return error;

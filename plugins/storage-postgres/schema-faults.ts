@@ -40,10 +40,8 @@ const READ_ONLY = "25006";
 
 /**
  * Returns the differences between the store's schema and the one that these statements create. Creates the expected
- * schema
- * in a separate namespace, in a transaction that is rolled back, because Postgres prints definitions differently from
- * the
- * statements.
+ * schema in a separate namespace, in a transaction that is rolled back, because Postgres prints definitions differently
+ * from the statements.
  */
 export async function findSchemaFaults(session: Session, statements: readonly string[]): Promise<string[]> {
   const tables = statements.flatMap((statement) => /^create table "(\w+)"/.exec(statement)?.[1] ?? []).join(",");

@@ -17,8 +17,7 @@ const SETTINGS = `select pg_is_in_recovery()::integer as standby, current_settin
   current_setting('full_page_writes') as full_page_writes, current_setting('server_encoding') as encoding`;
 /**
  * Reads the timeline to which the server writes, which grows with every promotion. The timeline of the last checkpoint
- * may
- * be older.
+ * may be older.
  */
 const TIMELINE =
   "select ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint as timeline";

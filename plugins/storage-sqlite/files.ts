@@ -30,8 +30,7 @@ export function prepareFolder(path: string): string {
 
 /**
  * Creates an empty file (0600) if it does not exist. Throws if an existing one is not writable. Does not open an
- * existing
- * file, because closing it again would release the locks that SQLite holds on it in this process.
+ * existing file, because closing it again would release the locks that SQLite holds on it in this process.
  */
 export function createPrivateFile(path: string): void {
   try {

@@ -1,13 +1,11 @@
 /**
  * Lets only one process write to a store. The lock is an open write transaction on a small database next to the store.
- * Lets only one process write to a store. The lock is an open write transaction on a small database next to the store.
  * The operating system releases it however the process ends, so there are no stale locks. It does not touch the store's
  * file, which other programs can read.
  *
- * POSIX locks belong to the process. If code in this process opens and closes the file of the store or of the lock without
  * POSIX locks belong to the process. If other code in this process opens and closes the store's or the lock's file
- * without
- * SQLite, the locks are lost. Therefore run backups in another process.
+ * without SQLite, the locks are lost. Therefore run backups in another process.
+ */
 import { StorageError } from "../../src/storage/index.ts";
 import { connect, type Connection } from "./sqlite-connection.ts";
 import { createPrivateFile } from "./files.ts";

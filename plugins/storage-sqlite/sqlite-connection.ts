@@ -57,8 +57,7 @@ export function connect(library: SqliteLibrary, path: string, options: Connectio
       statements.clear();
       try {
         // The package for Node 20 finalizes statements only when they are garbage-collected. Until then, SQLite keeps
-        // the
-        // connection open, including the locks of an open transaction.
+        // the connection open, including the locks of an open transaction.
         db.exec("rollback");
       } catch {
         // No transaction was open.

@@ -73,9 +73,8 @@ function kindOf(error: Failure | null | undefined): StorageErrorKind {
 
 /**
  * Returns true if the state of the connection is uncertain, so that it must be closed: SQLite may have rolled back on
- * its
- * own, or an fsync failed, after which the data cannot be trusted. Returns false for a violated constraint, which fails
- * only one statement.
+ * its own, or an fsync failed, after which the data cannot be trusted. Returns false for a violated constraint, which
+ * fails only one statement.
  */
 export function invalidatesConnection(error: unknown): boolean {
   return [7, 8, 9, 10, 11, 13, 14, 26].includes(sqlitePrimaryCode(error) ?? 0);

@@ -6,8 +6,7 @@ import { SqliteEngine } from "./sqlite-engine.ts";
 export interface SqliteStorageOptions {
   /**
    * Path of the database file. A missing folder is created. Files with the suffixes `-wal`, `-shm` and `.lock` are
-   * stored
-   * next to it.
+   * stored next to it.
    */
   path: string;
   /**

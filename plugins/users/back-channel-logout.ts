@@ -1,4 +1,4 @@
-/** OpenID Connect Back-Channel Logout 1.0: ends sessions here when the provider ends a login. */
+/** OpenID Connect Back-Channel Logout 1.0: ends sessions when the provider ends a login. */
 import { type CoreHost, isJsonObject, type JsonValue, sha256Hex, utf8 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import { markUsed } from "./challenges.ts";
@@ -26,7 +26,7 @@ export async function endByLogoutToken(
   if (typeof jti !== "string" || jti === "") throw invalid("the claim jti is not a text");
   const event = isJsonObject(events as JsonValue) ? (events as Record<string, unknown>)[EVENT] : undefined;
   if (typeof event !== "object" || event === null) throw invalid("the claim events names no back-channel logout");
-  // An ID token, which has a nonce, must not be accepted as a logout token.
+  // Do not accept an ID token as a logout token. Only ID tokens have a nonce.
   if (Object.hasOwn(claims, "nonce")) throw invalid("a logout token has no nonce");
   const [sub, sid] = [nameIn(claims, "sub"), nameIn(claims, "sid")];
   if (sub === null && sid === null) throw invalid("the token has neither sub nor sid");

@@ -1,7 +1,7 @@
 /**
- * Sign-in of a terminal. The terminal keeps a random verifier and prints a link with its challenge. A user who is signed in
- * in a browser opens the link and types the terminal's code, which stores the confirmation. The terminal then exchanges its
- * verifier for a session, once. Unauthenticated requests write nothing.
+ * Sign-in of a terminal. The terminal keeps a random verifier and prints a link with its challenge. A user who is
+ * signed in in a browser opens the link and types the terminal's code, which stores a confirmation. The terminal then
+ * exchanges its verifier for a session, once. Unauthenticated requests write nothing.
  */
 import { type Document, Refusal } from "../../src/plugin.ts";
 import { type CoreHost, isTerminalCode, terminalChallenge } from "../../src/core.ts";
@@ -11,14 +11,14 @@ import type { SignedIn } from "./sign-in.ts";
 import type { Site } from "./site.ts";
 
 const PREFIX = "terminal/";
-/** Time in which the terminal has to sign in. Milliseconds. */
+/** Time limit for the terminal to sign in after the confirmation. Milliseconds. */
 const VALID_MS = 2 * 60_000;
 /** Maximum number of confirmations that one read examines to remove expired ones. */
 const PRUNED = 100;
 
 type Confirmation = {
   user_id: string;
-  /** Session of the browser. */
+  /** Id of the browser's session. */
   session_id: string;
   /** Milliseconds. */
   expires_at: number;
@@ -27,8 +27,8 @@ type Confirmation = {
 const confirmationIn = ({ value }: Document): Confirmation => value as unknown as Confirmation;
 
 /**
- * Stores that the user of a browser's session confirmed a terminal. Returns the time until which the terminal can sign in.
- * Throws USERS_CHALLENGE_INVALID if the code is not that of the terminal, or someone has confirmed it already.
+ * Records that the user of a browser session confirmed a terminal. Returns the time until which the terminal can sign
+ * in. Throws USERS_CHALLENGE_INVALID if the code is not the terminal's, or the terminal was already confirmed.
  */
 export async function confirmTerminal(
   host: CoreHost,
@@ -53,7 +53,7 @@ export async function confirmTerminal(
 }
 
 /**
- * Starts the session of a terminal, which ends with the session of the browser that confirmed it. Throws
+ * Starts a terminal's session, which ends with the browser session that confirmed it. Throws
  * USERS_TERMINAL_UNCONFIRMED if no one has confirmed the terminal, or the confirmation has expired or was used.
  */
 export async function signInTerminal(

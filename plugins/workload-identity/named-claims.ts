@@ -6,7 +6,7 @@ const MAX_LENGTH = 500;
 const MAX_ITEMS = 32;
 
 /**
- * Returns the named claims, with the issuer's id and the subject. A claim that the token does not have is absent.
+ * Returns the named claims, with the issuer's id and the subject. Omits claims that the token does not have.
  * Throws RangeError for a value that cannot be recorded.
  */
 export function nameClaims({ id, platform, claims }: IssuerOptions, payload: JsonObject): JsonObject {

@@ -62,8 +62,8 @@ examples:
       await assertCurrent(storage);
       const storedKey = await storage.meta("log_vkey");
       const vkey = values.key ?? storedKey;
-      // Read the saved checkpoints before the store: a running service appends entries, so the store must contain these
-      // checkpoints.
+      // Read the saved checkpoints before the store, because a running service appends entries: the store must contain
+      // these checkpoints.
       const kept = keptCheckpoints(config, [storedKey, vkey]);
       if (values.checkpoint !== undefined && note !== null) kept.notes.push({ path: values.checkpoint, note });
       const done = await auditStore(storage, {
@@ -110,10 +110,13 @@ examples:
   },
 };
 
-/** Age from which an unsigned entry causes a warning. Milliseconds. A running service signs entries within a second. */
+/**
+ * An unsigned entry that is older than this causes a warning, because a running service signs entries within a second.
+ * Milliseconds.
+ */
 const UNSIGNED_AFTER_MS = 60_000;
 
-/** Returns a warning if entries that the newest checkpoint does not cover are old; else nothing. */
+/** Returns a warning if entries that the newest checkpoint does not cover are too old; otherwise an empty list. */
 async function unsignedWarning(storage: Storage, { signedSize, size }: StoreAuditReport): Promise<string[]> {
   if (signedSize === null || signedSize >= size) return [];
   const [first] = (await nullIfCorrupt(storage.entries(signedSize, signedSize + 1))) ?? [];
@@ -148,7 +151,7 @@ function keptCheckpoints(config: Config, vkeys: readonly (string | null)[]): Kep
   return kept;
 }
 
-/** Returns the checkpoints that the store contains. Adds a fault to the report for each of the others. */
+/** Returns the checkpoints that match the store. Adds a fault to the report for each of the others. */
 async function compareKept(
   storage: Storage,
   report: StoreAuditReport,

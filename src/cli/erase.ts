@@ -9,7 +9,7 @@ interface Count {
   open: number;
   altered: number;
   held: number;
-  /** Ids of the legal holds on them. */
+  /** Ids of the legal holds on the held actions. */
   holds: string[];
   erased: number;
 }
@@ -119,7 +119,7 @@ async function selection(given: Record<string, string | undefined>): Promise<Rec
   return wanted;
 }
 
-/** Repeats the request until all actions were examined, because one request examines only some thousands. */
+/** Repeats the request until all actions were examined, because one request examines only a few thousand. */
 async function eraseAll(wanted: Record<string, unknown>, io: Output): Promise<Count> {
   const total: Count = { looked_at: 0, matched: 0, open: 0, altered: 0, held: 0, holds: [], erased: 0 };
   const service = await privilegedClient();

@@ -1,4 +1,4 @@
-/** Commands for plans: actions that are submitted at once, and approved as one list. */
+/** Commands for plans, which are lists of actions that are submitted together and approved with one vote. */
 import { readFile } from "node:fs/promises";
 import type { ActionRequest, PlanQuery, PlanRecord, PlanSummary } from "../client/index.ts";
 import { parseJson } from "../domain/json.ts";

@@ -11,7 +11,7 @@ import { listen } from "./listen.ts";
 import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
 import { textFlag } from "./remote.ts";
 
-/** Maximum size of a request, in bytes: a proof has at most 63 lines, and a checkpoint a few signatures. */
+/** Maximum size of a request in bytes. A proof has at most 63 lines, and a checkpoint a few signatures. */
 const MAX_REQUEST_BYTES = 65_536;
 
 export const witness: Command = {
@@ -99,7 +99,7 @@ function createHandler(cosigner: Witness): FetchHandler {
   };
 }
 
-/** Returns the body, or null if it is too large. Bytes that are not UTF-8 become U+FFFD, which no valid note contains. */
+/** Returns the body; null if it is too large. Bytes that are not UTF-8 become U+FFFD, which no valid note contains. */
 async function readText(request: Request): Promise<string | null> {
   const decoder = new TextDecoder();
   let text = "";
@@ -112,7 +112,7 @@ async function readText(request: Request): Promise<string | null> {
   return text + decoder.decode();
 }
 
-/** Returns the signer with the key in the folder. Creates the key if it does not exist. */
+/** Returns a signer that uses the key in the folder. Creates the key if it does not exist. */
 function signerIn(folder: string, name: string): NoteSigner {
   const path = join(folder, "witness-key.pem");
   let pem: string;
@@ -129,7 +129,10 @@ function signerIn(folder: string, name: string): NoteSigner {
   return { name, publicKey, sign: (message) => new Uint8Array(sign(null, message, key)) };
 }
 
-/** Locks the folder, because two processes on it could cosign two histories. Returns a function that releases the lock. */
+/**
+ * Locks the folder, because two processes that use it could cosign two histories. Returns a function that releases the
+ * lock.
+ */
 function lock(folder: string): () => void {
   const path = join(folder, "lock");
   for (;;) {

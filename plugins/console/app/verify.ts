@@ -1,7 +1,7 @@
 /**
  * Verifies in the browser, without trusting the service, that a request has its hash, and that a log with a signed
-* checkpoint contains an entry. Implements RFC 8785, RFC 6962 and C2SP signed-note, tlog-checkpoint and tlog-proof. Uses
- * the browser's SHA-256 and Ed25519 (WebCrypto).
+ * checkpoint contains an entry. Implements RFC 8785, RFC 6962 and C2SP signed-note, tlog-checkpoint and tlog-proof.
+ * Uses the browser's SHA-256 and Ed25519 (WebCrypto).
  */
 
 const encoder = new TextEncoder();

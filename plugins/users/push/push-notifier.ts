@@ -19,18 +19,21 @@ import { type DeviceAddress, listDevices, openDevice, removeDevice } from "./dev
 
 export const PUSH_NOTIFIER = "notify-push";
 const TIMEOUT_MS = 10_000;
-/** How long a push service keeps a message for a device that is off, unless its request expires earlier. Seconds. */
+/**
+ * Maximum time for which a push service keeps a message for a device that is off. Shorter if the request expires
+ * earlier. Seconds.
+ */
 const KEEP_SECONDS = 86_400;
-/** Answers that mean that the subscription has ended. */
+/** Response statuses that mean that the subscription has ended. */
 const GONE = [404, 410];
-/** Answers that a retry cannot change. */
+/** Response statuses that a retry cannot change. */
 const REFUSED = [400, 401, 403, 413];
-/** Contact of a service whose address is not HTTPS, which has no other. */
+/** Contact of a service whose address is not HTTPS and that therefore has no other contact. */
 const LOCAL_CONTACT = "mailto:assent@localhost";
 
 type PushOptions = NonNullable<Options["push"]>;
 
-/** What one device's push service answered. */
+/** The response of a device's push service, or why there was none. */
 type Outcome = { device: DeviceAddress; answer: Answer } | { device: DeviceAddress; error: unknown };
 
 /** @param resolve replaces DNS in tests */
@@ -73,13 +76,14 @@ export function createPushNotifier(host: CoreHost, options: PushOptions, resolve
       const outcomes = await Promise.all(addresses.map((device) => send(device, sent, signal)));
       await removeGone(host, user, outcomes);
       judge(host, user, outcomes);
-      // Reported, so that a channel with `digest` notifies of the outcome of a request that was sent by itself.
+      // Return a reference, so that a channel with `digest` also reports the outcome of a request that was sent on its
+      // own.
       return { reference: notice.tag };
     },
   };
 }
 
-/** The push service sees these headers, which say nothing about the request. */
+/** Returns the headers of a message. The push service sees them, so they contain nothing about the request. */
 function messageHeaders(
   message: Exclude<Message, { kind: "event" }>,
   tag: string,
@@ -92,7 +96,7 @@ function messageHeaders(
     "content-type": "application/octet-stream",
     ttl: String(Math.min(left, KEEP_SECONDS)),
     urgency: message.kind === "approval_closed" ? "normal" : "high",
-    // A later message about the same request replaces one that was not delivered yet.
+    // A later message about the same request replaces an earlier one that was not delivered yet.
     topic: toBase64Url(sha256(utf8(tag))).slice(0, 32),
   };
 }
@@ -111,8 +115,8 @@ async function removeGone(host: CoreHost, user: User, outcomes: readonly Outcome
 }
 
 /**
- * Throws NotifierError unless at least one device was reached. Otherwise devices that were reached would be notified again
- * with each retry.
+ * Throws NotifierError if no device was notified. Does not throw if only some were notified, because each retry would
+ * notify those again.
  */
 function judge(host: CoreHost, user: User, outcomes: readonly Outcome[]): void {
   const failures = outcomes.flatMap((outcome) => describeFailure(outcome) ?? []);
@@ -135,7 +139,7 @@ function judge(host: CoreHost, user: User, outcomes: readonly Outcome[]): void {
 
 const isAccepted = ({ status }: Answer): boolean => status >= 200 && status < 300;
 
-/** Returns null for a device that was reached, or whose subscription has ended. */
+/** Returns why a device was not notified; null if it was, or if its subscription has ended. */
 function describeFailure(outcome: Outcome): { text: string; permanent: boolean; retryAfterMs: number | null } | null {
   const { host } = outcome.device.url;
   if ("error" in outcome) {

@@ -1,4 +1,4 @@
-/** SCIM 2.0 for the providers that have `scim`: users and groups. */
+/** SCIM 2.0 for users and groups, for the providers that have the option `scim`. */
 import type { CoreHost, JsonObject } from "../../../src/core.ts";
 import { defineRoute, Refusal, type Reply, type Route, Type } from "../../../src/plugin.ts";
 import { ERRORS } from "../user-errors.ts";

@@ -1,6 +1,7 @@
 /**
- * Which records of a pack show which requirement. Subjects are in our words; `url` leads to the text of the standard.
- * On 2026-11-26 AISVS was compared with its text, the other standards only with public summaries.
+ * Maps requirements of standards to the records of a pack that provide evidence. The subjects are in our own words;
+ * `url` leads to the text of the standard. On 2026-11-26, the subjects of AISVS were compared with the standard's text,
+ * those of the other standards only with public summaries.
  */
 import type { Control } from "./pack-format.ts";
 

@@ -1,4 +1,4 @@
-/** `assent mcp`: the MCP proxy and its installation. The packages of the protocol are loaded only when a verb runs. */
+/** `assent mcp`: the MCP proxy and its installation. The packages for the protocol are loaded only when a verb runs. */
 import { usage, type Command, type Output, type Verb } from "../command.ts";
 import { CLIENTS } from "./clients.ts";
 

@@ -1,4 +1,4 @@
-/** `assent policy fmt`: formats policy and test files. */
+/** `assent policy fmt` formats policy and test files. */
 import { randomUUID } from "node:crypto";
 import { open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";

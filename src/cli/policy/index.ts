@@ -1,4 +1,4 @@
-/** `assent policy`: one file for each verb. Only `backtest` and `suggest` can need a running service. */
+/** `assent policy`. Each verb has its own file. Only `backtest` and `suggest` can need a running service. */
 import { suggest as suggestName } from "../../domain/suggest.ts";
 import { usage, type Command, type Verb } from "../command.ts";
 import { backtest } from "./backtest.ts";

@@ -1,4 +1,4 @@
-/** `assent policy init`: writes an example policy and its test. */
+/** `assent policy init` writes an example policy with its test. */
 import { mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { listPolicyFiles } from "../../policies/folder.ts";
@@ -97,7 +97,7 @@ examples:
   },
 };
 
-/** Writes both files or none. Fails if one of them exists, even if another process created it meanwhile. */
+/** Writes both files or none. Fails if one of them exists, even if another process creates it at the same time. */
 async function write(files: [string, string][]): Promise<void> {
   const written: string[] = [];
   try {

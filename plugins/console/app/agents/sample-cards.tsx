@@ -11,8 +11,8 @@ import { AGENT_TEXTS as TEXTS } from "./strings.ts";
 import { findTypicalParameters, type TypicalKind } from "./typical.ts";
 
 /**
-* Maximum number of actions that the cards are computed from and that they list. The service compares an action with the
- * same number.
+ * Maximum number of actions that the cards are computed from and that they list. The service compares an action with
+ * the same number.
  */
 const MAX_ACTIONS = 300;
 const LATEST = 8;

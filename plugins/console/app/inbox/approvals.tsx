@@ -289,8 +289,8 @@ function useSelection(rows: readonly Item[]): Selection {
 }
 
 /**
-* Renders a button with the number of new requests that belong above the last row. The button covers the end of the list
- * instead of moving it.
+ * Renders a button with the number of new requests that belong above the last row. The button covers the end of the
+ * list instead of moving it.
  */
 function Held({ queue: { heldRows, showHeld } }: { queue: Queue }) {
   if (heldRows.length === 0) return null;
@@ -315,8 +315,7 @@ function Toolbar({ queue, rows, selection, children }: ToolbarProps) {
   const [isLoading, setLoading] = useState(false);
   /**
    * Selects every request of the list. First loads the requests that are not loaded yet, because only loaded requests
-   * can
-   * be voted on.
+   * can be voted on.
    */
   const selectAll = async (): Promise<void> => {
     setLoading(true);

@@ -55,8 +55,9 @@ async function castOne(shown: Shown, ballot: Ballot): Promise<VoteResult> {
 }
 
 /**
-* Votes on requests, and reports the result of each. A user with a passkey signs up to `MAX_SIGNED_VOTES` votes with one
- * gesture. Without a passkey, and with an API key, each vote is cast separately. Rejects only for programming errors.
+ * Votes on requests, and reports the result of each. A user with a passkey signs up to `MAX_SIGNED_VOTES` votes with
+ * one gesture. Without a passkey, and with an API key, each vote is cast separately. Rejects only for programming
+ * errors.
  */
 export function castVotes(
   shown: readonly Shown[],

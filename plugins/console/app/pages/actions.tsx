@@ -137,8 +137,8 @@ function FilterForm({ filters, isFiltered }: { filters: ActionFilters; isFiltere
 }
 
 /**
-* Renders the columns in which the actions differ. Actions of the same shape have a column for each differing parameter.
- * Otherwise, one column has the most distinctive value of each action.
+ * Renders the columns in which the actions differ. Actions of the same shape have a column for each differing
+ * parameter. Otherwise, one column has the most distinctive value of each action.
  */
 function ActionTable({ rows }: { rows: readonly Action[] }) {
   const groups = groupByShape(rows);

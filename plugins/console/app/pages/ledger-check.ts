@@ -1,6 +1,6 @@
 /**
-* Checks the ledger's checkpoint in the browser: whether the pinned key signed it, and whether it extends the checkpoint
- * that this browser verified before.
+ * Checks the ledger's checkpoint in the browser: whether the pinned key signed it, and whether it extends the
+ * checkpoint that this browser verified before.
  */
 import type { Api } from "../core/api-types.ts";
 import { request } from "../core/api.ts";

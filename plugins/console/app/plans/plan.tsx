@@ -61,8 +61,8 @@ function Whole({ plan, onVoted }: { plan: PlanRecord; onVoted(change: () => Plan
 }
 
 /**
-* Renders the button that cancels the plan. Only admins and the credential that submitted the plan see it, while actions
- * can be cancelled.
+ * Renders the button that cancels the plan. Only admins and the credential that submitted the plan see it, while
+ * actions can be cancelled.
  */
 function CancelPlan({ plan, onCancelled }: { plan: PlanRecord; onCancelled(plan: PlanRecord): void }) {
   const [isAsking, setAsking] = useState(false);

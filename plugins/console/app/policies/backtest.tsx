@@ -1,7 +1,6 @@
 /**
  * Shows what a version would have changed: past decisions evaluated again with it, or the recorded results of a policy
- * in
- * shadow mode.
+ * in shadow mode.
  */
 import { useEffect } from "preact/hooks";
 import { request } from "../core/api.ts";

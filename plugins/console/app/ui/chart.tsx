@@ -91,8 +91,8 @@ function formatTick(second: number): string {
 }
 
 /**
-* Returns a function that resolves custom properties to colours for a canvas. A canvas cannot use light-dark(), which is
- * resolved only in the computed colour of an element.
+ * Returns a function that resolves custom properties to colours for a canvas. A canvas cannot use light-dark(), which
+ * is resolved only in the computed colour of an element.
  */
 function colorReader(node: HTMLElement): (name: string) => string {
   return (name) => {

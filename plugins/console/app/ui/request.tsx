@@ -32,8 +32,7 @@ export function Risk({ risk }: { risk: string | null }) {
 
 /**
  * Renders what will happen, in the policy's words. The service has marked misleading characters in them. If the policy
- * has
- * no preview, renders the tool, the operation and the value that distinguishes the request.
+ * has no preview, renders the tool, the operation and the value that distinguishes the request.
  */
 export function Preview({ action }: { action: Shown }) {
   if (typeof action.preview === "string" && action.preview !== "") return <p class="preview">{action.preview}</p>;
@@ -113,8 +112,7 @@ export function Reviews({ action, level }: { action: Shown; level: 2 | 3 }) {
 
 /**
  * Maximum number of sentences that are not collapsed. The agent's request determines their number, and more of them
- * could
- * push the parameters out of view.
+ * could push the parameters out of view.
  */
 const SENTENCES = 3;
 

@@ -1,7 +1,7 @@
-/** The page of an evidence pack: verifies the selected files and shows who approved what, on what grounds. */
+/** The page of an evidence pack. Verifies the selected files and shows who approved what, and on what grounds. */
 import { type PackReport, type Vote, verifyPack } from "./verify-pack.ts";
 
-/** Maximum number of votes that are displayed at a time. The search finds the others. */
+/** Maximum number of votes that the page displays at a time. The search finds the others. */
 const MAX_ROWS = 200;
 
 const filesInput = document.querySelector<HTMLInputElement>("#files");
@@ -185,7 +185,7 @@ function element(name: string, text: string): HTMLElement {
 function link(text: string, url: string): HTMLElement {
   const made = document.createElement("a");
   made.textContent = text;
-  // The file could have been written by anyone.
+  // Allow only https, because anyone could have written the file.
   if (url.startsWith("https://")) Object.assign(made, { href: url, rel: "noopener noreferrer", target: "_blank" });
   return made;
 }
