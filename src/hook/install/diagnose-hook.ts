@@ -22,12 +22,12 @@ import {
 type Variables = Readonly<Record<string, string | undefined>>;
 
 interface Finding {
-  /** `info` describes a behaviour of the host that cannot be changed here. */
+  /** `info` describes behaviour of the host that cannot be changed here. */
   kind: "ok" | "wrong" | "info";
   text: string;
 }
 
-/** Behaviour of each host if its hook does not answer. docs/hooks.md lists which of these were tested. */
+/** What each host does if its hook does not answer. docs/hooks.md says for which hosts this was tested. */
 const BEHAVIOR_WITHOUT_ANSWER: Readonly<Record<Host, string>> = {
   "claude-code":
     'runs the call when the hook is killed, missing or too slow; from 2.1.295 on not with "onFailure": "block", which install writes for those',
@@ -42,7 +42,7 @@ const BEHAVIOR_WITHOUT_ANSWER: Readonly<Record<Host, string>> = {
   opencode: "stops the call, as its plugin throws; without the plugin file it runs",
 };
 
-/** @param command the hook's command line, for hooks that are not in the settings */
+/** @param command the hook's command line, if the settings do not contain it */
 export async function diagnoseHook(
   host: Host,
   command: string,
@@ -147,7 +147,10 @@ function hookCommandsIn(host: Host, scope: Scope, folders: SettingsFolders, comm
   }
 }
 
-/** Runs the command as the host does. Resolves to null if the service denied the call, otherwise to the output. */
+/**
+ * Runs the command in the same way as the host. Resolves to null if the service denied the call, otherwise to the
+ * output.
+ */
 async function runCanary(
   host: Host,
   commandLine: string,
@@ -193,7 +196,7 @@ export async function testInstalledHook(
   return (out + err).trim().slice(0, 300) || `it said nothing and ended with ${code}`;
 }
 
-/** Returns the payload that the host sends before a call. */
+/** Returns the payload that the host would send before a call. */
 function hostPayload(host: Host, tool: string, input: JsonObject, folder: string, id: string): JsonObject {
   if (host === "copilot")
     return { sessionId: CANARY_SESSION, cwd: folder, toolName: tool, toolArgs: JSON.stringify(input) };
