@@ -31,7 +31,7 @@ export function assertMayBreakGlass(who: Credential | null, row: ActionRow, { se
   if (self !== null)
     throw new Refusal(
       "SELF_APPROVAL",
-      `${SELF_RELATION_REASONS[self]}; nobody breaks the glass for their own agent, so someone else must`,
+      `${SELF_RELATION_REASONS[self]}; no one can use break-glass for their own agent; someone else must`,
     );
   if (who === null || session === null)
     throw new Refusal("BREAK_GLASS_NOT_ALLOWED", "only a signed-in user can break the glass; a key or a link cannot");

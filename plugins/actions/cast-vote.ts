@@ -108,7 +108,7 @@ function assertShownByLink(
   if (shown !== digestShown(row, { questions: questionsDigest(questions), preview }))
     throw new Refusal(
       "TOKEN_INVALID",
-      "`shown` is not the digest of the request, its preview and the questions as they are now; read the link again and vote on what it shows",
+      "`shown` is not the digest of the current request, preview and questions; read the link again and vote on what it shows",
     );
   return preview;
 }

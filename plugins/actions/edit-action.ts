@@ -98,11 +98,11 @@ function assertMayEdit(
     throw new Refusal("APPROVER_NOT_ELIGIBLE", "your own groups do not cover this agent and tool");
   const principals = principalsBehindVote(host, actor);
   if (isOfUnknownPerson(principals))
-    throw editRefusal("your key has no owner, so nobody else could approve the change; sign in to change the request");
+    throw editRefusal("your key has no owner, so no one else could approve the change; sign in to change the request");
   if (history.edit !== null)
     throw editRefusal("an approver has changed the request already; reject it, and let the agent submit another one");
   if (history.mayHaveRun)
-    throw editRefusal("the action was allowed before and may have run; reject it, or approve it as it is");
+    throw editRefusal("the action was allowed before and may have run; reject it, or approve it unchanged");
   const vote = {
     ...readApproverStanding(host, row, { ...actor, groups }, requirement.approvers, tx),
     principals,

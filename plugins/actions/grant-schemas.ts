@@ -25,7 +25,7 @@ const TERMS = {
         of: Expression(200, "CEL expression with a number as its value, such as `params.amount`."),
         at_most: Type.Number({ minimum: 0, maximum: 1_000_000_000, description: "Maximum sum over all uses." }),
       },
-      { ...closed, description: "Absent: no such cap." },
+      { ...closed, description: "Default: no such cap." },
     ),
   ),
   ends_on_failure: Type.Optional(

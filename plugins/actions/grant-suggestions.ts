@@ -26,7 +26,7 @@ const Answer = Type.Object(
       Type.Object(
         {
           scope: orNull(text("Condition in CEL; null covers every request of the agent, tool and operation.")),
-          covered: count("Number of those requests that it would have covered."),
+          covered: count("Number of the compared requests that it would have covered."),
           requests: Type.Array(Covered, { description: "The newest of them, at most five." }),
         },
         closed,

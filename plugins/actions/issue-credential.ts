@@ -172,7 +172,7 @@ function findCredentialFault(credential: unknown, issuer: CredentialIssuer, now:
   if (!Number.isSafeInteger(expires_at) || expires_at <= now || expires_at > now + MAX_LIFETIME)
     return "`expires_at` must be a time in milliseconds, at most a day ahead";
   if (revocation !== null && !isValidRevocation(revocation))
-    return `\`revocation\` must be null or text of at most ${MAX_REVOCATION_BYTES} characters`;
+    return `\`revocation\` must be null or a string of at most ${MAX_REVOCATION_BYTES} characters`;
   if (revocation !== null && issuer.revoke === undefined) return "`revocation` is set, but the issuer has no `revoke`";
   return null;
 }
@@ -235,7 +235,7 @@ export async function discardCredential(
   try {
     await withTimeout(async (signal) => issuer.revoke?.(revocation, signal));
   } catch (error) {
-    host.log.warn("a credential that nobody received could not be revoked; it expires", {
+    host.log.warn("a credential that no one received could not be revoked; it expires", {
       action: action.id,
       issuer: issuer.name,
       error: String(error),

@@ -22,7 +22,7 @@ export const LinkVerdictBody = Type.Object(
     shown: Type.String({
       pattern: "^[0-9a-f]{64}$",
       description:
-        "`shown` of the answer that the voter read. The vote is refused if the request, its preview or the questions to the agent have changed since.",
+        "`shown` of the response that the voter read. The vote is rejected if the request, its preview or the questions to the agent have changed since.",
     }),
     token: Type.String({
       minLength: 1,

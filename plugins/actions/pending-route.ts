@@ -34,7 +34,7 @@ const user_id = Type.Optional(
   Type.String({
     maxLength: 64,
     description:
-      "With `view=mine`: actions that this user can approve now, among those that the caller sees. Other users than the caller need `users:read` or `users:manage`.",
+      "With `view=mine`: lists the actions that this user can approve now and the caller can see. For a user other than the caller, requires `users:read` or `users:manage`.",
   }),
 );
 const Query = Type.Object({ ...PendingFilter.properties, user_id, limit, cursor }, { additionalProperties: false });
@@ -151,7 +151,7 @@ async function readUser(host: CoreHost, query: Query, id: string, caller: Creden
   const user = users.get(id);
   if (user === undefined) throw fault("there is no such user");
   const rights = await host.keys.rightsOf({ key: (key) => host.storage.key(key), users, now: host.clock() }, id);
-  if (rights === null) throw fault("the user was ended");
+  if (rights === null) throw fault("the user is deactivated");
   const delegators = await host.users.delegatorsOf(id);
   // Visibilities add up: a user who sees only some actions also sees those of their delegators.
   const visibility = delegators.reduce<Visibility>(

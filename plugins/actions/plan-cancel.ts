@@ -25,7 +25,7 @@ export function cancelPlan(
     if (open.length === 0)
       throw new Refusal(
         "ACTION_NOT_PENDING",
-        `no action of the plan ${id} is pending; an admin can also cancel those that may start`,
+        `no action of the plan ${id} is pending; an admin can also cancel actions that may start`,
       );
     for (const row of open) await cancelVisibleAction(host, tx, who, row, reason);
     return readVisiblePlanRows(tx, id, who);

@@ -44,7 +44,7 @@ export async function readVisiblePlanRows(
 ): Promise<ActionRow[]> {
   const rows = await readRows(reader, id);
   if (rows.length > 0 && rows.every((row) => canSee(visibility, row))) return rows;
-  throw new Refusal("PLAN_NOT_FOUND", `there is no plan ${id} of which this key may see every action`);
+  throw new Refusal("PLAN_NOT_FOUND", `there is no plan ${id} whose actions this key may all see`);
 }
 
 async function readRows(reader: Pick<StorageReader, "actions">, id: string): Promise<ActionRow[]> {

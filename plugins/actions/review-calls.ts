@@ -65,7 +65,7 @@ export function createReviewCalls(): ReviewCalls {
       try {
         const parsed = parseReviewAnswer(await Promise.race([calling, whenAborted(aborter.signal)]));
         if (parsed === null)
-          return outcome({ fault: "malformed", error: "the answer has another form than the contract" });
+          return outcome({ fault: "malformed", error: "the answer does not have the form that the contract requires" });
         const { answer, reason, version } = parsed;
         return outcome({ answer, reason, ...(version === null ? {} : { version }) });
       } catch (error) {

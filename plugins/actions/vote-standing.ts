@@ -85,7 +85,7 @@ export function findStandings(
     const why = canSee(visibility, row)
       ? selfApprovalRelation(host, row, { key: { id: user.id, agent_id: null, owner: user.name } }) === null
         ? null
-        : "is behind the agent, so nobody can approve in their place"
+        : "is the person behind the agent, so no one can approve in their place"
       : "delegated other agents and tools to you";
     if (why !== null) excluded.push(`${user.name} (${from}) ${why}`);
     if (why !== null) continue;
@@ -112,7 +112,7 @@ export function exceptEditor(
   const others = isOfUnknownPerson(editor)
     ? []
     : standings.filter(({ principals }) => isNewPerson([editor], principals));
-  const why = "whoever changed this request counts as its maker, so someone else must approve it";
+  const why = "the person who changed this request counts as its maker, so someone else must approve it";
   return { standings: others, excluded: others.length < standings.length ? [...excluded, why] : excluded };
 }
 

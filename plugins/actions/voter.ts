@@ -195,7 +195,7 @@ export async function verifyLinkVoter(
     );
   }
   if (host.keys.isEndedOwner(owner, tx.users))
-    throw new Refusal("TOKEN_INVALID", `the link was sent to ${principal}, a user who was ended`);
+    throw new Refusal("TOKEN_INVALID", `the link was sent to ${principal}, a deactivated user`);
   const groups = host.groups.of(principal);
   if (!canSee(host.groups.visibility(groups), row))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", `the groups of ${principal} do not cover this agent and tool`);

@@ -195,7 +195,7 @@ export function serializeMetadata(metadata: Record<string, unknown> | undefined)
   if (text.length > MAX_METADATA)
     throw new Refusal(
       "VALIDATION_FAILED",
-      `metadata takes at most ${MAX_METADATA} characters as JSON, and this has ${text.length}`,
+      `metadata can have at most ${MAX_METADATA} characters as JSON; got ${text.length}`,
       { errors: [{ pointer: "/metadata", detail: `at most ${MAX_METADATA} characters` }] },
     );
   return text;

@@ -275,7 +275,7 @@ async function revoke(host: CoreHost, id: string, credential: Credential): Promi
       if (others.length === 0)
         throw new Refusal(
           "LAST_ADMIN_KEY",
-          `"${key.name}" is the last admin key that does not expire; make another one first: POST /v1/api-keys with the preset "admin"`,
+          `"${key.name}" is the last admin key that does not expire; create another admin key first: POST /v1/api-keys with the preset "admin"`,
         );
     }
     await tx.revokeKey(id, tx.now);

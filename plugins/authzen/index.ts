@@ -11,7 +11,7 @@ const Options = Type.Object(
     answers: Type.Union([Type.Literal("full"), Type.Literal("decision")], {
       default: "full",
       description:
-        "`decision` leaves `context` out of evaluations: for clients that compare whole answers. They cannot follow an access request.",
+        "`decision` omits `context` from evaluations, for clients that compare whole responses. Such clients cannot follow an access request.",
     }),
   },
   { additionalProperties: false },

@@ -104,7 +104,7 @@ export async function listNewest(host: CoreHost): Promise<StatementRecord[]> {
 async function readStatement(host: CoreHost, seq: number): Promise<StatementRecord> {
   const [row] = await host.storage.entries(seq, seq + 1);
   if (row?.type !== COVERAGE_ENTRY)
-    throw new Refusal("RECORD_ALTERED", `entry ${seq} is no coverage statement; run assent audit`);
+    throw new Refusal("RECORD_ALTERED", `entry ${seq} is not a coverage statement; run assent audit`);
   const { at, by, data } = decodeEntry<StatementEntry>(row.bytes);
   return { ...data, seq, hash: toHex(row.leaf_hash), at, by: by.principal };
 }

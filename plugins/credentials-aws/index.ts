@@ -22,7 +22,7 @@ const Options = credentialIssuerOptions({
   secret_access_key: Type.String({ minLength: 1, maxLength: 256 }),
   session_token: Type.Optional(Type.String({ minLength: 1, maxLength: 8192 })),
   policy: Type.Record(Type.String(), Type.Unknown(), {
-    description: "Session policy. `{params.name}` in a text is replaced by that parameter of the action.",
+    description: "Session policy. `{params.name}` in a string is replaced with that parameter of the action.",
   }),
   valid_seconds: Type.Integer({ default: 900, minimum: 900, maximum: 43_200, description: "Lifetime." }),
   endpoint: Type.Optional(
@@ -76,7 +76,7 @@ function createAwsIssuer(name: string, options: AwsIssuerOptions): CredentialIss
       redirect: "error",
     });
     const answer = await response.text();
-    if (!response.ok) throw new Error(`STS answered ${response.status} ${memberOf(answer, "Code") ?? ""}`);
+    if (!response.ok) throw new Error(`STS responded with status ${response.status} ${memberOf(answer, "Code") ?? ""}`);
     return toCredential(answer, region);
   }
 

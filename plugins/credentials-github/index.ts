@@ -70,7 +70,7 @@ function createGitHubIssuer(name: string, options: GitHubIssuerOptions): Credent
     const { permissions, app_id, installation_id } = options;
     const path = `/app/installations/${installation_id}/access_tokens`;
     const response = await call(path, "POST", createAppToken(app_id, key), { repositories, permissions }, signal);
-    if (response.status !== 201) throw new Error(`GitHub answered ${response.status}`);
+    if (response.status !== 201) throw new Error(`GitHub responded with status ${response.status}`);
     const answer = (await response.json()) as InstallationToken | null;
     if (typeof answer?.token !== "string" || typeof answer.expires_at !== "string")
       throw new Error("the response of GitHub has no token");
@@ -86,7 +86,7 @@ function createGitHubIssuer(name: string, options: GitHubIssuerOptions): Credent
     const response = await call("/installation/token", "DELETE", token, null, signal);
     // 401 means that the token has expired or was already revoked.
     if (response.status !== 204 && response.status !== 401)
-      throw new Error(`GitHub answered ${response.status} to the revocation`);
+      throw new Error(`GitHub responded to the revocation with status ${response.status}`);
   }
 
   return { name, tools: options.tools, operations: options.operations, issue, revoke };

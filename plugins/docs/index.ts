@@ -48,7 +48,7 @@ const TAGS = {
   agents: "Registered agents, their tools, and their suspension.",
   analytics: "Sums over a range.",
   events: "The ledger as a stream.",
-  provenance: "Proofs for those who check the ledger.",
+  provenance: "Proofs for verifiers of the ledger.",
   replay: "Recorded decisions, made again.",
   "well-known": "What tools that check permits read, without a key.",
   health: "For supervisors and load balancers.",

@@ -34,7 +34,7 @@ async function* readTrail(text: AsyncIterable<string>): AsyncIterable<SourceReco
   for await (const { line, value } of readJsonRecords(text)) {
     const member = (pointer: string): string => readRecordText({ line, value }, pointer);
     const at = parseRfc3339(member("/eventTime"));
-    if (at === null) throw new SourceFault(line, `the record's eventTime is no time: ${member("/eventTime")}`);
+    if (at === null) throw new SourceFault(line, `the record's eventTime is not a valid time: ${member("/eventTime")}`);
     // A failed call has no effect.
     const isFailure = typeof value["errorCode"] === "string";
     const arn = findRecordText(value, "/userIdentity/arn");

@@ -93,7 +93,7 @@ async function* readAuditEntries(lines: AsyncIterable<LogLine>): AsyncIterable<S
     if (!line.message.startsWith(PREFIX)) continue;
     const fields = parseCsvLine(line.message.slice(PREFIX.length));
     if (fields === null || fields.length < 8 || !/^(?:SESSION|OBJECT)$/.test(fields[0] as string))
-      throw new SourceFault(line.line, "the message is no entry of pgaudit");
+      throw new SourceFault(line.line, "the message is not a pgaudit entry");
     const [, statementId, substatementId] = fields as [string, string, string];
     const statement = `${statementId}/${substatementId}`;
     const isRepeated = statements.get(line.session_id) === statement;

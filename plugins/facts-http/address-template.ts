@@ -35,7 +35,7 @@ export function parseAddress(name: string, template: string): AddressTemplate {
   const fill = (valueOf: (input: string, inPath: boolean) => string): string =>
     origin + rest.replaceAll(INPUT, (_, input: string, at: number) => valueOf(input, at < queryAt));
   const sample = fill(() => "0");
-  if (!URL.canParse(sample)) throw fault("its url is no address");
+  if (!URL.canParse(sample)) throw fault("its url is not a valid address");
   if (pathOf(new URL(sample)) !== sample.slice(origin.length))
     throw fault('its url must be percent-encoded, and without the segments "." and ".."');
   return {

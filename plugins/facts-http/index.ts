@@ -65,8 +65,8 @@ export function createHttpSource(name: string, options: Options, resolve?: Resol
         resolve,
       );
       if (status === 404 && options.not_found === "null") return null;
-      if (status !== 200) throw new Error(`${target.url.host} answered ${status}, and 200 is expected`);
-      if (body === null) throw new Error(`the answer of ${target.url.host} is larger than 64 KiB or incomplete`);
+      if (status !== 200) throw new Error(`${target.url.host} responded with status ${status}; expected 200`);
+      if (body === null) throw new Error(`the response of ${target.url.host} is larger than 64 KiB or incomplete`);
       return parseAnswer(body);
     },
   };
@@ -77,6 +77,6 @@ function parseAnswer(body: string): ReturnType<typeof parseJson> {
   try {
     return parseJson(body);
   } catch {
-    throw new Error("the answer is no JSON value without duplicate members");
+    throw new Error("the response is not valid JSON, or has duplicate members");
   }
 }

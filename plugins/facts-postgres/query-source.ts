@@ -20,7 +20,7 @@ export const QueryOptions = Type.Object(
       default: [],
       maxItems: 16,
       uniqueItems: true,
-      description: "Names of the inputs. They are passed as text: cast them in the query, such as $1::int.",
+      description: "Names of the inputs. They are passed as strings; cast them in the query, such as $1::int.",
     }),
     rows: Type.Union([Type.Literal("one"), Type.Literal("many")], {
       default: "one",

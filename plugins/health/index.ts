@@ -128,7 +128,7 @@ export default defineCorePlugin({
           scope: null,
           exemptFromRateLimit: true,
           description:
-            "Returns 503 while the store cannot be written, the ledger is halted, no policy is active, a baseline is not loaded, or the service stops. While it stops, the details are those of the last request.",
+            "Returns 503 while the store cannot be written, the ledger is halted, no policy is active, a baseline is not loaded, or the service stops. While it stops, the details are the same as for the last request.",
           responses: {
             200: { description: "Ready.", schema: Ready },
             503: { description: "Not ready.", schema: Ready },

@@ -60,7 +60,7 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
     requests = readToolCalls(readJsonObject(call.body), tool);
   } catch (error) {
     if (!(error instanceof UnreadableRequest)) throw error;
-    return blocked(`Not run: the answer's tool calls cannot be decided; ${error.message}.`);
+    return blocked(`Not run: the tool calls in the model's response cannot be decided; ${error.message}.`);
   }
   const { passed, outcomes: verdicts } = await submitAndStartAll(call, requests, wait);
   if (passed) return { status: 200, json: { action: "NONE" } };

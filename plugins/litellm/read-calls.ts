@@ -19,10 +19,10 @@ const CALLER = ["hash", "alias", "user_id", "end_user_id", "team_id", "org_id"];
 export function readToolCalls(body: JsonObject, tool: string): GateRequest[] {
   // For other input types, LiteLLM sends earlier calls, or the arguments of MCP calls without the names of the tools.
   if (body["input_type"] !== "response")
-    throw new UnreadableRequest("it is no answer of a model: set mode to post_call");
+    throw new UnreadableRequest("it is not a response of a model; set mode to post_call");
   if (!("tool_calls" in body)) throw new UnreadableRequest("it does not say which tools are called");
   const calls = body["tool_calls"] ?? [];
-  if (!Array.isArray(calls)) throw new UnreadableRequest("the tool calls are no list");
+  if (!Array.isArray(calls)) throw new UnreadableRequest("the tool calls are not a list");
   if (calls.length > MAX_CALLS) throw new UnreadableRequest(`more than ${MAX_CALLS} tools are called at once`);
   if (calls.length === 0) return [];
   const caller = callerOf(body["request_data"]);

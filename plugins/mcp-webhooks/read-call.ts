@@ -20,7 +20,7 @@ export function readDockerCall(body: JsonObject): ToolCall {
 
 /** Reads the call in a JSON-RPC message. Returns null if it calls no tool. */
 export function readJsonRpcCall(message: JsonValue | undefined): ToolCall | null {
-  if (!isJsonObject(message)) throw new UnreadableRequest("it holds no message of MCP");
+  if (!isJsonObject(message)) throw new UnreadableRequest("it contains no MCP message");
   const { method, params } = membersOf(message, ["jsonrpc", "id", "method", "params"]);
   if (typeof method !== "string") throw new UnreadableRequest("it has no method");
   if (method === "tools/call") return callOf(params);
@@ -32,7 +32,7 @@ function callOf(params: JsonValue | undefined): ToolCall {
   if (!isJsonObject(params)) throw new UnreadableRequest("the call has no parameters");
   const { name, arguments: args = {} } = membersOf(params, ["name", "arguments"]);
   if (typeof name !== "string" || !isJsonObject(args))
-    throw new UnreadableRequest("the call has a name, which is a text, and arguments, which are an object");
+    throw new UnreadableRequest("the call must have a name, which is a string, and arguments, which are an object");
   const apart = ["name", "arguments", "_meta", "task"];
   return { name, args, more: Object.fromEntries(Object.entries(params).filter(([key]) => !apart.includes(key))) };
 }
@@ -49,7 +49,7 @@ function membersOf(object: JsonObject, names: readonly string[], mode: "exact" |
     const folded = key.toUpperCase().toLowerCase();
     if (!names.includes(folded)) continue;
     if ((mode === "exact" && key !== folded) || members.some(([name]) => name === folded))
-      throw new UnreadableRequest(`"${key}" can be read as "${folded}", and can be passed over`);
+      throw new UnreadableRequest(`"${key}" can be read as "${folded}" or ignored, depending on the parser`);
     members.push([folded, value]);
   }
   return Object.fromEntries(members);

@@ -20,7 +20,7 @@ export default defineCorePlugin({
     });
     const entries = new Counter({
       name: "assent_ledger_entries_total",
-      help: "Entries of the ledger that this process has recorded since it started: those of all processes sum up.",
+      help: "Entries of the ledger that this process has recorded since it started. Add up the values of all processes.",
       labelNames: ["type"],
       registers: [register],
     });
@@ -127,7 +127,7 @@ function factSourceGauges(host: CoreHost, register: Registry): void {
   );
   gauge(
     "assent_fact_source_failures",
-    "Reads among them that had no usable answer.",
+    "Reads that had no usable answer.",
     (it) => host.factSources.counts().forEach(({ source, failures }) => it.set({ source }, failures)),
     ["source"],
   );
@@ -174,7 +174,7 @@ function gauges(host: CoreHost, register: Registry): void {
       else it.set(age(since));
     },
   );
-  gauge("assent_break_glass_reviews_open", "Emergency approvals that nobody has reviewed.", async (it) =>
+  gauge("assent_break_glass_reviews_open", "Emergency approvals that no one has reviewed.", async (it) =>
     it.set((await host.breakGlass.list()).open.size),
   );
   gauge(

@@ -96,7 +96,8 @@ export async function createNotifier(options: EmailOptions): Promise<Notifier> {
 
   return {
     name: "notify-email",
-    check: (to) => (ADDRESS.test(to) ? null : `"${to}" is no mail address; write it alone, such as anna@example.com`),
+    check: (to) =>
+      ADDRESS.test(to) ? null : `"${to}" is not a mail address; write only the address, such as anna@example.com`,
     deliver,
   };
 }

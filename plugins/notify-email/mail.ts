@@ -17,7 +17,7 @@ import {
 } from "../../src/plugin.ts";
 
 /** Note on collapsed lines. Mail programs clip large messages silently, so long content is collapsed visibly. */
-const FOLDED = "Some lines are folded. The approval page shows all of them.";
+const FOLDED = "Some lines are collapsed. The approval page shows all of them.";
 
 interface Mail {
   subject: string;
@@ -44,7 +44,7 @@ export function renderMail(message: ApprovalMessage | ClosedMessage | ThrottleMe
   const others = asks ? otherRequestLines(message) : [];
   if (others.length > 0) request.push(["Also waiting for your decision, each with its own link", others]);
   const opening = asks
-    ? "An agent asks for your decision. It waits until somebody decides or the request expires."
+    ? "An agent asks for your decision. It waits until someone decides or the request expires."
     : describeOutcome(message);
   const link = asks ? message.link : null;
   const about = asks ? describeLink(message) : null;

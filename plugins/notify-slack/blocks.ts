@@ -152,7 +152,7 @@ export function code(
       });
     cut ||= parts.length > room || lines.some((line) => FOLD.test(line));
   }
-  if (cut) blocks.push(note("Some lines are folded. The approval page shows all of them."));
+  if (cut) blocks.push(note("Some lines are collapsed. The approval page shows all of them."));
   return blocks;
 }
 

@@ -135,9 +135,9 @@ async function withoutRefusal(
 
 function checkRecipient(to: string, person: string | null): string | null {
   if (!/^[CDGUW][A-Z0-9]{5,30}$/.test(to))
-    return `"${to}" is no id of Slack; write the id of a user (U0123456789) or of a channel (C0123456789), which Slack shows in their details`;
+    return `"${to}" is not a Slack id; write the id of a user (U0123456789) or of a channel (C0123456789), which Slack shows in their details`;
   if (person !== null && /^[CG]/.test(to))
-    return `${to} is a channel that several people see, and the link of ${person} would decide for whoever clicks it; write the id of the user (U0123456789), or name the channel under places`;
+    return `${to} is a channel that several people see, and the link of ${person} would vote for anyone who clicks it; write the id of the user (U0123456789), or name the channel under places`;
   return null;
 }
 

@@ -71,7 +71,7 @@ async function open(call: FacadeCall, { user, trigger_id, actions = [] }: Payloa
   const view =
     user?.id === button.to
       ? await viewFor(call, button, approve)
-      : renderNoticeView("Not your request", "This request was sent to another person, who alone can answer it here.");
+      : renderNoticeView("Not your request", "This request was sent to another person. Only they can answer it here.");
   await slack("views.open", { trigger_id, view }, AbortSignal.timeout(OPEN_TIMEOUT_MS));
   return OK;
 }

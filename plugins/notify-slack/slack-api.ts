@@ -41,7 +41,7 @@ export class SlackError extends NotifierError {
   /** Slack's error code, such as `channel_not_found`. */
   readonly code: string;
   constructor(method: string, code: string, retryAfterMs: number | null) {
-    super(`Slack answered ${method} with ${code}`, { permanent: PERMANENT.has(code), retryAfterMs });
+    super(`Slack responded to ${method} with ${code}`, { permanent: PERMANENT.has(code), retryAfterMs });
     this.name = "SlackError";
     this.code = code;
   }
@@ -70,7 +70,7 @@ export function createSlackCall(apiUrl: string, token: string): SlackCall {
       throw new NotifierError(
         response.status === 429
           ? `Slack limits the rate of ${method}`
-          : `Slack answered ${method} with status ${response.status}`,
+          : `Slack responded to ${method} with status ${response.status}`,
         { retryAfterMs: retryAfter },
       );
     }
@@ -97,7 +97,7 @@ async function readText(response: Response): Promise<string> {
     size += value.length;
     if (size > MAX_ANSWER) {
       await reader.cancel().catch(() => undefined);
-      throw new Error(`Slack's answer is larger than ${MAX_ANSWER} bytes`);
+      throw new Error(`Slack's response is larger than ${MAX_ANSWER} bytes`);
     }
     text += decoder.decode(value, { stream: true });
   }

@@ -72,5 +72,5 @@ function lastEvent(line: string, path: string): { sequence: number; uid: string 
   } catch {
     // The error is thrown below.
   }
-  throw new Error(`the last line of ${path} is no event of this export; move the file away to start a new one`);
+  throw new Error(`the last line of ${path} is not an event of this export; move the file away to start a new one`);
 }

@@ -58,7 +58,7 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
     return problem(
       400,
       "invalid_parameter",
-      "the body must be JSON with an `input` of `tool` and `operation`, beside them `params`, `context` and `agent_id` alone, or of `tool.name` and `args`",
+      "the body must be JSON with an `input` that has either `tool` and `operation`, optionally with `params`, `context` and `agent_id`, or `tool.name` and `args`",
     );
   const verdict = await submitAndStart(call, request, wait);
   if (verdict.kind === "fault") return problem(verdict.status, verdict.code.toLowerCase(), verdict.detail);

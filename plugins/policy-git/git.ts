@@ -113,7 +113,7 @@ export async function runGit(args: readonly string[], options: GitOptions): Prom
           new GitError(
             size > MAX_OUTPUT
               ? `git gave more than ${MAX_OUTPUT} bytes`
-              : `git gave no answer within ${options.timeoutMs / 1000} s`,
+              : `git did not respond within ${options.timeoutMs / 1000} s`,
             null,
           ),
         );

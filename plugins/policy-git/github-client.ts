@@ -86,11 +86,11 @@ export class GithubClient {
       await response.body?.cancel();
     } catch (error) {
       if (error instanceof GithubError) return { message: error.message, mayPass: false };
-      return { message: `GitHub did not answer: ${(error as Error).name}`, mayPass: true };
+      return { message: `GitHub did not respond: ${(error as Error).name}`, mayPass: true };
     }
     if (response.status === 201) return null;
     return {
-      message: `GitHub answered ${response.status}`,
+      message: `GitHub responded with status ${response.status}`,
       mayPass: response.status >= 500 || response.status === 429,
     };
   }

@@ -59,7 +59,8 @@ export function createWebhookReviewer(name: string, options: Static<typeof Optio
         signal,
         resolve,
       );
-      if (answer.status !== 200) throw new Error(`${target.url.host} answered ${answer.status}, and 200 is expected`);
+      if (answer.status !== 200)
+        throw new Error(`${target.url.host} responded with status ${answer.status}; expected 200`);
       return readReviewResponse(answer.body ?? "");
     },
   };

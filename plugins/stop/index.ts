@@ -41,7 +41,7 @@ function routes(host: CoreHost): Route[] {
       method: "POST",
       path: "/v1/stop",
       tag: TAG,
-      summary: "Stop all actions, or those of an agent, a tool or a policy",
+      summary: "Stop all actions, or the actions of an agent, a tool or a policy",
       scope: "stop:write",
       body: schema.StopBody,
       bodyLimit: BODY_BYTES,

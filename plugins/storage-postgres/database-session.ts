@@ -55,7 +55,7 @@ export interface Session {
 function integer(text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value))
-    throw new StorageError("corrupt", `the store holds the number ${text}, which a double does not hold exactly`);
+    throw new StorageError("corrupt", `the store contains the number ${text}, which a double cannot represent exactly`);
   return value;
 }
 
@@ -183,7 +183,7 @@ class PostgresSession implements Session {
     this.waiting++;
     // Use one timer for all queries: the connection works as long as any query gets a response.
     this.timer ??= setTimeout(
-      () => this.lose(new StorageError("unavailable", `Postgres gave no answer in ${this.answerTimeoutMs} ms`)),
+      () => this.lose(new StorageError("unavailable", `Postgres did not respond within ${this.answerTimeoutMs} ms`)),
       this.answerTimeoutMs,
     );
     try {

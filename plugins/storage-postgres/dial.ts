@@ -45,7 +45,8 @@ async function encrypted(socket: Socket, host: string, tls: Address["tls"], ms: 
       socket.pause();
       // Only one byte may arrive before the TLS handshake. More bytes may come from a man in the middle
       // (CVE-2021-23222).
-      if (chunk.length !== 1) return done(new Error("the server sent more than an answer when it was asked for TLS"));
+      if (chunk.length !== 1)
+        return done(new Error("the server sent more than one byte in response to the TLS request"));
       resolve(chunk[0] as number);
     });
     socket.write(SSL_REQUEST);

@@ -78,7 +78,7 @@ async function compareWithTable(
   const read = async (settings: string): Promise<{ rows: string; hash: string }> => {
     // Do not prepare the statement, because that would keep the plan of the first scan.
     const row = (await session.script(`${settings}; ${content}`)).at(-1)?.rows[0];
-    if (row === undefined) throw new StorageError("unavailable", "Postgres answered without a row");
+    if (row === undefined) throw new StorageError("unavailable", "Postgres returned no row");
     return { rows: String(row["rows"]), hash: String(row["hash"]) };
   };
   const [stored, indexed] = [await read(FROM_TABLE), await read(FROM_INDEX)];

@@ -35,7 +35,7 @@ export async function checkServer(
   if (unsafe.length > 0 && !acceptUnsafe) {
     throw new StorageError(
       "unavailable",
-      `the Postgres server runs with ${unsafe.map((name) => `${name} = off`).join(" and ")}, and may lose decisions that were answered: turn it on, or set accept_unsafe_server where the storage below makes up for it`,
+      `the Postgres server runs with ${unsafe.map((name) => `${name} = off`).join(" and ")}, so it may lose decisions that were returned; turn it on, or set accept_unsafe_server if the underlying storage compensates for it`,
     );
   }
   // The encoding SQL_ASCII stores bytes without conversion, so reject it.
@@ -43,7 +43,7 @@ export async function checkServer(
   if (encoding !== "UTF8" && encoding !== "SQL_ASCII")
     throw new StorageError(
       "unavailable",
-      `the Postgres database has the encoding ${encoding}, which cannot hold every text: make one with "createdb -E UTF8 -T template0"`,
+      `the Postgres database has the encoding ${encoding}, which cannot store all characters; create one with "createdb -E UTF8 -T template0"`,
     );
   const timeline = await timelineOf(session);
   if (timeline !== 0 && timeline < newestTimeline()) {

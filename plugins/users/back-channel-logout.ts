@@ -23,7 +23,7 @@ export async function endByLogoutToken(
   if (token === undefined || more.length > 0) throw invalid("the body must have one logout_token");
   const claims = await provider.verifyLogoutToken(token);
   const { events, jti, iat = 0 } = claims;
-  if (typeof jti !== "string" || jti === "") throw invalid("the claim jti is not a text");
+  if (typeof jti !== "string" || jti === "") throw invalid("the claim jti is not a string");
   const event = isJsonObject(events as JsonValue) ? (events as Record<string, unknown>)[EVENT] : undefined;
   if (typeof event !== "object" || event === null) throw invalid("the claim events names no back-channel logout");
   // Do not accept an ID token as a logout token. Only ID tokens have a nonce.
@@ -43,7 +43,7 @@ function nameIn(claims: Record<string, unknown>, name: "sub" | "sid"): string | 
   if (!Object.hasOwn(claims, name)) return null;
   const value = claims[name];
   if (typeof value === "string" && value !== "") return value;
-  throw invalid(`the claim ${name} is not a text`);
+  throw invalid(`the claim ${name} is not a string`);
 }
 
 function invalid(detail: string): Refusal {

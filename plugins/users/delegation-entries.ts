@@ -7,7 +7,7 @@ export function endDelegationsOf(tx: LedgerTransaction, { id, name }: User, by: 
   for (const delegation of tx.delegations.values()) {
     const isOver = delegation.ended !== null || delegation.until <= tx.now;
     if (isOver || (delegation.from !== id && delegation.to !== id)) continue;
-    recordDelegationEnd(tx, by, delegation, "user_ended", `the user "${name}" was ended`);
+    recordDelegationEnd(tx, by, delegation, "user_ended", `the user "${name}" was deactivated`);
   }
 }
 

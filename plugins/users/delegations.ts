@@ -116,7 +116,7 @@ function mayApprove({ roles }: User): boolean {
 
 function assertMayReceive(to: User, from: string): void {
   if (to.id === from) throw invalid("you cannot delegate to yourself");
-  if (!mayApprove(to)) throw invalid(`${to.name} is no approver; an admin must give them the role first`);
+  if (!mayApprove(to)) throw invalid(`${to.name} is not an approver; an admin must give them the role first`);
 }
 
 function assertRoom(tx: LedgerTransaction, end: "from" | "to", user: string): void {

@@ -160,5 +160,5 @@ function challengeIn({ response }: { response: { clientDataJSON: string } }): st
 }
 
 function invalid(why: string): Refusal {
-  return new Refusal(ERRORS.PASSKEY_INVALID, `the passkey's answer was not accepted: ${why.slice(0, 300)}`);
+  return new Refusal(ERRORS.PASSKEY_INVALID, `the passkey's response was not accepted: ${why.slice(0, 300)}`);
 }

@@ -130,7 +130,7 @@ export class Provider {
       });
       const type = protectedHeader.typ?.toLowerCase() ?? "jwt";
       if (type === "logout+jwt" || type === "jwt") return payload;
-      throw new Refusal(ERRORS.LOGOUT_INVALID, `a token of the type ${type.slice(0, 40)} is no logout token`);
+      throw new Refusal(ERRORS.LOGOUT_INVALID, `a token of the type ${type.slice(0, 40)} is not a logout token`);
     } catch (error) {
       if (error instanceof Refusal) throw error;
       const isInvalid =
@@ -195,7 +195,7 @@ export class Provider {
     if (isUnreachable(error))
       return new Refusal(
         ERRORS.PROVIDER_UNAVAILABLE,
-        `${name} does not answer, so nobody can sign in there now; sessions that exist continue; try again later`,
+        `${name} does not respond, so no one can sign in there now; existing sessions continue; try again later`,
       );
     if (error instanceof AuthorizationResponseError || error instanceof ResponseBodyError)
       return new Refusal(
@@ -204,7 +204,7 @@ export class Provider {
       );
     return new Refusal(
       ERRORS.PROVIDER_INVALID,
-      `the answer of ${name} is not valid, so nobody was signed in; start again`,
+      `the response of ${name} is not valid, so no one was signed in; start again`,
     );
   }
 }

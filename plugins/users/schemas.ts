@@ -83,7 +83,7 @@ export const UserDetails = Type.Object(
   {
     ...userFields,
     last_sign_in_at: Type.Union([Time, Type.Null()], {
-      description: "Last sign-in, also of a session that has ended; null if there was none.",
+      description: "Last sign-in, even if its session has ended; null if there was none.",
     }),
   },
   { title: "UserDetails", ...closed },
@@ -91,7 +91,7 @@ export const UserDetails = Type.Object(
 export const UserList = Type.Object({ users: Type.Array(UserDetails), next_cursor: Nullable }, closed);
 const Link = Type.Object(
   {
-    url: Type.String({ description: "Give it to this person alone. It is shown this once and works once." }),
+    url: Type.String({ description: "Give it only to this person. It is shown only once, and works only once." }),
     expires_at: Time,
   },
   closed,

@@ -136,6 +136,6 @@ async function addPasskey(
 function unknown(): Refusal {
   return new Refusal(
     ERRORS.PASSKEY_UNKNOWN,
-    "no user has this passkey, or the user was ended; use another one, or ask an admin for an enrolment link",
+    "no user has this passkey, or the user is deactivated; use another passkey, or ask an admin for an enrolment link",
   );
 }

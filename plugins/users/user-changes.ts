@@ -55,7 +55,7 @@ export function recordUser(
 /** Returns the user. Throws USERS_NOT_FOUND for an unknown id, and USERS_ENDED for a deactivated user. */
 export function liveUser(users: Users, id: string): User {
   const user = knownUser(users, id);
-  if (user.ended_at !== null) throw new Refusal(ERRORS.ENDED, `the user ${id} was ended at ${user.ended_at}`);
+  if (user.ended_at !== null) throw new Refusal(ERRORS.ENDED, `the user ${id} was deactivated at ${user.ended_at}`);
   return user;
 }
 
@@ -158,7 +158,7 @@ export async function endUserIn(
     tx.bumpEpoch();
     revoked_keys.push(key.id);
   }
-  await sessions.endAll(tx, before.id, by, "the user was ended");
+  await sessions.endAll(tx, before.id, by, "the user was deactivated");
   endGrantsOf(tx, before, revoked_keys, by);
   endDelegationsOf(tx, before, by);
   // Record this last, because a user who deactivates themselves is the author of the entries above.
@@ -170,7 +170,7 @@ export async function endUserIn(
 function endGrantsOf(tx: LedgerTransaction, { id, name }: User, keys: readonly string[], by: Actor): void {
   for (const grant of tx.grants.all.values()) {
     if (findGrantEnd(grant, tx.stops, tx.now) !== null || ![id, ...keys].includes(grant.by.key_id)) continue;
-    const comment = `the user "${name}", who granted it, was ended`;
+    const comment = `the user "${name}", who granted it, was deactivated`;
     tx.record(buildGrantEndEntry(grant, { cause: "revoked", related_action: null, comment, by }, tx.now));
     tx.bumpEpoch();
   }
@@ -180,7 +180,7 @@ function endGrantsOf(tx: LedgerTransaction, { id, name }: User, keys: readonly s
 export async function cancelOpen(host: CoreHost, keys: readonly string[], by: Actor | null, user: User): Promise<void> {
   // Entries after a user's deactivation must not name the user as their author.
   const author = by?.key_id === user.id ? null : by;
-  const why = { by: author, comment: `the user "${user.name}", whose key submitted it, was ended` };
+  const why = { by: author, comment: `the user "${user.name}", whose key submitted it, was deactivated` };
   for (const key_id of keys) {
     while (await host.ledger.transact((tx) => host.containment.cancelOpen(tx, { key_id }, why)));
   }
@@ -217,7 +217,7 @@ export function removePasskey(host: CoreHost, credential: Credential, passkeyId:
     if (passkeys.length === before.passkeys.length)
       throw new Refusal(ERRORS.PASSKEY_NOT_FOUND, "you have no such passkey");
     if (passkeys.length === 0 && before.identities.length === 0)
-      throw new Refusal(ERRORS.LAST_PASSKEY, "this is your last passkey; add another one first");
+      throw new Refusal(ERRORS.LAST_PASSKEY, "this is your last passkey; add another passkey first");
     return recordUser(tx, "passkey_removed", { ...before, passkeys }, toActor(who.key, who.principal));
   });
 }
@@ -305,7 +305,7 @@ function assertMayGive(who: Credential, roles: readonly string[]): void {
   if (lacking.length > 0)
     throw new Refusal(
       "SCOPE_ESCALATION",
-      `you do not hold ${lacking.join(", ")}, so you cannot give these roles, or change a user who has them`,
+      `you do not have ${lacking.join(", ")}, so you cannot give these roles, or change a user who has them`,
     );
 }
 

@@ -114,7 +114,7 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
       path: "/v1/users/:id/link",
       tag: TAG,
       summary: "Create a link to enrol a passkey",
-      description: "It replaces an earlier link. Whoever opens it first can sign in as this user.",
+      description: "It replaces an earlier link. The first person who opens it can sign in as this user.",
       scope: "users:manage",
       params: schema.UserParams,
       responses: { 201: { description: "The link, this once.", schema: schema.InvitedUser } },

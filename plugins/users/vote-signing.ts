@@ -49,7 +49,7 @@ export function createSessionPasskeys(
         passkey.rp_id === site.rpId
           ? findAssertionFault(assertion, expected, verifyPasskeySignature)
           : "the passkey is for another relying party";
-      if (fault !== null) throw invalid(`the passkey's answer was not accepted: ${fault}`);
+      if (fault !== null) throw invalid(`the passkey's response was not accepted: ${fault}`);
       const counter = assertionCounter(assertion);
       const isOriginal = await host.ledger.transact(async (tx) => {
         const { user } = findPasskey(tx.users, session.user_id, passkey.id);
@@ -91,7 +91,7 @@ function normal(text: string): string {
   } catch {
     // The error is thrown below.
   }
-  throw invalid("the passkey's answer is not base64url");
+  throw invalid("the passkey's response is not base64url");
 }
 
 /** Runs `work`. If it refuses the challenge, throws VOTE_SIGNATURE_INVALID instead. */

@@ -21,7 +21,7 @@ const Jwks = Type.Object(
         },
         { additionalProperties: false },
       ),
-      { description: "The key that signs permits, then those before it whose permits still hold." },
+      { description: "The key that signs permits, then the earlier keys whose permits are still valid." },
     ),
   },
   { additionalProperties: false },

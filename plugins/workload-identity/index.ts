@@ -76,7 +76,7 @@ async function identify(
       ? { user_id: await findUserId(host, issuer.options.issuer, subject), agent_id: workload.agent }
       : { key_id: await keys.find(issuer.options, workload) };
   const credential = await host.keys.workload(bearer, { claims, expires_at });
-  if (credential === null) throw invalidToken("its workload was revoked, or its user was ended");
+  if (credential === null) throw invalidToken("its workload was revoked, or its user is deactivated");
   return credential;
 }
 

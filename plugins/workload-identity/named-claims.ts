@@ -17,7 +17,7 @@ export function nameClaims({ id, platform, claims }: IssuerOptions, payload: Jso
     if (value === undefined) continue;
     if (!isRecordable(value))
       throw new RangeError(
-        `the claim "${name}" must be a text of at most ${MAX_LENGTH} characters, a whole number, true or false, or a list of at most ${MAX_ITEMS} such texts`,
+        `the claim "${name}" must be a string of at most ${MAX_LENGTH} characters, a whole number, true or false, or a list of at most ${MAX_ITEMS} such strings`,
       );
     named[name] = value;
   }

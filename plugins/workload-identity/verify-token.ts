@@ -123,7 +123,7 @@ async function verifySignature(token: string, { options, keys }: Issuer, now: nu
 function assertClaims({ platform, audience, max_lifetime_seconds }: IssuerOptions, payload: JsonObject, now: number) {
   const { sub, aud, exp, iat, jti, client_id, cnf } = payload;
   if (typeof sub !== "string" || sub === "" || sub.length > 500)
-    throw invalidToken("its `sub` must be a text of at most 500 characters");
+    throw invalidToken("its `sub` must be a string of at most 500 characters");
   // Reject several audiences, because another service among them could replay the token to this one.
   if (aud !== audience && !(Array.isArray(aud) && aud.length === 1 && aud[0] === audience))
     throw invalidToken(`its \`aud\` must be ${JSON.stringify(audience)} and nothing else`);

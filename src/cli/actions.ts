@@ -126,7 +126,7 @@ export const edit: Command = {
   help: `usage: assent edit ID PATH=VALUE... [--reason TEXT] [--json]
 
 Changes the request before another person approves it (approval.editable in policies). Earlier votes are void. VALUE is JSON,
-or a text as it is.
+or an unquoted string.
 
 examples:
   assent edit 019346a0-0000-7000-8000-000000000000 params.amount=90 --reason "the rest was paid already"

@@ -56,7 +56,7 @@ examples:
     if (values.repair === true) {
       const output = values.json === true ? { ...io, out: io.err } : io;
       if ((await repairStore(config, values.copy, output)) === null)
-        output.out("nothing stands behind the head; nothing was cut");
+        output.out("there are no rows after the head; nothing was deleted");
     }
     const report = await withStore(config, { readOnly: true }, async (storage) => {
       await assertCurrent(storage);
@@ -73,7 +73,7 @@ examples:
       });
       if (storedKey === null && done.size > 0)
         done.faults.push(
-          `the store holds ${done.size} entries and does not name the log's key: it was removed${vkey === null ? ", and no signature was verified; give the key with --key" : ""}`,
+          `the store contains ${done.size} entries but not the log's key, which was removed${vkey === null ? ", and no signature was verified; give the key with --key" : ""}`,
         );
       done.faults.push(...kept.faults);
       done.warnings.push(...kept.warnings);
@@ -122,7 +122,7 @@ async function unsignedWarning(storage: Storage, { signedSize, size }: StoreAudi
   const [first] = (await nullIfCorrupt(storage.entries(signedSize, signedSize + 1))) ?? [];
   if (first === undefined || Date.now() - first.created_at < UNSIGNED_AFTER_MS) return [];
   return [
-    `the newest ${size - signedSize} entries, from entry ${signedSize} on, have been unsigned since ${toRfc3339(first.created_at)}: whoever can write to the store can change them. The service signs them when it starts; compare them with checkpoints that you saved, with --checkpoint`,
+    `the newest ${size - signedSize} entries, from entry ${signedSize} on, have been unsigned since ${toRfc3339(first.created_at)}: anyone who can write to the store can change them. The service signs them when it starts; compare them with checkpoints that you saved, with --checkpoint`,
   ];
 }
 

@@ -66,7 +66,7 @@ export function usage(message: string): CommandError {
 
 /** Parses the value of a `--port` option. Throws a usage error unless it is a number from 0 to 65535. */
 export function parsePort(text: string): number {
-  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) throw usage(`--port takes 0 to 65535, not "${text}"`);
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) throw usage(`--port must be 0 to 65535; got "${text}"`);
   return Number(text);
 }
 

@@ -35,7 +35,7 @@ export function readLogin(env: Variables = process.env): StoredLogin | null {
   const text = path === null ? null : readFile(path);
   if (path === null || text === null) return null;
   if (process.platform !== "win32" && (statSync(path).mode & 0o077) !== 0)
-    throw new CommandError(`${path} holds a key and other users can read it; run "chmod 600 ${path}"`);
+    throw new CommandError(`${path} contains a key and other users can read it; run "chmod 600 ${path}"`);
   let value: unknown;
   try {
     value = JSON.parse(text);

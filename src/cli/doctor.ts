@@ -107,7 +107,7 @@ async function checkStore(config: Config): Promise<Finding[]> {
       await assertCurrent(storage);
       return (await storage.keys()).length;
     });
-    return [{ check, state: "ok", text: `can be read and has the current schema; it holds ${keys} API keys` }];
+    return [{ check, state: "ok", text: `can be read and has the current schema; it contains ${keys} API keys` }];
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     return [

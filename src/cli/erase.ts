@@ -32,7 +32,7 @@ contain the data. Without --yes the command only prints what would be erased.
   --number N         actions that contain exactly this number
   --at POINTER       JSON pointer at which the value must be, such as /params/customer/email; anywhere when absent
   --subject TEXT     actions that mention this person's identifier, such as an e-mail address, anywhere: as a whole word, in
-                     any case, also in metadata, questions and names of members. Use @file, or - for standard input. It is
+                     any case, including in metadata, questions and names of members. Use @file, or - for standard input. It is
                      not recorded
   --reason TEXT      recorded permanently with each erasure: use a ticket number, nothing personal
   --yes              erases

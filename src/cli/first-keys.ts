@@ -34,7 +34,9 @@ export function showFirstKeys(
       path,
       `${[...lines, ...(link === null ? [] : [`# Open once, within 24 hours, to sign in: ${link}`])].join("\n")}\n`,
     );
-    io.out(`\nThis store is new. Its two keys are in ${path}, for this user alone: keep them, and remove the file.`);
+    io.out(
+      `\nThis store is new. Its two keys are in ${path}, readable only by this user. Save them, and delete the file.`,
+    );
   }
   if (link !== null && place === "print")
     io.out(`\nSign in as the first admin: open this link once, within 24 hours, and create a passkey:\n\n  ${link}`);

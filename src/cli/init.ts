@@ -13,7 +13,7 @@ import { assertStorable } from "./with-store.ts";
 const POLICIES = fileURLToPath(new URL("../../policies/", import.meta.url));
 
 const CONFIG = `# yaml-language-server: $schema=./.assent/config.schema.json
-# All that may stand here: docs/configuration.md. Environment variables win over this file.
+# All settings: docs/configuration.md. Environment variables take precedence over this file.
 server:
   host: 127.0.0.1
   port: 8000

@@ -27,7 +27,7 @@ function parseMoment(flag: string, text: string, { now, direction }: { now: numb
   // A duration can lead to a year that RFC 3339 cannot express.
   if (at !== null && Math.abs(at - now) < MAX_DISTANCE) return at;
   throw usage(
-    `${flag} takes a time such as 2026-01-31T00:00:00Z, a date, or a duration such as 2h (${direction < 0 ? "2 hours ago" : "2 hours from now"}), not "${text}"`,
+    `${flag} must be a time such as 2026-01-31T00:00:00Z, a date, or a duration such as 2h (${direction < 0 ? "2 hours ago" : "2 hours from now"}); got "${text}"`,
   );
 }
 
@@ -42,6 +42,6 @@ const MAX_DISTANCE = 2000 * 366 * 86_400_000;
 export function parseSeconds(flag: string, text: string, max: number): number {
   const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : parseDuration(text);
   if (ms === null || ms > max * 1000)
-    throw usage(`${flag} takes seconds or a duration such as 2h, at most ${max} seconds, not "${text}"`);
+    throw usage(`${flag} must be seconds or a duration such as 2h, at most ${max} seconds; got "${text}"`);
   return Math.ceil(ms / 1000);
 }

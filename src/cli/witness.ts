@@ -20,7 +20,7 @@ export const witness: Command = {
 
 Serves the C2SP tlog-witness protocol: cosigns a log's checkpoint if a proof shows that it extends the last cosigned
 checkpoint, so that the log's operator cannot present different histories. Two teams can witness each other. Creates its
-key at the first start and prints the verifier key, which those who trust this witness pin.
+key at the first start and prints the verifier key, which readers who trust this witness pin.
 
   --name NAME     name of this witness, such as witness.example.com/w1
   --log VKEY      verifier key of a log (GET /v1/provenance/keys), or @file; may be repeated
@@ -68,7 +68,7 @@ examples:
       const listening = await listen(serveHttp(createHandler(cosigner), { host, port }), "--port");
       const stopped = new Promise<void>((resolve) => onSignals(() => listening.stop().then(resolve)));
       io.out(
-        `the verifier key of this witness; those who trust it pin it:\n\n  ${formatWitnessVkey(name, signer.publicKey)}\n`,
+        `the verifier key of this witness; readers who trust it pin it:\n\n  ${formatWitnessVkey(name, signer.publicKey)}\n`,
       );
       io.out(`the witness is listening on ${listening.url}`);
       await stopped;

@@ -65,7 +65,7 @@ export async function runHook(args: readonly string[]): Promise<void> {
   process.once("beforeExit", denyOnFailure);
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => deny("the hook was stopped"));
   const limit = setTimeout(() => deny("the call did not arrive whole"), INPUT_TIMEOUT_MS);
-  if (options === null) return deny("the hook was started with options it does not know");
+  if (options === null) return deny("the hook was started with unknown options");
   try {
     const payload = await readInput();
     // The event was already answered while the input was still arriving.

@@ -237,7 +237,7 @@ export async function openUnderPin(
     const bytes = fromBase64(leaf);
     const entry = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as KeyChangeEntry;
     if (entry.type !== "log_key" || entry.seq !== index)
-      throw new Error(`what stands at ${index} is no change of the log's key`);
+      throw new Error(`the entry ${index} is not a change of the log's key`);
     const key = keys.at(-1) ?? "";
     if (keys.length === 1 && entry.previous !== key) continue;
     if (entry.previous !== key || keys.includes(entry.vkey))

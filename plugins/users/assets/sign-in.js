@@ -101,12 +101,12 @@ function onClick(id, action) {
  * says.
  */
 const FAILURES = {
-  USERS_PROVIDER_UNAVAILABLE: "The identity provider does not answer. Try again later. Sessions that exist continue.",
+  USERS_PROVIDER_UNAVAILABLE: "The identity provider does not respond. Try again later. Sessions that exist continue.",
   USERS_PROVIDER_REFUSED: "The identity provider refused the sign-in. Start again.",
   USERS_PROVIDER_INVALID:
-    "The identity provider's answer is not valid. Start again, and tell an admin if it happens twice.",
+    "The identity provider's response is not valid. Start again, and tell an admin if it happens twice.",
   USERS_CHALLENGE_INVALID: "The sign-in expired, was used before or was started in another browser. Start again.",
-  USERS_SIGN_IN_ENDED: "Your user was ended. Ask an admin to let you sign in again.",
+  USERS_SIGN_IN_ENDED: "Your user is deactivated. Ask an admin to reactivate it.",
 };
 
 function failureInAddress() {

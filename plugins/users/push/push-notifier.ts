@@ -150,7 +150,7 @@ function describeFailure(outcome: Outcome): { text: string; permanent: boolean; 
   const { status, retryAfter } = outcome.answer;
   if (isAccepted(outcome.answer) || GONE.includes(status)) return null;
   return {
-    text: `${host} answered ${status}`,
+    text: `${host} responded with status ${status}`,
     permanent: REFUSED.includes(status),
     retryAfterMs: retryAfterMs(retryAfter),
   };

@@ -41,7 +41,7 @@ const DeviceRecord = Type.Object(
     id: Type.String({ description: "First 32 hexadecimal digits of the SHA-256 of the endpoint." }),
     browser: Type.String(),
     created_at: time("When the device was added."),
-    expires_at: time("When it is no longer notified, unless the user opens the console on it earlier."),
+    expires_at: time("Time from which it is no longer notified, unless the user opens the console on it earlier."),
   },
   { title: "Device", ...closed },
 );

@@ -92,7 +92,7 @@ export function member(object: JsonObject, name: string): JsonValue | undefined 
 /** Returns a string of 1 to `max` characters. Throws USERS_SCIM_INVALID for any other value. */
 export function readText(value: JsonValue | undefined, name: string, max: number): string {
   if (typeof value === "string" && value.trim() !== "" && value.length <= max) return value;
-  throw new Refusal(ERRORS.SCIM_INVALID, `${name} must be a text of 1 to ${max} characters`);
+  throw new Refusal(ERRORS.SCIM_INVALID, `${name} must be a string of 1 to ${max} characters`);
 }
 
 /**

@@ -156,7 +156,7 @@ function userRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route
       path: "/scim/v2/:provider/Users/:id",
       summary: "SCIM: end and remove a user",
       params: ONE,
-      responses: { 204: { description: "The user was ended." } },
+      responses: { 204: { description: "The user was deactivated." } },
       errors: [ERRORS.SCIM_NOT_FOUND],
       handle: ({ params: { provider, id }, credential }) =>
         withScimErrors(async () => {

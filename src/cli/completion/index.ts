@@ -15,7 +15,7 @@ export function completion(load: () => Promise<ReadonlyMap<string, Command>>): C
     summary: "print a completion script for a shell",
     help: `usage: assent completion bash|zsh|fish
 
-Prints a script that completes commands, subcommands and options, those of the configured plugins included. It is for a program
+Prints a script that completes commands, subcommands and options, including those of the configured plugins. It is for a program
 named assent on the PATH. Run it again after an update.
 
 examples:

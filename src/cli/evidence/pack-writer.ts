@@ -18,7 +18,8 @@ interface PackWriter {
  */
 export function createPackWriter(folder: string): PackWriter {
   mkdirSync(folder, { recursive: true });
-  if (readdirSync(folder).length > 0) throw new CommandError(`the folder "${folder}" is not empty; name another one`);
+  if (readdirSync(folder).length > 0)
+    throw new CommandError(`the folder "${folder}" is not empty; name another folder`);
   const files: Manifest["files"] = [];
   return {
     files: () => [...files].sort((a, b) => (a.name < b.name ? -1 : 1)),

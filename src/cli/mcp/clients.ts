@@ -92,7 +92,7 @@ export function proxiedEntry(name: string, entry: JsonObject, { program, options
   const [first, ...before] = [...program, "mcp", "proxy", "--name", name, ...options] as [string, ...string[]];
   try {
     if (typeof command === "string" && url === undefined && httpUrl === undefined) {
-      if (!isTexts(args)) throw new SettingsError("its args are not a list of texts");
+      if (!isTexts(args)) throw new SettingsError("its args are not a list of strings");
       readServerConfig(name, { command, args });
       return { ...entry, command: first, args: [...before, "--", command, ...args] };
     }

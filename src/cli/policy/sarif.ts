@@ -7,7 +7,7 @@ import { faultPath } from "./folder-argument.ts";
 /** SARIF rules, by which reviewers filter and suppress results. The ids are stable. */
 const KINDS: Readonly<Record<FaultKind | "policy-folder", readonly [name: string, text: string]>> = {
   "yaml-syntax": ["YamlSyntax", "The file is not valid YAML for policies."],
-  "unknown-key": ["UnknownKey", "A key is not known at this position."],
+  "unknown-key": ["UnknownKey", "The key is unknown at this position."],
   "missing-key": ["MissingKey", "A required key is missing."],
   "wrong-value": ["WrongValue", "A value does not have the form that its key requires."],
   condition: ["Condition", "A condition or another expression does not compile."],

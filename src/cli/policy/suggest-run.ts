@@ -119,6 +119,6 @@ function renderSuggestion({ yaml, evidence }: SuggestedPolicy): string {
     `  of ${backtest.evaluated} decisions it would change ${backtest.flipped}; besides these approvals it would allow ${newly_allows.unanswered} unanswered and ${newly_allows.approved} other approved requests`,
     ...(open_params.length === 0
       ? []
-      : [`  accepts values that nobody approved in: ${open_params.map(safe).join(", ")}`]),
+      : [`  accepts values that no one approved in: ${open_params.map(safe).join(", ")}`]),
   ].join("\n");
 }

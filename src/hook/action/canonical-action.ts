@@ -161,7 +161,7 @@ function commandText(value: unknown): string {
   // Codex may send a list of words. Quote them, so that the text has the same meaning.
   if (Array.isArray(value) && value.length > 0 && value.every((word) => typeof word === "string"))
     return (value as string[]).map(shellQuote).join(" ");
-  throw new PayloadError("the call has no command as text");
+  throw new PayloadError("the call's command is not a string");
 }
 
 /** Parses a command. Loads the parser at its first use. */
@@ -244,7 +244,7 @@ async function patchParams(input: JsonObject, location: CallLocation): Promise<J
   const { input: text, patch, patchText, command, ...rest } = input;
   const given = [text, patch, patchText, command].filter((value) => value !== undefined);
   const [content] = given;
-  if (given.length !== 1 || typeof content !== "string") throw new PayloadError("the call has no patch as text");
+  if (given.length !== 1 || typeof content !== "string") throw new PayloadError("the call's patch is not a string");
   const { paths, deletes } = readPatchPaths(content);
   if (paths.length === 0) throw new PayloadError("the patch names no file");
   return {

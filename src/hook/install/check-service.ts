@@ -50,7 +50,7 @@ export async function checkKey({
     me = await createCheckClient(url, apiKey).call("GET", "/v1/me");
   } catch (error) {
     const reason = error instanceof AssentError ? `${error.code}: ${error.message}` : String(error);
-    return { agent: null, faults: [`${url} does not answer as the service: ${reason}`] };
+    return { agent: null, faults: [`${url} does not respond like the service: ${reason}`] };
   }
   const faults: string[] = [];
   const bound = typeof me.key?.agent_id === "string" ? me.key.agent_id : null;

@@ -35,10 +35,10 @@ const BEHAVIOR_WITHOUT_ANSWER: Readonly<Record<Host, string>> = {
     "runs the call when the hook is killed, missing or too slow; hooks that are not managed run only once they are trusted",
   copilot: "runs the call when the hook is too slow; stops it when the hook fails otherwise",
   vscode:
-    "runs the call when the hook fails with a code other than 2; what it does when the hook is too slow is not known",
+    "runs the call when the hook fails with an exit code other than 2; its behaviour when the hook is too slow is unknown",
   cursor: 'stops the call when the hook fails or is too slow, as "failClosed" is written; without that it runs',
   gemini: "runs the call when the hook is killed, missing or too slow",
-  kiro: "runs the call when the hook ends with a code other than 2; what it does when the hook is too slow is not known",
+  kiro: "runs the call when the hook ends with an exit code other than 2; its behaviour when the hook is too slow is unknown",
   opencode: "stops the call, as its plugin throws; without the plugin file it runs",
 };
 
@@ -110,7 +110,7 @@ export function readTextOrNull(path: string): string | null {
 function checkFileMode(path: string, wrong: (text: string) => void): void {
   const mode = statSync(path, { throwIfNoEntry: false })?.mode;
   if (mode !== undefined && path !== MANAGED_CONFIG_FILE && (mode & 0o077) !== 0)
-    wrong(`${path} can be read by others, and holds a key; chmod 600`);
+    wrong(`${path} can be read by others, and contains a key; run chmod 600`);
   if (mode !== undefined && path === MANAGED_CONFIG_FILE && (mode & 0o022) !== 0)
     wrong(`${path} can be written by others`);
 }
@@ -160,7 +160,8 @@ async function runCanary(
   const payload = hostPayload(host, "assent_canary", {}, project, `doctor-${Date.now()}`);
   const { out, err, code } = await runCommand(commandLine, JSON.stringify(payload), { ...env, PATH: searchPath(env) });
   const text = (out + err).trim();
-  if (!/denied by/.test(text)) return text === "" ? `it said nothing and ended with ${code}` : text.slice(0, 300);
+  if (!/denied by/.test(text))
+    return text === "" ? `it printed nothing and exited with code ${code}` : text.slice(0, 300);
   return null;
 }
 
@@ -193,7 +194,7 @@ export async function testInstalledHook(
   }
   const allow = DIALECTS[host].allow();
   if (out === allow.stdout && code === allow.code) return null;
-  return (out + err).trim().slice(0, 300) || `it said nothing and ended with ${code}`;
+  return (out + err).trim().slice(0, 300) || `it printed nothing and exited with code ${code}`;
 }
 
 /** Returns the payload that the host would send before a call. */

@@ -81,7 +81,7 @@ export function unreadableReason(host: Host, text: string): string | null {
   const extras = syntaxExtensionsIn(text).filter((extra) => ACCEPTED_SYNTAX[host]?.includes(extra) !== true);
   return extras.length === 0
     ? null
-    : `it has ${extras.join(" and ")}, and ${host} is not known to read such a file: it would go on without the hook`;
+    : `it has ${extras.join(" and ")}, and ${host} might not be able to read such a file: it would continue without the hook`;
 }
 
 /** Returns the timeout for the host's settings in seconds. It is longer than the hook needs. */

@@ -33,7 +33,7 @@ function ask(payload) {
       try {
         resolve(JSON.parse(text));
       } catch {
-        resolve({ decision: "deny", reason: "assent-hook gave no answer" });
+        resolve({ decision: "deny", reason: "assent-hook did not answer" });
       }
     });
     child.stdin.on("error", () => {});

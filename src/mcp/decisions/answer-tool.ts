@@ -38,7 +38,7 @@ export async function callAnswerTool(
   signal: AbortSignal,
 ): Promise<JsonObject> {
   if (typeof approval !== "string" || typeof answer !== "string" || answer === "")
-    return textResult(`${ANSWER_TOOL} takes "approval", the id of the approval, and "answer", a text.`, true);
+    return textResult(`${ANSWER_TOOL} requires "approval", the id of the approval, and "answer", a string.`, true);
   try {
     await send(approval, answer, signal);
     return textResult("The answer was delivered to the approver. Now repeat the call that waits, unchanged.", false);

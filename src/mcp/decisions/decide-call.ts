@@ -160,7 +160,7 @@ export class CallGate {
       mode: "url",
       elicitationId: id,
       url: this.options.approvalPage(id),
-      message: `A call waits for approval: ${reason}. The page shows it to those who may approve it.`,
+      message: `A call waits for approval: ${reason}. The page shows it to its approvers.`,
     };
     caller.askClient({ method: "elicitation/create", params }).catch(() => {});
     return true;

@@ -48,7 +48,7 @@ export function callRefusal(action: ActionRecord): Refusal {
         questionText(action, `with the tool ${ANSWER_TOOL} (or ask the user to run: assent answer ${id} "…")`) +
         `To go on, call this tool again with exactly the same arguments, not before ${RETRY_AFTER} seconds from now: the same ` +
         `call joins the same approval and runs once it is given. Do not change the arguments: that would be another ` +
-        `request, which somebody would have to approve anew. Do not reach the same end in another way. If there is other ` +
+        `request, which would need a new approval. Do not reach the same end in another way. If there is other ` +
         `work, do that first; if there is none, tell the user that this waits for approval.`,
       facts: {
         ...facts,
@@ -76,7 +76,7 @@ export function serviceErrorRefusal(error: AssentError, actionId: string | null)
     return {
       text:
         `${NOT_RUN} The service that decides about calls does not accept the key of this proxy (${code}: ${error.message}). ` +
-        `Calling again will not help until somebody has set up the key; tell the user.`,
+        `Calling again will not help until someone has set up the key; tell the user.`,
       facts: { status: "unavailable", action_id: actionId, retry_after: null, code },
     };
   if (error instanceof RequestRefused)
@@ -101,7 +101,7 @@ export function proxyRefusal(why: string, code: string): Refusal {
 
 /** Returns the refusal for a withheld tool. It leaves no action that someone could approve. */
 export function withheldToolRefusal({ withheld: held, upstream }: Pick<Tool, "withheld" | "upstream">): Refusal {
-  const what = held === "new" ? "is new, and nobody has accepted it yet" : "has changed since somebody accepted it";
+  const what = held === "new" ? "is new, and no one has accepted it yet" : "has changed since it was accepted";
   return proxyRefusal(
     `The definition of this tool ${what}. Calling again will not help until a person has looked at it and run ` +
       `"assent mcp accept ${upstream.config.name}"; tell the user.`,

@@ -62,7 +62,7 @@ export async function openHttpChannel(
           ...(isRequest(message)
             ? {
                 onRequestStreamEnd: () =>
-                  channel.onAnswerLost?.(message.id, `the server "${name}" ended the answer before it was complete`),
+                  channel.onAnswerLost?.(message.id, `the server "${name}" ended the response before it was complete`),
               }
             : {}),
         });
@@ -110,7 +110,7 @@ export async function openHttpChannel(
 
 function describeError(error: unknown): string {
   if (error instanceof UnauthorizedError) return "it rejected the credentials; set `headers` in its configuration";
-  if (error instanceof SdkHttpError) return `it answered ${error.status}`;
+  if (error instanceof SdkHttpError) return `it responded with status ${error.status}`;
   const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
   return `${error instanceof Error ? error.message : String(error)}${cause}`;
 }

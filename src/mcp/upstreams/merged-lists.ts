@@ -70,7 +70,7 @@ export async function listAllPages(
       );
     const list = reply.result[key];
     if (!Array.isArray(list) || !list.every(isObject))
-      throw new ListError(null, `the server "${upstream.config.name}" answered "${method}" without a list of ${key}`);
+      throw new ListError(null, `the server "${upstream.config.name}" replied to "${method}" without a list of ${key}`);
     items.push(...list);
     const nextCursor = reply.result["nextCursor"];
     if (typeof nextCursor !== "string") return items;

@@ -47,7 +47,7 @@ export function createListCache<T>(
       return items;
     }
     const { name } = upstream.config;
-    log(`the server "${name}" is slow to return its list; the proxy answers with the other servers' items for now`);
+    log(`the server "${name}" is slow to return its list; for now the proxy returns the other servers' items`);
     list.then(
       (items) => {
         const previous = lastLists.get(upstream) ?? [];

@@ -167,7 +167,7 @@ async function initializeWith(peer: Peer, method: string, params: JsonObject, na
     return await peer.request(method, params, { signal: timeout.signal });
   } catch (error) {
     if (timeout.signal.aborted)
-      throw new Error(`the server "${name}" did not answer "${method}" in ${INITIALIZE_TIMEOUT_MS / 1000} s`, {
+      throw new Error(`the server "${name}" did not reply to "${method}" within ${INITIALIZE_TIMEOUT_MS / 1000} s`, {
         cause: error,
       });
     throw error;

@@ -142,7 +142,7 @@ function Member({ member }: { member: TypicalKind["members"][number] }) {
     );
   }
   const { values, distinct } = member;
-  if (values.length === 0) return <span class="quiet">another value each time</span>;
+  if (values.length === 0) return <span class="quiet">different each time</span>;
   return (
     <>
       {values.map(({ text, count }) => (

@@ -251,7 +251,7 @@ async function problemOf(response: Response): Promise<ApiError> {
   return new ApiError({
     title: response.statusText,
     code: "UNKNOWN",
-    detail: `the service answered ${response.status}`,
+    detail: `the service responded with status ${response.status}`,
     ...problem,
     status: response.status,
   });
@@ -262,12 +262,12 @@ const adviceFor = (method: string): string =>
   method === "GET" ? "try again" : "it may have taken effect: check before you repeat it";
 
 function timeoutError(method: string, longest: number): ApiError {
-  const detail = `the service has not answered for ${Math.round(longest / 1000)} seconds; ${adviceFor(method)}`;
+  const detail = `the service has not responded for ${Math.round(longest / 1000)} seconds; ${adviceFor(method)}`;
   return new ApiError({ status: 0, code: "TIMEOUT", detail });
 }
 
 function unreachableError(method: string): ApiError {
-  return new ApiError({ status: 0, code: "UNREACHABLE", detail: `the service does not answer; ${adviceFor(method)}` });
+  return new ApiError({ status: 0, code: "UNREACHABLE", detail: `the service does not respond; ${adviceFor(method)}` });
 }
 
 /** Returns `/path?…` without empty parameters. */

@@ -92,7 +92,7 @@ export function Batch({ items, onSelect, onClear, onBack, onVoted, onDone }: Bat
             Select none
           </button>
         </p>
-        <p class="quiet">Each request is voted on by itself. Open a request to see all of it.</p>
+        <p class="quiet">Each request gets a separate vote. Open a request to see all of it.</p>
         {groups.slice(0, MAX_BATCH_GROUPS).map((group, i) => (
           <GroupTable key={group.key} position={i + 1} {...{ group, selected, onSelect }} canSelect />
         ))}

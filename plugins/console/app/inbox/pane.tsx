@@ -220,7 +220,7 @@ export function Votes({ action }: { action: Pick<Action, "approvals" | "approval
             <li key={`${approver} ${created_at}`}>
               <Badge value={approve ? "approved" : "denied"} /> <PersonLink principal={approver} />{" "}
               {approve ? "approved" : "denied"}
-              {break_glass ? " alone in an emergency" : ""}
+              {break_glass ? " in an emergency, without other approvers" : ""}
               {on_behalf_of === null ? null : (
                 <>
                   {" "}

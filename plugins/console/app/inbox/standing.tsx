@@ -12,10 +12,10 @@ import { castEmergencyApproval, type VoteResult } from "./vote.ts";
 import { FormButtons } from "../ui/forms.tsx";
 
 const TEXTS = {
-  button: "Approve alone in an emergency…",
-  title: "Approve alone in an emergency?",
+  button: "Emergency approval…",
+  title: "Approve in an emergency, without other approvers?",
   meaning:
-    "It is approved at once, with your vote alone. This is announced, and the review stays open until another person closes it. Use it only if the approvers cannot be reached.",
+    "Your vote approves it immediately, without other approvers. This is announced, and the review stays open until another person closes it. Use it only if the approvers cannot be reached.",
   reason: "Why can it not wait?",
   reasonHelp: "Recorded in the ledger, announced, and read by the reviewer.",
 } as const;
@@ -99,7 +99,7 @@ function EmergencyDialog({ action, onVoted, onClose }: Props & { onClose(): void
         </div>
         <Problem error={error} />
         <FormButtons look="danger" isDisabled={isBusy || reason.trim() === ""} onClose={onClose}>
-          {isBusy ? "Approving…" : "Approve alone"}
+          {isBusy ? "Approving…" : "Approve now"}
         </FormButtons>
       </form>
     </Dialog>

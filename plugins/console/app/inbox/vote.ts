@@ -187,7 +187,11 @@ async function signedResult(id: string, result: SignedResult | undefined, ballot
 
 function resultOf(action: Action, { approve, break_glass = false }: Ballot): VoteResult {
   if (action.status === "pending_approval") return { kind: "recorded", action };
-  const text = break_glass ? "You approved it alone." : approve ? "You approved it." : "You denied it.";
+  const text = break_glass
+    ? "You approved it without other approvers."
+    : approve
+      ? "You approved it."
+      : "You denied it.";
   return { kind: "settled", action, outcome: { kind: approve ? "good" : "bad", text, isMine: true } };
 }
 

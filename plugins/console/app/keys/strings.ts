@@ -18,7 +18,7 @@ export const SCOPES: Readonly<Record<KeyScope, string>> = {
   "actions:settle": "settle unknown outcomes",
   "credentials:receive": "receive credentials for actions that it starts",
   "approvals:decide": "approve and deny",
-  "approvals:break_glass": "approve alone in an emergency (in a session)",
+  "approvals:break_glass": "approve in an emergency without other approvers (in a session)",
   "grants:write": "grant later actions, and revoke grants",
   "sessions:issue": "start and continue sessions of agents",
   "policies:read": "see policies",

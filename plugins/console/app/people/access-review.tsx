@@ -13,7 +13,11 @@ type Row = Review["rows"][number];
 const TEXTS = {
   title: "Access review",
   intro: "Who can approve what, who did in the period, and what is unused. Counted from the ledger's entries.",
-  none: { approvers: "No user and no key can approve.", unused: "Everything was used.", all: "There is nobody yet." },
+  none: {
+    approvers: "No user and no key can approve.",
+    unused: "Everything was used.",
+    all: "There are no people or keys yet.",
+  },
   next: "Give a user the role approver, or create a key with the preset approver.",
 } as const;
 
@@ -177,7 +181,7 @@ function ReviewRow({ row, names }: { row: Row; names: ReadonlyMap<string, string
             {Math.round(approval_rate * 100)} % approved{" "}
             <span class="quiet">
               ({approvals} of {approvals + rejections}
-              {break_glass === 0 ? "" : `, ${break_glass} alone in an emergency`})
+              {break_glass === 0 ? "" : `, ${break_glass} emergency approvals`})
             </span>
           </>
         )}

@@ -161,6 +161,6 @@ function readForm(form: HTMLFormElement, isLimited: boolean) {
 
 function toRfc3339(local: string): string {
   const time = new Date(local);
-  if (Number.isNaN(time.getTime())) throw new RangeError(`"${local}" is no time; choose a day and a time`);
+  if (Number.isNaN(time.getTime())) throw new RangeError(`"${local}" is not a valid time; choose a day and a time`);
   return time.toISOString();
 }

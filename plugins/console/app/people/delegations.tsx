@@ -19,7 +19,7 @@ import { DelegateDialog } from "./delegate-dialog.tsx";
 const TEXTS = {
   title: "Delegations",
   intro:
-    "A delegation lets another approver vote in someone's place for a time. Both count as one person, and nobody approves what either of them must not.",
+    "A delegation lets another approver vote in someone's place for a time. Both count as one person, and neither can approve what the other must not approve.",
   none: { current: "No delegation is active or scheduled.", ended: "No delegation has ended yet." },
   next: "Before you are away, let another approver vote in your place.",
   signIn: "Only a signed-in user can delegate, and only their own approvals.",
@@ -188,7 +188,7 @@ function Covers({ delegation: { groups, agents, tools } }: { delegation: Delegat
   );
 }
 
-const CAUSES = { revoked: "revoked", user_ended: "a user was ended" } as const;
+const CAUSES = { revoked: "revoked", user_ended: "a user was deactivated" } as const;
 
 function Ended({ delegation: { ended } }: { delegation: Delegation }) {
   if (ended === null) return null;

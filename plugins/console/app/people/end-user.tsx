@@ -19,7 +19,7 @@ export function EndUser({ user: { id, name }, onClose, onDone }: Props) {
     const body = reason === "" ? {} : { reason };
     const { revoked_keys } = await request("POST /v1/users/{id}/end", { path: [id], body });
     const keys = revoked_keys.length === 0 ? "" : ` ${counted(revoked_keys.length, "key")} revoked.`;
-    onDone(`${name} was ended.${keys}`);
+    onDone(`${name} was deactivated.${keys}`);
   });
   return (
     <Dialog title="End this user?" onClose={onClose}>

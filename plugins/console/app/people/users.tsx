@@ -16,8 +16,8 @@ type Invited = Api["POST /v1/users"]["response"];
 
 const TEXTS = {
   title: "Users",
-  intro: "People who sign in. A user who is ended loses sessions, keys, grants and delegations at once.",
-  none: { live: "There is no user yet.", ended: "No user has been ended." },
+  intro: "People who sign in. Deactivating a user immediately ends their sessions, keys, grants and delegations.",
+  none: { live: "There are no users yet.", ended: "No user has been deactivated." },
   next: "Add a user, or let people sign in at your identity provider.",
 } as const;
 

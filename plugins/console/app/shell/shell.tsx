@@ -249,7 +249,7 @@ function Current({ route, main }: { route: Route; main: RefObject<HTMLElement | 
   }, [route.name, route.id, View]);
   if (page === null)
     return (
-      <Page title="There is no such page">
+      <Page title="Page not found">
         <p>
           The console has no page at <code>{location.hash}</code>. The address may be mistyped or cut off.
         </p>

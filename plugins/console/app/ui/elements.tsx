@@ -216,7 +216,7 @@ export function Banner() {
         <p>
           <Icon name="alert" />
           <span>
-            <strong>The service does not answer</strong> since {when(new Date(since).toISOString())}. This page may be
+            <strong>The service does not respond</strong> since {when(new Date(since).toISOString())}. This page may be
             out of date. The console tries again every few seconds.
           </span>
         </p>

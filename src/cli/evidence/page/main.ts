@@ -56,7 +56,7 @@ function renderVerified(report: PackReport): HTMLElement {
       [
         witnesses.length === 0
           ? "No witness cosigned the checkpoint."
-          : `Cosigned by ${witnesses.map(({ name, at, vkey: key }) => `${name} at ${at} with the key ${key}`).join(", ")}. The operator named these keys: compare them with those of the witnesses.`,
+          : `Cosigned by ${witnesses.map(({ name, at, vkey: key }) => `${name} at ${at} with the key ${key}`).join(", ")}. The operator named these keys: compare them with the witnesses' own keys.`,
       ],
       [`${counts.signedVotes} votes are signed with passkeys, which was verified.`],
       [`${counts.erased} actions were erased, as their entries record.`],
@@ -93,7 +93,7 @@ function renderVote(vote: Vote): (string | HTMLElement)[][] {
     quiet(approver),
     quiet(isSigned ? "signed with a passkey" : "not signed by the approver"),
     ...(on_behalf_of === null ? [] : [quiet(`in the place of ${on_behalf_of}`)]),
-    ...(break_glass ? [quiet("alone, in an emergency")] : []),
+    ...(break_glass ? [quiet("in an emergency, without other approvers")] : []),
   ];
   const grounds = [
     ...(decision === null

@@ -36,7 +36,8 @@ export async function* readLines(file: PackFile): AsyncIterable<Uint8Array> {
 /** Parses a line as a JSON object. Throws SyntaxError. */
 export function parseLine(line: Uint8Array): Record<string, unknown> {
   const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(line));
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new SyntaxError("a line is no object");
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new SyntaxError("a line is not an object");
   return value as Record<string, unknown>;
 }
 

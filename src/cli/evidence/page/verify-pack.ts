@@ -113,7 +113,7 @@ async function verifyFiles(
   const stated = files.get("manifest.sha256");
   if (file === undefined || stated === undefined) {
     fault(
-      "the selected files are no pack: manifest.json or manifest.sha256 is missing; select all files of the folder",
+      "the selected files are not a pack: manifest.json or manifest.sha256 is missing; select all files of the folder",
     );
     return null;
   }
@@ -158,7 +158,7 @@ async function verifyContents(
   const note = await readText(fileOf("checkpoint.txt"));
   const checkpoint = openLogCheckpoint(note, entries.keys(), signatures.ed25519("the checkpoint"));
   if (checkpoint.size !== size || !isSameRoot(checkpoint.root, root))
-    fault("the entries are not those that were signed");
+    fault("the entries are not the ones that were signed");
   report.vkey = currentVkey(entries.keys());
   report.vkeys = listVkeys(entries.keys());
   if (pinned !== "" && !report.vkeys.includes(pinned)) fault("the key that you know is not a key of this log");
