@@ -1,9 +1,9 @@
-/** The built-in plugins. The loader imports this file by its path, because the core imports no plugin. */
+/** The built-in plugins. The loader imports this file by path, because the core does not import plugins. */
 import type { Plugin } from "../src/plugin.ts";
 
 type Load = () => Promise<{ default: Plugin }>;
 
-/** The plugins by name, in the order in which they are set up. */
+/** The plugins by name, in the order in which they are initialized. */
 export const STANDARD = {
   "storage-sqlite": () => import("./storage-sqlite/index.ts"),
   "storage-postgres": () => import("./storage-postgres/index.ts"),

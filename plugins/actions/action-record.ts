@@ -47,7 +47,10 @@ interface ShownDigests {
   preview: string | null;
 }
 
-/** @param shown null in a link, which always displays the current state */
+/**
+ * @param shown digests of what the approver sees; null for the token of a link, whose page always displays the current
+ * state
+ */
 export function tokenClaims(row: ActionRow, principal: string, shown: ShownDigests | null): TokenClaims {
   const { id, expires_at } = row;
   return {
@@ -78,8 +81,8 @@ export function commitPreview(row: ActionRow, set: CompiledPolicySet): string | 
 }
 
 /**
- * Returns the digest of the questions and answers that a page with this row shows. The history may be newer than the
- * row. A digest of the whole history would accept a vote although the page does not show its newest question.
+ * Returns the digest of the questions and answers that a page with this row displays. The history can be newer than the
+ * row, so a digest of the whole history would accept a vote from someone who has not seen the newest question.
  */
 export function digestShownQuestions(
   row: ActionRow,
@@ -292,7 +295,10 @@ function renderAction(
   return record;
 }
 
-/** Returns null before a result is reported. If the column has a value then, someone altered the store; the audit reports it. */
+/**
+ * Returns null until a result is reported, even if the column has a value: someone then altered the store, which the
+ * audit reports.
+ */
 function resultOf({ status, result }: ActionRow): ActionRecord["result"] {
   const isReported = status === "succeeded" || status === "failed";
   return isReported && result !== null ? (JSON.parse(result) as ActionRecord["result"]) : null;
@@ -308,7 +314,7 @@ export function renderOriginalRequest(row: ActionRow): ActionRecord["proposed"] 
   return { params, request_hash: row.request_hash, edited_by: by, edited_at: toRfc3339(at), reason: comment };
 }
 
-/** Throws SyntaxError if someone altered the store. */
+/** Returns the questions to the agent, with its answers. Throws SyntaxError if someone altered the store. */
 export function renderQuestions(row: Pick<ActionRow, "questions">): ActionRecord["questions"] {
   return decodeQuestions(row.questions).map(({ asked_by, asked_at, question, answered_at, answer }, i) => ({
     number: i + 1,
@@ -339,9 +345,9 @@ function renderReview(entry: ReviewEntry): NonNullable<ActionRecord["reviews"]>[
 }
 
 /**
- * Returns the action with its votes as of one moment. The two are read one after the other, so a vote between the reads
- * would appear on an action that is still pending. While the action is pending, its row is therefore read again after
- * the votes.
+ * Returns the action with its votes as of one moment. The votes are read after the row, so a vote cast between the two
+ * reads would appear on an action that is still pending. The row of a pending action is therefore read again after the
+ * votes.
  */
 export async function readVotes(
   { storage }: Pick<CoreHost, "storage">,
@@ -398,7 +404,7 @@ export async function actionReply(
   return { status: 200, json: record, headers };
 }
 
-/** Renders the redecision for a permit, and lists the members that changed since the previous decision. */
+/** Renders the redecision for a permit, with the names of the members that changed since the previous decision. */
 export function renderRedecision({
   previous: before,
   current: now,

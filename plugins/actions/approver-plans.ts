@@ -25,12 +25,14 @@ import {
 } from "../../src/core.ts";
 import type { SubmittedAction } from "./self-approval.ts";
 
-/** Adds the principals that share each vote: of the approver, and of the user in whose place the approver voted. */
+/** Adds to each vote the principals of its approver, and of the user in whose place the approver voted. */
 export function countedVotes(host: CoreHost, approvals: readonly RecordedApproval[]): CountedVote[] {
   return approvals.map((vote) => ({ ...vote, principals: principalsOf(host, vote, vote.on_behalf_of) }));
 }
 
-/** Returns the principals that share a vote. @param delegator principal of the user in whose place the vote is cast */
+/**
+ * Returns the principals that a vote counts for. @param delegator principal of the user in whose place the vote is cast
+ */
 export function principalsOf(
   host: CoreHost,
   vote: Pick<Actor, "principal" | "key_id">,
@@ -49,12 +51,12 @@ export interface Approver {
   groups: readonly string[];
 }
 
-/** The moment at which a vote is cast: a ledger transaction, or reads of one moment. */
+/** The moment at which a vote is cast: that of a ledger transaction, or of a consistent read. */
 export type Moment = Pick<LedgerTransaction, "now" | "users">;
 
 /**
- * Returns the groups and rotas of the approver for which a vote on this action can count, and whether the requester is in
- * none of the groups.
+ * Returns the approver's groups and rotas for which a vote on this action can count, and whether the requester is
+ * outside all of these groups.
  * @param moment decides who is on call
  * @param only groups and rotas that count; null for all
  */
@@ -85,9 +87,9 @@ function rotasOf(host: CoreHost, { principal, key_id }: Approver, at: number): s
 }
 
 /**
- * Whether the requester is in none of the groups. The groups of the requester are those of the key's owner, of the
- * people who made the key, and of users who have or had such a name. False if the submitting key has no owner, because
- * the requester is then unknown.
+ * Returns true if the requester is outside all of the groups. The requester's groups are those of the key's owner, of
+ * the people who made the key, and of users who have or had the owner's name. Returns false if the submitting key has
+ * no owner, because the requester is then unknown.
  */
 function isIndependent(host: CoreHost, row: SubmittedAction, groups: readonly string[], { users }: Moment): boolean {
   const owner = row.submitted_owner;
@@ -105,8 +107,8 @@ function isIndependent(host: CoreHost, row: SubmittedAction, groups: readonly st
 }
 
 /**
- * Throws SELF_APPROVAL unless the voter is someone else, or the person behind the agent who signs the vote with a
- * passkey where every rule has the mode `self_confirm`. The agent's own key can never approve. Throws
+ * Throws SELF_APPROVAL for a vote by the agent or by the person behind it, with one exception: the person may sign the
+ * vote with a passkey if every rule has the mode `self_confirm`. The agent's own key can never approve. Throws
  * VOTE_SIGNATURE_REQUIRED if a rule requires a signature and there is none.
  * @param gesture the verified signature of this vote
  */
@@ -133,7 +135,7 @@ export function maySelfConfirm(self: SelfRelation, plans: readonly ApproverPlan[
   return strictestOversightMode(plans) === "self_confirm" && (self === "same_owner" || self === "same_maker");
 }
 
-/** Returns the refusal of an approving vote that would not count; null if it counts. @param votes the earlier votes */
+/** Returns why an approving vote would not count; null if it would. @param votes the earlier votes */
 export function findIneligibility(
   { approvers, since }: ApprovalRequirement,
   votes: readonly CountedVote[],
@@ -162,7 +164,7 @@ export interface Ineligibility {
 }
 
 /**
- * Returns the number of plans in which the vote counts after the earlier votes. A break-glass vote counts in all plans.
+ * Returns the number of plans that count the vote in addition to the earlier votes. All plans count a break-glass vote.
  */
 export function countPlans(
   { approvers, since }: ApprovalRequirement,

@@ -23,7 +23,7 @@ import { approvalExpiredError, assertPending } from "./cast-vote.ts";
 import { assertNotErased, isOverdue, rereadAction, visibleAction } from "./visible-action.ts";
 
 /**
- * Asks the agent a question. An approver who repeats a question that has no answer yet gets the action as it is.
+ * Asks the agent a question. Repeating a question that has no answer yet changes nothing and returns the action.
  * Throws TOO_MANY_QUESTIONS above MAX_QUESTIONS.
  */
 export function askQuestion(host: CoreHost, credential: Credential, id: string, text: string): Promise<ActionRow> {
@@ -56,8 +56,8 @@ export function askQuestion(host: CoreHost, credential: Credential, id: string, 
 }
 
 /**
- * Answers a question, by default the first one without an answer. An agent that repeats its answer gets the action as it
- * is. Throws NOT_THE_SUBMITTER for other agents, and QUESTION_NOT_OPEN.
+ * Answers a question, by default the first one without an answer. Repeating an answer changes nothing and returns the
+ * action. Throws NOT_THE_SUBMITTER for other agents, and QUESTION_NOT_OPEN.
  */
 export function answerQuestion(
   host: CoreHost,

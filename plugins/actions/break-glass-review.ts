@@ -1,4 +1,4 @@
-/** Closes the review of an emergency approval: by another person, with a comment. */
+/** Closes the review of an emergency approval. The reviewer must be another person, and must comment. */
 import {
   type BreakGlassUse,
   canSee,
@@ -61,7 +61,7 @@ export function reviewBreakGlass(
   });
 }
 
-/** Returns the use if the credential may see its action. Throws BREAK_GLASS_NOT_FOUND. */
+/** Returns the break-glass use if the credential may see its action. Throws BREAK_GLASS_NOT_FOUND. */
 function visibleUse(use: BreakGlassUse | undefined, id: string, credential: Credential): BreakGlassUse {
   if (use === undefined || !canSeeUse(use, credential)) throw notFound(id);
   return use;

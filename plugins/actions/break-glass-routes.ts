@@ -33,7 +33,7 @@ const UseRecord = Type.Object(
     agent_id: Type.String(),
     tool: Type.String(),
     operation: Type.String(),
-    approver: text("Principal of the person who approved alone."),
+    approver: text("Principal of the person who approved without other approvers."),
     reason: text("Why it could not wait."),
     used_at: time("Time of the approval."),
     review: orNull(
@@ -54,7 +54,8 @@ export function breakGlassRoutes(host: CoreHost, tag: string): Route[] {
       path: "/v1/break-glass",
       tag,
       summary: "List break-glass approvals, newest first",
-      description: "Approvals by one person alone in an emergency. `status=open` lists those that await a review.",
+      description:
+        "Emergency approvals by one person, without other approvers. `status=open` lists those that await a review.",
       scope: ["approvals:decide", "actions:read"],
       query: Query,
       responses: { 200: { description: "A page.", schema: UseList } },

@@ -1,4 +1,7 @@
-/** Approvals by one person alone in an emergency. Each opens a review, which another person closes. */
+/**
+ * Emergency approvals (break-glass) by one person, without the other approvers. Each opens a review, which another
+ * person closes.
+ */
 import { canSee, type LedgerTransaction, SELF_RELATION_REASONS } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
@@ -19,16 +22,16 @@ export function assertBreakGlassForm({ approve, reason = "", grant, break_glass 
 }
 
 /**
- * Throws unless the voter may approve this action alone: a signed-in user with the scope, who sees the action without a
- * delegation and is not behind the agent. Keys and the session of a terminal cannot be used, because a coding agent runs
- * on the same machine and can read the key files of its user. Links cannot be used, because everyone who gets the message has the link, and its recipient is a name in the
- * configuration without a role.
+ * Throws unless the voter may approve this action without other approvers: a signed-in user with the scope, who sees
+ * the action without a delegation and is not the person behind the agent. Keys and terminal sessions are rejected,
+ * because a coding agent runs on the same machine and can read its user's key files. Links are rejected, because
+ * everyone who gets the message has the link, and its recipient is a name in the configuration without a role.
  */
 export function assertMayBreakGlass(caller: Credential | null, row: ActionRow, { self, session }: Voter): void {
   if (self !== null)
     throw new Refusal(
       "SELF_APPROVAL",
-      `${SELF_RELATION_REASONS[self]}; nobody breaks the glass for their own agent, so someone else must`,
+      `${SELF_RELATION_REASONS[self]}; no one can use break-glass for their own agent; someone else must`,
     );
   if (caller === null || session === null)
     throw new Refusal("BREAK_GLASS_NOT_ALLOWED", "only a signed-in user can break the glass; a key or a link cannot");
@@ -43,7 +46,7 @@ export function assertMayBreakGlass(caller: Credential | null, row: ActionRow, {
     throw new Refusal("APPROVER_NOT_ELIGIBLE", "you see this action only through a delegation, which breaks no glass");
 }
 
-/** Records the use directly after the vote. @param id of the use */
+/** Records a break-glass use directly after its vote. @param id id of the use */
 export function recordBreakGlass(
   tx: LedgerTransaction,
   row: ActionRow,

@@ -1,4 +1,7 @@
-/** Votes on, cancellation and expiry of actions. Each is one compare-and-set in the transaction that records its entry. */
+/**
+ * Votes on actions, cancels them and expires them. Each change is a compare-and-set in the transaction that records its
+ * entry.
+ */
 import {
   actionEntryFields,
   approvalValidityMs,
@@ -51,12 +54,15 @@ import {
 } from "./vote-standing.ts";
 import { findLinkedAction, verifyLinkVoter, verifyVoter, type Vote, type VoteProof, type Voter } from "./voter.ts";
 
-/** The voter: the holder of a link token, or a credential with the proof of its vote. */
+/**
+ * Who votes, with the proof: the token of an approval link and the digest of what its page displayed (`shown`), or a
+ * credential with the action's id and a vote proof.
+ */
 type Ballot = { link: string; shown: string } | { credential: Credential; id: string; proof: VoteProof };
 
 /**
- * Records a vote. Returns the action and all votes on it after this one. Throws APPROVAL_EXPIRED if the action has
- * expired, and NO_LONGER_ALLOWED if the policies now deny it; both outcomes are recorded first.
+ * Records a vote. Returns the action and all of its votes, including this one. Throws APPROVAL_EXPIRED if the action
+ * has expired, and NO_LONGER_ALLOWED if the policies now deny it; both outcomes are recorded first.
  */
 export async function voteOn(
   host: CoreHost,
@@ -97,8 +103,8 @@ export async function voteOn(
 }
 
 /**
- * Returns the commitment to the preview that the page of the link showed; null if there is none. Throws TOKEN_INVALID if
- * the request, its preview or the questions have changed since.
+ * Returns the commitment to the preview that the link's page displayed; null if there is none. Throws TOKEN_INVALID if
+ * the request, its preview or the questions have changed since the page was read.
  */
 function assertShownByLink(
   row: ActionRow,
@@ -110,16 +116,16 @@ function assertShownByLink(
   if (shown !== digestShown(row, { questions: questionsDigest(questions), preview }))
     throw new Refusal(
       "TOKEN_INVALID",
-      "`shown` is not the digest of the request, its preview and the questions as they are now; read the link again and vote on what it shows",
+      "`shown` is not the digest of the current request, preview and questions; read the link again and vote on what it shows",
     );
   return preview;
 }
 
-/** A vote that can be recorded. */
+/** A vote that passed all checks. */
 export interface PreparedVote extends VoteOutcome {
-  /** The votes that count together with this one. */
+  /** Earlier votes that count together with this one. */
   votes: readonly ApprovalRow[];
-  /** Whether earlier votes are void, because they approved another list of the plan's actions. */
+  /** Whether earlier votes are void because they approved a different list of the plan's actions. */
   isFirstOnList: boolean;
   voter: Voter;
   vote: Vote;
@@ -127,7 +133,7 @@ export interface PreparedVote extends VoteOutcome {
   facts: VerifiedHistory["first"]["facts"];
 }
 
-/** The end of the action that prevents a vote: its time to vote has passed, or the policies now deny it. */
+/** An action that can no longer be voted on, because it has expired or the policies now deny it. */
 export interface EndedAction {
   row: ActionRow;
   ends: "expired" | { redecision: Redecision; by: Voter["actor"] };
@@ -182,7 +188,10 @@ export function endInstead(tx: LedgerTransaction, { row, ends }: EndedAction): P
   return recordDenial(tx, row, ends.redecision, { occasion: "vote", by: ends.by });
 }
 
-/** An action of a plan is approved with its plan, so that people see what else will run. */
+/**
+ * Throws PLAN_VOTE_REQUIRED for the approval of one action of a plan: people approve the whole plan, so that they see
+ * what else will run.
+ */
 function assertApprovesPlan({ plan_id, plan_position }: ActionRow, { approve, list }: Vote): void {
   if (plan_id === null || !approve || list !== undefined) return;
   throw new Refusal(
@@ -191,7 +200,7 @@ function assertApprovesPlan({ plan_id, plan_position }: ActionRow, { approve, li
   );
 }
 
-/** A grant comes with an approving vote by key or in a session of a browser. */
+/** Throws unless a vote with a grant approves, and comes from a key or a browser session. */
 function assertMayCarryGrant(by: Ballot, { approve, grant }: Vote): void {
   if (grant !== undefined && "credential" in by && by.credential.session?.terminal === true)
     throw new Refusal(
@@ -214,16 +223,16 @@ const standingVoter = ({ actor: { principal, key_id }, groups, session, self }: 
   self,
 });
 
-/** A vote that is about to be recorded. */
+/** The effect of a vote that is about to be recorded. */
 interface VoteOutcome extends Pick<Standing, "groups" | "independent" | "delegation"> {
   /** The action before the vote. */
   row: ActionRow;
-  /** What the policies require now, if they require more than before; else null. */
+  /** The current requirement, if it is stricter than the earlier one; else null. */
   stricter: { redecision: Redecision; requirement: VerifiedHistory["requirement"] } | null;
   /** Digest of the questions so far. */
   questions: string | null;
   status: "pending_approval" | "approved" | "denied";
-  /** Number of different people who have approved, including this one. */
+  /** Number of different people who have approved, including the voter. */
   approvals: number;
   /** Time within which the approved action can start. Milliseconds. */
   validForMs: number;
@@ -273,7 +282,7 @@ async function countApproval(
   const earlier = countedVotes(host, history.approvals);
   const terms = { self: self !== null, signed: gesture !== null, break_glass, at: tx.now };
   const recorded = history.requirement?.approvers ?? [];
-  // No one can vote twice, even if one of the votes is in the place of someone else.
+  // No one can vote twice, even if one of the votes is cast in someone else's place.
   const before = exceptEditor(host, history, findStandings(host, row, standingVoter(voter), recorded, tx));
   assertNewPerson(earlier, before);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
@@ -281,7 +290,7 @@ async function countApproval(
   const approvers = combinedPlans(history.requirement, redecision);
   const isStricter = !samePlans(approvers, recorded);
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
-  // The policies may have changed since the decision: they must allow a self-confirmation now, too.
+  // The policies may have changed since the decision, so the current ones must allow a self-confirmation too.
   assertMayConfirm({ self, gesture }, approvers);
   const now = exceptEditor(host, history, findStandings(host, row, standingVoter(voter), approvers, tx));
   // An emergency approval never uses a delegation.
@@ -303,7 +312,7 @@ async function countApproval(
   };
 }
 
-/** The shorter of the period that the decision gave and the one that the current policies give. */
+/** Returns the shorter of two approval periods: the one from the decision, and the one from the current policies. */
 function approvalPeriodMs(terms: readonly Decision["approval"][]): number {
   return Math.min(...terms.filter((each) => each !== null).map(approvalValidityMs));
 }
@@ -395,8 +404,8 @@ export async function recordVote(
     },
   );
   if (status === "denied") await releaseUses(tx, row);
-  // The conditions of both statements were checked earlier under the same lock. If a statement fails anyway, roll the
-  // whole job back.
+  // The conditions of both statements were checked earlier under the same lock. If a statement fails anyway, roll back
+  // the transaction.
   if (!inserted || !moved) throw new Error(`the vote on ${id} lost a race that the ledger's lock excludes`);
   return vote;
 }
@@ -429,7 +438,7 @@ export async function cancelVisibleAction(
     throw new Refusal("NOT_THE_SUBMITTER", `only the key that submitted the action, or an admin, can cancel it`);
   }
   if (isOverdue(row, tx.now)) return expirePending(tx, row);
-  // A startable action may already have run, and cancelling it frees its limits, so only an admin may cancel it.
+  // A startable action may already have run, and its cancellation frees its limits, so only an admin may cancel it.
   const startable = isStartable(row, tx.now);
   if (!(startable && caller.hasScope("admin"))) assertPending(row);
   const approvals = (await tx.approvals(id)).filter((vote) => vote.approve).length;
@@ -439,7 +448,7 @@ export async function cancelVisibleAction(
     ? { status: row.status, approved_after: tx.now }
     : { status: row.status, expires_after: tx.now };
   await updateStatus(tx, id, guard, "cancelled");
-  // By cancelling a startable action the admin states that it has not run.
+  // By cancelling a startable action, the admin states that it has not run.
   if (startable) await tx.releaseLimitUses(id);
   else await releaseUses(tx, row);
   return rereadAction(tx, id);
@@ -455,8 +464,8 @@ export function expireOverdue(host: CoreHost, limit: number): Promise<number> {
 }
 
 /**
- * Marks approved actions as expired that were not started in time, in order of their deadline after `from`. Returns the
- * position to continue at, or null if none was overdue.
+ * Marks approved actions as expired that were not started in time, in order of their deadline, from the position
+ * `from`. Returns the position to continue at, or null if none was overdue.
  */
 export function expireUnstarted(host: CoreHost, from: ApprovedCursor, limit: number): Promise<ApprovedCursor | null> {
   return host.ledger.transact(async (tx) => {
@@ -470,8 +479,8 @@ export function expireUnstarted(host: CoreHost, from: ApprovedCursor, limit: num
 }
 
 /**
- * Commits the job, then throws if it recorded an expiry or a denial. Throwing inside the job would roll that entry back,
- * and a clock that is set back could then open the action again.
+ * Commits the transaction, then throws if it recorded an expiry or a denial. Throwing within the transaction would roll
+ * that entry back, and the action could reopen if the clock is set back.
  */
 async function transactAndReport(
   host: CoreHost,

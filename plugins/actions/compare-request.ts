@@ -1,4 +1,7 @@
-/** Reads what approvers of a pending action see about earlier actions of its agent. Bounded, indexed reads outside any transaction. */
+/**
+ * Compares a pending action with earlier actions of its agent, for its approvers. Uses bounded, indexed reads outside
+ * any transaction.
+ */
 import {
   canSee,
   compareWithEarlier,
@@ -16,10 +19,10 @@ import type { ActionRecord } from "./schemas.ts";
 /** Members of an action's record that compare it with earlier actions. */
 export type ComparedMember = "compared_with" | "unusual" | "differs_from" | "earlier_votes";
 
-/** Reading stops once the requests have this size in total. Bytes. */
+/** Stops reading earlier requests once their total size reaches this limit. Bytes. */
 const MAX_BYTES = 4 * 1024 * 1024;
 const PAGE = 50;
-/** Maximum earlier similar actions whose votes are read, and maximum votes returned. */
+/** Maximum number of similar earlier actions whose votes are read. Also the maximum number of votes returned. */
 const MAX_VOTED = 5;
 
 /**
@@ -47,8 +50,8 @@ export async function compareRequest(
 }
 
 /**
- * Reads by the index over agent and sequence number, newest first. Filters the rows afterwards, because a query for
- * visible actions only could read without a bound.
+ * Reads by the index over agent and sequence number, newest first. Filters for visible actions afterwards, because a
+ * query with that filter could scan an unlimited number of rows.
  */
 async function readEarlier(
   { storage }: CoreHost,

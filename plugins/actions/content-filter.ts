@@ -45,13 +45,13 @@ function orUnreadable(selects: ContentFilter): ContentFilter {
   };
 }
 
-/** Shorter texts would match actions of other people. */
+/** A shorter identifier would match actions of other people. */
 const MIN_SUBJECT_LENGTH = 3;
 
 /**
- * Returns a filter for actions whose parameters, context, metadata, result, questions or answers mention a person: a
- * text or member name that contains the identifier as a whole word (ignoring case and Unicode form), or an equal
- * number. Throws VALIDATION_FAILED for an identifier that is too short.
+ * Returns a filter for actions that mention a person in their parameters, context, metadata, result, questions or
+ * answers. A string or member name mentions the person if it contains the identifier as a whole word (ignoring case and
+ * Unicode form); a number, if it equals the identifier. Throws VALIDATION_FAILED for an identifier that is too short.
  */
 export function createSubjectFilter(subject: string): ContentFilter {
   const wanted = foldText(subject.trim());
@@ -67,7 +67,7 @@ export function createSubjectFilter(subject: string): ContentFilter {
   );
 }
 
-/** Returns null if someone altered the store: the audit reports that, and one such row must not end the search. */
+/** Returns null if someone altered the store. The audit reports such a row; the search continues with the next one. */
 function readUnlessAltered(read: () => JsonValue): JsonValue {
   try {
     return read();
@@ -79,10 +79,10 @@ function readUnlessAltered(read: () => JsonValue): JsonValue {
 const questionTexts = ({ questions }: ActionRow): string[] =>
   decodeQuestions(questions).flatMap(({ question, answer }) => [question.text, answer?.text ?? ""]);
 
-/** "é" can be one character or two. */
+/** Normalizes Unicode, because "é" can be one code point or two. */
 const foldText = (text: string): string => text.normalize("NFC").toLowerCase();
 
-/** Letters and digits around the identifier make it another one: "ann@example.org" is not in "joann@example.org". */
+/** Matches whole identifiers only: "joann@example.org" does not mention "ann@example.org". */
 function mentions(value: JsonValue, wanted: string): boolean {
   if (typeof value !== "string" && typeof value !== "number") return false;
   const text = foldText(String(value));

@@ -1,7 +1,7 @@
 /**
- * Background task that ends credentials: when the action has a result or its outcome is unknown, when the credential
- * expires, at a stop, and when the agent is suspended or the starting key is revoked. One process per store runs it. Revoking is
- * repeated until the issuer confirms it, because a credential that was not revoked may still work.
+ * Background task that ends credentials. A credential ends when its action has a result or an unknown outcome, when it
+ * expires, at a stop, when the agent is suspended, and when the starting key is revoked. One process per store runs
+ * this task. It retries each revocation until the issuer confirms it, because the credential may still work.
  */
 import {
   type CoreHost,
@@ -21,11 +21,10 @@ import { CREDENTIAL_PREFIX, type OpenCredential, revocationOwner, withTimeout } 
 const PAGE = 100;
 const EVERY_MS = 5_000;
 /**
- * Time after the expiry of a credential from which on its end is no longer retried if the issuer is missing or fails.
- * Milliseconds.
+ * If the issuer is missing or fails, the task stops retrying this long after the credential has expired. Milliseconds.
  */
 const GIVE_UP_AFTER = 7 * 86_400_000;
-/** Entries after which a credential may have to end immediately. */
+/** Types of entries that can require a credential to end immediately. */
 const CAUSES = new Set(["execution", "stop", "agent", "api_key", "user"]);
 
 interface CredentialEnding {
@@ -37,11 +36,11 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
   let stopped = false;
   let unsubscribe: (() => void) | null = null;
   let lease: LeaderLease | null = null;
-  /** Whether entries arrived that the current sweep may have missed. */
+  /** Whether entries arrived that the running sweep may have missed. */
   let isStale = false;
   /**
-   * Work on the credentials of each issuer. Sweeps do not await it, so that an issuer that does not answer does not
-   * delay the others.
+   * The running work for each issuer. Sweeps do not await it, so that an issuer that does not respond does not delay
+   * the others.
    */
   const ending = new Map<string, Promise<void>>();
 
@@ -56,7 +55,7 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
   async function endCredentialsOf(issuer: string, credentials: readonly DueCredential[]): Promise<void> {
     const isDone = await endAll(credentials);
     ending.delete(issuer);
-    // More may have become due meanwhile.
+    // More credentials may have become due during the calls.
     if (isDone && !stopped) void sweepSoon();
   }
 
@@ -91,8 +90,8 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
   }
 
   /**
-   * Ends credentials of one issuer. Stops at the first failure and resolves to false, because each call of a failing issuer can
-   * take long. Never rejects.
+   * Ends credentials of one issuer. Resolves to false at the first failure and leaves the rest for a later sweep,
+   * because each call of a failing issuer can take long. Never rejects.
    */
   async function endAll(due: readonly DueCredential[]): Promise<boolean> {
     for (const [ended, { document, open, cause }] of due.entries()) {
@@ -111,7 +110,10 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
     onFailure: (error) =>
       host.log.warn("could not look for credentials that have to end; retrying", { error: String(error) }),
   });
-  /** `run` joins a sweep that is running. If that sweep did not see the change, call it again. */
+  /**
+   * Runs a sweep that includes the latest change. A running sweep may have missed the change, so another one follows
+   * it.
+   */
   async function sweepSoon(): Promise<void> {
     isStale = true;
     await rounds.run();
@@ -155,8 +157,8 @@ async function findEnd(host: CoreHost, { action_id, expires_at }: OpenCredential
 }
 
 /**
- * Whether a stop covers the action. A stop that names a policy covers the actions that this policy applies to, as at a
- * start.
+ * Whether a stop covers the action. A stop that names a policy covers the actions that this policy applies to, like at
+ * the start of an action.
  */
 async function isStopped(host: CoreHost, row: ActionRow, now: number): Promise<boolean> {
   const { open } = await host.stops.list();
@@ -172,7 +174,7 @@ async function isStopped(host: CoreHost, row: ActionRow, now: number): Promise<b
     return false;
   } catch (error) {
     if (error instanceof Refusal && error.code === "STOPPED") return true;
-    // No stop applies: it would have been reported first.
+    // No stop applies, because `reevaluateAction` would have thrown STOPPED first.
     if (error instanceof Refusal && error.code === "FACTS_UNAVAILABLE") return false;
     throw error;
   }
@@ -181,7 +183,7 @@ async function isStopped(host: CoreHost, row: ActionRow, now: number): Promise<b
 async function hasLostAccess(host: CoreHost, row: ActionRow): Promise<boolean> {
   const { agent } = await host.agents.facts(row.agent_id);
   if (agent?.suspended === true) return true;
-  // The key that started the action, and the key that submitted it.
+  // Check both the key that started the action and the key that submitted it.
   const users = await host.users.list();
   for (const id of new Set([row.started_by, row.submitted_by])) {
     if (id === null) continue;
@@ -192,7 +194,9 @@ async function hasLostAccess(host: CoreHost, row: ActionRow): Promise<boolean> {
   return false;
 }
 
-/** Revokes and records the end. Resolves to false if the issuer failed: the credential then stays open. */
+/**
+ * Revokes the credential and records its end. Resolves to false if the issuer failed; the credential then stays open.
+ */
 async function endCredential(
   host: CoreHost,
   document: Document,

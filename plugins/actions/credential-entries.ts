@@ -14,7 +14,7 @@ const ISSUED = {
 
 export const CREDENTIAL_ENTRIES: NonNullable<Plugin["entries"]> = {
   "actions:credential_issued": Type.Object(
-    { ...ISSUED, expires_at: time("When the credential stops working by itself.") },
+    { ...ISSUED, expires_at: time("Time at which the credential expires.") },
     closed,
   ),
   "actions:credential_ended": Type.Object(

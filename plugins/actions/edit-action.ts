@@ -76,7 +76,7 @@ export async function editAction(host: CoreHost, credential: Credential, id: str
   return row;
 }
 
-/** Throws unless an approval by this voter would count now, and the request was neither changed nor allowed before. */
+/** Throws unless an approval by this voter would count now, and the request was never changed or allowed. */
 function assertMayEdit(
   host: CoreHost,
   tx: LedgerTransaction,
@@ -98,17 +98,17 @@ function assertMayEdit(
     throw new Refusal("APPROVER_NOT_ELIGIBLE", "your own groups do not cover this agent and tool");
   const principals = principalsBehindVote(host, actor);
   if (isOfUnknownPerson(principals))
-    throw editRefusal("your key has no owner, so nobody else could approve the change; sign in to change the request");
+    throw editRefusal("your key has no owner, so no one else could approve the change; sign in to change the request");
   if (history.edit !== null)
     throw editRefusal("the request has been changed already; reject it, and let the agent submit another one");
   if (history.mayHaveRun)
-    throw editRefusal("the action was allowed before and may have run; reject it, or approve it as it is");
+    throw editRefusal("the action was allowed before and may have run; reject it, or approve it unchanged");
   const vote = {
     ...readApproverStanding(host, row, { ...actor, groups }, requirement.approvers, tx),
     principals,
     self: false,
     break_glass: false,
-    // The person who approves the changed request signs the vote.
+    // Assume a signed vote, because the signature comes from the person who approves the changed request.
     signed: true,
     at: tx.now,
   };
@@ -126,7 +126,7 @@ async function changeRequest(
 ): Promise<ActionRow> {
   const proposed = effectiveRequest(row);
   if (proposed === null) throw new Error(`the request of ${row.id} is missing`);
-  // The rules of the decision and the current rules must both let approvers change the member, each within its bounds.
+  // The decision's rules and the current rules must both let approvers change the member. The bounds of both apply.
   const asked = (newest.decision.approval ?? first.decision.approval)?.editable ?? [];
   const editable = combineEditable([asked, before.decision.approval?.editable ?? []]);
   const request = editRequest(proposed, changes, editable);

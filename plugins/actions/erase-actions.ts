@@ -28,7 +28,7 @@ const MAX_MS = 5000;
  * ledger's lock.
  */
 const MAX_BYTES_PER_TRANSACTION = 1_000_000;
-/** Length in characters from which on the search of a request takes at least a millisecond. */
+/** Searching a request with at least this many characters takes a millisecond or more. */
 const LARGE = 50_000;
 
 type ErasureCause = Pick<ErasureEntry, "cause" | "reason" | "by">;
@@ -69,7 +69,7 @@ export function addErasures(total: ErasureResult, { erased, altered, held, holds
 
 /**
  * Finds the actions that can be erased. Leaves out open, unknown, erased, altered and held ones. Reads the holds under
- * the ledger's lock, so that a hold that any process placed meanwhile prevents the erasure.
+ * the ledger's lock, so that a hold that another process has just placed prevents the erasure.
  */
 async function findErasable(
   host: CoreHost,
@@ -115,7 +115,7 @@ export async function eraseActions(
   return { ...result, erased: erasable.length };
 }
 
-/** Erases some parts of the actions (such as the results) in one transaction, and retains their requests. */
+/** Erases some parts of the actions (such as the results) in one transaction, but not their requests. */
 export async function eraseParts(
   host: CoreHost,
   tx: LedgerTransaction,

@@ -1,4 +1,4 @@
-/** Runs starts and results under the ledger's lock. */
+/** Records starts and results under the ledger's lock, and calls credential issuers outside of it. */
 import type { CoreHost, JsonObject } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
 import { isDeniedByRedecision, moreApprovalsNeededError, noLongerAllowedError } from "./redecision.ts";
@@ -8,7 +8,7 @@ import { prefetchResult, recordResult, type ReportedResult } from "./result.ts";
 import type { ResultBody, StartBody } from "./schemas.ts";
 import { decideStart, hashText, isReachable, prefetchStart, type StartResult } from "./start.ts";
 
-/** @param releaseQueueSlot called before an issuer is called, which can take seconds */
+/** @param releaseQueueSlot called before a call to an issuer, which can take seconds */
 export async function startAction(
   host: CoreHost,
   credential: Credential,
@@ -31,7 +31,7 @@ export async function startAction(
   let started = await decideWith(null);
   let issued: PreparedCredential | null = null;
   if (started.needs !== undefined) {
-    // A slow issuer must not fill the queue that all decisions share.
+    // A slow issuer must not fill the queue that all decisions share, so release the slot.
     releaseQueueSlot();
     issued = await issueCredential(host, started.needs);
     try {
@@ -45,7 +45,7 @@ export async function startAction(
     if (started.row.status !== "executing") await discardCredential(host, issued, issued.credential.revocation);
   }
   const { row } = started;
-  // Thrown only after the commit, because a refusal inside the job would roll the record back.
+  // Throw only after the commit, because a refusal within the transaction would roll the record back.
   if (isDeniedByRedecision(row)) throw noLongerAllowedError(row);
   if (row.status === "pending_approval") throw moreApprovalsNeededError(row);
   return { ...started, issued };

@@ -144,7 +144,7 @@ function settleRoute(host: CoreHost, tag: string): Route {
     params: schema.IdParams,
     body: schema.SettleBody,
     description:
-      "For an action whose status is `unknown`, because no result was reported in time: a person, or a probe with a key of its own, records what happened. The action is then `succeeded` or `failed`. The key that started the action reports its result instead, also when it is late.",
+      "For an action whose status is `unknown`, because no result was reported in time: a person, or a probe with a key of its own, records what happened. The action is then `succeeded` or `failed`. The key that started the action reports its result instead, even if it is late.",
     responses: { 200: ACTION_RESPONSE },
     errors: ["ACTION_NOT_FOUND", "OUTCOME_NOT_UNKNOWN", "ACTION_ERASED", "RECORD_ALTERED"],
     async handle({ credential, params, body: { meta = {}, ...body } }) {

@@ -6,15 +6,15 @@
 import type { CoreHost, LeaderLease } from "../../src/core.ts";
 import { expireOverdue, expireUnstarted } from "./cast-vote.ts";
 
-/** Position before every action. */
+/** The position before the first action. */
 const START = { approved_until: -1, decision_seq: -1 };
 
 const PAGE = 100;
 const MAX_INTERVAL = 15_000;
-/** Interval on a shared store, where other processes accept submissions that this one is not notified of. */
+/** Sweep interval on a shared store, where other processes accept submissions without notifying this one. */
 const SHARED_STORE_INTERVAL = 5_000;
 const RETRY_DELAY = 2_000;
-/** Minimum time between two sweeps that reads trigger. */
+/** Minimum time between two sweeps that are triggered by reads. */
 const MIN_INTERVAL = 1_000;
 
 export interface Expiry {
@@ -43,7 +43,8 @@ export function createExpiry(host: CoreHost): Expiry {
   }
 
   /**
-   * Erased and altered actions keep their status. The remembered position lets later sweeps of this process skip them.
+   * Expires approved actions that were not started in time. Erased and altered ones keep their status, so the sweep
+   * remembers its position to skip them the next time.
    */
   async function sweepStarts(): Promise<void> {
     for (;;) {
@@ -57,7 +58,7 @@ export function createExpiry(host: CoreHost): Expiry {
 
   function schedule(at: number): void {
     const delay = Math.max(0, at - host.clock());
-    // In the time of timers: a clock that was set ahead does not move the timer that is set.
+    // Timers use the monotonic clock, so compare with that: setting the wall clock ahead does not move a timer.
     const due = performance.now() + delay;
     if (stopped || due >= wakeAt) return;
     wakeAt = due;

@@ -1,4 +1,4 @@
-/** Creates grants: with an approving vote, or alone. */
+/** Creates grants: together with an approving vote, or without a vote. */
 import {
   canSee,
   confirmWithScope,
@@ -31,7 +31,7 @@ import { selfApprovalRelation } from "./self-approval.ts";
 /** Maximum number of open grants for one agent, tool and operation, because a decision tries each of them. */
 const MAX_OPEN = 20;
 
-/** Creates a grant without a vote. Returns the earlier grant for a repeated request. */
+/** Creates a grant without a vote. A repeated request returns the grant that the first one created. */
 export async function createGrant(
   host: CoreHost,
   credential: Credential,
@@ -52,7 +52,7 @@ export async function createGrant(
   });
 }
 
-/** Returns the terms as they are recorded and signed. Throws VALIDATION_FAILED for a malformed duration. */
+/** Returns the terms in the form that is recorded and signed. Throws VALIDATION_FAILED for a malformed duration. */
 export function readGrantTerms(
   { count, for: text, scope, sum, ends_on_failure = false }: GrantTermsBody,
   pointer = "/grant",
@@ -66,7 +66,7 @@ export function readGrantTerms(
 /**
  * Creates a grant for later actions of the same kind, together with the vote that approves this one.
  * @param largest caps of the rules that require this approval; null if they allow no grants, or require more approvers
- * @param passkey credential id of the passkey that signed the vote, and the terms with it; null if no passkey signed it
+ * @param passkey credential id of the passkey that signed the vote together with the terms; null if no passkey signed
  */
 export function recordGrantWithVote(
   tx: LedgerTransaction,
@@ -182,8 +182,8 @@ function invalidTerms(pointer: string, detail: string): Refusal {
 }
 
 /**
- * Throws SELF_APPROVAL if a live key of the agent is the caller's own. This only reports the error early, because each
- * use is checked against the key that submits it.
+ * Throws SELF_APPROVAL if a live key of the agent belongs to the caller. This check only reports the error early: each
+ * use of the grant is checked against the key that submits it.
  */
 async function assertNotOwnAgent(host: CoreHost, caller: Credential, target: GrantTarget): Promise<void> {
   const { agent_id, tool, operation } = target;

@@ -1,4 +1,4 @@
-/** Ends grants. Each end is an entry in the transaction of its cause. */
+/** Ends grants. The transaction of the cause records each end as an entry. */
 import {
   type Actor,
   buildGrantEndEntry,
@@ -19,14 +19,14 @@ export function endGrantsOnRejection(tx: Tx, row: GrantTarget & Pick<ActionRow, 
     endGrant(tx, grant, { cause: "rejection", related_action: row.id, comment: null, by });
 }
 
-/** Ends the grant that covered an action whose result is a failure, if the grant has `ends_on_failure`. */
+/** Ends the grant with `ends_on_failure` that covered an action, because the action has failed. */
 export function endGrantOnFailure(tx: Tx, { id, grant_id }: Pick<ActionRow, "id" | "grant_id">, by: Actor): void {
   const grant = tx.grants.all.get(grant_id ?? "");
   if (grant === undefined || !grant.ends_on_failure || grant.ended !== null) return;
   endGrant(tx, grant, { cause: "failure", related_action: id, comment: null, by });
 }
 
-/** Records the end of a grant that has no recorded end. Every process applies it from the commit on. */
+/** Records the end of a grant that is still open in the ledger. After the commit, every process applies the end. */
 export function endGrant(tx: Tx, grant: Grant, end: End): void {
   tx.record(buildGrantEndEntry(grant, end, tx.now));
   tx.bumpEpoch();

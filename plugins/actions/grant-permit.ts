@@ -1,4 +1,4 @@
-/** Grants, issues and verifies permits, which prove that an action may start. */
+/** Issues and verifies permits, which prove that an action may start. */
 import { randomBytes } from "node:crypto";
 import {
   canSee,
@@ -37,8 +37,8 @@ import { assertNotErased, rereadAction, visibleAction } from "./visible-action.t
 const MAX_PERMITS = 100;
 
 /**
- * Maximum characters of the past data that the decisions on an action have read. Above it, no further permit is issued,
- * because each permit can add to this data.
+ * Maximum number of characters of past data that the decisions on an action may have read. Above it, no more permits
+ * are issued, because each permit can add to this data.
  */
 const MAX_PAST = 1_048_576;
 
@@ -103,7 +103,10 @@ export async function grantPermit(host: CoreHost, credential: Credential, id: st
   return { row, permit: grant === null ? null : await issuePermit(host, row, grant), previous: before, current: now };
 }
 
-/** Issues the permit that an allowing decision grants, for an action that was just created. */
+/**
+ * Issues the permit for an action that was just created with an allowing decision; null if the decision did not allow
+ * it.
+ */
 export function issueFirstPermit(host: CoreHost, row: ActionRow): Promise<Permit | null> {
   if (row.approved_until === null) return Promise.resolve(null);
   const times = computePermitTimes(row.created_at, host.config.permits.valid_seconds, row.approved_until);
@@ -137,8 +140,8 @@ async function issuePermit(host: CoreHost, row: ActionRow, grant: Omit<PermitTer
 }
 
 /**
- * Returns the claims about the action that the permit contains. Null if the request was erased or does not match its
- * hash, because parameters that were altered in the store must not be signed.
+ * Returns the claims about the action that the permit contains. Returns null if the request was erased or does not
+ * match its hash, because altered parameters must not be signed.
  */
 function subjectOf(host: CoreHost, row: ActionRow): PermitSubject | null {
   const request = effectiveRequest(row);
@@ -157,7 +160,8 @@ function subjectOf(host: CoreHost, row: ActionRow): PermitSubject | null {
 
 /**
  * Signs a new permit. Returns null if the request was erased or altered.
- * @param grant `issued_at` is the ledger's clock in the granting transaction: a permit from the future is rejected
+ * @param grant terms of the permit. `issued_at` is the ledger's time in the granting transaction, because permits from
+ * the future are rejected
  */
 function mintPermit(host: CoreHost, row: ActionRow, grant: Omit<PermitTerms, "id">): Promise<string | null> {
   const subject = subjectOf(host, row);

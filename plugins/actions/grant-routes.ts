@@ -210,7 +210,7 @@ function endedError(id: string): Refusal {
   return new Refusal("GRANT_ENDED", `the grant ${id} has already ended`);
 }
 
-/** Returns the record of a grant, as of now. */
+/** Returns the current record of a grant. */
 export async function renderGrant(host: CoreHost, grant: Grant): Promise<schema.GrantRecord> {
   const [record] = await renderGrants(host, [grant]);
   return record as schema.GrantRecord;
@@ -256,7 +256,7 @@ function renderEnd({ cause, at, by, related_action, comment }: GrantEnd): NonNul
   return { cause, at: toRfc3339(at), by: by?.principal ?? null, action_id: related_action, comment };
 }
 
-/** Returns the usage of each grant; null for those whose uses may have been removed, because they ended long ago. */
+/** Returns the usage of each grant. Null for a grant that ended long ago, because its uses may have been removed. */
 async function readUsages(host: CoreHost, grants: readonly Grant[], now: number): Promise<(GrantUsage | null)[]> {
   if (grants.length === 0) return [];
   const usages = await host.storage.limitsUsed(

@@ -6,7 +6,7 @@ import { assertNotErased, isOverdue, visibleAction } from "./visible-action.ts";
 import { ActionRecord, IdParams } from "./schemas.ts";
 import { recordAlteredError } from "./verify-record.ts";
 
-/** Maximum number of earlier requests with which each scope is tried. */
+/** Maximum number of earlier requests against which each suggested scope is tried. */
 const MAX_EARLIER = 200;
 
 const Covered = Type.Object(
@@ -26,7 +26,7 @@ const Answer = Type.Object(
       Type.Object(
         {
           scope: orNull(text("Condition in CEL; null covers every request of the agent, tool and operation.")),
-          covered: count("Number of those requests that it would have covered."),
+          covered: count("Number of the compared requests that it would have covered."),
           requests: Type.Array(Covered, { description: "The newest of them, at most five." }),
         },
         closed,

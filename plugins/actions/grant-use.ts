@@ -51,8 +51,8 @@ export async function findGrantedDecision(
 }
 
 /**
- * Decides an action that a grant covered again. Returns null unless the same grant still covers it. The usage of the
- * grant is the one that the first decision recorded, because the action's own use is counted by now.
+ * Decides an action again that a grant covered. Returns null unless the same grant still covers it. Uses the grant's
+ * usage from the first decision, because the current usage already includes this action.
  * @param first the facts of its first decision
  */
 export function reapplyGrant(
@@ -109,8 +109,9 @@ async function readGrantUsage(
 }
 
 /**
- * Returns the standing of the grantor now: the groups for which their vote on this action would count, whether it would be
- * independent, and whether they are the person behind the agent. Returns null if their vote would not be accepted.
+ * Returns the current standing of the grantor: the groups for which their vote on this action would count, whether the
+ * vote would be independent, and whether they are the person behind the agent. Null if their vote would not be
+ * accepted.
  */
 async function findStanding(
   host: CoreHost,
@@ -123,7 +124,8 @@ async function findStanding(
   if (rights === null || !mayGrant(rights, grant) || !canSee(rights.visibility, action)) return null;
   const plans = decision.approval?.approvers ?? [];
   const self = selfApprovalRelation(host, action, rights);
-  // As for a vote, the person behind the agent needs a signature, and every rule must allow self-confirmation.
+  // Like a vote by the person behind the agent, their grant needs a signature, and every rule must allow
+  // self-confirmation.
   if (self !== null && !(isSignedByHeldPasskey(tx, grant) && maySelfConfirm(self, plans))) return null;
   const approver = { principal: rights.principal, key_id: rights.key.id, groups: rights.groups };
   const { groups, independent } = readApproverStanding(host, action, approver, plans, tx);
@@ -131,14 +133,14 @@ async function findStanding(
 }
 
 /**
- * Whether the grant was signed with a passkey that the grantor still has. Users remove passkeys that were lost or
+ * Whether the grant was signed with a passkey that the grantor still has. Users remove a passkey that was lost or
  * stolen.
  */
 function isSignedByHeldPasskey({ users }: Pick<LedgerTransaction, "users">, { passkey, by }: Grant): boolean {
   return passkey !== null && users.get(by.key_id)?.passkeys.some(({ id }) => id === passkey) === true;
 }
 
-/** Whether the grantor may still vote and grant. */
+/** Whether the grantor still has the rights to vote and to create grants. */
 export function mayGrant({ key, principal, hasScope }: Rights, { by }: Pick<Grant, "by">): boolean {
   const isSame = principal === by.principal && key.agent_id === null;
   return isSame && hasScope("approvals:decide") && hasScope("grants:write");

@@ -1,4 +1,7 @@
-/** Places and releases legal holds. Each is one urgent job, so a hold overtakes the erasures that wait for the ledger. */
+/**
+ * Places and releases legal holds. Each change is an urgent transaction, so that a hold overtakes erasures that wait
+ * for the ledger.
+ */
 import {
   commitSubject,
   confirmWithScope,
@@ -46,7 +49,7 @@ export function placeHold(
 ): Promise<{ hold: LegalHold; replayed: boolean }> {
   const { action, agent, reason } = wanted;
   const subject = wanted.subject?.trim() ?? null;
-  // Refuses an identifier that is too short.
+  // Throws if the identifier is too short.
   if (subject !== null) createSubjectFilter(subject);
   const id = host.newId();
   const held = subject === null ? null : { subject, salt: newSalt() };
@@ -82,7 +85,7 @@ export function placeHold(
   });
 }
 
-/** Releases the hold once enough people have requested it, including this caller. Until then it stays active. */
+/** Records the caller's request to release the hold, and releases it once enough people have requested that. */
 export function releaseHold(host: CoreHost, credential: Credential, id: string, comment: string): Promise<LegalHold> {
   return host.ledger.transactFirst(async (tx) => {
     const current = await confirmWriter(tx, credential);
@@ -116,7 +119,9 @@ export function findHold(holds: LegalHolds, id: string): LegalHold {
   return hold;
 }
 
-/** Returns the identifier of the person under an active hold; null for other holds, and if it cannot be read. */
+/**
+ * Returns the identifier of the person under an active hold. Null for a hold of another kind, or if it cannot be read.
+ */
 export async function readSubject(
   documents: Pick<CoreHost["documents"], "get">,
   hold: LegalHold,
@@ -149,7 +154,7 @@ function record(tx: Tx, entry: Omit<LegalHoldEntry, "type" | "v" | "at">): void 
   tx.bumpEpoch();
 }
 
-/** Checks the key under the lock. A key that is bound to an agent must not place or release holds. */
+/** Confirms the key under the lock. A key that is bound to an agent must not place or release holds. */
 async function confirmWriter(tx: Tx, credential: Credential): Promise<Credential> {
   const current = await confirmWithScope(tx, credential, "holds:write");
   if (current.key.agent_id !== null)

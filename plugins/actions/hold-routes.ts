@@ -32,14 +32,14 @@ const HoldBody = Type.Object(
         minLength: 1,
         maxLength: 256,
         format: "name",
-        description: "Keeps the actions of this agent, also later ones, in any spelling of its name.",
+        description: "Keeps the actions of this agent, including later ones, in any spelling of its name.",
       }),
     ),
     subject: Type.Optional(
       Type.String({
         maxLength: 1000,
         description:
-          "A person's identifier, such as an e-mail address: keeps the actions that mention it, also later ones, as in `POST /v1/erasures`. The ledger contains only a salted commitment. The store keeps the identifier until the hold is released.",
+          "A person's identifier, such as an e-mail address: keeps the actions that mention it, including later ones, as in `POST /v1/erasures`. The ledger contains only a salted commitment. The store keeps the identifier until the hold is released.",
       }),
     ),
   },
@@ -141,7 +141,7 @@ export function holdRoutes(host: CoreHost, tag: string): Route[] {
         if ([action, agent, subject].filter((scope) => scope !== null).length !== 1)
           throw validationError("", "send exactly one of `action`, `agent` and `subject`");
         const key = readIdempotencyKey(headers);
-        // Do not store a hash of the body, because readers of the store could test guesses of the person's identifier
+        // Do not store a hash of the body: anyone who can read the store could test guesses of the person's identifier
         // against it.
         const call = key === null ? null : { key, route: ROUTE, bodyHash: "" };
         const { hold, replayed } = await placeHold(host, credential, { reason, action, agent, subject }, call);

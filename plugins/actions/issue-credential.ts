@@ -30,7 +30,7 @@ import {
 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
-/** Longest time for an issuer to create or revoke a credential. Milliseconds. */
+/** Time limit for an issuer to create or revoke a credential. Milliseconds. */
 const ISSUER_TIMEOUT = 10_000;
 const MAX_SECRET_BYTES = 16_384;
 const MAX_REVOCATION_BYTES = 8_192;
@@ -46,25 +46,25 @@ export interface CredentialRequest {
   request_hash: string;
 }
 
-/** A credential that was created for a start that is not recorded yet. */
+/** A credential that was created for a start that has not been recorded yet. */
 export interface PreparedCredential extends CredentialRequest {
   credential: IssuedCredential;
   /** SHA-256 of the canonical secret, hex. */
   digest: string;
 }
 
-/** A credential that has not ended, as it is stored. */
+/** A credential that has not ended, in its stored form. */
 export interface OpenCredential {
   action_id: string;
   issuer: string;
   digest: string;
   /** Milliseconds. */
   expires_at: number;
-  /** The encrypted text that revokes the credential; null if it can only expire. */
+  /** The encrypted data with which the issuer revokes the credential; null if it can only expire. */
   revocation: string | null;
 }
 
-/** Binds the encrypted text to this credential of this action. */
+/** Binds the encrypted revocation data to this credential of this action. */
 export const revocationOwner = (actionId: string, digest: string) => ({
   purpose: "actions/credential",
   subject: `${actionId}/${digest}`,
@@ -74,8 +74,8 @@ const credentialKey = (actionId: string, digest: string): string =>
   `${CREDENTIAL_PREFIX}${actionId}/${digest.slice(0, 32)}`;
 
 /**
- * Returns what the start of this action needs; null if no issuer covers it. Throws CREDENTIAL_NOT_ISSUED if several do, and
- * INSUFFICIENT_SCOPE if the caller may not receive credentials.
+ * Returns the issuer and the action for which a credential must be created; null if no issuer covers the action. Throws
+ * CREDENTIAL_NOT_ISSUED if several do, and INSUFFICIENT_SCOPE if the caller may not receive credentials.
  * @param row verified against the ledger
  */
 export function findCredentialRequest(host: CoreHost, row: ActionRow, caller: Credential): CredentialRequest | null {
@@ -103,7 +103,9 @@ export function findCredentialRequest(host: CoreHost, row: ActionRow, caller: Cr
   };
 }
 
-/** Calls the issuer. Throws CREDENTIAL_NOT_ISSUED if it fails, takes too long, or answers with something else. */
+/**
+ * Calls the issuer. Throws CREDENTIAL_NOT_ISSUED if it fails, exceeds the time limit, or returns an invalid credential.
+ */
 export async function issueCredential(host: CoreHost, request: CredentialRequest): Promise<PreparedCredential> {
   const { issuer, action } = request;
   let answer: Promise<IssuedCredential> | null = null;
@@ -113,7 +115,7 @@ export async function issueCredential(host: CoreHost, request: CredentialRequest
     if (fault !== null) throw new Error(fault);
     return { ...request, credential, digest: sha256Hex(utf8(canonicalText(credential.secret))) };
   } catch (error) {
-    // Only the log contains the issuer's message, because the message could quote the issuer's configuration.
+    // Write the issuer's message only to the log, because it could quote the issuer's configuration.
     host.log.error("a credential could not be issued", {
       action: action.id,
       issuer: issuer.name,
@@ -127,7 +129,10 @@ export async function issueCredential(host: CoreHost, request: CredentialRequest
   }
 }
 
-/** Revokes a credential that is not used: the issuer returned it after its time limit, or with an invalid member. */
+/**
+ * Revokes a credential that will not be used, because the issuer returned it after the time limit or with an invalid
+ * member.
+ */
 async function revokeUnusedAnswer(
   host: CoreHost,
   request: CredentialRequest,
@@ -137,11 +142,11 @@ async function revokeUnusedAnswer(
     const credential = await answer;
     if (isValidRevocation(credential?.revocation)) await discardCredential(host, request, credential.revocation);
   } catch {
-    // The issuer's error was logged.
+    // The issuer's error has already been logged.
   }
 }
 
-/** Runs a call of an issuer with a time limit, also if the issuer ignores its signal. */
+/** Calls an issuer with a time limit, which applies even if the issuer ignores its signal. */
 export async function withTimeout<T>(call: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const timeout = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -167,7 +172,7 @@ function findCredentialFault(credential: unknown, issuer: CredentialIssuer, now:
   if (!Number.isSafeInteger(expires_at) || expires_at <= now || expires_at > now + MAX_LIFETIME)
     return "`expires_at` must be a time in milliseconds, at most a day ahead";
   if (revocation !== null && !isValidRevocation(revocation))
-    return `\`revocation\` must be null or text of at most ${MAX_REVOCATION_BYTES} characters`;
+    return `\`revocation\` must be null or a string of at most ${MAX_REVOCATION_BYTES} characters`;
   if (revocation !== null && issuer.revoke === undefined) return "`revocation` is set, but the issuer has no `revoke`";
   return null;
 }
@@ -220,7 +225,7 @@ export async function recordCredential(
   );
 }
 
-/** Revokes a credential that nobody received. A failure is logged, and the credential expires. */
+/** Revokes a credential that no one received. If that fails, logs the failure and lets the credential expire. */
 export async function discardCredential(
   host: CoreHost,
   { issuer, action }: CredentialRequest,
@@ -230,7 +235,7 @@ export async function discardCredential(
   try {
     await withTimeout(async (signal) => issuer.revoke?.(revocation, signal));
   } catch (error) {
-    host.log.warn("a credential that nobody received could not be revoked; it expires", {
+    host.log.warn("a credential that no one received could not be revoked; it expires", {
       action: action.id,
       issuer: issuer.name,
       error: String(error),

@@ -26,8 +26,8 @@ export async function findJoinableAction(
 }
 
 /**
- * Whether the current policies or a stop deny the action. The caller then creates a new action, whose decision contains
- * the reason.
+ * Whether the current policies or a stop deny the open action. If so, the caller creates a new action, whose decision
+ * records the reason.
  */
 async function isDeniedNow(
   host: CoreHost,

@@ -1,4 +1,4 @@
-/** Lifts a rejection, which otherwise denies duplicate requests for a time. */
+/** Lifts a rejection, so that it no longer denies duplicate requests. */
 import {
   actionEntryFields,
   confirmWithScope,
@@ -16,7 +16,7 @@ import { selfApprovalRelation } from "./self-approval.ts";
 import { assertNotSelf } from "./voter.ts";
 
 /**
- * Lifts the rejection, so that the same request requires approval again. Anyone who can vote on the action can lift it.
+ * Lifts the rejection. The same request then requires approval again. Anyone who can vote on the action can lift it.
  */
 export function liftRejection(
   host: CoreHost,

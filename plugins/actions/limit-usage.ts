@@ -11,7 +11,7 @@ import {
 } from "../../src/core.ts";
 import { type ActionRow, type LimitSpan, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 
-/** Maximum number of outdated uses that one batch removes. More than a batch adds. */
+/** Maximum number of outdated uses that one batch of transactions removes: more than a batch adds. */
 const PRUNE_LIMIT = 1024;
 
 interface LimitUses {
@@ -68,8 +68,8 @@ export async function writeUses(
 }
 
 /**
- * Releases the limit uses of an action that ended without being started. An action that may have run keeps counting.
- * @param row the action before it ended
+ * Releases the limit uses of an action that ended without being started. An action that may have run still counts.
+ * @param row the row before the action ended
  */
 export async function releaseUses(tx: LedgerTransaction, row: ActionRow): Promise<void> {
   if (row.status !== "pending_approval" || (await mayHaveStarted(tx, row))) return;

@@ -1,4 +1,4 @@
-/** Schemas of the routes with which a person votes by link. */
+/** Schemas of the routes that people use to vote by link. */
 import { Type, type Static } from "@sinclair/typebox";
 import { count, orNull } from "../../src/core.ts";
 import { ActionRecord, ApprovalBody, Nullable } from "./schemas.ts";
@@ -22,7 +22,7 @@ export const LinkVerdictBody = Type.Object(
     shown: Type.String({
       pattern: "^[0-9a-f]{64}$",
       description:
-        "`shown` of the answer that the voter read. The vote is refused if the request, its preview or the questions to the agent have changed since.",
+        "`shown` of the response that the voter read. The vote is rejected if the request, its preview or the questions to the agent have changed since.",
     }),
     token: Type.String({
       minLength: 1,

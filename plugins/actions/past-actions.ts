@@ -1,4 +1,4 @@
-/** Reads the histories that conditions need, and adds actions to histories, in the transaction of the decision. */
+/** Reads the histories that conditions need and adds actions to histories, within the transaction of the decision. */
 import {
   type Effect,
   Evaluation,
@@ -11,10 +11,10 @@ import {
 } from "../../src/core.ts";
 import type { HistorySpan, StorageReader } from "../../src/storage/index.ts";
 
-/** Maximum number of outdated rows that one batch removes. More than a batch adds. */
+/** Maximum number of outdated rows that one batch of transactions removes: more than a batch adds. */
 const PRUNE_LIMIT = 1024;
 
-/** Returns the histories that the conditions read. @param own id of the action that is decided */
+/** Returns the histories that the conditions read. @param own id of the action that is being decided */
 export async function readHistories(
   reader: Pick<StorageReader, "pastActions">,
   evaluation: Evaluation,
@@ -28,7 +28,7 @@ export async function readHistories(
   return history;
 }
 
-/** Returns what `readHistories` will read. */
+/** Returns the spans of history that `readHistories` will read. */
 export function historySpans(evaluation: Evaluation): HistorySpan[] {
   return findHistoryReads(evaluation).flatMap(({ span }) => span ?? []);
 }

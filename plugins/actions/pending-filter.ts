@@ -1,6 +1,6 @@
 /**
- * Filters, searches and sorts the pending actions for the approvers' inbox. The store lists them by deadline only, so all
- * of them are read in slices, between which decisions run.
+ * Filters, searches and sorts the pending actions for the approvers' inbox. The store lists them by deadline only, so
+ * this reads all of them in slices. Decisions run between the slices.
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { canSee, type CoreHost, invalidCursor, redactRow } from "../../src/core.ts";
@@ -10,9 +10,12 @@ import { selfApprovalRelation } from "./self-approval.ts";
 import { readHistory } from "./verify-record.ts";
 import { describeVoting } from "./vote-standing.ts";
 
-/** Maximum number of pending actions that one request reads, the most urgent first. */
+/** Maximum number of pending actions that one request reads, by earliest deadline. */
 const MAX_READ = 20_000;
-/** Maximum number of pending actions whose approvers one request evaluates, because that reads their entries. */
+/**
+ * Maximum number of pending actions whose approvers one request evaluates, because each evaluation reads ledger
+ * entries.
+ */
 const MAX_EVALUATED = 1000;
 const SLICE = 200;
 /** A shorter word would match the hexadecimal ids of many actions. */
@@ -46,16 +49,16 @@ export const PendingFilter = Type.Object({
 });
 export type PendingFilter = Static<typeof PendingFilter>;
 
-/** Whether the query has a filter or an order, so that the store's own list does not suffice. */
+/** Whether the query has a filter or an order that the store's own list does not support. */
 export function isFiltered({ view, agent_id, tool, operation, risk_level, q, sort }: PendingFilter): boolean {
   const isSorted = sort !== undefined && sort !== "deadline";
   return isSorted || [view, agent_id, tool, operation, risk_level, q].some((value) => value !== undefined);
 }
 
-/** A credential, or a user who need not be signed in. */
+/** A credential, or a user who does not have to be signed in. */
 export type PendingApprover = Omit<Credential, "epoch">;
 
-/** Position of an action in the chosen order. Ascending. */
+/** Position of an action in the chosen order, which is ascending. */
 type SortKey = readonly [number, number, number];
 
 interface Match {
@@ -64,7 +67,7 @@ interface Match {
 }
 
 interface Matches {
-  /** In the chosen order. */
+  /** Sorted in the chosen order. */
   matches: readonly Match[];
   /** False if there are more pending actions than one request reads. */
   isComplete: boolean;
@@ -82,12 +85,12 @@ export function compareKeys(a: SortKey, b: SortKey): number {
   return a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
 }
 
-/** Returns the cursor of an action. The cursor names the order, because a position is only valid in its own order. */
+/** Returns the cursor of an action. The cursor names its order, because a position is valid only in that order. */
 export function formatSortKey(filter: PendingFilter, row: ActionRow): string {
   return [filter.sort ?? "deadline", ...sortKey(filter, row)].join("_");
 }
 
-/** Returns the position in a cursor. Throws INVALID_CURSOR for a cursor of another order. */
+/** Returns the position in a cursor. Throws INVALID_CURSOR for a cursor of a different order. */
 export function parseSortKey(list: string, { sort = "deadline" }: PendingFilter, cursor: string): SortKey {
   const [name, ...parts] = decodeCursor(list, cursor).split("_");
   const [a = NaN, b = NaN, c = NaN] = parts.map((part) => (/^-?\d{1,16}$/.test(part) ? Number(part) : NaN));
@@ -96,7 +99,7 @@ export function parseSortKey(list: string, { sort = "deadline" }: PendingFilter,
 }
 
 /**
- * Returns the pending actions that the credential can see and that pass the filter, in its order.
+ * Returns the pending actions that the credential can see and that match the filter, in the filter's order.
  * @param approver the approver for whom `view=mine` lists actions
  */
 export async function findMatches(
@@ -140,7 +143,7 @@ function matchesText({ agent_id, tool, operation, risk_level, q = "" }: PendingF
   return matchesWords(q, row);
 }
 
-/** Returns whether every word occurs in the action: in its names, in its request, or as the beginning of its id. */
+/** Returns true if every word occurs in the action's names, in its request, or as the beginning of its id. */
 export function matchesWords(
   words: string,
   {

@@ -1,6 +1,6 @@
 /**
- * Lists pending actions, by deadline unless another order is chosen. The list of all actions is newest first, so the most
- * urgent would be last.
+ * Lists pending actions, by deadline unless another order is chosen. The list of all actions does not suffice: it is
+ * sorted newest first, so the most urgent action would be last.
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { type CoreHost, invalidCursor, listReply, readPage, uniteVisibility, type Visibility } from "../../src/core.ts";
@@ -34,7 +34,7 @@ const user_id = Type.Optional(
   Type.String({
     maxLength: 64,
     description:
-      "With `view=mine`: actions that this user can approve now, among those that the caller sees. Other users than the caller need `users:read` or `users:manage`.",
+      "With `view=mine`: lists the actions that this user can approve now and the caller can see. For a user other than the caller, requires `users:read` or `users:manage`.",
   }),
 );
 const Query = Type.Object({ ...PendingFilter.properties, user_id, limit, cursor }, { additionalProperties: false });
@@ -93,7 +93,7 @@ export function pendingRoute(host: CoreHost, tag: string): Route {
 /** How one request reads its page. */
 interface PendingRead {
   page(last: ActionRow | null, limit: number): Promise<ActionRow[]>;
-  /** Returns the position that the next cursor contains. */
+  /** Returns the position to store in the next cursor. */
   position(row: ActionRow): string;
   total: Promise<number | null> | number | null;
 }
@@ -102,7 +102,7 @@ interface PendingRead {
 function readByDeadline(host: CoreHost, query: Query, { visibility }: Credential): PendingRead {
   const now = host.clock();
   const position = query.cursor === undefined ? null : decodePosition(query.cursor);
-  // Start after the current time: overdue actions are left out even if they are not marked as expired yet.
+  // Start after the current time, to leave out overdue actions that are not marked as expired yet.
   const after =
     position !== null && position.expires_at > now
       ? position
@@ -114,7 +114,7 @@ function readByDeadline(host: CoreHost, query: Query, { visibility }: Credential
   };
 }
 
-/** Finds all actions that pass the filters, and reads the rows of the page by their ids. */
+/** Finds all actions that match the filters, and reads the rows of the page by their ids. */
 async function readMatches(host: CoreHost, query: Query, credential: Credential): Promise<PendingRead> {
   const from = query.cursor === undefined ? null : parseSortKey(LIST, query, query.cursor);
   const now = host.clock();
@@ -135,8 +135,8 @@ async function readMatches(host: CoreHost, query: Query, credential: Credential)
 }
 
 /**
- * Returns the user, with the delegations that apply to their sessions. Throws VALIDATION_FAILED for another view or for an
- * unknown user, and INSUFFICIENT_SCOPE if the caller may not read users.
+ * Returns the user, with the delegations that apply to their sessions. Throws VALIDATION_FAILED for an unknown user or
+ * a view other than `mine`, and INSUFFICIENT_SCOPE if the caller may not read users.
  */
 async function readUser(host: CoreHost, query: Query, id: string, caller: Credential): Promise<PendingApprover> {
   const fault = (detail: string): Refusal =>
@@ -151,7 +151,7 @@ async function readUser(host: CoreHost, query: Query, id: string, caller: Creden
   const user = users.get(id);
   if (user === undefined) throw fault("there is no such user");
   const rights = await host.keys.rightsOf({ key: (key) => host.storage.key(key), users, now: host.clock() }, id);
-  if (rights === null) throw fault("the user was ended");
+  if (rights === null) throw fault("the user is deactivated");
   const delegators = await host.users.delegatorsOf(id);
   // Visibilities add up: a user who sees only some actions also sees those of their delegators.
   const visibility = delegators.reduce<Visibility>(

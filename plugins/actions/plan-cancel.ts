@@ -1,4 +1,4 @@
-/** Cancellation of a plan: one transaction that cancels all of its actions that the caller can cancel. */
+/** Cancels a plan: one transaction cancels all of its actions that the caller can cancel. */
 import type { CoreHost } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
@@ -7,8 +7,8 @@ import { readVisiblePlanRows } from "./plan-state.ts";
 import { isOverdue, isStartable } from "./visible-action.ts";
 
 /**
- * Cancels the pending actions of the plan; for an admin also those that may start and have not started. Returns all actions
- * of the plan. Throws NOT_THE_SUBMITTER, and ACTION_NOT_PENDING if there is nothing to cancel.
+ * Cancels the pending actions of the plan. An admin also cancels the startable ones that have not started. Returns all
+ * actions of the plan. Throws NOT_THE_SUBMITTER, and ACTION_NOT_PENDING if there is nothing to cancel.
  */
 export function cancelPlan(
   host: CoreHost,
@@ -27,7 +27,7 @@ export function cancelPlan(
     if (open.length === 0)
       throw new Refusal(
         "ACTION_NOT_PENDING",
-        `no action of the plan ${id} is pending; an admin can also cancel those that may start`,
+        `no action of the plan ${id} is pending; an admin can also cancel actions that may start`,
       );
     for (const row of open) await cancelVisibleAction(host, tx, caller, row, reason);
     return readVisiblePlanRows(tx, id, caller);

@@ -44,7 +44,7 @@ export function planListRoute(host: CoreHost, tag: string): Route {
   });
 }
 
-/** A reader might see the first action of a plan, but not all others. */
+/** Returns null for PLAN_NOT_FOUND: a reader who sees the first action of a plan might not see all others. */
 function nullIfInvisible(error: unknown): null {
   if (error instanceof Refusal && error.code === "PLAN_NOT_FOUND") return null;
   throw error;

@@ -53,7 +53,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[]
       tag,
       summary: "Submit a plan",
       description:
-        "Submits several actions of one agent at once, for people who decide on them together. Each is decided by itself, and the response has the decisions. If one action cannot be submitted, nothing is recorded, and the error names its position.",
+        "Submits several actions of one agent at once, for people who decide on them together. Each is decided separately, and the response has the decisions. If one action cannot be submitted, nothing is recorded, and the error names its position.",
       scope: "actions:submit",
       body: schema.PlanBody,
       headers: PLAN_HEADERS,
@@ -90,7 +90,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[]
       path: "/v1/plans/:id",
       tag,
       summary: "Read a plan",
-      description: "For those who may see every action of the plan.",
+      description: "For callers who may see every action of the plan.",
       scope: ["actions:read", "actions:read_own"],
       params: schema.PlanParams,
       responses: { 200: PLAN_RESPONSE },
@@ -104,7 +104,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[]
       tag,
       summary: "Approve or reject a plan",
       description:
-        "Requires the `approval_token` from the plan's record for this key. Rejects the actions in `strikes`, and approves the other pending ones in one transaction. Actions on which another person must vote stay pending. The votes name the digest of the actions that remain, and are void once those change.",
+        "Requires the `approval_token` from the plan's record for this key. Rejects the actions in `strikes`, and approves the other pending ones in one transaction. Actions on which another person must vote stay pending. The votes name the digest of the actions that remain, and are void once these actions change.",
       scope: "approvals:decide",
       params: schema.PlanParams,
       body: schema.PlanApprovalBody,
@@ -122,7 +122,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[]
       tag,
       summary: "Cancel a plan",
       description:
-        "Cancels the pending actions of the plan in one transaction, and voids the votes on the others. An admin key also cancels those that may start and have not started.",
+        "Cancels the pending actions of the plan in one transaction, and voids the votes on the others. An admin key also cancels actions that may start and have not started.",
       scope: ["actions:submit", "actions:execute"],
       params: schema.PlanParams,
       body: CancelBody,
@@ -194,7 +194,9 @@ function signedPlanRoutes(host: CoreHost, tag: string): Route[] {
   ];
 }
 
-/** Returns the statements that the credential signs for this vote, in the order in which the votes are cast. */
+/**
+ * Returns the statements that the credential signs for this vote on the plan, in the order in which the votes are cast.
+ */
 async function readPlanStatements(
   host: CoreHost,
   credential: Credential,

@@ -10,7 +10,7 @@ const Ordered = Type.Boolean({
 });
 const StopOnFailure = Type.Boolean({
   description:
-    "No action can start after another one has failed or has an unknown outcome, or was denied, cancelled or left to expire, unless people approved the list without it. Default: false.",
+    "No action can start after another action has failed, has an unknown outcome, was denied or cancelled, or has expired, unless people approved the list without that action. Default: false.",
 });
 
 export const PlanBody = Type.Object(
@@ -56,7 +56,7 @@ const Strikes = Type.Array(Type.Object({ position: Position, reason: Type.Option
   description: "Pending actions to reject, while the others are approved.",
 });
 
-/** What an approver answers to a plan. */
+/** An approver's answer to a plan. */
 export const PlanAnswer = {
   approve: Type.Boolean({ description: "False rejects every pending action of the plan." }),
   reason: Type.Optional(Reason),
@@ -108,7 +108,7 @@ export const PlanRecord = Type.Object(
     ordered: Ordered,
     stop_on_failure: StopOnFailure,
     digest: text(
-      "Digest of the remaining actions: those that were not denied or cancelled and did not expire. Each vote contains it. A change of the digest voids earlier votes.",
+      "Digest of the remaining actions, which were not denied or cancelled and have not expired. Each vote contains it. A change of the digest voids earlier votes.",
     ),
     stopped: orNull(
       Type.Object(

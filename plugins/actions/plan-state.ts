@@ -1,4 +1,7 @@
-/** Reads a plan with its actions and verifies them against the ledger, for votes on it and for starts of its actions. */
+/**
+ * Reads a plan with its actions and verifies them against the ledger, before votes on the plan and starts of its
+ * actions.
+ */
 import {
   actionListDigest,
   canSee,
@@ -25,11 +28,11 @@ type Reader = Pick<StorageReader, "actions" | "entries" | "entriesOfAction">;
 export interface VerifiedPlan {
   entry: PlanEntry;
   terms: PlanTerms;
-  /** In the order of the plan. */
+  /** The plan's actions, in the order of the plan. */
   rows: readonly ActionRow[];
   histories: readonly VerifiedHistory[];
   members: readonly PlanMember[];
-  /** `actionListDigest` of the actions that remain now. */
+  /** `actionListDigest` of the remaining actions. */
   digest: string;
 }
 
@@ -41,7 +44,7 @@ export async function readVisiblePlanRows(
 ): Promise<ActionRow[]> {
   const rows = await readRows(reader, id);
   if (rows.length > 0 && rows.every((row) => canSee(visibility, row))) return rows;
-  throw new Refusal("PLAN_NOT_FOUND", `there is no plan ${id} of which this key may see every action`);
+  throw new Refusal("PLAN_NOT_FOUND", `there is no plan ${id} whose actions this key may all see`);
 }
 
 async function readRows(reader: Pick<StorageReader, "actions">, id: string): Promise<ActionRow[]> {
@@ -89,9 +92,9 @@ export async function readPlanEntry(reader: Pick<StorageReader, "entries">, row:
 }
 
 /**
- * Returns the approvals that count for a start or a permit of the action: for an action of a plan, the approvals of its
- * current list of actions. Throws PLAN_WAITING or PLAN_STOPPED if the plan does not let the action start, and
- * RECORD_ALTERED.
+ * Returns the approvals that count for a start or a permit of the action. For an action of a plan, these are the
+ * approvals of the plan's current list of actions. Throws PLAN_WAITING or PLAN_STOPPED if the plan does not let the
+ * action start, and RECORD_ALTERED.
  * @param row an action that matches its entries
  */
 export async function approvalsAtStart(

@@ -1,4 +1,4 @@
-/** Votes on a plan: one transaction that rejects the actions that were struck out, and approves the others. */
+/** Votes on a plan: one transaction rejects the actions that the approver struck out, and approves the others. */
 import {
   actionListDigest,
   checkToken,
@@ -24,7 +24,7 @@ import { noLongerAllowedError } from "./redecision.ts";
 import { withActionPosition, withActionPositionAsync } from "./submit-plan.ts";
 import { assertToken, type Vote } from "./voter.ts";
 
-/** What an approver answers to a plan. */
+/** An approver's answer to a plan. */
 export interface PlanAnswer {
   /** False rejects every pending action. */
   approve: boolean;
@@ -38,7 +38,7 @@ type PlanProof = { token: string } | { gestureFor: (actionId: string) => Gesture
 
 /** A vote on one action of the plan. */
 interface PlannedVote {
-  /** Index of the action. */
+  /** Index of the action in the plan. */
   i: number;
   row: ActionRow;
   vote: Vote;
@@ -47,17 +47,19 @@ interface PlannedVote {
 /** A vote on a plan creates neither a grant nor a break-glass use. */
 const NO_IDS = { grant: "", breakGlass: "" };
 
-/** Refusals of an approval that leave the action to other approvers. */
+/** Refusals of an approval after which other approvers can still approve the action. */
 const LEFT_TO_OTHERS = ["APPROVER_NOT_ELIGIBLE", "ALREADY_VOTED"];
 
-/** Returns the claims of the token for a vote on the plan. @param set renders the previews that the approver is shown */
+/**
+ * Returns the claims of the token for a vote on the plan. @param set policies that render the previews for the approver
+ */
 export function planTokenClaims(
   { entry, rows, histories, digest }: VerifiedPlan,
   approver: string,
   set: CompiledPolicySet,
 ): TokenClaims {
   const questions = digestOf(histories.map((history) => questionsDigest(history.questions)));
-  // The vote is on exactly the actions that are pending now, so the digest also marks those without a preview.
+  // A vote covers exactly the actions that are pending now, so those without a preview add "pending" to the digest.
   const preview = digestOf(
     rows.map((row) => (row.status === "pending_approval" ? (commitPreview(row, set) ?? "pending") : null)),
   );
@@ -72,7 +74,7 @@ export function planTokenClaims(
   };
 }
 
-/** Returns one digest of the digests of all actions; null if none has one. */
+/** Returns one digest over the digests of all actions; null if no action has one. */
 function digestOf(digests: readonly (string | null)[]): string | null {
   return digests.every((each) => each === null) ? null : sha256Hex(utf8(JSON.stringify(digests)));
 }
@@ -115,8 +117,8 @@ export function planVotes({ terms, members, rows }: VerifiedPlan, answer: PlanAn
 }
 
 /**
- * Votes on the plan. Actions on which another person must vote stay pending. Throws if the vote counts for no action,
- * and NO_LONGER_ALLOWED if the policies now deny one; in that case only the denials are recorded.
+ * Votes on the plan. Actions that still need another person's vote stay pending. Throws if the vote counts for no
+ * action, and NO_LONGER_ALLOWED if the policies now deny one; in that case only the denials are recorded.
  */
 export async function voteOnPlan(
   host: CoreHost,
@@ -145,13 +147,13 @@ export async function voteOnPlan(
       for (const { ballot } of prepared) await recordVote(tx, ballot as PreparedVote, NO_IDS);
       return null;
     }
-    // A change of the list voids the vote, so record only the changes.
+    // A changed list of actions voids the vote, so record only the changes.
     for (const { ballot } of ended) await endInstead(tx, ballot as EndedAction);
     const [first] = ended;
     const row = first === undefined ? null : await tx.action(first.row.id);
     return first === undefined || row === null ? null : { i: first.i, row };
   });
-  // Thrown only after the commit, because a refusal inside the job would roll the denial back.
+  // Throw only after the commit, because a refusal within the transaction would roll the denial back.
   if (denied !== null)
     withActionPosition(denied.i, () => {
       throw noLongerAllowedError(denied.row);

@@ -36,7 +36,7 @@ export function questionRoutes(host: CoreHost, tag: string): Route[] {
       tag,
       summary: "Answer a question about an action",
       description:
-        "For the key that submitted the action, or a key bound to its agent, while the action is pending. Each question takes one answer. Repeating the answer changes nothing.",
+        "For the key that submitted the action, or a key bound to its agent, while the action is pending. Each question accepts one answer. Repeating the answer changes nothing.",
       scope: "actions:submit",
       params: schema.IdParams,
       body: schema.AnswerBody,

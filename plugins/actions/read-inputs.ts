@@ -16,10 +16,11 @@ import { readHistories } from "./past-actions.ts";
 type Sources = Pick<CoreHost, "factSources">;
 
 /**
- * Returns the evaluation with the past actions and the values of fact sources that its conditions read, and the facts with
- * them. Returns both unchanged if no condition reads any. Under the ledger's lock it takes values of sources that were read
- * before. If one is missing, it throws PreparationRequired, so that the job runs again after the service has read it.
- * @param own id of the action that is decided
+ * Returns the evaluation and the facts, extended with the past actions and the values of fact sources that the
+ * conditions read. Returns both unchanged if no condition reads any. Under the ledger's lock, uses only values that
+ * were prefetched: if one is missing, throws PreparationRequired, so that the service reads it and runs the transaction
+ * again.
+ * @param own id of the action that is being decided
  */
 export async function readInputs(
   host: Sources,
@@ -34,7 +35,7 @@ export async function readInputs(
   const answers = reads.length === 0 ? [] : await lookUp(reads.flatMap(({ call }) => call ?? []));
   const history = await readHistories(reader, evaluation, own);
   if (reads.length === 0 && history.length === 0) return { evaluation, facts };
-  // Answers are in the order of the calls, and a read whose input cannot be evaluated has no call.
+  // There is one answer per call, in order. A read whose input cannot be evaluated has no call.
   const remaining = [...answers];
   const sources = reads.map((read) =>
     toSourceFact(read, read.call === null ? null : (remaining.shift() ?? null), evaluation.now),
@@ -51,7 +52,7 @@ function takeRecent({ factSources }: Sources, calls: readonly FactCall[]): FactA
   });
 }
 
-/** Reads the facts for an action ahead of the lock, so that its job probably finds them. */
+/** Prefetches the facts for an action before the lock is acquired, so that its transaction probably finds them. */
 export async function prefetchFacts({ factSources }: Sources, evaluation: Evaluation): Promise<void> {
   const calls = findFactReads(evaluation).flatMap(({ call }) => call ?? []);
   if (calls.some((call) => factSources.recent(call) === null)) await factSources.read(calls);

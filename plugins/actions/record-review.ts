@@ -1,6 +1,6 @@
 /**
  * Applies the answer of a machine reviewer to a pending action: a compare-and-set in the transaction that records the
- * entry. The first recorded answer of a reviewer to a request counts, so it does not matter how often it was called.
+ * entry. Only the first recorded answer of a reviewer to a request counts, so calling a reviewer twice is harmless.
  */
 import {
   actionEntryFields,
@@ -35,8 +35,8 @@ interface FinishedReview {
 }
 
 /**
- * Records the outcome. Does nothing if the action is no longer pending on this request, or if the reviewer has answered
- * it. Rejects with RECORD_ALTERED if the action in the store differs from the ledger.
+ * Records the outcome. Does nothing if this request is no longer pending, or if the reviewer has already answered it.
+ * Rejects with RECORD_ALTERED if the action in the store differs from the ledger.
  */
 export function recordReview(host: CoreHost, review: FinishedReview): Promise<void> {
   return host.ledger.transact(async (tx) => {
@@ -50,7 +50,7 @@ export function recordReview(host: CoreHost, review: FinishedReview): Promise<vo
     const reviews = [...asked.reviews, { reviewer: review.reviewer, answer: review.outcome.answer }];
     const outstanding = findOutstanding(asked.reviewers, reviews).length;
     if (review.outcome.answer === "deny") return applyDenial(tx, row, history, { ...review, outstanding });
-    // Once a person has asked the agent a question, that person is deciding, so no machine approves instead.
+    // Once a person has asked the agent a question, a person decides, so no machine reviewer approves instead.
     const mayApprove = history.questions.length === 0 && reviewsApprove(asked.reviewers, reviews);
     const redecision = mayApprove ? await redecide(host, tx, row, history) : null;
     if (redecision !== null && isApprovedAgain(redecision, reviews))
@@ -64,7 +64,10 @@ export function recordReview(host: CoreHost, review: FinishedReview): Promise<vo
 
 type CountedReview = FinishedReview & { outstanding: number };
 
-/** Decides with the current policies, agent and key. Returns null while a stop applies or a fact is unavailable: the action then waits for people. */
+/**
+ * Decides with the current policies, agent and key. Returns null while a stop applies or a fact is unavailable; people
+ * can still vote on the action.
+ */
 async function redecide(
   host: CoreHost,
   tx: LedgerTransaction,
@@ -79,7 +82,7 @@ async function redecide(
   }
 }
 
-/** Whether the current policies allow the action, or let these reviewers approve it, too. */
+/** Whether the current policies allow the action, or also let these reviewers approve it. */
 function isApprovedAgain(
   { decision: { effect, approval } }: Redecision,
   reviews: Parameters<typeof reviewsApprove>[1],
@@ -113,7 +116,7 @@ async function applyApproval(
   review: CountedReview,
   { decision }: Redecision,
 ): Promise<void> {
-  // The shorter of the period that the decision gave and the one that the current policies give.
+  // Use the shorter approval period of the decision and the current policies.
   const terms = [newest.decision.approval ?? first.decision.approval, decision.approval];
   const validForMs = Math.min(...terms.filter((each) => each !== null).map(approvalValidityMs));
   const approved_until = tx.now + validForMs;

@@ -1,6 +1,6 @@
 /**
  * Evaluates the policies again for an open action: at every approving vote, at its start and before a permit is issued.
- * The policies, the agent and the key might have changed since the first decision.
+ * The policies, the agent and the key may have changed since the first decision.
  */
 import {
   actionEntryFields,
@@ -46,17 +46,17 @@ export interface Redecision {
   past: string | null;
 }
 
-/** What caused the redecision: the occasion and the actor. */
+/** The occasion of a redecision, and the actor who caused it. */
 type RedecisionCause = Pick<RedecisionEntry, "occasion" | "by">;
 
 /** Effect of a redecision on the action. `confirmed` leaves its status as it is. */
 type RedecisionOutcome = "denied" | "pending_approval" | "confirmed";
 
 /**
- * Decides with the current policies, agent and key. Records nothing. Throws STOPPED while a stop applies to the action, and
- * FACTS_UNAVAILABLE if the policies deny only because a fact source does not answer: that says nothing about the action.
- * Limits use the counts of the first decision, because the action is already counted and must not count twice. A grant
- * that covered the action must still cover it. Histories are read again, because newer actions can matter.
+ * Decides with the current policies, agent and key. Records nothing. Throws STOPPED while a stop applies to the action,
+ * and FACTS_UNAVAILABLE if the policies deny only because a fact source does not respond. Limits use the counts of the
+ * first decision, because the current counts already include the action. A grant that covered the action must still
+ * cover it. Histories are read again, because newer actions can matter.
  * @param basis the decision that counted the action against limits, from its entry
  */
 export async function reevaluateAction(
@@ -97,7 +97,7 @@ export async function collectFacts(
 ): Promise<Facts> {
   const commit = tx.activePolicies.source?.["commit"];
   const { attributes: ofAgent, ...agent } = await tx.agentFacts(row.agent_id);
-  // Looked up only for policies that read them: a start reads the key again otherwise.
+  // Read the key only for policies that use its attributes, because that is an extra read at each start.
   const rights = tx.activePolicies.compiled.readsAttributes ? await host.keys.rightsOf(tx, row.submitted_by) : null;
   return {
     principal: basis.facts.principal,
@@ -111,7 +111,7 @@ export async function collectFacts(
   };
 }
 
-/** Whether the policies deny because a source of facts does not answer. */
+/** Whether the policies deny only because a fact source does not respond. */
 function isUndecided({ decision, facts }: { decision: Decision; facts: Facts }): boolean {
   const { effect, reason_code, policy } = decision;
   const isUnanswered = facts.sources?.some((fact) => fact.policy === policy && fact.fault === "no_answer") === true;
@@ -124,7 +124,7 @@ function factsUnavailableError({ status }: ActionRow, { reason }: Decision): Ref
   });
 }
 
-/** A stop changes no action. When it is lifted, the action continues, unless it has expired meanwhile. */
+/** A stop does not change the action. When the stop is lifted, the action continues, unless it has expired by then. */
 function stoppedError({ status }: ActionRow, { reason }: Decision): Refusal {
   return new Refusal("STOPPED", `${reason}; the action stays ${status}, and its deadline is not extended`);
 }
@@ -138,7 +138,7 @@ async function keyFacts(tx: LedgerTransaction, id: string): Promise<Pick<Facts, 
 }
 
 /**
- * Returns the effect of a redecision at the start, or for a permit, of an action that may start.
+ * Returns the effect of a redecision on a startable action, at its start or for a permit.
  * @param votes the approving votes
  */
 export function resolveOutcome(
@@ -164,7 +164,7 @@ export function combinedPlans(
   return combinePlans([...(requirement?.approvers ?? []), ...(decision.approval?.approvers ?? [])]);
 }
 
-/** Denies an action that the policies no longer allow. The caller commits this before it reports the denial. */
+/** Records that the policies no longer allow the action. The caller must commit this before it reports the denial. */
 export async function recordDenial(
   tx: LedgerTransaction,
   row: ActionRow,
@@ -178,9 +178,9 @@ export async function recordDenial(
 }
 
 /**
- * Returns the action to pending because the current policies require more approvals. Its votes stay valid. An action that
- * could start gets the approval period of the current policies; a pending one keeps its deadline. The caller commits this
- * before it reports it.
+ * Returns the action to pending because the current policies require more approvals. Its votes stay valid. A startable
+ * action gets the approval period of the current policies; a pending one keeps its deadline. The caller must commit
+ * this before it reports the change.
  */
 export async function requireMoreApprovals(
   tx: LedgerTransaction,
@@ -205,7 +205,7 @@ export async function requireMoreApprovals(
   return rereadAction(tx, row.id);
 }
 
-/** Records that the action is still allowed. Returns the entry's hash. */
+/** Records that the action is still allowed. Returns the hash of the entry. */
 export function recordConfirmation(
   tx: LedgerTransaction,
   row: ActionRow,
@@ -275,7 +275,7 @@ async function recordRedecision(
   return hash;
 }
 
-/** Throw this after the commit: inside the job it would roll the entry back. */
+/** Throw this after the commit. Within the transaction it would roll the entry back. */
 export function noLongerAllowedError(row: ActionRow): Refusal {
   return new Refusal(
     "NO_LONGER_ALLOWED",
@@ -283,7 +283,7 @@ export function noLongerAllowedError(row: ActionRow): Refusal {
   );
 }
 
-/** Throw this after the commit: inside the job it would roll the entry back. */
+/** Throw this after the commit. Within the transaction it would roll the entry back. */
 export function moreApprovalsNeededError(row: ActionRow): Refusal {
   return new Refusal(
     "MORE_APPROVALS_NEEDED",

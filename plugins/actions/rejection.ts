@@ -1,4 +1,7 @@
-/** Rejections by people and denials by machine reviewers, which deny duplicate requests for a time. `lift-rejection.ts` ends that time. */
+/**
+ * Finds rejections by people and denials by machine reviewers that currently deny duplicate requests.
+ * `lift-rejection.ts` lifts a rejection early.
+ */
 import {
   type CoreHost,
   type DecisionEntry,
@@ -21,15 +24,15 @@ import {
 import { verifyAgainstLedger } from "./verify-record.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 
-/** Maximum length of the comment in a later decision. The entry of the vote has the whole comment. */
+/** Maximum length of the voter's comment in the reason of a later decision. The vote's entry has the whole comment. */
 const MAX_COMMENT = 500;
 
 type Reader = Pick<StorageReader, "rejectedAction" | "entriesOfAction">;
 
 /**
- * Returns the rejection that denies this request now, as the ledger recorded it: the rejection of an action that was
- * submitted with this request, or that an approver changed to it. Makes three indexed reads. Throws RECORD_ALTERED if
- * the store has a rejection that the ledger does not contain.
+ * Returns the recorded rejection that denies this request now. It rejected an action that was submitted with this
+ * request, or that an approver changed to this request. Makes three indexed reads. Throws RECORD_ALTERED if the store
+ * has a rejection that the ledger does not contain.
  */
 export async function findActiveRejection(
   host: Pick<CoreHost, "log">,

@@ -1,4 +1,4 @@
-/** Records the result of a started action, once, from the key that started it. */
+/** Records the result of a started action once. Only the key that started the action may report it. */
 import {
   actionEntryFields,
   canonicalText,
@@ -27,13 +27,13 @@ interface ResultCall {
 
 export interface ReportedResult {
   row: ActionRow;
-  /** This result had already been reported. */
+  /** Whether this result had already been reported. */
   isRetry: boolean;
 }
 
 /**
- * Records the result. A client that lost the response can repeat a result with the `attempt` of its start, and gets the same
- * response.
+ * Records the result. A client that lost the response can report the same result again with the `attempt` of its start,
+ * and gets the same response.
  * @param who the credential, checked again under the lock
  */
 export async function recordResult(
@@ -49,7 +49,7 @@ export async function recordResult(
   const { start, result: reported, first, newest } = await verifyAgainstLedger(host, tx, row);
   const matchesStart = isStarter && attempt !== null && start?.attempt === attempt;
   const commitment = commitResult(row.salt, result);
-  // Compare with the commitment in the ledger, because the text in the row could have been altered.
+  // Compare with the commitment in the ledger, because the result in the row could have been altered.
   if (matchesStart && reported === commitment) return { row: { ...row, result: canonicalText(result) }, isRetry: true };
   if (row.status !== "executing" && row.status !== "unknown") {
     const advice = reported === null ? "start it first" : "its result was already reported";

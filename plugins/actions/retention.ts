@@ -45,8 +45,8 @@ interface Retention {
 }
 
 /**
- * Makes the next sweep scan the ledger from its start, because earlier sweeps skipped the actions that the released
- * hold covered.
+ * Makes the next sweep scan the ledger from its start. Called after the release of a hold, because earlier sweeps
+ * skipped the actions that the hold covered.
  */
 export async function restartRetention(documents: ReturnType<CoreHost["documents"]["within"]>): Promise<void> {
   for (const kind of KINDS) {

@@ -1,4 +1,4 @@
-/** Calls machine reviewers, with limits on the time of a call and on the number of calls that hang. */
+/** Calls machine reviewers, with a timeout per call and a maximum number of calls that hang. */
 import {
   DEFAULT_REVIEW_TIMEOUT_MS,
   MAX_REVIEW_TIMEOUT_MS,
@@ -19,12 +19,12 @@ export interface ReviewOutcome {
   reason: string | null;
   version: string | null;
   latencyMs: number;
-  /** What went wrong, for the log of the service. */
+  /** The error message, for the service's log. */
   error: string | null;
 }
 
 interface ReviewCalls {
-  /** Makes one attempt. Never rejects: a late or invalid answer is a fault. */
+  /** Calls the reviewer once. Never rejects: a late or invalid answer is an outcome with a fault. */
   call(reviewer: Reviewer | null, request: ReviewRequest, stopping: AbortSignal): Promise<ReviewOutcome>;
 }
 
@@ -65,7 +65,7 @@ export function createReviewCalls(): ReviewCalls {
       try {
         const parsed = parseReviewAnswer(await Promise.race([calling, whenAborted(aborter.signal)]));
         if (parsed === null)
-          return outcome({ fault: "malformed", error: "the answer has another form than the contract" });
+          return outcome({ fault: "malformed", error: "the answer does not have the form that the contract requires" });
         const { answer, reason, version } = parsed;
         return outcome({ answer, reason, ...(version === null ? {} : { version }) });
       } catch (error) {

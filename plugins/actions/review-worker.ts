@@ -1,6 +1,6 @@
 /**
- * Background worker that asks machine reviewers about pending actions. One process per store runs it. The ledger
- * contains all requests and answers, so another process can continue after a crash. It may call a reviewer again, but
+ * Background worker that sends pending actions to machine reviewers. One process per store runs it. The ledger contains
+ * all requests and answers, so another process can continue after a crash. That process may call a reviewer again, but
  * only the first answer is recorded.
  */
 import {
@@ -24,14 +24,16 @@ import { hasRecordedRequest, matchesLedger, readHistory } from "./verify-record.
 const PAGE = 100;
 /** Actions under review at a time. */
 const MAX_CONCURRENT = 16;
-/** Interval at which the lease is renewed, and at which another process takes over. Milliseconds. */
+/** Interval at which the worker renews its lease, and other processes try to take it over. Milliseconds. */
 const LEASE_INTERVAL_MS = 2_000;
-/** Time until a review that could not be recorded is repeated. Long, because a call can be expensive. Milliseconds. */
+/**
+ * Delay before a review that could not be recorded is repeated. Long, because a call can be expensive. Milliseconds.
+ */
 const RETRY_MS = 30_000;
 
 interface ReviewWorker {
   start(): void;
-  /** Aborts running calls. They are repeated by the next worker. */
+  /** Aborts running calls. The next worker repeats them. */
   stop(): Promise<void>;
 }
 
@@ -50,7 +52,10 @@ class LedgerReviewWorker implements ReviewWorker {
   private readonly running = new Map<string, Promise<void>>();
   private lease: LeaderLease | null = null;
   private isLeader = false;
-  /** When pending actions are searched next, by `performance.now()`: at the start, after a takeover, and after a failure. */
+  /**
+   * Time of the next scan for pending actions, by `performance.now()`. Scans run at the start, after a takeover and
+   * after a failure.
+   */
   private scanAt = 0;
   private unsubscribe = (): void => {};
 
@@ -128,7 +133,7 @@ class LedgerReviewWorker implements ReviewWorker {
         .catch((error: unknown) => {
           if (!this.stopping.signal.aborted)
             this.host.log.warn("a review could not be recorded; it is repeated", { action: id, error: String(error) });
-          // An altered action cannot be reviewed. It waits for people, who get the same error.
+          // An altered action cannot be reviewed, so do not retry. People who vote on it get the same error.
           if (!(error instanceof Refusal)) this.scanAt = Math.min(this.scanAt, performance.now() + RETRY_MS);
         })
         .finally(() => {
@@ -144,7 +149,7 @@ class LedgerReviewWorker implements ReviewWorker {
     const row = await host.storage.action(id);
     if (row === null || row.erased_at !== null || row.status !== "pending_approval" || isOverdue(row, host.clock()))
       return;
-    // A reviewer must judge the request that the ledger recorded, not a text that someone wrote into the store.
+    // A reviewer must judge the request that the ledger recorded, not one that someone wrote into the store.
     if (!hasRecordedRequest(row) || !(await matchesLedger(host, host.storage, row)))
       return host.log.error("an action in the store differs from the ledger, so machine reviewers do not see it", {
         action: id,
@@ -154,8 +159,7 @@ class LedgerReviewWorker implements ReviewWorker {
     const outstanding = findOutstanding(asked.reviewers, asked.reviews);
     if (outstanding.length === 0) return;
     const view = await readReviewedAction(host, row);
-    // Reviewers answer independently: an answer that cannot be recorded must not prevent the others from being
-    // recorded.
+    // Record the answers independently, so that one failure to record does not prevent the others.
     const results = await Promise.allSettled(
       view === null ? [] : outstanding.map((reviewer) => this.askReviewer(row, view, asked.seq, reviewer)),
     );
@@ -173,7 +177,7 @@ class LedgerReviewWorker implements ReviewWorker {
     const reviewer = host.reviewers.find(required.name);
     const sealed = sealReviewRequest(view, required, asked);
     const outcome = await this.calls.call(reviewer, sealed.request, signal);
-    // There was no answer, and the next worker calls the reviewer again.
+    // The call was aborted without an answer, so the next worker calls the reviewer again.
     if (signal.aborted && outcome.answer === null) return;
     if (outcome.fault !== null)
       host.log.warn("a machine reviewer gave no answer; a person has to decide", {

@@ -4,8 +4,8 @@ const POOL_BYTES = 4096;
 let pool = Buffer.alloc(0);
 
 /**
- * Returns 32 random bytes, hex. Reads 4,096 bytes from the system at a time, because one large read takes no longer
- * than a small one.
+ * Returns 32 random bytes, hex. Reads 4,096 bytes from the system at a time, because a large read takes as long as a
+ * small one.
  */
 export function newSalt(): string {
   if (pool.length < 32) pool = randomBytes(POOL_BYTES);

@@ -63,11 +63,11 @@ export const ActionBody = Type.Object(
 );
 export type ActionBody = Static<typeof ActionBody>;
 
-/** Member of the requests that vote. */
+/** Member of the request bodies that vote. */
 export const BreakGlass = Type.Optional(
   Type.Boolean({
     description:
-      "true: approves alone in an emergency. Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review.",
+      "true: approves in an emergency without other approvers (break-glass). Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review.",
   }),
 );
 
@@ -107,7 +107,7 @@ export const StartBody = Type.Object(
       }),
     ),
     attempt: Attempt(
-      "Random text for this start. If the response is lost, repeat the start with the same `attempt`: it gets the same response while the action may still start.",
+      "Random string for this start. If the response is lost, repeat the start with the same `attempt`. It gets the same response while the action may still start.",
     ),
   },
   { additionalProperties: false },
@@ -154,7 +154,7 @@ export type CancelBody = Static<typeof CancelBody>;
 
 const Status = Type.Union(ACTION_STATUSES.map((status) => Type.Literal(status)));
 const Effect = Type.Union([Type.Literal("allow"), Type.Literal("deny"), Type.Literal("require_approval")]);
-/** The decision in the vocabulary of gates. */
+/** The decision in the vocabulary of gates (`EXECUTE`, `ABSTAIN` and `HALT`). */
 export const OUTCOME = { allow: "EXECUTE", require_approval: "ABSTAIN", deny: "HALT" } as const;
 const Outcome = Type.Union([Type.Literal("EXECUTE"), Type.Literal("ABSTAIN"), Type.Literal("HALT")], {
   description:
@@ -204,7 +204,7 @@ export const WaitQuery = Type.Object(
   { additionalProperties: false },
 );
 
-/** Accepts any string, because an id that is not a UUID just matches no action. */
+/** Accepts any string: an id that is not a UUID matches no action. */
 export const IdParams = Type.Object(
   { id: Type.String({ description: "Action.", examples: ["019346a0-0000-7000-8000-000000000000"] }) },
   { additionalProperties: false },
@@ -220,7 +220,9 @@ const ApprovalRecord = Type.Object(
     on_behalf_of: Nullable(
       Type.String({ description: "Principal of the user in whose place the approver voted, by a delegation." }),
     ),
-    break_glass: Type.Boolean({ description: "Whether the approver approved alone in an emergency." }),
+    break_glass: Type.Boolean({
+      description: "Whether the approver approved in an emergency without other approvers (break-glass).",
+    }),
     created_at: Time("Time of the vote."),
   },
   { additionalProperties: false },
@@ -232,7 +234,7 @@ const QuestionRecord = Type.Object(
     asked_by: Type.String({ description: "Principal of the approver." }),
     asked_at: Time("When the question was asked."),
     question: Type.String(),
-    answered_at: Nullable(Time("When the question was answered; null before.")),
+    answered_at: Nullable(Time("Time at which the question was answered; null until then.")),
     answer: Nullable(Type.String({ description: "The agent's answer; null until it answers." })),
   },
   { additionalProperties: false },
@@ -243,7 +245,7 @@ export const QuestionBody = Type.Object(
     question: Type.String({
       minLength: 1,
       maxLength: MAX_QUESTION_LENGTH,
-      description: "For the agent. The ledger holds a commitment to it.",
+      description: "For the agent. The ledger contains a commitment to it.",
     }),
   },
   { additionalProperties: false },
@@ -277,7 +279,7 @@ export const AnswerBody = Type.Object(
     answer: Type.String({
       minLength: 1,
       maxLength: MAX_ANSWER_LENGTH,
-      description: "For the approvers. The ledger holds a commitment to it.",
+      description: "For the approvers. The ledger contains a commitment to it.",
     }),
   },
   { additionalProperties: false },
@@ -340,7 +342,9 @@ const ApprovalTerms = Type.Object(
     on_behalf_of: Nullable(
       Type.String({ description: "Principal of the user in whose place this credential would approve." }),
     ),
-    may_break_glass: Type.Boolean({ description: "Whether this user can approve alone in an emergency." }),
+    may_break_glass: Type.Boolean({
+      description: "Whether this user can approve in an emergency without other approvers (break-glass).",
+    }),
   },
   { additionalProperties: false, description: "Who can approve the pending action. In responses about one action." },
 );
@@ -385,7 +389,7 @@ const DiffersFrom = orNull(
     {
       additionalProperties: false,
       description:
-        "For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if none is among those compared.",
+        "For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if the compared actions include none.",
     },
   ),
 );
@@ -402,7 +406,7 @@ export const ActionRecord = Type.Object(
       description: "`meta` of the submission, with the request's `traceparent`; `{}` if there was none.",
     }),
     questions: Type.Array(QuestionRecord, {
-      description: `Questions of approvers to the agent, in order. At most ${MAX_QUESTIONS}. The agent answers with POST …/answers. Render the texts like \`params\`: they can contain hidden characters.`,
+      description: `Questions of approvers to the agent, in order. At most ${MAX_QUESTIONS}. The agent answers with POST …/answers. Render the strings like \`params\`, because they can contain hidden characters.`,
     }),
     proposed: orNull(
       Type.Object(
@@ -543,7 +547,7 @@ export const ActionRecord = Type.Object(
     altered: Type.Optional(
       Type.Literal(true, {
         description:
-          "In lists: the stored request, `meta` or result cannot be read, because someone altered the store. These members are empty, and the action's own routes answer RECORD_ALTERED.",
+          "In lists: the stored request, `meta` or result cannot be read, because someone altered the store. These members are empty, and the action's own routes return RECORD_ALTERED.",
       }),
     ),
     redecision: Type.Optional(Redecision),

@@ -22,9 +22,12 @@ export function isSearch({ q, decision, policy, rule }: SearchFilter): boolean {
 }
 
 interface ActionSearch {
-  /** Reads up to `limit` matching actions, older than `after`; fewer if there are no more, or the search was cut. */
+  /**
+   * Reads up to `limit` matching actions older than `after`. Returns fewer if there are no more, or at the search
+   * limit.
+   */
   read(after: ActionRow | null, limit: number): Promise<ActionRow[]>;
-  /** Sequence number of the last action that was searched, if the search was cut there; else null. */
+  /** Sequence number of the last searched action, if the search reached its limit; else null. */
   cutAt(): number | null;
 }
 

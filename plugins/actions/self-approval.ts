@@ -12,7 +12,7 @@ import {
 import type { Credential } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
-/** An action, or one that is about to be decided, with its submitter. */
+/** The submitter and names of an action that is recorded, or about to be decided. */
 export type SubmittedAction = Pick<
   ActionRow,
   "agent_id" | "tool" | "operation" | "submitted_by" | "submitted_agent" | "submitted_owner"
@@ -34,8 +34,8 @@ export function selfApprovalRelation(
 }
 
 /**
- * If only one of the two owners is a user, it is unknown whether both names are the same person. Once people sign in,
- * anyone can be using a key without an owner.
+ * Returns the relation if it is unknown whether the voter and the submitter's owner are the same person. That is so if
+ * only one of the two owners is a user. Once people sign in, anyone could be using a key without an owner.
  */
 function relationToUnknown(host: CoreHost, row: SubmittedAction, owner: string | null): SelfRelation | null {
   if (row.submitted_owner === null) return null;
@@ -55,7 +55,7 @@ function relationOfKey(
   return relation ?? (isOwner(host, row, key) ? "same_owner" : null);
 }
 
-/** Whether the owner, or the user with this id, is the owner of the submitting key under any name that the user had. */
+/** Whether `owner`, or the user with this id, owns the submitting key under any name that the user ever had. */
 function isOwner(
   host: CoreHost,
   { submitted_owner }: SubmittedAction,
@@ -67,12 +67,12 @@ function isOwner(
   return approver.some((principal) => submitter.includes(principal));
 }
 
-/** Returns why a person's vote by link, without a key, would be a self-approval; null if it would not be one. */
+/** Returns why a person's vote by link would be a self-approval; null if it would not be. A link has no key. */
 export function selfRelationOfOwner(host: CoreHost, row: ActionRow, owner: string): SelfRelation | null {
   return relationOfKey(host, row, { id: "", agent_id: null, owner }) ?? relationToUnknown(host, row, owner);
 }
 
-/** Whether the key counts as the submitter's: the same key, agent or owner. */
+/** Whether the key has the same id, agent or owner as the submitting key. */
 export function isSubmitter(host: CoreHost, row: ActionRow, { key }: Credential): boolean {
   return relationOfKey(host, row, key) !== null;
 }

@@ -1,4 +1,7 @@
-/** Routes for votes that a user signs with a passkey: the challenge for an ordered list of votes, and the votes. */
+/**
+ * Routes for votes that a user signs with a passkey: one issues the challenge for an ordered list of votes, one accepts
+ * the votes.
+ */
 import type { Static } from "@sinclair/typebox";
 import {
   type CoreHost,
@@ -109,7 +112,7 @@ async function readStatements(
   return statements;
 }
 
-/** Returns what the credential signs for a vote on this action. */
+/** Returns the statement that the credential signs for a vote on this action. */
 export async function readStatement(
   host: CoreHost,
   row: ActionRow,

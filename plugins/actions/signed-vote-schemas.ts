@@ -34,7 +34,7 @@ export const PasskeyResponse = Type.Object(
       { additionalProperties: true },
     ),
   },
-  { additionalProperties: true, description: "`toJSON()` of the answer of `navigator.credentials.get`." },
+  { additionalProperties: true, description: "`toJSON()` of the result of `navigator.credentials.get`." },
 );
 
 export const Nonce = Base64Url(200);

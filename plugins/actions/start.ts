@@ -1,4 +1,4 @@
-/** Starts an action once, for its submitter or for the holder of a permit. */
+/** Starts an action once, on behalf of its submitter or the holder of a permit. */
 import {
   actionEntryFields,
   canSee,
@@ -40,30 +40,30 @@ interface StartCall {
   permit: string | null;
   /** SHA-256 of the caller's `attempt`, hex. */
   attempt: string | null;
-  /** The credential that was created for this start; null before one was. */
+  /** The credential that was created for this start; null if none has been created. */
   credential: PreparedCredential | null;
-  /** The hash of the request that the caller is going to run; null if the caller did not name one. */
+  /** Hash of the request that the caller is going to run; null if the caller did not send one. */
   requestHash: string | null;
 }
 
 export interface StartResult {
-  /** Executing; or denied or pending if the redecision prevented the start. */
+  /** The action: executing, or denied or pending if the redecision prevented the start. */
   row: ActionRow;
   /** Whether this request had already started the action. */
   isRetry: boolean;
   /**
-   * The credential that must be created before the start can be recorded; absent if none. If present, nothing was
-   * recorded.
+   * The credential that must be created before the start can be recorded; absent if no credential is needed. If
+   * present, nothing was recorded.
    */
   needs?: CredentialRequest;
 }
 
 /**
- * Starts the action. The key that submitted the action needs no permit, because the service would issue one to it. A
- * valid permit also authorises a key that could not otherwise see the action.
+ * Starts the action. The key that submitted the action needs no permit, because it could get one from the service. A
+ * valid permit also authorizes a key that cannot otherwise see the action.
  *
- * A client that lost the response can repeat a start that names its `attempt`. It gets the same response while the action
- * could still start; an action that was denied or stopped since then must not run.
+ * A client that lost the response can repeat a start with the same `attempt`. It gets the same response while the
+ * action could still start. An action that was denied or stopped since the first response must not run.
  * @param who the credential, checked again under the lock
  */
 export async function decideStart(
@@ -163,7 +163,10 @@ export const prefetchStart =
   ({ id }: StartCall): Prefetch =>
   () => ({ history: id });
 
-/** A caller that does not know about the change would run the proposed parameters. */
+/**
+ * Throws unless the caller runs the request in effect. A caller that does not know of a change would run the proposed
+ * parameters.
+ */
 function assertRunsEffective(row: ActionRow, requestHash: string | null): void {
   const hash = effectiveHash(row);
   if (requestHash === hash || (requestHash === null && row.effective === null)) return;
@@ -190,7 +193,9 @@ function isSameStart(
   );
 }
 
-/** Whether an earlier start by this key was refused by a redecision that is still in effect. A retry gets the same response. */
+/**
+ * Whether a redecision that is still in effect refused an earlier start by this key. A retry gets the same response.
+ */
 function wasRefusedEarlier(
   row: ActionRow,
   newest: VerifiedHistory["newest"],
@@ -202,8 +207,7 @@ function wasRefusedEarlier(
 }
 
 /**
- * The action was started, but its caller must not run it any more. It stays `executing` until the caller reports the
- * result.
+ * Reports that the action was started but must no longer run. It stays `executing` until the caller reports the result.
  */
 function startRevokedError(outcome: "denied" | "pending_approval", { decision }: Redecision): Refusal {
   const because = `${decision.reason}; this attempt started it, but it must not run now: report a failure as its result`;

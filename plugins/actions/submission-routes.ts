@@ -80,7 +80,7 @@ const JOIN = Type.Object(
   { additionalProperties: false },
 );
 
-/** Response headers that say whether the action is new. */
+/** Response headers that say whether the action is new. A created action has none. */
 const ORIGIN_HEADERS = { created: {}, replayed: REPLAYED_HEADERS, joined: { "Action-Joined": "true" } } as const;
 
 const JOINED = { "Action-Joined": "`true` if `join=open` returned an existing action." };
@@ -198,7 +198,7 @@ function gateRoute(host: CoreHost, tag: string, expiry: Expiry): Route {
   });
 }
 
-/** Decides and records the submission under the ledger's lock. Returns after the entry is durable. */
+/** Decides and records the submission under the ledger's lock. Resolves after the entry is durable. */
 async function recordSubmission(
   host: CoreHost,
   expiry: Expiry,
@@ -217,13 +217,16 @@ async function recordSubmission(
 
 interface WaitResult {
   row: ActionRow;
-  /** The credential, checked again after the wait. */
+  /** The credential, authenticated again after the wait. */
   credential: Credential;
   /** The wait that the service granted; null if the request did not wait. */
   grantedMs: number | null;
 }
 
-/** Waits while the action is pending if the client prefers that. Throws INVALID_CREDENTIAL if the key was revoked meanwhile. */
+/**
+ * Waits while the action is pending if the client prefers that. Throws INVALID_CREDENTIAL if the key was revoked during
+ * the wait.
+ */
 async function waitIfPreferred(
   host: CoreHost,
   waiters: Waiters,
@@ -232,7 +235,7 @@ async function waitIfPreferred(
 ): Promise<WaitResult> {
   const { credential, headers } = context;
   const seconds = preferredWait(headers.get("prefer"));
-  // `wait` is a preference: if the service cannot wait, it answers the submission immediately instead of rejecting it.
+  // `wait` is a preference: if the service cannot wait, it responds immediately instead of rejecting the submission.
   if (row.status !== "pending_approval" || seconds === null || !waiters.hasCapacity(credential))
     return { row, credential, grantedMs: null };
   context.releaseQueueSlot();
@@ -282,7 +285,7 @@ async function prepareEvaluation(
   return { evaluation, facts, policySet: compiled, digest, now };
 }
 
-/** Decides without recording anything or counting against limits. */
+/** Returns the decision without recording it or counting it against limits. */
 async function previewDecision(
   host: CoreHost,
   { evaluation, facts: baseFacts, policySet, digest, now }: Preview,
@@ -347,7 +350,7 @@ function gateReply(recorded: RecordedDecision, members: object): Reply {
   return { status: 200, json: { is_permission: false, ...answer, ...members } };
 }
 
-/** Refusals for which a preferred permit is left out instead of failing the submission. */
+/** Refusals after which the response omits the preferred permit. The submission succeeds. */
 const OPTIONAL_PERMIT_ERRORS = [
   "ACTION_NOT_STARTABLE",
   "START_EXPIRED",
@@ -360,8 +363,8 @@ const OPTIONAL_PERMIT_ERRORS = [
 ];
 
 /**
- * Issues a permit. An action that this request did not create is evaluated again first. If no permit can be issued,
- * even because of a fault of the service, the response contains the action without a permit. An error would suggest
+ * Issues a permit. Evaluates the policies again for an action that this request did not create. If no permit can be
+ * issued, even because the service fails, the response contains the action without a permit: an error would suggest
  * that the action was not recorded.
  */
 async function tryPermit(

@@ -1,4 +1,4 @@
-/** Submission of a plan: one transaction that decides each action by itself, or records nothing. */
+/** Submits a plan: one transaction decides each of its actions separately, or records nothing. */
 import {
   commitDigest,
   type CoreHost,
@@ -30,7 +30,7 @@ const PLAN_ROUTE = "POST /v1/plans";
 interface PlanResult {
   /** In the order of the plan. */
   rows: ActionRow[];
-  /** `replayed`: the idempotency key already created this plan. */
+  /** `replayed` means that the idempotency key already created this plan. */
   origin: "created" | "replayed";
 }
 
@@ -44,7 +44,9 @@ interface SealedPlan {
   call: IdempotentCall | null;
 }
 
-/** Submits a plan. Throws the refusal of the first action that cannot be submitted; nothing is recorded then. */
+/**
+ * Submits a plan. If an action cannot be submitted, records nothing and throws the refusal of the first such action.
+ */
 export async function submitPlan(
   host: CoreHost,
   credential: Credential,

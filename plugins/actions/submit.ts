@@ -1,4 +1,4 @@
-/** Submission: from a validated request to a recorded decision. */
+/** Decides and records a submission, from the validated request to the ledger entry. */
 import {
   type ActionRequest,
   type AgentFacts,
@@ -64,8 +64,8 @@ export function requestFromBody(body: ActionBody): ActionRequest {
 }
 
 /**
- * Returns the body's `meta`, with `traceparent` unless `meta` has that member: the header's, or else that of the service's
- * own trace. Later requests about the action link to it. Throws VALIDATION_FAILED if `meta` is too large.
+ * Returns the body's `meta`, and adds `traceparent` if `meta` has none: from the header, or else from the service's own
+ * trace. Later requests about the action link to this trace. Throws VALIDATION_FAILED if `meta` is too large.
  */
 export function readMeta(
   { meta = {} }: ActionBody,
@@ -129,11 +129,14 @@ async function assertPendingLimit(host: CoreHost, tx: LedgerTransaction, { key }
 
 export interface SubmissionResult {
   row: ActionRow;
-  /** `replayed`: the idempotency key already created this action. `joined`: an open action has the same request. */
+  /**
+   * `replayed` means that the idempotency key already created this action, `joined` that an open action has the same
+   * request.
+   */
   origin: "created" | "replayed" | "joined";
 }
 
-/** A submission, prepared before the lock is acquired. An action that it creates gets `id`. */
+/** A submission, prepared before the lock is acquired. */
 export interface SealedSubmission {
   id: string;
   /** 32 random bytes, hex. */
@@ -145,7 +148,7 @@ export interface SealedSubmission {
   sealedMeta: { commitment: string | null; text: string | null };
   call: IdempotentCall | null;
   join: boolean;
-  /** Plan of the action, and the action's position in it; null if there is none. */
+  /** The plan that contains the action, and the action's position in it; null without a plan. */
   plan: DecisionEntry["plan"];
   /** The agent's session; null if the request has none. */
   session: SessionFact | null;
@@ -184,7 +187,7 @@ export function sealSubmission(
 
 /**
  * Decides and records a submission. Runs under the ledger's lock, so the policy set and the key are current.
- * Returns the earlier action for a duplicate (idempotency key) or a joined request.
+ * Returns the earlier action if the idempotency key was used before, or if the request joins an open action.
  * @param credential the key, checked again under the lock
  */
 export async function decideSubmission(
@@ -259,8 +262,8 @@ async function applyVotes(
     (obliged && (await findActiveRejection(host, tx, encodeRequest(obliged).hash, tx.now)));
   if (rejection !== null) {
     const more = { ...facts, rejection };
-    // Use a new evaluation, because a second pass would share the step limit of the first one, which differs from a
-    // replay.
+    // Use a new evaluation: a second pass would share the step limit of the first one, and its result could then differ
+    // from a replay.
     return decideForEntry(new Evaluation(evaluation.compiled, evaluation.request, more, tx.now), more);
   }
   const granted = await findGrantedDecision(
@@ -287,8 +290,8 @@ function submittedAction({ agent_id, tool, operation }: ActionRequest, { key }: 
 }
 
 /**
- * Prefetches the rows that the decision will read, as far as they are known before the lock is acquired. The agent's
- * row is not known yet, so limits that depend on it are read under the lock.
+ * Prefetches the rows that the decision will read, as far as they are known before the lock is acquired. The agent is
+ * not known yet, so limits that depend on the agent's row are read under the lock.
  */
 export function prefetchSubmission(credential: Credential, { request, call, session }: SealedSubmission): Prefetch {
   return ({ now, activePolicies: { compiled } }) => {
@@ -302,8 +305,8 @@ export function prefetchSubmission(credential: Credential, { request, call, sess
 }
 
 /**
- * Reads the facts that the latest policies need for a submission, so that its job finds them. The job has missing ones read,
- * for example if the policies have changed.
+ * Prefetches the facts that the latest policies need for a submission. If the transaction needs other facts, for
+ * example because the policies have changed, the service reads them and runs the transaction again.
  */
 export async function readFactsAhead(
   host: CoreHost,
@@ -339,7 +342,7 @@ function recordDecision(
   const approvedUntil = status === "allowed" ? tx.now + host.config.permits.valid_seconds * 1000 : null;
   const { seq, hash } = tx.record(
     {
-      // Keep the members sorted: encoding the entry as canonical JSON then needs no copy.
+      // Keep the members sorted, so that encoding the entry as canonical JSON needs no copy.
       action_id: id,
       agent_id: request.agent_id,
       approved_until: approvedUntil === null ? null : toRfc3339(approvedUntil),
@@ -367,7 +370,7 @@ function recordDecision(
     agent_id: request.agent_id,
     tool: request.tool,
     operation: request.operation,
-    // Approvers see the members in the order that the client sent.
+    // Keep the member order of the client for requests that approvers see.
     request: decision.approval === null ? sealed.text : JSON.stringify(request),
     request_hash: sealed.hash,
     salt,

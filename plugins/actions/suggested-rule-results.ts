@@ -1,4 +1,4 @@
-/** Counts the results of what suggested rules allowed, and reverts a rule when too many of them are failures. */
+/** Counts the results of actions that suggested rules allowed, and reverts a rule when too many of its actions fail. */
 import {
   type Actor,
   appendResult,
@@ -12,14 +12,13 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import type { VerifiedHistory } from "./verify-record.ts";
 
 /**
- * Returns the names of the suggested policies that allowed the action: in its first decision or in the newest
- * redecision.
+ * Returns the names of the suggested policies that allowed the action in its first decision or its newest redecision.
  */
 export function suggestedPoliciesOf({ first, newest }: Pick<VerifiedHistory, "first" | "newest">): string[] {
   return [...new Set([...(first.facts.suggested ?? []), ...(newest.facts.suggested ?? [])])];
 }
 
-/** Adds the result of an action to the results of the rules that allowed it. */
+/** Counts the result of an action for each suggested rule that allowed it. */
 export async function countSuggestedResult(
   tx: LedgerTransaction,
   { id }: Pick<ActionRow, "id">,

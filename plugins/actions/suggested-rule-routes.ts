@@ -176,7 +176,7 @@ function recordChange(
   return tx.suggestedRules.get(rule.policy) as SuggestedRule;
 }
 
-/** Whether the credential may see actions of the rule. */
+/** Whether the credential may see actions that the rule applies to. */
 function isVisible({ visibility }: Pick<Credential, "visibility">, { agents, tool }: SuggestedRule): boolean {
   return agents.some((agent_id) => canSee(visibility, { agent_id, tool, submitted_by: null }));
 }

@@ -1,4 +1,4 @@
-/** Throttles a key that requests approval many times more often than it usually does. */
+/** Throttles a key that requests approval many times more often than usual. */
 import {
   type CoreHost,
   type LedgerTransaction,
@@ -12,15 +12,15 @@ import {
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
-/** Usage of a key whose last request for approval in this hour has just been accepted. */
+/** Usage of a key that has just made its last permitted request for approval in this hour. */
 export interface Throttling {
   requests: number;
   usual: RequestRate;
 }
 
 /**
- * Throws AGENT_THROTTLED if the key has used up its requests for approval in this hour. Returns a throttling if this
- * request uses up the last one; else null. Runs under the ledger's lock, so the number is exact.
+ * Throws AGENT_THROTTLED if the key has used up its requests for approval in this hour. Returns the usage to record if
+ * this request is the last one; else null. Runs under the ledger's lock, so the count is exact.
  */
 export async function checkRequestRate(
   { config }: Pick<CoreHost, "config">,
@@ -29,7 +29,7 @@ export async function checkRequestRate(
 ): Promise<Throttling | null> {
   const settings = config.approvals.throttle;
   const { hour, since } = throttlePeriod(tx.now);
-  // Most keys are below the minimum, so their history need not be read.
+  // Most keys are below the minimum, so their history does not have to be read.
   const first = await tx.approvalRequests(key.id, hour, hour + HOUR_MS, settings.minimum);
   if (settings.times === 0 || first.requests + 1 < settings.minimum) return null;
   const usual = await tx.approvalRequests(key.id, since, hour, MAX_MEASURED);

@@ -1,4 +1,4 @@
-/** Selects what traces contain about an action: names and outcomes, never parameters. */
+/** Selects the data about an action that traces contain: names and outcomes, never parameters. */
 import { decodeMeta } from "../../src/core.ts";
 import { isTraceparent, type TracedAction, type TracedExecution } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";

@@ -1,6 +1,7 @@
 /**
- * Actions whose outcome is unknown: they were started, and no result was reported in time. A background task records
- * that, and a person or a probe settles them. The key that started one can still report its result.
+ * Actions whose outcome is unknown, because they were started and no result was reported in time. A background task
+ * records that. A person or a probe then settles the outcome. The key that started the action can still report its
+ * result.
  */
 import { setImmediate } from "node:timers/promises";
 import {
@@ -29,7 +30,7 @@ const AFTER_FAILURE_MS = 5_000;
 interface UnknownOutcomes {
   start(): void;
   /**
-   * Records every outcome that is unknown by now. Resolves to the number of recorded outcomes. Rejects if the store
+   * Records every outcome that has become unknown. Resolves to the number of recorded outcomes. Rejects if the store
    * fails.
    */
   sweep(): Promise<number>;
@@ -38,7 +39,7 @@ interface UnknownOutcomes {
 
 /**
  * Creates the background task. One process per store runs it; running it twice is harmless.
- * @param afterMs time from the start of an action until its outcome is unknown, in milliseconds
+ * @param afterMs time from the start of an action after which its outcome is unknown, in milliseconds
  */
 export function createUnknownOutcomes(host: CoreHost, afterMs: number): UnknownOutcomes {
   let stopped = false;
@@ -95,7 +96,7 @@ async function markUnknown(
   let marked = 0;
   for (const { id } of due) {
     const row = await tx.action(id);
-    // The result may have arrived meanwhile, and the ledger's clock may be behind this process's clock.
+    // A result may have been recorded since the scan, and the ledger's clock may be behind this process's clock.
     if (row === null || row.status !== "executing" || row.erased_at !== null) continue;
     if ((row.started_at ?? Infinity) > tx.now - afterMs || !(await matchesLedger(host, tx, row))) continue;
     tx.record(
@@ -121,7 +122,7 @@ async function markUnknown(
   return marked;
 }
 
-/** What a person or a script found out about an unknown outcome. */
+/** The finding of a person or a script about an unknown outcome. */
 interface Settlement {
   success: boolean;
   /** How the person or script knows the outcome. Stored in the ledger forever. */
@@ -131,7 +132,7 @@ interface Settlement {
 
 /**
  * Settles the unknown outcome of an action, once. Throws OUTCOME_NOT_UNKNOWN in any other state.
- * @param credential of a person or a probe with the scope `actions:settle`
+ * @param credential credential of a person or a probe, with the scope `actions:settle`
  */
 export function settleOutcome(
   host: CoreHost,

@@ -1,6 +1,6 @@
 /**
- * Verifies an action's row and votes against its ledger entries, for votes, starts and results. The tables are only a cache:
- * anyone with write access to the database can change them.
+ * Verifies an action's row and votes against its ledger entries, before votes, starts and results. The tables are only
+ * a cache: anyone with write access to the database can change them.
  */
 import {
   type ActionEntry,
@@ -40,7 +40,7 @@ import {
   nullIfCorrupt,
 } from "../../src/storage/index.ts";
 
-/** Who or what rejected an action. */
+/** The person or machine reviewer who rejected an action, with the comment. */
 interface RecordedRejection {
   /** Principal of the voter, or of the machine reviewer. */
   approver: string;
@@ -48,11 +48,11 @@ interface RecordedRejection {
   at: string;
 }
 
-/** What the ledger entries of an action contain in addition to its columns. */
+/** Content of an action's ledger entries that its row does not have. */
 export interface VerifiedHistory {
   /** The decision on the submission. */
   first: DecisionEntry;
-  /** The decision that counts against limits: the first decision, or the one on a request that an approver changed. */
+  /** The decision that counts against limits: the first one, or the one on a request that an approver changed. */
   basis: DecisionEntry | RedecisionEntry;
   /** How an approver or the policies changed the request; null if it was not changed. */
   edit: RecordedEdit | null;
@@ -80,13 +80,13 @@ export interface VerifiedHistory {
   requirement: ApprovalRequirement | null;
   /** The approving votes. */
   approvals: readonly RecordedApproval[];
-  /** What approvers asked the agent. */
+  /** The questions of approvers to the agent. */
   questions: readonly RecordedQuestion[];
   /** Commitments to the past data that decisions read, in order. */
   past: readonly string[];
   /** Commitment to the reported result. */
   result: string | null;
-  /** Parts that were erased while the request was kept. */
+  /** Parts that were erased while the request was not. */
   erasedParts: readonly ErasablePart[];
 }
 
@@ -95,7 +95,7 @@ type Reader = Pick<StorageReader, "entriesOfAction">;
 /**
  * Reads the action's entries once and compares them with the row and the votes. Throws RECORD_ALTERED if they differ.
  * Call it under the ledger's lock.
- * @param votes if absent, neither the votes nor the text of the request are compared
+ * @param votes votes to compare; if absent, neither the votes nor the content of the request are compared
  */
 export async function verifyAgainstLedger(
   host: Pick<CoreHost, "log">,
@@ -113,9 +113,9 @@ export async function verifyAgainstLedger(
 }
 
 /**
- * Throws RECORD_ALTERED unless the texts of the request, the metadata, the result, the questions and the past data are the
- * ones that the entries commit to.
- * Without this check, an altered text could be erased although the original mentions a person under a legal hold.
+ * Throws RECORD_ALTERED unless the request, the metadata, the result, the questions and the past data match the
+ * commitments in the entries. Without this check, altered content could be erased although the original mentions a
+ * person under a legal hold.
  */
 export function verifyContent(row: ActionRow, { first, past, result, questions, erasedParts }: VerifiedHistory): void {
   const matches = {
@@ -140,7 +140,10 @@ function hasRecordedResult({ result, salt }: ActionRow, commitment: string | nul
   }
 }
 
-/** Whether the row matches its ledger entries. An altered row is evidence, so its status is left as it is. */
+/**
+ * Whether the row matches its ledger entries. The caller does not change the status of an altered row, because it is
+ * evidence.
+ */
 export async function matchesLedger(host: Pick<CoreHost, "log">, tx: Reader, row: ActionRow): Promise<boolean> {
   try {
     await verifyAgainstLedger(host, tx, row);
@@ -151,7 +154,7 @@ export async function matchesLedger(host: Pick<CoreHost, "log">, tx: Reader, row
   }
 }
 
-/** Whether the stored text of the request has the request hash. */
+/** Whether the stored request matches its request hash. */
 export function hasRecordedRequest({ request, request_hash }: Pick<ActionRow, "request" | "request_hash">): boolean {
   try {
     return encodeRequest(JSON.parse(request) as ActionRequest).hash === request_hash;
@@ -160,7 +163,7 @@ export function hasRecordedRequest({ request, request_hash }: Pick<ActionRow, "r
   }
 }
 
-/** Returns what the action's entries contain, for its record; null if they cannot be read. Changes nothing. */
+/** Returns the content of the action's entries, for its record; null if they cannot be read. */
 export async function readHistory(reader: Reader, row: ActionRow): Promise<VerifiedHistory | null> {
   return (await alteredIn(reader, row)).recorded;
 }
@@ -186,7 +189,7 @@ async function alteredIn(tx: Reader, row: ActionRow, votes?: readonly ApprovalRo
   try {
     return compared(entries, row, votes);
   } catch {
-    // Entries that the service wrote can always be parsed.
+    // The service's own entries can always be parsed, so someone altered these.
     return { recorded: null, altered: ["entries"] };
   }
 }
@@ -228,7 +231,7 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
     if (!editMatches(history.edit, row)) altered.push("effective");
   }
   if (votes === undefined) return { recorded, altered };
-  // Approvers and policies rely on the texts of the request, `meta` and the questions, so they must match.
+  // Approvers and policies rely on the request, `meta` and the questions, so they must match.
   if (!hasRecordedRequest(row)) altered.push("request");
   const { erasedParts } = history;
   if (!erasedParts.includes("meta") && !matchesCommitment(first.meta, row.meta)) altered.push("meta");

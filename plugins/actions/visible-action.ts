@@ -21,7 +21,7 @@ export function isStartable({ status, approved_until }: ActionRow, now: number):
   return (status === "allowed" || status === "approved") && approved_until !== null && approved_until > now;
 }
 
-/** Returns the row as readers see it: an overdue action is `expired` even before the status is stored. */
+/** Returns the row as it is displayed: an overdue action is `expired` even before that status is stored. */
 export function withCurrentStatus(row: ActionRow, now: number): ActionRow {
   return isOverdue(row, now) ? { ...row, status: "expired" } : row;
 }
@@ -38,7 +38,7 @@ export function actionNotFound(id: string): Refusal {
   return new Refusal("ACTION_NOT_FOUND", `there is no action ${id} that this key may see`);
 }
 
-/** Throws ACTION_ERASED. */
+/** Throws ACTION_ERASED if the action was erased. */
 export function assertNotErased({ id, erased_at }: ActionRow): void {
   if (erased_at === null) return;
   throw new Refusal(
@@ -47,7 +47,7 @@ export function assertNotErased({ id, erased_at }: ActionRow): void {
   );
 }
 
-/** Reads the action again inside the transaction that changed it. */
+/** Reads the action again within the transaction that changed it. */
 export async function rereadAction(tx: Reader, id: string): Promise<ActionRow> {
   const row = await tx.action(id);
   if (row === null) throw new Error(`the action ${id} vanished inside its transaction`);

@@ -1,6 +1,6 @@
 /**
- * Chooses in whose name an approver votes: only for themselves, or also in the place of a user who delegated to them. A
- * vote with a delegation counts for the groups of both users, and neither of them can vote on the action again.
+ * Chooses in whose name an approver votes: in their own, or also in the place of a user who delegated to them. A vote
+ * with a delegation counts for the groups of both users, and neither of them can vote on the action again.
  */
 import {
   type ApprovalRequirement,
@@ -40,17 +40,17 @@ export interface StandingVoter {
   self: SelfRelation | null;
 }
 
-/** One way in which a vote can count. */
+/** The groups and principals that a vote can count for: with one delegation, or without any. */
 export interface Standing extends Pick<CountedVote, "groups" | "independent" | "principals"> {
   /** The delegation that is used, and the principal of the user who gave it. */
   delegation: { id: string; from: string } | null;
 }
 
-/** The ways in which a vote can count, and why delegations do not apply. */
+/** All possible standings of a vote, and the reasons why delegations do not apply. */
 interface Standings {
-  /** Sorted: without a delegation first, then by the age of the delegation. */
+  /** Sorted: first the standing without a delegation, then by the age of the delegation. */
   standings: Standing[];
-  /** Sentences for the approver. */
+  /** The reasons, as sentences for the approver. */
   excluded: string[];
 }
 
@@ -62,7 +62,10 @@ function standingVoterOf(
   return { principal, key_id: key.id, groups, session: session ?? null, self };
 }
 
-/** Returns the ways in which a vote can count. Delegations apply neither to nor from the person behind the agent. */
+/**
+ * Returns the possible standings of a vote. The person behind the agent can neither use delegations nor give them for
+ * this action.
+ */
 export function findStandings(
   host: CoreHost,
   row: ActionRow,
@@ -82,7 +85,7 @@ export function findStandings(
     const why = canSee(visibility, row)
       ? selfApprovalRelation(host, row, { key: { id: user.id, agent_id: null, owner: user.name } }) === null
         ? null
-        : "is behind the agent, so nobody can approve in their place"
+        : "is the person behind the agent, so no one can approve in their place"
       : "delegated other agents and tools to you";
     if (why !== null) excluded.push(`${user.name} (${from}) ${why}`);
     if (why !== null) continue;
@@ -109,16 +112,16 @@ export function exceptEditor(
   const others = isOfUnknownPerson(editor)
     ? []
     : standings.filter(({ principals }) => isNewPerson([editor], principals));
-  const why = "whoever changed this request counts as its maker, so someone else must approve it";
+  const why = "the person who changed this request counts as its maker, so someone else must approve it";
   return { standings: others, excluded: others.length < standings.length ? [...excluded, why] : excluded };
 }
 
-/** The members of a vote that do not depend on its standing. */
+/** The members of a vote that are the same in every standing. */
 type VoteTerms = Pick<CountedVote, "self" | "signed" | "break_glass" | "at">;
 
 /**
- * Returns the standing in which the vote counts for the most plans, preferring the voter's own. If it counts for none,
- * returns the reason.
+ * Returns the standing in which the vote counts for the most plans. Prefers the standing without a delegation. If the
+ * vote counts for no plan, returns the reason.
  * @param earlier the earlier votes
  */
 export function chooseStanding(
@@ -146,7 +149,7 @@ export function chooseStanding(
   return { refusal: samePersonError(), groups: [] };
 }
 
-/** Throws ALREADY_VOTED if, in every possible standing, the voter is a person who has already approved. */
+/** Throws ALREADY_VOTED if every possible standing includes a person who has already approved. */
 export function assertNewPerson(earlier: readonly CountedVote[], { standings }: Standings): void {
   const people = earlier.map(({ principals }) => principals);
   if (standings.length > 0 && standings.every(({ principals }) => !isNewPerson(people, principals)))
@@ -173,7 +176,7 @@ interface VotingTerms {
   blocked: { code: string; detail: string; groups: (string | null)[] } | null;
   /** Principal of the user in whose place the credential would approve; null without a delegation. */
   on_behalf_of: string | null;
-  /** Whether the credential can approve alone in an emergency. */
+  /** Whether the credential can approve in an emergency, without other approvers. */
   may_break_glass: boolean;
 }
 
@@ -216,7 +219,7 @@ export function describeVoting(
     self === null &&
     credential.hasScope("approvals:break_glass") &&
     standings.standings.some(({ delegation }) => delegation === null);
-  // Whether the vote is signed is not known yet, so assume that it is.
+  // It is not known yet whether the vote will be signed, so assume that it will.
   const terms = { self: self !== null, signed: true, break_glass: false, at: moment.now };
   const chosen = chooseStanding(requirement, countedVotes(host, approvals), standings, terms);
   if ("standing" in chosen)

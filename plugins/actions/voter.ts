@@ -36,7 +36,7 @@ export interface Voter {
   groups: readonly string[];
   gesture: Gesture | null;
   /**
-   * Commitment to the preview that the voter saw; null if there was none. For a link, it is set after the vote was
+   * Commitment to the preview that the voter saw; null if there was none. For a vote by link, set after the vote was
    * checked.
    */
   preview: string | null;
@@ -51,9 +51,9 @@ const LINK_KEY_ID = "link";
 export interface Vote {
   approve: boolean;
   reason?: string;
-  /** Grant for later actions that is created together with this approval. */
+  /** Grant for later actions, to be created together with this approval. */
   grant?: GrantTermsBody;
-  /** Approves alone in an emergency. */
+  /** Approves in an emergency, without other approvers. */
   break_glass?: boolean;
   /** For a vote on a plan: digest of the list of approved actions. Never read from a request body. */
   list?: string;
@@ -77,7 +77,7 @@ export function verifyVoter(
   const gesture = "gesture" in proof ? proof.gesture : null;
   // Check this first, so that the person behind the agent gets this refusal instead of one about the token.
   assertMayConfirm({ self, gesture }, history.requirement?.approvers ?? []);
-  // Both proofs cover the current preview.
+  // The token and the signature both cover the current preview.
   const preview = commitPreview(row, set);
   if ("token" in proof) assertApprovalToken(host, row, caller, proof.token, { history, set });
   else if ("gesture" in proof) assertSigned(host, row, caller, vote, proof.gesture, { history, set });
@@ -85,7 +85,7 @@ export function verifyVoter(
   return { actor: toActor(caller.key, caller.principal), self, groups, gesture, preview, session };
 }
 
-/** Checks the token of an approver who changes the request. Throws the fault of the token. */
+/** Verifies the token of an approver who changes the request. Throws the fault of the token. */
 export function verifyTokenVoter(
   host: CoreHost,
   row: ActionRow,
@@ -118,7 +118,7 @@ function assertApprovalToken(
   assertToken(checkToken("approval", token, claims, approvalMac(host)));
 }
 
-/** What the approver saw: the entries of the action, and the policies that render its preview. */
+/** What the approver was shown: the action's entries, and the policies that render its preview. */
 interface ShownAction {
   history: Pick<VerifiedHistory, "askedHash" | "commitment" | "questions">;
   set: CompiledPolicySet;
@@ -153,7 +153,10 @@ export function voteStatement(
   };
 }
 
-/** The signature was verified before the lock. The action and the user may have changed since. */
+/**
+ * Checks a signature that was verified before the lock was acquired. The action and the user may have changed since
+ * then.
+ */
 function assertSigned(
   host: CoreHost,
   row: ActionRow,
@@ -173,8 +176,8 @@ function assertSigned(
 }
 
 /**
- * Verifies a link token. It is valid while the configuration names its recipient in a channel of the decision, and
- * unless the recipient is a user who was ended.
+ * Verifies a link token. It is valid while the configuration names its recipient in a channel of the decision, unless
+ * the recipient is a deactivated user.
  */
 export async function verifyLinkVoter(
   host: CoreHost,
@@ -192,7 +195,7 @@ export async function verifyLinkVoter(
     );
   }
   if (host.keys.isEndedOwner(owner, tx.users))
-    throw new Refusal("TOKEN_INVALID", `the link was sent to ${principal}, a user who was ended`);
+    throw new Refusal("TOKEN_INVALID", `the link was sent to ${principal}, a deactivated user`);
   const groups = host.groups.of(principal);
   if (!canSee(host.groups.visibility(groups), row))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", `the groups of ${principal} do not cover this agent and tool`);
@@ -201,7 +204,7 @@ export async function verifyLinkVoter(
   return { actor, self: null, groups, gesture: null, preview: null, session: null };
 }
 
-/** Returns the action of a link, and the refusal if its recipient may not vote on it. */
+/** Returns the action of a link, and why its recipient may not vote on it; null if they may. */
 export async function readLink(
   host: CoreHost,
   token: string,
@@ -218,7 +221,7 @@ export async function readLink(
   }
 }
 
-/** Throws the same error for an unknown action as for a forged token, so that it does not reveal which actions exist. */
+/** Throws the same error for an unknown action as for a forged token, to not reveal which actions exist. */
 export async function findLinkedAction(tx: Pick<StorageReader, "action">, token: string): Promise<ActionRow> {
   const row = await tx.action(readClaims(token).action_id);
   if (row === null) throw tokenError("altered");
@@ -232,7 +235,7 @@ function readClaims(token: string): { action_id: string; approver: string } {
   return claims;
 }
 
-/** Returns the notified channels: those of the decision, and of every redecision that required approval. */
+/** Returns the channels that were notified: those in the decision, and in every redecision that required approval. */
 async function readChannels(tx: Pick<StorageReader, "entriesOfAction">, row: ActionRow): Promise<readonly string[]> {
   const named: string[] = [];
   const entries = await nullIfCorrupt(tx.entriesOfAction(row.id));

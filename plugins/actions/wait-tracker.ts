@@ -1,7 +1,7 @@
 /**
  * Tracks whether an agent waits for an action, and when the action was last requested, so that approvers see which
  * agents are still connected. Both are stored in the action's row and not in the ledger, because no decision depends on
- * them. A wait is stored with its end time, so a wait of a crashed process expires by itself.
+ * them. A wait is stored with its end time, so that it expires even if its process crashes.
  */
 import type { CoreHost, JsonObject, LedgerTransaction } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
@@ -10,13 +10,13 @@ import { isOverdue } from "./visible-action.ts";
 
 /** Grace period between two consecutive waits of one agent, in milliseconds. */
 const GRACE_MS = 3000;
-/** Maximum number of actions per job, so that the job holds the ledger's lock only briefly. */
+/** Maximum number of actions per transaction, so that it holds the ledger's lock only briefly. */
 const MAX_PER_JOB = 50;
 
 export interface WaitTracker {
   /**
    * Records, in the background, that the action's agent waits for it until `until` (milliseconds since the epoch).
-   * @returns a function to call when the wait is over; pass true if it ended early while the action was pending
+   * @returns a function to call when the wait is over, with true if it ended early while the action was pending
    */
   begin(row: ActionRow, until: number): (endedEarly: boolean) => void;
   /** Clears the waits of this process. Resolves after they are written. */
@@ -24,8 +24,8 @@ export interface WaitTracker {
 }
 
 /**
- * Whether the credential acts for the action's agent. Approvers can also wait for an action, but only agents are
- * tracked.
+ * Whether the credential acts for the action's agent. Only the agent's waits are tracked, although approvers can also
+ * wait for an action.
  */
 export function isAgentOfAction(row: ActionRow, { key }: Credential): boolean {
   return key.id === row.submitted_by || key.agent_id === row.agent_id;
@@ -47,7 +47,7 @@ export function createWaitTracker(host: CoreHost): WaitTracker {
   const processId = host.newId();
   /** Waits of this process, by action. */
   const waits = new Map<string, Set<{ until: number }>>();
-  /** Time of the last request, by action whose row must be written. */
+  /** Time of the last request for each action whose row still has to be written. */
   const unwritten = new Map<string, number>();
   let writing: Promise<void> | null = null;
   let stopped = false;
@@ -57,7 +57,7 @@ export function createWaitTracker(host: CoreHost): WaitTracker {
     writing ??= write();
   }
 
-  /** Writes one job at a time. Changes that arrive meanwhile go into the next job. */
+  /** Writes one transaction at a time. Changes that arrive during a write go into the next one. */
   async function write(): Promise<void> {
     while (unwritten.size > 0) {
       const batch = [...unwritten].slice(0, MAX_PER_JOB);
@@ -111,7 +111,7 @@ export function createWaitTracker(host: CoreHost): WaitTracker {
   };
 }
 
-/** Returns the end of each process's wait. Empty for text that the service did not write. */
+/** Returns the end of each process's wait. Empty if the service did not write the stored text. */
 function readWaits(text: string | null): Record<string, number> {
   try {
     const waits = JSON.parse(text ?? "{}") as JsonObject | null;

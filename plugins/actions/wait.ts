@@ -4,7 +4,7 @@ import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { isAgentOfAction, type WaitTracker } from "./wait-tracker.ts";
 
-/** The parts of a request's context that a wait needs. `request.signal` aborts when the client disconnects. */
+/** The members of a request's context that a wait needs. `request.signal` aborts when the client disconnects. */
 interface WaitingRequest {
   request: Pick<Request, "signal">;
   credential: Credential;
@@ -39,14 +39,15 @@ export async function refreshCredential(host: Pick<CoreHost, "keys">, credential
 export function createWaiters(host: CoreHost, maxPerKey: number, asks: WaitTracker): Waiters {
   const waiting = new Map<string, Set<() => void>>();
   const perKey = new Map<string, number>();
-  // One listener for all waits: joining each request's signal with this long-lived one would leak memory in Node.
+  // Use one listener for all waits, because joining each request's signal with this long-lived one leaks memory in
+  // Node.
   host.stopping.addEventListener("abort", () => {
     for (const wakes of waiting.values()) for (const wake of wakes) wake();
   });
   let unsubscribe: (() => void) | null = null;
 
   /**
-   * Subscribe only while a request waits, because a subscription makes this process read the entries of other
+   * Subscribes only while a request waits, because a subscription makes this process read the entries of other
    * processes.
    */
   function listen(): void {

@@ -1,4 +1,4 @@
-/** Changes to agents over the API. Each is one job: a compare-and-set in the transaction that records its entry. */
+/** Changes agents over the API. Each change is a compare-and-set in the ledger transaction that records its entry. */
 import {
   type AgentEntry,
   canonicalText,
@@ -20,7 +20,10 @@ import type { AgentChange, AgentRow } from "../../src/storage/index.ts";
 import type { AgentBody } from "./schemas.ts";
 
 const MAX_METADATA = 16 * 1024;
-/** Maximum size of the list as JSON, in bytes: every decision entry of the agent contains it, and entries have a limit (src/domain/policy/parse/bounds.ts). */
+/**
+ * Maximum size of the tool list as JSON, in bytes. Every decision entry of the agent contains the list, and entries
+ * have a limit (src/domain/policy/parse/bounds.ts).
+ */
 const MAX_TOOLS = 13_200;
 
 export function registerAgent(
@@ -41,7 +44,7 @@ export function registerAgent(
         "AGENT_ID_TAKEN",
         `the agent "${wanted.id}" is registered; change it with PATCH /v1/agents/${encodeURIComponent(wanted.id)}`,
       );
-    // Compare names without regard to case, so that one agent has one registration.
+    // Ignore case when comparing names, so that one agent has one registration.
     for (const id of [foldName(wanted.id), ...host.agents.registeredIds(wanted.id)])
       if ((await tx.agent(id)) !== null)
         throw new Refusal(
@@ -105,7 +108,10 @@ async function change(
   return { row: after, caller };
 }
 
-/** Suspends the agent and cancels its open actions, in as many jobs as needed. A repeated request continues after a crash. */
+/**
+ * Suspends the agent and cancels its open actions, in as many transactions as needed. Repeat the request to continue
+ * after a crash.
+ */
 export async function suspendAgent(host: CoreHost, request: ChangeRequest, reason: string | null): Promise<AgentRow> {
   const first = await host.ledger.transact(async (tx) => {
     const { row, caller } = await change(tx, request, "suspended", (before, now) =>
@@ -120,7 +126,9 @@ export async function suspendAgent(host: CoreHost, request: ChangeRequest, reaso
   return row;
 }
 
-/** Resumes the agent. First cancels open actions that a crash during the suspension left, so that they do not reopen. */
+/**
+ * Resumes the agent. First cancels open actions that a crash during the suspension left, so that they do not reopen.
+ */
 export async function resumeAgent(host: CoreHost, request: ChangeRequest): Promise<AgentRow> {
   for (;;) {
     const row = await host.ledger.transact(async (tx): Promise<AgentRow | null> => {
@@ -146,7 +154,7 @@ function cancellationCause({ id, suspended_reason }: AgentRow, caller: Credentia
 }
 
 /**
- * Checks the key under the lock. A key that is bound to an agent must not extend its agent's tools or end its agent's
+ * Confirms the key under the lock. A key that is bound to an agent must not extend its agent's tools or end its agent's
  * suspension.
  */
 async function confirmWriter(tx: LedgerTransaction, credential: Credential): Promise<Credential> {
@@ -193,7 +201,7 @@ export function serializeMetadata(metadata: Record<string, unknown> | undefined)
   if (text.length > MAX_METADATA)
     throw new Refusal(
       "VALIDATION_FAILED",
-      `metadata takes at most ${MAX_METADATA} characters as JSON, and this has ${text.length}`,
+      `metadata can have at most ${MAX_METADATA} characters as JSON; got ${text.length}`,
       { errors: [{ pointer: "/metadata", detail: `at most ${MAX_METADATA} characters` }] },
     );
   return text;

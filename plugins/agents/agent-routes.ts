@@ -22,7 +22,7 @@ import {
 import * as schema from "./schemas.ts";
 
 const AGENT_RESPONSE = { description: "The agent.", schema: schema.AgentRecord };
-/** Errors of a change to one existing agent. */
+/** Errors of routes that change one existing agent. */
 const CHANGE_ERRORS = ["AGENT_NOT_FOUND", "AGENT_MISMATCH", "PRECONDITION_FAILED"] as const;
 
 export function agentRoutes(host: CoreHost, tag: string): Route[] {

@@ -7,9 +7,9 @@ const Label = (maxLength: number, description: string) =>
 const Name = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, format: "name", description });
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-// Bounded so that the whole list fits a ledger entry.
+// Bounded so that the whole list fits into a ledger entry.
 const Tools = () =>
-  Type.Array(Name(128, "Glob: `*` stands for any characters, `?` for one."), {
+  Type.Array(Name(128, "Glob: `*` matches any characters, `?` one character."), {
     maxItems: 100,
     description: "Tools that the agent may use, without regard to case. Null: every tool; an empty list: none.",
   });
@@ -52,7 +52,7 @@ export type AgentPatch = Static<typeof AgentPatch>;
 
 export const SuspendBody = Type.Object(
   { reason: Type.Optional(Type.String({ maxLength: 500, description: "Recorded in the ledger." })) },
-  { additionalProperties: false, examples: [{ reason: "sends refunds nobody asked for" }] },
+  { additionalProperties: false, examples: [{ reason: "sends refunds that no one requested" }] },
 );
 export type SuspendBody = Static<typeof SuspendBody>;
 

@@ -30,7 +30,7 @@ function startOfDay(zone: Zone, midnight: number): number {
   return starts.length > 0 ? Math.min(...starts) : before;
 }
 
-/** Returns the local midnight, written as if it were UTC, at which the interval of a local time begins. */
+/** Returns the local midnight, as if it were UTC, at which the interval that contains a local time begins. */
 function floor(local: number, interval: Exclude<Interval, "hour">): number {
   const day = Math.floor(local / DAY) * DAY;
   const date = new Date(day);
@@ -56,7 +56,7 @@ export function intervalBoundaries(
 ): number[] | null {
   const boundaries = [since];
   const add = (at: number): boolean => {
-    // When a zone moves across the date line, it skips a day, which would begin at the same instant as the next one.
+    // A zone that moves across the date line skips a day, which would begin at the same instant as the next one.
     if (at > (boundaries.at(-1) as number)) boundaries.push(at);
     return boundaries.length <= max;
   };

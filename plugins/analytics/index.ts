@@ -1,4 +1,4 @@
-/** Sums over a range: decisions by effect, agent, tool and rule, and how long approvers took. */
+/** Totals for a time range: decisions by effect, agent, tool and rule, and how long approvers took. */
 import { Type, type Static } from "@sinclair/typebox";
 import {
   ACTION_STATUSES,
@@ -16,7 +16,7 @@ import { oversightRoute } from "./oversight.ts";
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const MOST_INTERVALS = 1000;
-/** Maximum length of a list. The remaining items are summed up. */
+/** Maximum number of items in a list. The remaining items are summed up. */
 const LISTED = 100;
 const EFFECTS = ["allow", "deny", "require_approval"] as const;
 

@@ -1,6 +1,6 @@
 /**
- * Measures how people approve: for each approver and rule, the number of requests, the votes, and the time until a
- * vote.
+ * Measures how people approve: the number of requests, the votes, and the time until a vote, for each approver and
+ * rule.
  */
 import { Type, type Static } from "@sinclair/typebox";
 import {
@@ -19,7 +19,7 @@ const DEFAULT_DAYS = 30;
 /** Maximum ledger entries that one request reads. */
 const MAX_ENTRIES = 200_000;
 const PAGE = 500;
-/** A vote within this time of the submission is fast. Milliseconds. */
+/** A vote that is cast within this time after the submission counts as fast. Milliseconds. */
 const FAST_MS = 3000;
 
 const Instant = (description: string) => Type.Optional(Type.String({ format: "date-time", description }));
@@ -74,7 +74,7 @@ export function oversightRoute(host: CoreHost): Route {
     path: "/v1/analytics/oversight",
     tag: "analytics",
     summary: "Measure approvals by approver and rule",
-    description: `Counts requests that required approval, and votes, from the ledger. Only those about actions that this key may see. Reads at most ${MAX_ENTRIES.toLocaleString("en")} entries; a longer range is refused.`,
+    description: `Counts requests that required approval, and votes, from the ledger. Counts only actions that this key may see. Reads at most ${MAX_ENTRIES.toLocaleString("en")} entries; rejects a longer range.`,
     scope: "analytics:read",
     query: Query,
     responses: { 200: { description: "The figures.", schema: Answer } },
@@ -83,13 +83,13 @@ export function oversightRoute(host: CoreHost): Route {
   });
 }
 
-/** A vote, and the rule that required it. */
+/** A vote, with the rule that required it. */
 interface MeasuredVote {
   approver: string;
   policy: string | null;
   rule: string | null;
   approve: boolean;
-  /** From the submission to the vote. Milliseconds. */
+  /** Time from the submission to the vote. Milliseconds. */
   waitMs: number;
 }
 
@@ -171,7 +171,7 @@ async function readEntries(
   return { requests, votes };
 }
 
-/** Returns the number of the first entry at or after `time`. Times of entries never decrease. */
+/** Returns the sequence number of the first entry at or after `time`. Times of entries never decrease. */
 async function findFirst({ storage }: CoreHost, time: number, size: number): Promise<number> {
   let [low, high] = [0, size];
   while (low < high) {
@@ -205,7 +205,7 @@ async function findRules(
   });
 }
 
-/** Groups items by the names that `key` returns. Sorts by size, then by name. */
+/** Groups items by the names that `key` returns. Sorts the groups by size, then by name. */
 function groupByKey<Item>(items: readonly Item[], key: (item: Item) => readonly (string | null)[]): Item[][] {
   const groups = new Map<string, Item[]>();
   for (const item of items) {

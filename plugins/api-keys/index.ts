@@ -1,4 +1,4 @@
-/** API keys: create, list and revoke. A change applies from the next request. */
+/** API keys: creates, lists and revokes them. A change applies from the next request. */
 import {
   buildKeyEntry,
   canCreateApprovers,
@@ -107,7 +107,7 @@ export default defineCorePlugin({
 });
 
 /**
- * Whether the credential can manage the key: a credential that is bound to an agent manages only keys of that agent.
+ * Whether the credential can manage the key. A credential that is bound to an agent can manage only that agent's keys.
  */
 function canManage({ key: { agent_id } }: Credential, key: Pick<KeyRow, "agent_id">): boolean {
   return agent_id === null || key.agent_id === agent_id;
@@ -200,8 +200,8 @@ async function create(
 }
 
 /**
- * Returns the owner of a new key: unless the body says otherwise, the user or the owner of the key that creates it. Throws
- * VALIDATION_FAILED if the key needs an owner, or if the owner cannot be one.
+ * Returns the owner of a new key: the one in the body, or else the user or key owner who creates it. Throws
+ * VALIDATION_FAILED if the key needs an owner and has none, or if the owner is not acceptable.
  */
 function requestedOwner(
   { owner }: schema.KeyBody,
@@ -223,7 +223,10 @@ function requestedOwner(
   return requested;
 }
 
-/** Returns the owner's name as the key stores it. Throws VALIDATION_FAILED if the owner must be a user and is not. */
+/**
+ * Returns the owner's name in the form that the key stores. Throws VALIDATION_FAILED if the owner must be a user and is
+ * not.
+ */
 function findOwner({ users }: LedgerTransaction, owner: string): string {
   const found = resolveOwner(users, owner);
   if ("owner" in found) return found.owner;
@@ -248,7 +251,7 @@ function warningsOf(host: CoreHost, { scopes, agent_id }: KeyRow): string[] {
   return warnings;
 }
 
-/** Revokes the key and cancels the open actions that it submitted, in as many jobs as needed. */
+/** Revokes the key and cancels the open actions that it submitted, in as many transactions as needed. */
 async function revoke(host: CoreHost, id: string, credential: Credential): Promise<Reply> {
   const {
     row,
@@ -272,7 +275,7 @@ async function revoke(host: CoreHost, id: string, credential: Credential): Promi
       if (others.length === 0)
         throw new Refusal(
           "LAST_ADMIN_KEY",
-          `"${key.name}" is the last admin key that does not expire; make another one first: POST /v1/api-keys with the preset "admin"`,
+          `"${key.name}" is the last admin key that does not expire; create another admin key first: POST /v1/api-keys with the preset "admin"`,
         );
     }
     await tx.revokeKey(id, tx.now);

@@ -1,4 +1,4 @@
-/** Routes that describe the caller's key, and resolve ids of keys to names. */
+/** Routes that describe the caller's key, and look up the names of keys by their ids. */
 import { Type } from "@sinclair/typebox";
 import type { CoreHost, User } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
@@ -6,7 +6,7 @@ import type { KeyRow } from "../../src/storage/index.ts";
 
 const TAG = "api-keys";
 const UUID = "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}";
-/** Maximum number of ids per request, more than a page of any list contains. */
+/** Maximum number of ids per request: more than a page of any list contains. */
 const MAX_IDS = 100;
 
 const NullableString = Type.Union([Type.String(), Type.Null()]);

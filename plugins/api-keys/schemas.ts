@@ -38,7 +38,7 @@ export const keyBody = (scopes: readonly Scope[]) =>
       owner: Type.Optional(
         Type.Union([
           Label(
-            "Person behind the key: the name of an active user or `user:<id>`, or any name until the first user has enrolled. If absent, the key belongs to whoever creates it: the user of the session, or the owner of the creating key. A key that may approve needs an owner. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared.",
+            "Person behind the key: the name of an active user or `user:<id>`, or any name until the first user has enrolled. Default: the creator of the key, which is the user of the session or the owner of the creating key. A key that may approve needs an owner. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared.",
           ),
           Type.Null(),
         ]),
@@ -80,7 +80,7 @@ export const KeyList = Type.Object(
   { api_keys: Type.Array(KeyRecord), next_cursor: Type.Union([Type.String(), Type.Null()]) },
   { additionalProperties: false },
 );
-/** Accepts any text, because a text that is not an id belongs to no key. */
+/** Accepts any string: one that is not an id belongs to no key. */
 export const IdParams = Type.Object(
   { id: Type.String({ examples: ["019346a0-0000-7000-8000-000000000000"] }) },
   { additionalProperties: false },

@@ -31,7 +31,7 @@ export async function evaluateAll(call: FacadeCall, options: EvaluationOptions):
       if (error instanceof UnreadableRequest) return failed(400, error.message);
       throw error;
     });
-    // The key is not valid, or the service is unavailable, so the other evaluations would fail, too.
+    // The key is invalid or the service is unavailable, so the other evaluations would also fail.
     if (isFault(decision) && decision.status !== 400 && decision.status !== 422) return faultReply(decision);
     const one = isFault(decision) ? failed(400, decision.detail) : decision;
     evaluations.push(one);
@@ -65,7 +65,8 @@ async function decisionOn(call: FacadeCall, body: JsonObject, requests: string):
     case "wait": {
       const { created_at, expires_at, reason } = verdict.action;
       const access_request: JsonObject = { endpoint: requests, expires_at };
-      // The approval in the request is not valid for it: it was used, has expired, or is for something else.
+      // The caller sent an approval that is not valid for this request: it was used, has expired, or is for another
+      // request.
       const next = approval === null ? {} : { next_action: "request" };
       return {
         decision: false,
@@ -98,7 +99,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   "/operation": "action.name",
 };
 
-/** Replaces names of API members by those of the protocol, because the caller did not send the API members. */
+/** Replaces names of API members with those of the protocol, because the caller did not send the API members. */
 const inProtocolTerms = (detail: string): string =>
   detail.replace(/\/(?:agent_id|tool|operation)\b/g, (pointer) => MEMBERS[pointer] as string);
 
@@ -109,7 +110,10 @@ const failed = (status: number, message: string): Decision => ({
   context: { error: { status, message } },
 });
 
-/** Turns validation errors into 400, as the protocol requires. Errors about the key and rate limits keep their status. */
+/**
+ * Returns the response for a fault. Validation errors have the status 400, as the protocol requires. Errors about the
+ * key and rate limits keep their status.
+ */
 function faultReply({ status, code, detail, retryAfter }: Fault): Reply {
   return {
     status: status === 422 || status === 413 || status === 415 ? 400 : status,

@@ -11,7 +11,7 @@ const Options = Type.Object(
     answers: Type.Union([Type.Literal("full"), Type.Literal("decision")], {
       default: "full",
       description:
-        "`decision` leaves `context` out of evaluations: for clients that compare whole answers. They cannot follow an access request.",
+        "`decision` omits `context` from evaluations, for clients that compare whole responses. Such clients cannot follow an access request.",
     }),
   },
   { additionalProperties: false },
@@ -33,7 +33,7 @@ export default definePlugin({
   options: Options,
   setup(host, { enabled, answers }) {
     if (!enabled) return {};
-    // Never use the Host header: the client chooses it, and the metadata may be cached for others.
+    // Never use the Host header: the client chooses it, and the metadata may be cached for other clients.
     const base = host.config.server.public_url?.replace(/\/+$/, "") ?? null;
     const requests = `${base ?? ""}/access/v1/requests`;
     const facade = (
@@ -53,7 +53,7 @@ export default definePlugin({
           return echo(call.request, { status: 400, json: { error: error.message, code: "BAD_REQUEST" } });
         }
       },
-      // The protocol has only 400 for requests that are too large or have the wrong form.
+      // The protocol has only 400 for requests that are too large or malformed.
       fault: ({ status, code, detail }) => ({
         status: status === 413 || status === 415 || status === 422 ? 400 : status,
         json: { error: detail, code },

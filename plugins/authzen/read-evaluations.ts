@@ -1,4 +1,7 @@
-/** Reads requests of the AuthZEN Authorization API 1.0. Ignores unknown members, and rejects requests with missing ones. */
+/**
+ * Reads requests of the AuthZEN Authorization API 1.0. Ignores unknown members. Rejects requests that lack required
+ * members.
+ */
 import {
   canonicalText,
   type GateRequest,
@@ -18,7 +21,7 @@ const MAX_EVALUATIONS = 50;
 /** Members of `context` that belong to the protocol and are not part of the request (ARAP, "Authorization-Relevant Context"). */
 const PROTOCOL_CONTEXT = ["approval", "access_request", "evaluation_id", "evaluated_at", "reason"];
 
-/** Parses the body. Throws UnreadableRequest, also for another content type. */
+/** Parses the body. Throws UnreadableRequest if it cannot be parsed or has a different content type. */
 export function readBody(request: Request, bytes: Uint8Array): JsonObject {
   const type = request.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
   if (type !== "application/json") throw new UnreadableRequest("send the body as application/json");
@@ -114,7 +117,7 @@ function text(given: JsonObject, of: string, name: string): string {
   return value;
 }
 
-/** Always present, so that a rule can test `has(params.resource.properties.status)`. */
+/** Returns the properties, empty if absent, so that a rule can test `has(params.resource.properties.status)`. */
 function propertiesOf(given: JsonObject, of: string): { properties: JsonObject } {
   const value = given["properties"];
   if (value === undefined) return { properties: {} };

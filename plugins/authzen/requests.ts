@@ -50,7 +50,7 @@ export async function cancelTask(call: FacadeCall, requests: string): Promise<Re
   return status === 409 ? problem(409, "invalid_task_state", detail) : { status, json: { error: detail } };
 }
 
-/** Returns the action, or null if this key cannot see an action with this id. */
+/** Returns the action, or null if it does not exist or this key cannot see it. */
 async function actionOf(call: FacadeCall, id: string): Promise<GateAction | null> {
   const answer = await call.callApi("GET", `/v1/actions/${encodeURIComponent(id)}`);
   return answer.status === 200 ? (answer.json as GateAction) : null;

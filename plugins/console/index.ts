@@ -1,6 +1,6 @@
 /**
- * The console: a page at `/` and the files it loads. It has no privileges: every request goes through the API with the
- * visitor's credential.
+ * The console: a page at `/` and the files that it loads. It has no privileges: it sends every request through the API,
+ * with the visitor's credential.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -11,20 +11,26 @@ import { definePlugin, type Page } from "../../src/plugin.ts";
 const ICONS = ["favicon.svg", "icon-192.png", "icon-512.png"];
 /** The documents, and the icons. */
 const STATIC = fileURLToPath(new URL("./static/", import.meta.url));
-/** The application as the build (.ci/console.mjs) writes it, also for a service that runs from its sources. */
+/**
+ * The application's bundle, which the build (.ci/console.mjs) writes. A service that runs from its sources also uses
+ * it.
+ */
 const BUNDLE = fileURLToPath(
   new URL(import.meta.url.endsWith(".ts") ? "../../dist/plugins/console/bundle/" : "./bundle/", import.meta.url),
 );
 
-/** The worker reads the one stream of all tabs. Its Content-Security-Policy is in the headers of its own file. */
+/** The worker that reads one stream for all tabs. The headers of its file contain its Content-Security-Policy. */
 const WORKER = "stream-worker.js";
 const WORKER_POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'";
 
-/** Shows notifications. At the root, because its address must stay the same in every version. */
+/** The worker that shows notifications. It is at the root, because its address must be the same in every version. */
 const SERVICE_WORKER = "service-worker.js";
 const SERVICE_WORKER_POLICY = "default-src 'none'; img-src 'self'";
 
-/** Nothing from elsewhere, no inline script or style, no frame, and no text that becomes markup: `innerHTML` throws. */
+/**
+ * Content-Security-Policy of the pages. Forbids other origins, inline scripts and styles, frames, and text as markup
+ * (`innerHTML` throws).
+ */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -37,7 +43,7 @@ const POLICY = [
   "form-action 'none'",
   "frame-ancestors 'none'",
   "require-trusted-types-for 'script'",
-  // Created once, by script-address.ts, for the addresses of the workers.
+  // script-address.ts creates this policy once, for the addresses of the workers.
   "trusted-types assent-worker",
 ].join("; ");
 
@@ -55,7 +61,7 @@ export default definePlugin({
     const assets = createAssets("/console", files);
     /**
      * Returns a document of `static/`, with the addresses of this version. The browser preloads all modules of its
-     * script, and then those of the most used page.
+     * script (`entry`), and then those of the most used page (`next`).
      */
     const page = (name: string, entry: string, next?: string): Page["serve"] =>
       createDocument(async () => {
@@ -76,7 +82,7 @@ export default definePlugin({
         ];
         return html.replaceAll("{base}", base).replace("{preload}", links.join("\n"));
       }, PAGE_HEADERS);
-    /** Returns a text of which only the addresses of assets change with the version. */
+    /** Serves a text file in which only the addresses of assets change with the version. */
     const text = (path: string, headers: Record<string, string>): Page["serve"] =>
       createDocument(async () => (await readFile(path, "utf8")).replaceAll("{base}", await assets.base()), headers);
     return {
@@ -102,7 +108,10 @@ export default definePlugin({
   },
 });
 
-/** Modules and styles of the application, and the icons. Without a bundle only its documents fail, with the reason. */
+/**
+ * Returns the modules and styles of the application, and the icons. If there is no bundle, only the documents fail, and
+ * they report why.
+ */
 function bundleFiles(): Record<string, AssetFile> {
   const names = existsSync(BUNDLE) ? readdirSync(BUNDLE) : [];
   const worker = { "Content-Security-Policy": WORKER_POLICY };

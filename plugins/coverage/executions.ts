@@ -1,4 +1,4 @@
-/** Reads from the ledger which actions were started, and their results. */
+/** Reads which actions were started, and their results, from the ledger. */
 import {
   type CoreHost,
   decodeEntry,
@@ -11,7 +11,7 @@ import {
 import { parseRfc3339, Refusal } from "../../src/plugin.ts";
 
 const PAGE = 250;
-/** Entries that one response reads at most. */
+/** Maximum number of entries that one request reads. */
 const MAX_READ = 20_000;
 
 interface ExecutionPage {
@@ -42,7 +42,7 @@ export async function listExecutions(
   for (let seq = first; seq < size;) {
     if (executions.length >= query.limit || seq - first >= MAX_READ) return { executions, next: seq };
     await host.waitForReadSlot();
-    // Read at most as many entries as executions are missing, so that the page ends at an entry.
+    // Read no more entries than the page has room for executions, so that the page ends at the end of a read.
     const rows = await host.storage.entries(seq, Math.min(seq + Math.min(PAGE, query.limit - executions.length), size));
     if (rows.length === 0) break;
     const entries = rows

@@ -1,4 +1,4 @@
-/** Coverage statements: how far the effects in other systems' logs agree with the ledger. */
+/** Coverage statements, which compare the effects in other systems' logs with the ledger. */
 import {
   type CoreHost,
   COVERAGE_ENTRY,
@@ -93,7 +93,7 @@ function routes(host: CoreHost): Route[] {
   ];
 }
 
-/** Refuses credentials that see only some of the actions, because statements are about all of them. */
+/** Rejects credentials that see only some of the actions, because statements cover all of them. */
 function assertSeesAll({ key, visibility }: Credential): void {
   if (!("all" in visibility))
     throw new Refusal(

@@ -1,4 +1,4 @@
-/** Records coverage statements, and reads them from the ledger. Documents list their entries. */
+/** Records coverage statements as ledger entries, and reads them. Documents list these entries. */
 import {
   confirmWithScope,
   type CoreHost,
@@ -23,7 +23,7 @@ import type { StatementRecord } from "./schemas.ts";
 
 const LIST = "statement/";
 const NEWEST = "newest/";
-/** Clocks of processes can differ, so a window must have ended for longer than that. */
+/** A window must have ended this long ago, because the clocks of processes can differ. Milliseconds. */
 const SETTLE_MS = 60_000;
 
 type StatementEntry = {
@@ -100,16 +100,18 @@ export async function listNewest(host: CoreHost): Promise<StatementRecord[]> {
   return Promise.all(documents.map((document) => readStatement(host, seqOf(document))));
 }
 
-/** Reads the statement from its entry, because the list is not covered by the ledger. */
+/** Reads the statement from its ledger entry, because the ledger does not protect the list against changes. */
 async function readStatement(host: CoreHost, seq: number): Promise<StatementRecord> {
   const [row] = await host.storage.entries(seq, seq + 1);
   if (row?.type !== COVERAGE_ENTRY)
-    throw new Refusal("RECORD_ALTERED", `entry ${seq} is no coverage statement; run assent audit`);
+    throw new Refusal("RECORD_ALTERED", `entry ${seq} is not a coverage statement; run assent audit`);
   const { at, by, data } = decodeEntry<StatementEntry>(row.bytes);
   return { ...data, seq, hash: toHex(row.leaf_hash), at, by: by.principal };
 }
 
-/** Returns a key that sorts newer entries first, because documents are listed in ascending order of their keys. */
+/**
+ * Returns a key under which newer entries sort first, because documents are listed in ascending order of their keys.
+ */
 function listKey(seq: number): string {
   return `${LIST}${String(Number.MAX_SAFE_INTEGER - seq).padStart(16, "0")}`;
 }

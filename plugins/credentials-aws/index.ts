@@ -1,6 +1,7 @@
 /**
- * Issues AWS credentials with STS `AssumeRole`: the action's id is the session name, which CloudTrail records, and a session
- * policy limits the role to what the action needs. AWS cannot revoke one session, so its expiry ends it.
+ * Issues AWS credentials with STS `AssumeRole`. The session name is the action's id, which CloudTrail records. A
+ * session policy limits the role to what the action needs. AWS cannot revoke a single session, so a credential ends
+ * when it expires.
  */
 import { AwsClient } from "aws4fetch";
 import {
@@ -21,7 +22,7 @@ const Options = credentialIssuerOptions({
   secret_access_key: Type.String({ minLength: 1, maxLength: 256 }),
   session_token: Type.Optional(Type.String({ minLength: 1, maxLength: 8192 })),
   policy: Type.Record(Type.String(), Type.Unknown(), {
-    description: "Session policy. `{params.name}` in a text is replaced by that parameter of the action.",
+    description: "Session policy. `{params.name}` in a string is replaced with that parameter of the action.",
   }),
   valid_seconds: Type.Integer({ default: 900, minimum: 900, maximum: 43_200, description: "Lifetime." }),
   endpoint: Type.Optional(
@@ -75,14 +76,16 @@ function createAwsIssuer(name: string, options: AwsIssuerOptions): CredentialIss
       redirect: "error",
     });
     const answer = await response.text();
-    if (!response.ok) throw new Error(`STS answered ${response.status} ${memberOf(answer, "Code") ?? ""}`);
+    if (!response.ok) throw new Error(`STS responded with status ${response.status} ${memberOf(answer, "Code") ?? ""}`);
     return toCredential(answer, region);
   }
 
   return { name, tools: options.tools, operations: options.operations, issue };
 }
 
-/** Reads the response of `AssumeRole` (AWS STS API reference, version 2011-06-15). Throws Error if a member is missing. */
+/**
+ * Parses the response of `AssumeRole` (AWS STS API reference, version 2011-06-15). Throws Error if a member is missing.
+ */
 function toCredential(answer: string, region: string): IssuedCredential {
   const member = (name: string): string => {
     const value = memberOf(answer, name);

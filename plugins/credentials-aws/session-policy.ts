@@ -1,19 +1,19 @@
 /**
- * Fills the parameters of an action into a session policy, so that the session can only reach resources that the action
- * names.
+ * Inserts the parameters of an action into a session policy, so that the session can reach only resources that the
+ * action names.
  */
 import type { JsonObject, JsonValue } from "../../src/core.ts";
 
 const PLACEHOLDER = /\{params\.([A-Za-z0-9_]+)\}/g;
 /**
- * Allowed characters of a parameter value. Wildcards, policy variables and quotes would let the value select other
- * resources, and `/` and `..` another folder.
+ * Allowed characters of a parameter value. With wildcards, policy variables or quotes, a value could select other
+ * resources; with `/` or `..`, another folder.
  */
 const PLAIN_VALUE = /^[A-Za-z0-9][A-Za-z0-9._@=-]{0,255}$/;
 /** Maximum length of a session policy in STS, in characters. */
 const MAX_POLICY = 2048;
 
-/** Returns what is wrong with a configured policy; null if nothing is. */
+/** Returns the fault of a configured policy; null if it has none. */
 export function findPolicyFault(policy: Readonly<Record<string, unknown>>): string | null {
   if (!Array.isArray(policy["Statement"])) return "needs a list `Statement`";
   const text = JSON.stringify(policy);
@@ -31,8 +31,8 @@ function hasPlaceholderKey(value: JsonValue): boolean {
 }
 
 /**
- * Returns the policy as JSON. Throws Error if a parameter is missing, is not text or a whole number, or has other
- * characters than letters, digits, `.`, `_`, `@`, `=` and `-`.
+ * Returns the policy as JSON. Throws Error if a parameter is missing, is neither a string nor a whole number, or
+ * contains characters other than letters, digits, `.`, `_`, `@`, `=` and `-`.
  * @example
  * fillSessionPolicy({ Statement: [{ Resource: "arn:aws:s3:::{params.bucket}/*" }] }, { bucket: "reports" });
  */

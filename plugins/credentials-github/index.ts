@@ -1,6 +1,6 @@
 /**
  * Issues installation tokens of a GitHub App, limited to repositories and permissions (REST API, "Create an installation
- * access token for an app"). A token lives for an hour; the service revokes it when the action ends.
+ * access token for an app"). A token expires after an hour; the service revokes it when the action ends.
  */
 import { createPrivateKey, type KeyObject, sign } from "node:crypto";
 import {
@@ -70,7 +70,7 @@ function createGitHubIssuer(name: string, options: GitHubIssuerOptions): Credent
     const { permissions, app_id, installation_id } = options;
     const path = `/app/installations/${installation_id}/access_tokens`;
     const response = await call(path, "POST", createAppToken(app_id, key), { repositories, permissions }, signal);
-    if (response.status !== 201) throw new Error(`GitHub answered ${response.status}`);
+    if (response.status !== 201) throw new Error(`GitHub responded with status ${response.status}`);
     const answer = (await response.json()) as InstallationToken | null;
     if (typeof answer?.token !== "string" || typeof answer.expires_at !== "string")
       throw new Error("the response of GitHub has no token");
@@ -86,7 +86,7 @@ function createGitHubIssuer(name: string, options: GitHubIssuerOptions): Credent
     const response = await call("/installation/token", "DELETE", token, null, signal);
     // 401 means that the token has expired or was already revoked.
     if (response.status !== 204 && response.status !== 401)
-      throw new Error(`GitHub answered ${response.status} to the revocation`);
+      throw new Error(`GitHub responded to the revocation with status ${response.status}`);
   }
 
   return { name, tools: options.tools, operations: options.operations, issue, revoke };
@@ -103,7 +103,7 @@ function repositoriesFor({ repositories, repository_param }: GitHubIssuerOptions
   return [repository];
 }
 
-/** The members of the response to the creation of a token that are read. */
+/** The members of the response to the creation of a token that this plugin reads. */
 interface InstallationToken {
   token?: unknown;
   expires_at?: unknown;
@@ -111,7 +111,7 @@ interface InstallationToken {
   repositories?: { name?: unknown }[];
 }
 
-/** Whether the token is limited to exactly these repositories, and has no other permissions. */
+/** Whether the token is limited to exactly these repositories and permissions. */
 function isLimited(
   { permissions: granted, repositories: reached = [] }: InstallationToken,
   repositories: readonly string[],
@@ -122,7 +122,7 @@ function isLimited(
     names.length === repositories.length &&
     repositories.every((name) => names.includes(name.toLowerCase())) &&
     granted !== undefined &&
-    // GitHub adds `metadata: read` to every other permission.
+    // Allow `metadata: read`, which GitHub adds to every other permission.
     Object.entries(granted).every(
       ([name, level]) => permissions[name] === level || (name === "metadata" && level === "read"),
     )
@@ -134,12 +134,15 @@ function readPrivateKey(name: string, pem: string): KeyObject {
     const key = createPrivateKey(pem);
     if (key.asymmetricKeyType === "rsa") return key;
   } catch {
-    // The check below reports the error, without the text of the key.
+    // Report the error below, without the key.
   }
   throw new Error(`the private_key of the issuer "${name}" is not an RSA key in PEM`);
 }
 
-/** Returns the JWT that authenticates the app (RS256, at most ten minutes), dated back a minute because of clock drift. */
+/**
+ * Returns the JWT that authenticates the app (RS256, at most ten minutes). It is backdated by a minute to allow for
+ * clock drift.
+ */
 function createAppToken(appId: string, key: KeyObject): string {
   const now = Math.floor(Date.now() / 1000);
   const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");

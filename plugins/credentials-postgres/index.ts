@@ -1,4 +1,4 @@
-/** Issues Postgres login roles that expire: one role per started action, dropped when the action ends. */
+/** Issues Postgres login roles that expire. Each started action gets a role, which is dropped when the action ends. */
 import { definePlugin } from "../../src/plugin.ts";
 import { Options } from "./issuer-options.ts";
 import { createRoleIssuer, type RoleIssuer } from "./role-issuer.ts";

@@ -1,4 +1,4 @@
-/** Options of the issuers of login roles. */
+/** Options of the issuers of Postgres login roles. */
 import { credentialIssuerOptions, type Static, Type } from "../../src/plugin.ts";
 
 export const Options = credentialIssuerOptions({

@@ -1,7 +1,7 @@
 /**
- * Creates and drops login roles. A login role has the rights of one declared role and sets it at each login, so that
- * what the action creates belongs to the declared role. Postgres checks `VALID UNTIL` only at login, so ending a role
- * also closes its open connections.
+ * Creates and drops login roles. A login role has the rights of one declared role. It sets the declared role at each
+ * login, so that this role owns the objects that the action creates. Postgres checks `VALID UNTIL` only at login, so
+ * ending a role also closes its open connections.
  */
 import { randomBytes } from "node:crypto";
 import postgres from "postgres";
@@ -9,23 +9,23 @@ import type { CredentialAction, CredentialIssuer, IssuedCredential, Logger } fro
 import type { RoleIssuerOptions } from "./issuer-options.ts";
 import { scramVerifier } from "./scram-verifier.ts";
 
-/** Statement timeout, below the time that the service waits for an issuer. Milliseconds. */
+/** Statement timeout. Shorter than the service's time limit for an issuer. Milliseconds. */
 const STATEMENT_TIMEOUT = 5_000;
-/** Timeout for the connections of an ended role to close. Milliseconds. */
+/** Time to wait until the connections of an ended role are closed. Milliseconds. */
 const CLOSE_TIMEOUT = 2_000;
 const MAX_ROUNDS = 3;
 const CLEANUP_INTERVAL = 3_600_000;
 const CLEANUP_LIMIT = 50;
-/** Pattern of the names of this plugin's login roles: the action's id and a random suffix. */
+/** Pattern of the login role names that this plugin creates: the action's id and a random suffix. */
 const LOGIN_ROLE = "^assent_[0-9a-f]{32}_[0-9a-f]{12}$";
-/** SQLSTATE of `DROP ROLE` for a role that owns objects or has rights. */
+/** SQLSTATE that `DROP ROLE` returns for a role that owns objects or has rights. */
 const DEPENDENT_OBJECTS = "2BP01";
 
 export interface RoleIssuer extends CredentialIssuer {
   revoke(loginRole: string): Promise<void>;
   /**
-   * Drops expired login roles now and every hour. These are roles whose start was never recorded because a process
-   * crashed.
+   * Drops expired login roles now and every hour. Such roles remain if a process crashed before it recorded the start
+   * of the action.
    */
   startCleanup(): void;
   close(): Promise<void>;
@@ -68,7 +68,7 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
   }
 
   async function dropExpired(): Promise<void> {
-    // The service ends live credentials itself, so drop only roles that expired long ago.
+    // The service ends credentials that are in use, so drop only roles that expired long ago.
     const expired = await sql<{ rolname: string }[]>`
       select rolname from pg_roles
       where rolname ~ ${LOGIN_ROLE} and rolvaliduntil < now() - interval '1 hour'
@@ -104,7 +104,7 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
 
 async function dropLoginRole(sql: postgres.Sql, user: string, role: string): Promise<void> {
   const login = quoteIdentifier(user);
-  // Disable the login first, so that no login can follow the end of the open connections.
+  // Disable logins first, so that no new connection can open after the existing ones are closed.
   await sql.unsafe(`ALTER ROLE ${login} NOLOGIN`);
   await sql.unsafe(`GRANT ${login} TO CURRENT_USER`);
   await closeConnections(sql, user);
@@ -112,7 +112,7 @@ async function dropLoginRole(sql: postgres.Sql, user: string, role: string): Pro
     await sql.unsafe(`DROP ROLE ${login}`);
   } catch (error) {
     if ((error as { code?: string }).code !== DEPENDENT_OBJECTS) throw error;
-    // The action can create objects outside its declared role after RESET ROLE.
+    // After RESET ROLE, the action could have created objects that its login role owns.
     await sql.begin(async (tx) => {
       await tx.unsafe(`REASSIGN OWNED BY ${login} TO ${quoteIdentifier(role)}`);
       await tx.unsafe(`DROP OWNED BY ${login}`);
@@ -121,7 +121,7 @@ async function dropLoginRole(sql: postgres.Sql, user: string, role: string): Pro
   }
 }
 
-/** Closes the connections of a login role. Repeats, because a login that had begun before NOLOGIN can appear late. */
+/** Closes the connections of a login role. Repeats this, because a login that began before NOLOGIN can appear late. */
 async function closeConnections(sql: postgres.Sql, user: string): Promise<void> {
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const closed = await sql<{ closed: boolean }[]>`
@@ -140,7 +140,7 @@ function targetOf({ url, host, port }: RoleIssuerOptions): {
   const parsed = new URL(url);
   const sslmode = parsed.searchParams.get("sslmode");
   return {
-    // The tool must not connect with less TLS protection than the service.
+    // The tool must connect with at least the same TLS protection as the service.
     search: sslmode === null ? "" : `?sslmode=${encodeURIComponent(sslmode)}`,
     host: host ?? decodeURIComponent(parsed.hostname),
     port: port ?? Number(parsed.port === "" ? 5432 : parsed.port),

@@ -1,6 +1,6 @@
 /**
- * Computes a SCRAM-SHA-256 verifier as Postgres stores it (RFC 5803, RFC 7677), so that neither the password nor a
- * statement with it reaches the server or its log.
+ * Computes a SCRAM-SHA-256 verifier in the form that Postgres stores (RFC 5803, RFC 7677), so that the password does
+ * not reach the server or its log.
  */
 import { createHash, createHmac, pbkdf2, randomBytes } from "node:crypto";
 import { promisify } from "node:util";
@@ -9,8 +9,8 @@ const ITERATIONS = 4096;
 const SALT_BYTES = 16;
 
 /**
- * Returns the verifier.
- * @param password ASCII, so that no normalization applies
+ * Returns the verifier of a password.
+ * @param password ASCII only, so that it needs no normalization
  * @example
  * await scramVerifier("secret"); // "SCRAM-SHA-256$4096:…$…:…"
  */

@@ -33,7 +33,7 @@ function routes(host: CoreHost): Route[] {
       scope: "deliveries:read",
       query: schema.ListQuery,
       description:
-        "`state=dead` lists what was given up. Nothing of what was said is shown: the links in it are secrets of their recipients.",
+        "`state=dead` lists deliveries that were abandoned. The messages are not included, because the links in them are secrets of their recipients.",
       responses: { 200: { description: "A page.", schema: schema.DeliveryList } },
       errors: ["INVALID_CURSOR"],
       async handle({ query, credential }) {
@@ -100,7 +100,7 @@ function routes(host: CoreHost): Route[] {
   ];
 }
 
-/** Refuses keys of agents, which must not see who approves and how approvers are notified. */
+/** Rejects keys of agents, which must not see who approves and how approvers are notified. */
 function assertUnbound(credential: Credential): void {
   if (credential.key.agent_id !== null)
     throw new Refusal(
@@ -122,7 +122,7 @@ async function deliveryOf(
   if (row === null)
     throw new Refusal(
       "DELIVERY_NOT_FOUND",
-      `there is no delivery "${id}"; those that are over are removed after a while`,
+      `there is no delivery "${id}"; deliveries that have ended are removed after some time`,
     );
   return row;
 }

@@ -1,16 +1,15 @@
 /**
- * Builds the HTML of the documentation pages. The pages contain no inline scripts, because their policies only allow
- * files of this origin.
- * Swagger UI and Redoc are third-party code. Each runs in a frame with an opaque origin: it cannot read the console's
- * storage, or the channel over which tabs share the key. The surrounding page makes the frame's requests to the service
- * (`assets/relay.js`), without adding credentials.
+ * Builds the HTML of the documentation pages. The pages contain no inline scripts, because their policies allow only
+ * files of this origin. Swagger UI and Redoc are third-party code. Each runs in a frame with an opaque origin: it
+ * cannot read the console's storage, or the channel over which tabs share the key. The surrounding page makes the
+ * frame's requests to the service (`assets/relay.js`), without adding credentials.
  */
 
 const HOLD = ["default-src 'none'", "img-src 'self' data:", "base-uri 'none'", "form-action 'none'"];
 /** Permissions of a frame: scripts, forms, downloads, and links that open as normal pages. */
 const SANDBOX = "allow-scripts allow-forms allow-downloads allow-popups allow-popups-to-escape-sandbox";
 
-/** Headers of a page with a frame. */
+/** Headers of a page that contains a frame. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   "Content-Security-Policy": [
     ...HOLD,
@@ -24,7 +23,7 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
 
 /**
  * Headers of a frame's document. They also apply if someone opens the document directly.
- * @param styles lets scripts write style elements, which Redoc needs
+ * @param styles whether scripts may write style elements, which Redoc needs
  */
 export function frameHeaders({ styles = false }: { styles?: boolean } = {}): Record<string, string> {
   return {
@@ -40,7 +39,10 @@ export function frameHeaders({ styles = false }: { styles?: boolean } = {}): Rec
   };
 }
 
-/** Headers of files that a frame loads, for which this origin is a foreign one. None of them is secret. */
+/**
+ * Headers of files that a frame loads. They allow other origins, because the frame has an opaque origin. None of the
+ * files is secret.
+ */
 export const FRAMED_ASSET_HEADERS: Readonly<Record<string, string>> = {
   "Cross-Origin-Resource-Policy": "cross-origin",
 };

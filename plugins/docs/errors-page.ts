@@ -1,4 +1,4 @@
-/** The page that a problem's `type` links to: the table of docs/errors.md, with an anchor for each code. */
+/** Serves the page that a problem's `type` links to: the table of docs/errors.md, with an anchor for each code. */
 import { readFile } from "node:fs/promises";
 import type { ErrorKind } from "../../src/plugin.ts";
 import { renderPage } from "./doc-pages.ts";

@@ -1,6 +1,6 @@
 /**
- * The API's documentation, generated from the loaded routes: a document for machines, and two pages for people. Nothing
- * is loaded from other hosts.
+ * The API's documentation, generated from the loaded routes: an OpenAPI document, and two pages for people. The pages
+ * load nothing from other hosts.
  */
 import { fileURLToPath } from "node:url";
 import { type AssetFile, createAssets, createDocument } from "../../src/core.ts";
@@ -17,7 +17,8 @@ import {
 } from "./doc-pages.ts";
 
 /**
- * Files of other packages, as the build (.ci/vendor.mjs) writes them, also for a service that runs from its sources.
+ * Files of other packages, which the build (.ci/vendor.mjs) writes. A service that runs from its sources also uses
+ * them.
  */
 const VENDOR = new URL(
   import.meta.url.endsWith(".ts") ? "../../dist/plugins/docs/vendor/" : "./vendor/",
@@ -47,7 +48,7 @@ const TAGS = {
   agents: "Registered agents, their tools, and their suspension.",
   analytics: "Sums over a range.",
   events: "The ledger as a stream.",
-  provenance: "Proofs for those who check the ledger.",
+  provenance: "Proofs for verifiers of the ledger.",
   replay: "Recorded decisions, made again.",
   "well-known": "What tools that check permits read, without a key.",
   health: "For supervisors and load balancers.",

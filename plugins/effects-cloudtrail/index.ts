@@ -1,6 +1,6 @@
 /**
- * Reads AWS CloudTrail: log files (`{"Records": […]}`), arrays, and JSON Lines. The session name of an assumed role is the
- * action's id, as `credentials-aws` sets it.
+ * Reads AWS CloudTrail logs: log files (`{"Records": […]}`), arrays, and JSON Lines. The session name of an assumed
+ * role is the action's id, because `credentials-aws` sets it.
  */
 import {
   createEffectSources,
@@ -34,8 +34,8 @@ async function* readTrail(text: AsyncIterable<string>): AsyncIterable<SourceReco
   for await (const { line, value } of readJsonRecords(text)) {
     const member = (pointer: string): string => readRecordText({ line, value }, pointer);
     const at = parseRfc3339(member("/eventTime"));
-    if (at === null) throw new SourceFault(line, `the record's eventTime is no time: ${member("/eventTime")}`);
-    // A call that failed has no effect.
+    if (at === null) throw new SourceFault(line, `the record's eventTime is not a valid time: ${member("/eventTime")}`);
+    // A failed call has no effect.
     const isFailure = typeof value["errorCode"] === "string";
     const arn = findRecordText(value, "/userIdentity/arn");
     const actor = arn ?? findRecordText(value, "/userIdentity/invokedBy") ?? member("/userIdentity/type");

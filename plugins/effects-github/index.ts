@@ -1,4 +1,6 @@
-/** Reads the audit log of a GitHub organization or enterprise: exported as an array, or streamed as JSON Lines. */
+/**
+ * Reads the audit log of a GitHub organization or enterprise, either exported as an array or streamed as JSON Lines.
+ */
 import {
   createEffectSources,
   definePlugin,
@@ -47,7 +49,7 @@ async function* readAuditLog(
     const stamp = value["@timestamp"] ?? value["created_at"];
     const at = typeof stamp === "number" ? stamp : typeof stamp === "string" ? parseRfc3339(stamp) : null;
     if (at === null || !Number.isSafeInteger(at))
-      throw new SourceFault(line, `the record's @timestamp is no time: ${JSON.stringify(stamp ?? null)}`);
+      throw new SourceFault(line, `the record's @timestamp is not a valid time: ${JSON.stringify(stamp ?? null)}`);
     const attached = actionIdMembers
       .map((pointer) => findActionId(findRecordText(value, pointer) ?? ""))
       .find((id) => id !== null);

@@ -1,4 +1,4 @@
-/** Reads the log of a Postgres server with pgaudit, as `csvlog` or `jsonlog`. Other lines of the log are skipped. */
+/** Reads the pgaudit lines in the log of a Postgres server, as `csvlog` or `jsonlog`. Skips other lines. */
 import {
   createEffectSources,
   definePlugin,
@@ -38,7 +38,7 @@ export default definePlugin({
     })),
 });
 
-/** The members of a log line that are read, with their names in `jsonlog`. */
+/** The members of a log line that this plugin reads, with their names in `jsonlog`. */
 interface LogLine {
   line: number;
   timestamp: string;
@@ -49,7 +49,7 @@ interface LogLine {
   message: string;
 }
 
-/** Columns of `csvlog`; newer servers append others. */
+/** Columns of `csvlog`. Newer servers append more columns. */
 const COLUMNS = { timestamp: 0, user: 1, dbname: 2, session_id: 5, message: 13, application_name: 22 } as const;
 
 async function* readCsvLog(text: AsyncIterable<string>): AsyncIterable<LogLine> {
@@ -87,13 +87,13 @@ async function* readJsonLog(text: AsyncIterable<string>): AsyncIterable<LogLine>
 const PREFIX = "AUDIT: ";
 
 async function* readAuditEntries(lines: AsyncIterable<LogLine>): AsyncIterable<SourceRecord> {
-  // With pgaudit.log_relation and object logging, one statement has an entry for each relation.
+  // With pgaudit.log_relation and object logging, a statement has one log entry per relation.
   const statements = new Map<string, string>();
   for await (const line of lines) {
     if (!line.message.startsWith(PREFIX)) continue;
     const fields = parseCsvLine(line.message.slice(PREFIX.length));
     if (fields === null || fields.length < 8 || !/^(?:SESSION|OBJECT)$/.test(fields[0] as string))
-      throw new SourceFault(line.line, "the message is no entry of pgaudit");
+      throw new SourceFault(line.line, "the message is not a pgaudit entry");
     const [, statementId, substatementId] = fields as [string, string, string];
     const statement = `${statementId}/${substatementId}`;
     const isRepeated = statements.get(line.session_id) === statement;
@@ -105,7 +105,7 @@ async function* readAuditEntries(lines: AsyncIterable<LogLine>): AsyncIterable<S
 function toEvent(line: LogLine, fields: string[]): NonNullable<SourceRecord["event"]> {
   const [, statementId, substatementId, statementClass, command, objectType, objectName, statement, parameter] =
     fields as [string, string, string, string, string, string, string, string, string | undefined];
-  // Postgres writes `2026-01-31 12:00:00.000 UTC`, with the zone of log_timezone.
+  // Postgres writes `2026-01-31 12:00:00.000 UTC`. The time zone is that of log_timezone.
   const time = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?) (?:UTC|GMT)$/.exec(line.timestamp);
   const at = time === null ? null : parseRfc3339(`${time[1]}T${time[2]}Z`);
   if (at === null)
@@ -138,8 +138,8 @@ function toEvent(line: LogLine, fields: string[]): NonNullable<SourceRecord["eve
 }
 
 /**
- * Returns the action whose login role this is, from the name that `credentials-postgres` gives it; null for other
- * roles.
+ * Returns the action that a login role was created for, from the name that `credentials-postgres` gives the role; null
+ * for other roles.
  */
 function findRoleAction(user: string): string | null {
   const match = /^assent_([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})_[0-9a-f]{12}$/.exec(user);

@@ -1,6 +1,6 @@
 /**
- * Caches the newest entries of the ledger for all streams of this process, so that many subscribers need at most one read
- * of the store. Older entries are read from the store.
+ * Caches the newest ledger entries for all streams of this process, so that any number of subscribers needs at most one
+ * read of the store. Older entries are read from the store.
  */
 import type { CoreHost } from "../../src/core.ts";
 import { type EntryRow, assertContiguous } from "../../src/storage/index.ts";
@@ -11,11 +11,11 @@ const KEPT = 2048;
 export interface Feed {
   /** Resolves to at most PAGE entries from `seq` on, in order and without gaps. Empty if there are none yet. */
   page(seq: number): Promise<readonly EntryRow[]>;
-  /** Resolves to true as soon as the entry `seq` may exist, or to false after `ms` or when `signal` aborts. */
+  /** Resolves to true once the entry `seq` may exist, or to false after `ms` milliseconds or when `signal` aborts. */
   wait(seq: number, ms: number, signal: AbortSignal): Promise<boolean>;
   /**
-   * Subscribes. Call it before reading, because entries are cached only while there are subscribers. Returns a function
-   * that unsubscribes.
+   * Subscribes. Call this before reading, because entries are cached only while there are subscribers. Returns a
+   * function that unsubscribes.
    */
   join(): () => void;
 }

@@ -7,7 +7,7 @@ import type { Event, EventsQuery } from "./schemas.ts";
 const KNOWN_TOOLS = 10_000;
 
 export interface EventFilter {
-  /** Resolves to whether the subscriber receives the entry. */
+  /** Resolves to true if the subscriber receives the entry. */
   passes(row: EntryRow): Promise<boolean>;
 }
 
@@ -25,7 +25,7 @@ export function toEvent(row: EntryRow): Event {
 
 const texts = new WeakMap<EntryRow, string>();
 
-/** Returns the event as JSON. Cached by entry, because all streams share the objects of the newest entries. */
+/** Returns the event as JSON. Caches it by entry, because all streams share the objects of the newest entries. */
 export function toEventJson(row: EntryRow): string {
   let text = texts.get(row);
   if (text === undefined) {

@@ -1,4 +1,4 @@
-/** Answers requests for events: opens streams within the limits of keys and of this process, and reads pages. */
+/** Serves requests for events: opens streams within the limits per key and per process, and reads pages. */
 import type { CoreHost } from "../../src/core.ts";
 import { type Credential, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
 import { createFeed, type Feed } from "./feed.ts";
@@ -12,7 +12,7 @@ type PageRequest = RequestContext<unknown, PageQuery, undefined, Credential>;
 
 interface StreamLimits {
   maxStreamsPerKey: number;
-  /** Of this process. */
+  /** Maximum number of open streams of this process. */
   maxStreams: number;
   heartbeatMs: number;
   retryMs: number;
@@ -55,8 +55,7 @@ export class LedgerEvents {
   }
 
   /**
-   * Resolves to the size of the ledger. Throws if the ledger does not contain the last event that the client has
-   * received.
+   * Resolves to the size of the ledger. Throws if the ledger does not contain the last event that the client received.
    */
   private async sizeAfter(last: number | undefined): Promise<number> {
     const { size } = await this.host.ledger.head();
@@ -119,7 +118,7 @@ export class LedgerEvents {
 }
 
 /**
- * Returns the Last-Event-ID of a reconnecting client. Throws VALIDATION_FAILED for anything but a sequence number, because
+ * Returns the Last-Event-ID of a reconnecting client. Throws VALIDATION_FAILED if it is not a sequence number, because
  * the client would otherwise silently miss events.
  */
 function lastEventId(headers: Headers): number | null {

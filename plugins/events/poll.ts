@@ -1,14 +1,17 @@
-/** Reads one page of events, for clients that poll instead of holding a stream. */
+/** Reads one page of events, for clients that poll instead of keeping a stream open. */
 import type { CoreHost } from "../../src/core.ts";
 import { assertContiguous } from "../../src/storage/index.ts";
 import { ENTRIES_PER_PAGE } from "./feed.ts";
 import { toEvent, type EventFilter } from "./filter.ts";
 import type { Event, EventPage, PageQuery } from "./schemas.ts";
 
-/** Maximum number of entries that one poll reads, so that a narrow filter over a long ledger does not delay other requests. */
+/**
+ * Maximum number of entries that one poll reads, so that a narrow filter on a long ledger does not delay other
+ * requests.
+ */
 const MAX_SCANNED = 10 * ENTRIES_PER_PAGE;
 
-/** @param size number of ledger entries, more than `query.after` */
+/** @param size number of ledger entries; greater than `query.after` */
 export async function poll(
   host: CoreHost,
   query: PageQuery,
@@ -29,7 +32,7 @@ export async function poll(
       if (events.length === limit) break;
       const passes = await filter.passes(row);
       bytes += passes ? row.bytes.length : 0;
-      // A page contains at least one event.
+      // Exceed the size limit rather than return no event.
       if (bytes > host.config.server.max_page_bytes && events.length > 0) {
         full = true;
         break;

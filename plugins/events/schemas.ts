@@ -97,7 +97,8 @@ export const Position = Type.Object(
   {
     type: Type.Literal("position"),
     seq: Type.Integer({
-      description: "Newest sequence number that the stream has passed, also by filtering; -1 if there is none.",
+      description:
+        "Newest sequence number that the stream has passed, including filtered entries; -1 if there is none.",
     }),
   },
   { title: "Position", additionalProperties: false },

@@ -1,7 +1,7 @@
 /**
  * The stream of one subscriber (HTML standard, section 9.2, server-sent events). Reads from the ledger only as fast as
- * the client reads, so only one batch is buffered for a slow client. No event is lost, because a client resumes from a
- * sequence number.
+ * the client reads, so that a slow client has only one batch buffered. Events are not lost, because a client resumes
+ * from a sequence number.
  */
 import type { CoreHost } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
@@ -17,13 +17,13 @@ interface StreamOptions {
   from: number;
   heartbeatMs: number;
   retryMs: number;
-  /** Time after which a client that does not read a batch is disconnected. It can resume by sequence number. */
+  /** Milliseconds after which a client that does not read a batch is disconnected. It can resume by sequence number. */
   stallMs: number;
   /** Called once when the stream ends for any reason. */
   ended(): void;
 }
 
-/** Size in bytes above which a batch is sent. */
+/** A batch is sent once its size exceeds this. Bytes. */
 const CHUNK = 256 * 1024;
 const encoder = new TextEncoder();
 
@@ -46,7 +46,7 @@ class EventStream {
   private readonly signal: AbortSignal;
   /** Next sequence number to read. */
   private next: number;
-  /** The last sequence number that was sent to the client; null before the first event. */
+  /** Sequence number of the last event that was sent to the client; null before the first. */
   private anchor: number | null = null;
   private credential: Credential;
   private sentAt = performance.now();
@@ -79,14 +79,15 @@ class EventStream {
     this.options.ended();
   }
 
-  /** Waits for events, and sends them or a heartbeat. */
+  /** Waits for events, then sends them. Sends a heartbeat if none arrive. */
   private async sendNext(controller: Controller): Promise<void> {
     const { host, feed, heartbeatMs, retryMs } = this.options;
     if (this.stalled !== null) clearTimeout(this.stalled);
     if (this.anchor === null) return this.send(controller, `retry: ${retryMs}\n${this.position()}`);
     while (!this.over.signal.aborted) {
       if (host.stopping.aborted) return this.end(controller, "the service is stopping; connect again");
-      // A fast client requests batches continuously, so wait for a slot before each, or its replay would block the event loop.
+      // A fast client requests batches continuously. Wait for a slot before each batch, so that its replay does not
+      // block the event loop.
       await host.waitForReadSlot();
       if (this.over.signal.aborted) return;
       const { text, looked, last, keysChanged } = await this.readBatch();
@@ -96,9 +97,9 @@ class EventStream {
       if (text !== "") return this.send(controller, text);
       const quiet = performance.now() - this.sentAt;
       if (quiet >= heartbeatMs) {
-        // The expiry of a key is not an entry, so it is checked here.
+        // No entry records the expiry of a key, so check for it here.
         if (!(await this.isLive())) return this.end(controller, "the API key has expired");
-        // Send the position, so that a client with a narrow filter does not start again before the filtered entries.
+        // Send the position, so that a client with a narrow filter does not have to read the filtered entries again.
         return this.send(controller, this.anchor === this.next - 1 ? ": heartbeat\n" : this.position());
       }
       if (looked === 0) await feed.wait(this.next, heartbeatMs - quiet, this.signal);
@@ -106,8 +107,8 @@ class EventStream {
   }
 
   /**
-   * Reads the next events as text, and the sequence number up to which they were read. The entry that revokes the
-   * stream's key ends the stream.
+   * Reads the next events as text. Returns them with the sequence number up to which entries were read. The entry that
+   * revokes the stream's key ends the stream.
    */
   private async readBatch(): Promise<{ text: string; looked: number; last: number | null; keysChanged: boolean }> {
     let text = "";
@@ -134,8 +135,9 @@ class EventStream {
   }
 
   /**
-   * Returns a named event with the current position, from which a client can resume. It has data, because several clients
-   * dispatch an event for every block that ends in an empty line, even a block with only an id or a comment.
+   * Returns a named event with the current position, from which a client can resume. The event has data, because
+   * several clients dispatch an event for every block that ends in an empty line, even if the block has only an id or a
+   * comment.
    */
   private position(): string {
     this.anchor = this.next - 1;

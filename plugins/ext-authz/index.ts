@@ -4,7 +4,7 @@ import { createGatewayFacade, GATEWAY_OPTIONS, type GatewayRequest, UnreadableRe
 import { definePlugin, type FacadeCall } from "../../src/plugin.ts";
 
 const PREFIX = "/ext-authz";
-/** Envoy removes this header from client requests, and sets it if it is configured to buffer the body. */
+/** Envoy removes this header from client requests. It sets the header itself if it is configured to buffer the body. */
 const PARTIAL = "x-envoy-auth-partial-body";
 
 export default definePlugin({
@@ -21,8 +21,8 @@ export default definePlugin({
 });
 
 /**
- * Envoy sends the original method and headers (and the body if it buffers it) to `path_prefix` and the original path.
- * Uses the target as it was sent, because the upstream receives that target. The URL of the request is already
+ * Envoy sends the original method and headers, and the body if it buffers it, to `path_prefix` plus the original path.
+ * Returns the target as it was sent, because the upstream receives that target. The URL of the request is already
  * normalized.
  */
 function seen({ request, target, body }: FacadeCall): GatewayRequest {

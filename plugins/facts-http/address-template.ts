@@ -1,7 +1,7 @@
 /**
- * Addresses with inputs, such as `https://crm.example.com/accounts/{id}?fields={fields}`. Inputs come from requests of
- * agents. They stand only in the path and the query, percent-encoded, and cannot change which path is asked. Many servers
- * decode `%2F` before they choose what to answer, so values in the path must not contain what separates segments.
+ * Addresses with inputs, such as `https://crm.example.com/accounts/{id}?fields={fields}`. The inputs come from requests
+ * of agents. They are allowed only in the path and the query, percent-encoded, and cannot change the path's segments.
+ * Many servers decode `%2F` before they route a request, so values in the path must not contain segment separators.
  */
 
 type Inputs = Readonly<Record<string, string | number | boolean>>;
@@ -18,8 +18,8 @@ interface AddressTemplate {
 const INPUT = /\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
 /**
- * Parses a template. Throws Error if it has an input in front of the path, or is no address.
- * @param name what is configured, for messages
+ * Parses a template. Throws Error if it has an input in front of the path, or is not a valid address.
+ * @param name name of the fact source, for error messages
  * @example parseAddress('fact source "crm"', "https://crm.example.com/accounts/{id}").build({ id: "a b" }).pathname // "/accounts/a%20b"
  */
 export function parseAddress(name: string, template: string): AddressTemplate {
@@ -35,7 +35,7 @@ export function parseAddress(name: string, template: string): AddressTemplate {
   const fill = (valueOf: (input: string, inPath: boolean) => string): string =>
     origin + rest.replaceAll(INPUT, (_, input: string, at: number) => valueOf(input, at < queryAt));
   const sample = fill(() => "0");
-  if (!URL.canParse(sample)) throw fault("its url is no address");
+  if (!URL.canParse(sample)) throw fault("its url is not a valid address");
   if (pathOf(new URL(sample)) !== sample.slice(origin.length))
     throw fault('its url must be percent-encoded, and without the segments "." and ".."');
   return {
@@ -44,7 +44,7 @@ export function parseAddress(name: string, template: string): AddressTemplate {
     build(values) {
       const filled = fill((input, inPath) => encode(values[input], inPath));
       const url = new URL(filled);
-      // Parsing removes the segments `.` and `..`, so the address would be another one than the template names.
+      // Parsing removes the segments `.` and `..`, so the address could differ from what the template specifies.
       if (pathOf(url) !== filled.slice(origin.length)) throw new Error("an input would change the path of the address");
       return url;
     },
@@ -57,6 +57,6 @@ function encode(value: Inputs[string] | undefined, inPath: boolean): string {
   if (value === undefined || value === "") throw new Error("an input is empty");
   if (inPath && /[/\\%;\p{Cc}]|^\.\.?$/u.test(String(value)))
     throw new Error("an input would change the path of the address");
-  // Characters that `encodeURIComponent` leaves as they are, and the parser of addresses might not.
+  // Also encode the characters that `encodeURIComponent` leaves unchanged, because a URL parser might change them.
   return encodeURIComponent(String(value)).replaceAll(/['()*!]/g, (one) => `%${one.charCodeAt(0).toString(16)}`);
 }

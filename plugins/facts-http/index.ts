@@ -1,4 +1,4 @@
-/** Fact sources that are asked over HTTP. By default only at public addresses. */
+/** Fact sources that are read over HTTP. By default, only from public addresses. */
 import type { Static } from "@sinclair/typebox";
 import {
   definePlugin,
@@ -43,7 +43,10 @@ export default definePlugin({
   }),
 });
 
-/** Creates the source. Throws Error for invalid options that the schema cannot express. @param resolve replaces DNS in tests */
+/**
+ * Creates the source. Throws Error for invalid options that the schema cannot express. @param resolve replaces DNS in
+ * tests
+ */
 export function createHttpSource(name: string, options: Options, resolve?: Resolve): FactSource {
   const label = `fact source "${name}"`;
   const address = parseAddress(label, options.url);
@@ -62,18 +65,18 @@ export function createHttpSource(name: string, options: Options, resolve?: Resol
         resolve,
       );
       if (status === 404 && options.not_found === "null") return null;
-      if (status !== 200) throw new Error(`${target.url.host} answered ${status}, and 200 is expected`);
-      if (body === null) throw new Error(`the answer of ${target.url.host} is larger than 64 KiB or incomplete`);
+      if (status !== 200) throw new Error(`${target.url.host} responded with status ${status}; expected 200`);
+      if (body === null) throw new Error(`the response of ${target.url.host} is larger than 64 KiB or incomplete`);
       return parseAnswer(body);
     },
   };
 }
 
-/** The message of a parser would contain parts of the answer. */
+/** Parses the response. Replaces the parser's error message, which would quote the response. */
 function parseAnswer(body: string): ReturnType<typeof parseJson> {
   try {
     return parseJson(body);
   } catch {
-    throw new Error("the answer is no JSON value without duplicate members");
+    throw new Error("the response is not valid JSON, or has duplicate members");
   }
 }

@@ -1,4 +1,4 @@
-/** Fact sources that are SQL queries on Postgres. They only read. */
+/** Fact sources that are read-only SQL queries on Postgres. */
 import { definePlugin, FACT_SOURCE_NAME, Type } from "../../src/plugin.ts";
 import { createQuerySource, type QuerySource, QueryOptions } from "./query-source.ts";
 

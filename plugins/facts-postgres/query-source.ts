@@ -1,6 +1,6 @@
 /**
- * A fact source that is one SQL query. The query is fixed by the configuration, and inputs are bound parameters. Each read is
- * a read-only transaction with a statement timeout.
+ * A fact source that is one SQL query. The configuration contains the query, and inputs are bound parameters. Each read
+ * is a read-only transaction with a statement timeout.
  */
 import postgres from "postgres";
 import { FACT_SOURCE_OPTIONS, type FactSource, parseJson, type Static, Type } from "../../src/plugin.ts";
@@ -20,7 +20,7 @@ export const QueryOptions = Type.Object(
       default: [],
       maxItems: 16,
       uniqueItems: true,
-      description: "Names of the inputs. They are passed as text: cast them in the query, such as $1::int.",
+      description: "Names of the inputs. They are passed as strings; cast them in the query, such as $1::int.",
     }),
     rows: Type.Union([Type.Literal("one"), Type.Literal("many")], {
       default: "one",
@@ -38,16 +38,18 @@ export interface QuerySource extends FactSource {
 }
 
 const MAX_ROWS = 200;
-/** Maximum characters of all rows as JSON. */
+/** Maximum number of characters of all rows together, as JSON. */
 const MAX_CHARACTERS = 65_536;
 
-/** Number of the type `text`. */
+/** Object id of the type `text` in Postgres. */
 const TEXT = 25;
 
-/** Share of the timeout after which the server ends a statement, so that it answers before the read is given up. */
+/**
+ * Statement timeout of the server, as a share of the read's timeout, so that the server responds before the read fails.
+ */
 const STATEMENT_SHARE = 0.8;
 
-/** Creates the source. It connects at the first read. */
+/** Creates the source. It connects at its first read. */
 export function createQuerySource(name: string, options: QueryOptions): QuerySource {
   const { query, inputs, rows, connections } = options;
   if (query.includes(";")) throw new Error(`fact source "${name}": its query must be one SELECT without a semicolon`);

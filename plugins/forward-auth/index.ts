@@ -29,7 +29,7 @@ export default definePlugin({
       : {},
 });
 
-/** The gateway sets `X-Forwarded-Method`, `-Host` and `-Uri` to the original request. */
+/** Reads the original request from `X-Forwarded-Method`, `-Host` and `-Uri`, which the gateway sets. */
 function seen({ request: { headers }, body }: FacadeCall, passesBody: boolean): GatewayRequest {
   return {
     method: headers.get("x-forwarded-method") ?? "",

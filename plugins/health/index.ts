@@ -4,7 +4,10 @@ import { type CoreHost, defineCorePlugin, listActiveStops, type PolicyState } fr
 import { defineRoute, toRfc3339 } from "../../src/plugin.ts";
 import { StorageError } from "../../src/storage/index.ts";
 
-/** Lag above which the detail reports that event streams are behind. Under load some batches are always in flight. */
+/**
+ * Lag in entries above which the detail reports that event streams are behind. Under load, some batches are always in
+ * flight.
+ */
 const FAR_BEHIND = 10_000;
 
 const Check = Type.Object({ ok: Type.Boolean(), detail: Type.String() }, { additionalProperties: false });
@@ -125,14 +128,14 @@ export default defineCorePlugin({
           scope: null,
           exemptFromRateLimit: true,
           description:
-            "Returns 503 while the store cannot be written, the ledger is halted, no policy is active, a baseline is not loaded, or the service stops. While it stops, the details are those of the last request.",
+            "Returns 503 while the store cannot be written, the ledger is halted, no policy is active, a baseline is not loaded, or the service stops. While it stops, the details are the same as for the last request.",
           responses: {
             200: { description: "Ready.", schema: Ready },
             503: { description: "Not ready.", schema: Ready },
           },
           async handle() {
-            // While stopping, reuse the results of the last checks: a load balancer must notice the stop before the
-            // port closes, even if the store is slow.
+            // While the service stops, reuse the results of the last checks: a load balancer must notice the stop
+            // before the port closes, even if the store is slow.
             const checks = host.stopping.aborted && last !== null ? last : (last = await runChecks(host));
             const { storage, migrations, ledger, policies } = checks;
             const ready = storage.ok && migrations.ok && ledger.ok && policies.ok && !host.stopping.aborted;
@@ -144,7 +147,7 @@ export default defineCorePlugin({
   },
 });
 
-/** Runs all checks at once, because each can wait for the store. */
+/** Runs all checks in parallel, because each can wait for the store. */
 async function runChecks(host: CoreHost): Promise<Checks> {
   const [storage, ledger, progress, replicas, stops, policies] = await Promise.all([
     probe(() => host.storage.ping()),
@@ -158,8 +161,9 @@ async function runChecks(host: CoreHost): Promise<Checks> {
 }
 
 /**
- * Reports that nothing can be appended or signed while the processes compare what they have seen of a database that was
- * restarted or replaced. Does not wait for that comparison, because a load balancer would time out first.
+ * Checks the ledger. After the database was restarted or replaced, the processes first compare what they have seen of
+ * it, and nothing can be appended or signed. Reports that state without waiting for its end, because a load balancer
+ * would time out first.
  */
 async function checkLedger(host: CoreHost): Promise<Checks["ledger"]> {
   let isSettled = true;
@@ -274,19 +278,19 @@ async function policyState(read: () => Promise<PolicyState>): Promise<{ state: P
 }
 
 /**
- * Returns the location of a fault within its source, without the URL or path that a fault of the whole source contains.
+ * Returns the location of a fault within its source, without the URL or path of the source.
  */
 function inside(file: string): string {
   return file.startsWith("/") || /[:\\]/.test(file) ? "(the source)" : file;
 }
 
-/** Omits URLs and paths, which only the log contains. */
+/** Returns the kind and commit of a policy's source. Omits URLs and paths, which only the log contains. */
 function sourceOf({ source }: PolicyState): { kind: string; commit?: string } | null {
   const { kind, commit } = source ?? {};
   return kind === undefined ? null : { kind, ...(commit === undefined ? {} : { commit }) };
 }
 
-/** Reports only the kind of an error, because its message may contain paths and hosts. */
+/** Runs a check. Reports only the kind of an error, because its message may contain paths and hosts. */
 async function probe(work: () => Promise<void>): Promise<{ ok: boolean; detail: string }> {
   try {
     await work();

@@ -1,5 +1,5 @@
 /**
- * A facade for LiteLLM, which requests a decision about the response of a model (`guardrail: generic_guardrail_api`,
+ * A facade for LiteLLM, which requests a decision about each response of a model (`guardrail: generic_guardrail_api`,
  * `mode: post_call`).
  */
 import { Type } from "@sinclair/typebox";
@@ -60,7 +60,7 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
     requests = readToolCalls(readJsonObject(call.body), tool);
   } catch (error) {
     if (!(error instanceof UnreadableRequest)) throw error;
-    return blocked(`Not run: the answer's tool calls cannot be decided; ${error.message}.`);
+    return blocked(`Not run: the tool calls in the model's response cannot be decided; ${error.message}.`);
   }
   const { passed, outcomes: verdicts } = await submitAndStartAll(call, requests, wait);
   if (passed) return { status: 200, json: { action: "NONE" } };
@@ -69,5 +69,5 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
   );
 }
 
-/** Always returns 200, because LiteLLM can be configured to continue after any other status. */
+/** Returns 200 even for a refusal, because LiteLLM can be configured to continue after any other status. */
 const blocked = (reason: string): Reply => ({ status: 200, json: { action: "BLOCKED", blocked_reason: reason } });

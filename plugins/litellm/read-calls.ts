@@ -1,4 +1,4 @@
-/** Reads the tool calls in a request of LiteLLM. Refuses the request unless all of them are complete. */
+/** Reads the tool calls in a request of LiteLLM. Rejects the request unless all of them are complete. */
 import {
   canonicalText,
   type GateRequest,
@@ -10,19 +10,19 @@ import {
   utf8,
 } from "../../src/core.ts";
 
-/** Maximum number of calls in one request, more than models make at once. Each is a separate action. */
+/** Maximum number of calls in one request: more than models make at once. Each is a separate action. */
 const MAX_CALLS = 20;
 /** Members of LiteLLM's own key that identify the caller. The caller is part of the action. */
 const CALLER = ["hash", "alias", "user_id", "end_user_id", "team_id", "org_id"];
 
 /** Returns the action of each call. Throws UnreadableRequest. */
 export function readToolCalls(body: JsonObject, tool: string): GateRequest[] {
-  // For other input types LiteLLM sends earlier calls, or the arguments of MCP calls without their names.
+  // For other input types, LiteLLM sends earlier calls, or the arguments of MCP calls without the names of the tools.
   if (body["input_type"] !== "response")
-    throw new UnreadableRequest("it is no answer of a model: set mode to post_call");
+    throw new UnreadableRequest("it is not a response of a model; set mode to post_call");
   if (!("tool_calls" in body)) throw new UnreadableRequest("it does not say which tools are called");
   const calls = body["tool_calls"] ?? [];
-  if (!Array.isArray(calls)) throw new UnreadableRequest("the tool calls are no list");
+  if (!Array.isArray(calls)) throw new UnreadableRequest("the tool calls are not a list");
   if (calls.length > MAX_CALLS) throw new UnreadableRequest(`more than ${MAX_CALLS} tools are called at once`);
   if (calls.length === 0) return [];
   const caller = callerOf(body["request_data"]);
@@ -35,7 +35,7 @@ export function readToolCalls(body: JsonObject, tool: string): GateRequest[] {
     context: { caller },
     meta: { via: "litellm" },
   }));
-  // Two equal calls would be one action, which can only start once.
+  // Two equal calls would become one action, which can start only once.
   if (new Set(requests.map(({ operation, params }) => canonicalText({ operation, params }))).size < requests.length)
     throw new UnreadableRequest("two of the calls are the same");
   return requests;
@@ -47,7 +47,7 @@ function callOf(call: JsonValue): { operation: string; params: JsonObject } {
   const { name, arguments: args } = call["function"];
   if (typeof name !== "string" || name === "" || typeof args !== "string")
     throw new UnreadableRequest("one of the calls has no name, or no arguments");
-  // Some providers send an empty text for a function without parameters.
+  // Some providers send an empty string for a function without parameters.
   return { operation: name, params: args.trim() === "" ? {} : readJsonObject(utf8(args)) };
 }
 

@@ -35,7 +35,7 @@ const Options = Type.Object(
 interface AnsweredCall {
   allowed: boolean;
   code: string;
-  /** Message for a model. */
+  /** Message for the model. */
   message: string;
 }
 
@@ -47,8 +47,8 @@ export default definePlugin({
 });
 
 /**
- * Docker runs `--interceptor before:http:<url>`. A response without a body lets the call through, whatever its status,
- * and a JSON body becomes the result of the call. So every response except an allow has a body.
+ * Docker runs `--interceptor before:http:<url>`. A response without a body lets the call through, whatever its status.
+ * A JSON body becomes the result of the call. Therefore every response except an allow has a body.
  */
 function docker(tool: string, wait: number): Facade {
   const reply = (answered: AnsweredCall, status = 200): Reply =>
@@ -74,7 +74,7 @@ function docker(tool: string, wait: number): Facade {
   };
 }
 
-/** ToolHive reads `allowed` only if the status is 200. For any other status its own `failure_policy` applies. */
+/** ToolHive reads `allowed` only if the status is 200. For any other status, it applies its `failure_policy`. */
 function toolhive(tool: string | null, wait: number): Facade {
   const reply = ({ allowed, code, message }: AnsweredCall, uid: unknown = ""): Reply => ({
     status: 200,

@@ -1,14 +1,14 @@
-/** Reads the call in a message of an MCP gateway. Refuses messages that servers could interpret differently. */
+/** Reads the call in a message of an MCP gateway. Rejects messages that servers could interpret differently. */
 import { isJsonObject, type JsonObject, type JsonValue, UnreadableRequest } from "../../src/core.ts";
 
-/** MCP methods that run no tool. All others except `tools/call` are refused. */
+/** MCP methods that run no tool. All other methods except `tools/call` are rejected. */
 const OPEN =
   /^(?:initialize|ping|server\/discover|logging\/setLevel|completion\/complete|subscriptions\/listen|prompts\/get|(?:tools|prompts|resources|resources\/templates|roots)\/list|resources\/(?:read|subscribe|unsubscribe)|tasks\/(?:get|list|result|cancel|update)|notifications\/[a-z_/]{1,100})$/;
 
 export interface ToolCall {
   name: string;
   args: JsonObject;
-  /** Other parameters that reach the tool, such as answers to the tool's own requests in an earlier round. */
+  /** Other parameters that reach the tool, such as answers to requests that the tool made in an earlier round. */
   more: JsonObject;
 }
 
@@ -20,7 +20,7 @@ export function readDockerCall(body: JsonObject): ToolCall {
 
 /** Reads the call in a JSON-RPC message. Returns null if it calls no tool. */
 export function readJsonRpcCall(message: JsonValue | undefined): ToolCall | null {
-  if (!isJsonObject(message)) throw new UnreadableRequest("it holds no message of MCP");
+  if (!isJsonObject(message)) throw new UnreadableRequest("it contains no MCP message");
   const { method, params } = membersOf(message, ["jsonrpc", "id", "method", "params"]);
   if (typeof method !== "string") throw new UnreadableRequest("it has no method");
   if (method === "tools/call") return callOf(params);
@@ -42,18 +42,18 @@ function callOf(params: JsonValue | undefined): ToolCall {
 }
 
 /**
- * Returns the named members. Go's encoding/json matches member names case-insensitively and keeps the last duplicate, so a
- * second spelling is rejected. `exact` (other senders) requires the exact spelling; `fold` (messages that Go wrote) accepts
- * any case.
+ * Returns the named members. Go's encoding/json matches member names case-insensitively and keeps the last duplicate,
+ * so this function rejects a second spelling of a name. `exact` (for other senders) requires the exact spelling; `fold`
+ * (for messages written by Go) accepts any case.
  */
 function membersOf(object: JsonObject, names: readonly string[], mode: "exact" | "fold" = "exact"): JsonObject {
   const members: [string, JsonValue][] = [];
   for (const [key, value] of Object.entries(object)) {
-    // Some non-ASCII letters fold to ASCII.
+    // Case folding turns some non-ASCII letters into ASCII letters.
     const folded = key.toUpperCase().toLowerCase();
     if (!names.includes(folded)) continue;
     if ((mode === "exact" && key !== folded) || members.some(([name]) => name === folded))
-      throw new UnreadableRequest(`"${key}" can be read as "${folded}", and can be passed over`);
+      throw new UnreadableRequest(`"${key}" can be read as "${folded}" or ignored, depending on the parser`);
     members.push([folded, value]);
   }
   return Object.fromEntries(members);

@@ -20,7 +20,7 @@ export default defineCorePlugin({
     });
     const entries = new Counter({
       name: "assent_ledger_entries_total",
-      help: "Entries of the ledger that this process has recorded since it started: those of all processes sum up.",
+      help: "Entries of the ledger that this process has recorded since it started. Add up the values of all processes.",
       labelNames: ["type"],
       registers: [register],
     });
@@ -44,14 +44,14 @@ export default defineCorePlugin({
       for (const row of rows) {
         entries.inc({ type: row.type });
         if (row.type !== "decision") continue;
-        // Parsed instead of searched, because texts in the entry must not affect the counts.
+        // Parse the entry instead of searching it, because its text must not affect the counts.
         const { effect, reason_code } = decodeEntry<DecisionEntry>(row.bytes).decision;
         decisions.inc({ effect, reason_code });
       }
     }
 
     return {
-      // Uses the route instead of the path, because clients choose paths, and labels must be bounded.
+      // Use the route instead of the path as a label: clients choose paths, and the number of labels must be bounded.
       onResponse: ({ method, route, status, ms }) =>
         requests.observe({ method: route === null ? "other" : method, route: route ?? "none", status }, ms / 1000),
       routes: [
@@ -89,7 +89,10 @@ export default defineCorePlugin({
   },
 });
 
-/** Registers a gauge that is read on each scrape. If that fails, it is omitted instead of repeating its last value. */
+/**
+ * Registers a gauge that is read on each scrape. If the read fails, the scrape omits the gauge instead of repeating its
+ * last value.
+ */
 function addGauge(
   register: Registry,
   name: string,
@@ -124,7 +127,7 @@ function factSourceGauges(host: CoreHost, register: Registry): void {
   );
   gauge(
     "assent_fact_source_failures",
-    "Reads among them that had no usable answer.",
+    "Reads that had no usable answer.",
     (it) => host.factSources.counts().forEach(({ source, failures }) => it.set({ source }, failures)),
     ["source"],
   );
@@ -171,7 +174,7 @@ function gauges(host: CoreHost, register: Registry): void {
       else it.set(age(since));
     },
   );
-  gauge("assent_break_glass_reviews_open", "Emergency approvals that nobody has reviewed.", async (it) =>
+  gauge("assent_break_glass_reviews_open", "Emergency approvals that no one has reviewed.", async (it) =>
     it.set((await host.breakGlass.list()).open.size),
   );
   gauge(

@@ -28,11 +28,11 @@ const Options = Type.Object(
 
 export type EmailOptions = Static<typeof Options>;
 
-/** Timeout of one SMTP step, in milliseconds. The courier limits the whole delivery. */
+/** Timeout of one SMTP step, in milliseconds. The courier limits the time of the whole delivery. */
 const STEP = 20_000;
-/** Hosts to which plain text is allowed, because the connection does not leave the machine. */
+/** Hosts to which unencrypted connections are allowed, because the connection does not leave the machine. */
 const LOOPBACK = ["localhost", "127.0.0.1", "::1"];
-/** A single plain address, without characters that a mail program could parse as another address or header. */
+/** A single plain address. Excludes characters that a mail program could parse as another address or a header. */
 const ADDRESS = /^[^\s@<>(),:;"\\[\]\p{Cc}\p{Cf}]{1,64}@[^\s@<>(),:;"\\[\]\p{Cc}\p{Cf}]{1,255}$/u;
 
 export default definePlugin({
@@ -55,13 +55,14 @@ export async function createNotifier(options: EmailOptions): Promise<Notifier> {
   const replyTo = options.reply_to === undefined ? undefined : readMailbox("reply_to", options.reply_to);
   const secure = options.secure ?? options.port === 465;
   const ca = options.tls_ca_file === undefined ? {} : { ca: readFileSync(options.tls_ca_file, "utf8") };
-  // Loaded only if email is configured, because most services do not use it.
+  // Load the library only if email is configured, because most services do not use it.
   const { createTransport } = await import("nodemailer");
   const transport = createTransport({
     host,
     port: options.port ?? (secure ? 465 : 587),
     secure,
-    // A mail contains an approval link, so it must not leave the machine without TLS, even if a server does not offer STARTTLS.
+    // A mail contains an approval link, so it must not leave the machine without TLS, even if the server does not offer
+    // STARTTLS.
     requireTLS: !secure && options.allow_plaintext !== true && !LOOPBACK.includes(host),
     ...(user === undefined ? {} : { auth: { user, pass: password } }),
     tls: { minVersion: "TLSv1.2", ...ca },
@@ -102,7 +103,8 @@ export async function createNotifier(options: EmailOptions): Promise<Notifier> {
 
   return {
     name: "notify-email",
-    check: (to) => (ADDRESS.test(to) ? null : `"${to}" is no mail address; write it alone, such as anna@example.com`),
+    check: (to) =>
+      ADDRESS.test(to) ? null : `"${to}" is not a mail address; write only the address, such as anna@example.com`,
     deliver,
   };
 }
@@ -116,14 +118,14 @@ function readMailbox(option: string, text: string): { name: string; address: str
   return { name: name.trim().replace(/^"(.*)"$/, "$1"), address };
 }
 
-/** Returns whether the text is a message id that this plugin created. Nothing else may become a header. */
+/** Whether the string is a message id that this plugin created. Other strings must not become headers. */
 function isMessageId(reference: string | null): reference is string {
   return reference !== null && /^<[^<>\s\p{Cc}]+>$/u.test(reference);
 }
 
 /**
- * Turns an error of nodemailer into a NotifierError. A 5xx reply to the mail or its recipient is permanent. A 5xx reply to
- * the login is not, because the operator can fix the account.
+ * Converts an error of nodemailer to a NotifierError. A 5xx reply to the mail or its recipient is permanent. A 5xx
+ * reply to the login is not permanent, because the operator can fix the account.
  */
 function toNotifierError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;

@@ -1,4 +1,4 @@
-/** Renders a mail as text and as HTML with the same content. */
+/** Renders a mail as plain text and as HTML, with the same content. */
 import { FOLD } from "../../src/core.ts";
 import {
   type ApprovalMessage,
@@ -16,8 +16,8 @@ import {
   isNotice,
 } from "../../src/plugin.ts";
 
-/** Lines are folded visibly, because mail programs clip large messages without notice. */
-const FOLDED = "Some lines are folded. The approval page shows all of them.";
+/** Note on collapsed lines. Mail programs clip large messages silently, so long content is collapsed visibly. */
+const FOLDED = "Some lines are collapsed. The approval page shows all of them.";
 
 interface Mail {
   subject: string;
@@ -44,7 +44,7 @@ export function renderMail(message: ApprovalMessage | ClosedMessage | ThrottleMe
   const others = asks ? otherRequestLines(message) : [];
   if (others.length > 0) request.push(["Also waiting for your decision, each with its own link", others]);
   const opening = asks
-    ? "An agent asks for your decision. It waits until somebody decides or the request expires."
+    ? "An agent asks for your decision. It waits until someone decides or the request expires."
     : describeOutcome(message);
   const link = asks ? message.link : null;
   const about = asks ? describeLink(message) : null;
@@ -83,7 +83,10 @@ interface Parts {
   request: [name: string, lines: string[]][];
 }
 
-/** Renders HTML with inline styles and without remote content. Text of agents is in <bdi>, so that right-to-left text does not move other text. */
+/**
+ * Renders HTML with inline styles and without remote content. Text of agents is in <bdi>, so that right-to-left text
+ * does not move the text around it.
+ */
 function html({ title, opening, link, button: label, about, facts, request }: Parts): string {
   const cell = 'style="padding:4px 12px 4px 0;vertical-align:top"';
   const button =

@@ -24,7 +24,7 @@ const MAX_HEADER = 150;
 const MAX_FIELD = 2000;
 const MAX_FIELDS = 10;
 export const MAX_TEXT = 3000;
-/** This plugin's limit: Slack allows 50 blocks, but rejects messages that are very long in total. */
+/** Limit that this plugin sets: Slack allows 50 blocks, but rejects messages that are very long in total. */
 const MAX_CODE_BLOCKS = 3;
 
 export interface Shown {
@@ -34,8 +34,8 @@ export interface Shown {
 }
 
 /**
- * Renders a message. With `brief`, the request itself is only on the approval page. With `votes`, the message to a person has
- * buttons that open a form in Slack.
+ * Renders a message. With `brief`, it omits the request, which is only on the approval page. With `votes`, the message
+ * to a person has buttons that open a form in Slack.
  */
 export function renderBlocks(
   message: ApprovalMessage | ClosedMessage | ThrottleMessage,
@@ -53,7 +53,7 @@ export function renderBlocks(
   return { text: within(title, MAX_TEXT), blocks };
 }
 
-/** Renders a reminder for the thread of the request message. */
+/** Renders a reminder, for the thread of the request's message. */
 export function renderReminder(message: ApprovalMessage, votes: boolean): Shown {
   const title = messageTitle(message);
   return {
@@ -76,7 +76,7 @@ export function renderNoticeBlocks(message: NoticeMessage): Shown {
   };
 }
 
-/** Renders facts as fields, as many in a section as Slack accepts. */
+/** Renders facts as fields, with as many fields per section as Slack accepts. */
 export function fieldSections(facts: readonly [name: string, value: string][]): object[] {
   const fields = facts.map(([name, value]) => plain(`${name}\n${value}`, MAX_FIELD));
   return Array.from({ length: Math.ceil(fields.length / MAX_FIELDS) }, (_, i) => ({
@@ -97,7 +97,7 @@ function decision(message: ApprovalMessage, votes: boolean): object[] {
   return [{ type: "actions", elements: [...voteButtons, page] }, note(describeLink(message))];
 }
 
-/** Returns the buttons that open the form; none for places and plans, whose links contain no token. */
+/** Returns the buttons that open the form; none for channels and plans, whose links contain no token. */
 function renderVoteButtons({ to, link }: ApprovalMessage): object[] {
   const value = encodeVoteButton(to, link);
   if (value === null) return [];
@@ -115,7 +115,7 @@ function grantOffers({ action }: ApprovalMessage): object[] {
   return [{ type: "section", text: plain(text, MAX_TEXT) }];
 }
 
-/** Lists the further requests of a digest. Each has a block of its own, because their links are long. */
+/** Lists the other requests of a digest. Each has its own block, because their links are long. */
 function otherRequests(message: ApprovalMessage): object[] {
   const lines = otherRequestLines(message);
   return message.others.map(({ link }, i) => ({
@@ -130,7 +130,7 @@ function otherRequests(message: ApprovalMessage): object[] {
   }));
 }
 
-/** Renders parameters and context as code, and a hint if lines of them or of the facts are folded. */
+/** Renders parameters and context as code, and a hint if some of their lines or of the facts' lines are collapsed. */
 export function code(
   { action }: { action: Parameters<typeof requestSections>[0] },
   facts: readonly [name: string, value: string][],
@@ -152,7 +152,7 @@ export function code(
       });
     cut ||= parts.length > room || lines.some((line) => FOLD.test(line));
   }
-  if (cut) blocks.push(note("Some lines are folded. The approval page shows all of them."));
+  if (cut) blocks.push(note("Some lines are collapsed. The approval page shows all of them."));
   return blocks;
 }
 

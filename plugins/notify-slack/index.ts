@@ -1,4 +1,7 @@
-/** A notifier that posts approval requests to Slack with a button to the approval page, and updates the message when the request ends. */
+/**
+ * A notifier that posts approval requests to Slack, with a button to the approval page. Updates the message when the
+ * request is settled.
+ */
 import {
   type ApprovalMessage,
   type ClosedMessage,
@@ -16,7 +19,7 @@ import { createInteractions } from "./interactions.ts";
 import { createSlackCall, type SlackCall, SlackError } from "./slack-api.ts";
 import { renderBlocks, renderNoticeBlocks, renderReminder, type Shown } from "./blocks.ts";
 
-/** Errors that mean that the earlier message is gone or cannot be changed. A new message is posted instead. */
+/** Errors for an earlier message that was deleted or cannot be changed. The notifier then posts a new message. */
 const LOST = [
   "message_not_found",
   "thread_not_found",
@@ -25,14 +28,14 @@ const LOST = [
   "edit_window_closed",
   "channel_not_found",
 ];
-/** Errors that mean that the blocks are too long. */
+/** Errors for blocks that are too long. */
 const REFUSED = ["invalid_blocks", "invalid_blocks_format", "msg_too_long", "msg_blocks_too_long"];
 /** Hosts to which plain HTTP is allowed, because the connection does not leave the machine. */
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 
 interface SlackOptions {
   token: string;
-  /** Lets people vote in Slack. */
+  /** Signing secret of the app. Lets people vote in Slack. */
   signing_secret?: string;
   api_url?: string;
 }
@@ -110,10 +113,13 @@ export function createNotifier(options: SlackOptions): Notifier {
   return { name: "notify-slack", check: checkRecipient, deliver };
 }
 
-/** Disables markup and mentions in `text`. Blocks declare this themselves. */
+/** Disables markup and mentions in `text`. Blocks have their own settings for this. */
 const INERT = { parse: "none", link_names: false, mrkdwn: false };
 
-/** Posts again with brief blocks if Slack rejects the long ones, so that an agent cannot suppress a notification with a long request. */
+/**
+ * Sends brief blocks if Slack rejects the full ones, so that an agent cannot suppress a notification with a long
+ * request.
+ */
 async function withoutRefusal(
   message: ApprovalMessage | ClosedMessage | ThrottleMessage,
   votes: boolean,
@@ -129,9 +135,9 @@ async function withoutRefusal(
 
 function checkRecipient(to: string, person: string | null): string | null {
   if (!/^[CDGUW][A-Z0-9]{5,30}$/.test(to))
-    return `"${to}" is no id of Slack; write the id of a user (U0123456789) or of a channel (C0123456789), which Slack shows in their details`;
+    return `"${to}" is not a Slack id; write the id of a user (U0123456789) or of a channel (C0123456789), which Slack shows in their details`;
   if (person !== null && /^[CG]/.test(to))
-    return `${to} is a channel that several people see, and the link of ${person} would decide for whoever clicks it; write the id of the user (U0123456789), or name the channel under places`;
+    return `${to} is a channel that several people see, and the link of ${person} would vote for anyone who clicks it; write the id of the user (U0123456789), or name the channel under places`;
   return null;
 }
 

@@ -1,7 +1,7 @@
 /**
- * The endpoint that Slack calls when a person presses a button or submits the form. A vote is a vote by approval link: the same
- * rules apply, and the token of the link says who votes. Slack's signature says that the person to whom it was sent pressed
- * the button.
+ * The endpoint that Slack calls when a person presses a button or submits the form. The vote counts as a vote by
+ * approval link: the same rules apply, and the token of the link identifies the voter. Slack's signature proves that
+ * the button was pressed by the person it was sent to.
  */
 import type { ApiResponse, Facade, FacadeCall, Reply } from "../../src/plugin.ts";
 import { isSignedBySlack } from "./request-signature.ts";
@@ -19,12 +19,12 @@ import {
 
 const INTERACTIONS_PATH = "/slack/interactions";
 const MAX_BODY = 262_144;
-/** Slack shows an error to the person if it has no answer after 3 seconds. */
+/** Shorter than 3 seconds, because Slack then shows the person an error. */
 const OPEN_TIMEOUT_MS = 2_500;
-/** Longest text of an error in a form. */
+/** Maximum length of an error in a form. Characters. */
 const MAX_ERROR = 1000;
 
-/** The members of Slack's payloads that are used here. */
+/** The members of Slack's payloads that this module reads. */
 interface Payload {
   type?: unknown;
   trigger_id?: unknown;
@@ -71,7 +71,7 @@ async function open(call: FacadeCall, { user, trigger_id, actions = [] }: Payloa
   const view =
     user?.id === button.to
       ? await viewFor(call, button, approve)
-      : renderNoticeView("Not your request", "This request was sent to another person, who alone can answer it here.");
+      : renderNoticeView("Not your request", "This request was sent to another person. Only they can answer it here.");
   await slack("views.open", { trigger_id, view }, AbortSignal.timeout(OPEN_TIMEOUT_MS));
   return OK;
 }
@@ -95,8 +95,8 @@ async function viewFor(call: FacadeCall, button: VoteButton, approve: boolean): 
 }
 
 /**
- * Votes. If the service refuses, the form stays open with the reason that was typed. A person whose vote was recorded, but not
- * answered in time, submits again and sees where the request stands.
+ * Votes. If the service refuses, the form stays open and keeps the reason that was typed. If the response to a recorded
+ * vote is late, the person can submit the form again, and then sees the status of the request.
  */
 async function submit(call: FacadeCall, { user, view }: Payload): Promise<Reply> {
   const form = readVoteForm(view?.private_metadata);
@@ -115,7 +115,7 @@ async function submit(call: FacadeCall, { user, view }: Payload): Promise<Reply>
   return { status: 200, json: { response_action: "errors", errors: { [REASON_BLOCK]: detailOf(answer) } } };
 }
 
-/** Replaces the form by a notice with the status of the request. */
+/** Replaces the form with a notice of the request's status. */
 function updated(title: string, text: string, { json }: ApiResponse): Reply {
   const view = renderNoticeView(title, `${text} ${describeStatus((json as LinkAnswer).action)}`);
   return { status: 200, json: { response_action: "update", view } };
@@ -130,7 +130,7 @@ function detailOf({ json }: ApiResponse): string {
   return typeof detail === "string" ? detail.slice(0, MAX_ERROR) : "The service did not record the vote. Try again.";
 }
 
-/** Returns the payload of the form that Slack posts; null if there is none. */
+/** Returns the payload in the body that Slack posts; null if there is none. */
 function readPayload(body: Uint8Array): Payload | null {
   try {
     const text = new URLSearchParams(new TextDecoder("utf-8", { fatal: true }).decode(body)).get("payload");

@@ -1,10 +1,13 @@
 /** Verifies that a request comes from Slack: HMAC-SHA256 over version, time and body under the app's signing secret. */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-/** A request that is older or newer is refused, so that a recorded one cannot be sent again later. Seconds. */
+/**
+ * Maximum difference between a request's time and the current time, so that a recorded request cannot be replayed
+ * later. Seconds.
+ */
 const MAX_AGE_SECONDS = 300;
 
-/** Returns whether Slack signed the body. @param now in milliseconds */
+/** Returns true if Slack signed the body. @param now milliseconds since the epoch */
 export function isSignedBySlack(secret: string, headers: Headers, body: Uint8Array, now: number): boolean {
   const time = headers.get("x-slack-request-timestamp") ?? "";
   const signature = headers.get("x-slack-signature") ?? "";

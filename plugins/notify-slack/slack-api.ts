@@ -4,7 +4,7 @@ import { NotifierError, retryAfterMs } from "../../src/plugin.ts";
 /** Maximum size of a response in bytes. Slack echoes the posted message. */
 const MAX_ANSWER = 1_048_576;
 
-/** Error codes for which retrying is useless: the channel, the app or the message must change first. */
+/** Error codes after which a retry is useless, because the channel, the app or the message must change first. */
 const PERMANENT = new Set([
   "channel_not_found",
   "user_not_found",
@@ -41,7 +41,7 @@ export class SlackError extends NotifierError {
   /** Slack's error code, such as `channel_not_found`. */
   readonly code: string;
   constructor(method: string, code: string, retryAfterMs: number | null) {
-    super(`Slack answered ${method} with ${code}`, { permanent: PERMANENT.has(code), retryAfterMs });
+    super(`Slack responded to ${method} with ${code}`, { permanent: PERMANENT.has(code), retryAfterMs });
     this.name = "SlackError";
     this.code = code;
   }
@@ -51,8 +51,8 @@ export class SlackError extends NotifierError {
 export type SlackCall = (method: string, body: object, signal: AbortSignal) => Promise<Record<string, unknown>>;
 
 /**
- * Returns a function that calls a method. It rejects with SlackError for an error of Slack, with NotifierError for a rate
- * limit, and with Error if the response is not from Slack.
+ * Returns a function that calls a method of the API. It rejects with SlackError for an error from Slack, with
+ * NotifierError for a rate limit, and with Error if the response is not from Slack.
  * @param apiUrl base URL without a trailing slash
  */
 export function createSlackCall(apiUrl: string, token: string): SlackCall {
@@ -70,7 +70,7 @@ export function createSlackCall(apiUrl: string, token: string): SlackCall {
       throw new NotifierError(
         response.status === 429
           ? `Slack limits the rate of ${method}`
-          : `Slack answered ${method} with status ${response.status}`,
+          : `Slack responded to ${method} with status ${response.status}`,
         { retryAfterMs: retryAfter },
       );
     }
@@ -97,7 +97,7 @@ async function readText(response: Response): Promise<string> {
     size += value.length;
     if (size > MAX_ANSWER) {
       await reader.cancel().catch(() => undefined);
-      throw new Error(`Slack's answer is larger than ${MAX_ANSWER} bytes`);
+      throw new Error(`Slack's response is larger than ${MAX_ANSWER} bytes`);
     }
     text += decoder.decode(value, { stream: true });
   }

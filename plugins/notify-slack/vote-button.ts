@@ -1,37 +1,37 @@
-/** The values of the buttons and the form with which a person votes in Slack. Slack returns them as they were sent. */
+/** The values of the buttons and of the form with which a person votes in Slack. Slack returns them unchanged. */
 
-/** `action_id`s of the buttons. */
+/** `action_id`s of the two vote buttons. */
 export const VOTE_ACTIONS = { approve: "vote_approve", deny: "vote_deny" } as const;
 /** Slack's limit for the value of a button, in characters. */
 const MAX_VALUE = 2000;
-/** A link whose token votes as a person. */
+/** A link with a token that votes as a person. */
 const PERSONAL_LINK = /#(apl1_[\w.-]+)$/;
-/** A user, whose direct messages no one else reads. */
+/** Id of a Slack user, whose direct messages no one else reads. */
 const USER_ID = /^[UW][A-Z0-9]+$/;
 
 /** The value of a button. */
 export interface VoteButton {
-  /** Slack user to whom the button was sent, who alone can use it. */
+  /** Slack user to whom the button was sent. Only this user can use it. */
   to: string;
-  /** The person's approval link, which the message contains anyway. */
+  /** The person's approval link, which the message also contains. */
   link: string;
 }
 
-/** What the form keeps until it is submitted. */
+/** The hidden value of a form, which Slack returns when the form is submitted. */
 export interface VoteForm extends VoteButton {
   approve: boolean;
-  /** Digest of what the form shows, which the vote names. */
+  /** Digest of what the form displays. The vote contains it. */
   shown: string;
 }
 
-/** Returns the value of the buttons of a message; null if its link votes for no one, or its address is not a user. */
+/** Returns the value of a message's buttons; null if the link is not personal or the message is not for one user. */
 export function encodeVoteButton(to: string, link: string): string | null {
   if (!PERSONAL_LINK.test(link) || !USER_ID.test(to)) return null;
   const value = JSON.stringify({ to, link } satisfies VoteButton);
   return value.length > MAX_VALUE ? null : value;
 }
 
-/** Reads the value of a button; null if it is not one. */
+/** Returns a button's decoded value; null if the value is malformed. */
 export function readVoteButton(value: unknown): VoteButton | null {
   const { to, link } = parse(value);
   return typeof to === "string" && typeof link === "string" ? { to, link } : null;
@@ -42,7 +42,7 @@ export function tokenOf({ link }: VoteButton): string {
   return PERSONAL_LINK.exec(link)?.[1] ?? "";
 }
 
-/** Reads what a form keeps; null if it is not one. */
+/** Returns a form's decoded value; null if the value is malformed. */
 export function readVoteForm(value: unknown): VoteForm | null {
   const { approve, shown } = parse(value);
   const button = readVoteButton(value);

@@ -3,7 +3,7 @@ import { type MessageAction, messageFacts, requestSections } from "../../src/plu
 import { code, fieldSections, MAX_TEXT, note, plain } from "./blocks.ts";
 import type { VoteForm } from "./vote-button.ts";
 
-/** Slack's limits. */
+/** Slack's limits, in characters. */
 const MAX_TITLE = 24;
 const MAX_REASON = 2000;
 /** Ids of the form and of the field with the reason. */
@@ -11,7 +11,7 @@ export const VOTE_VIEW = "vote";
 export const REASON_BLOCK = "reason";
 export const REASON_INPUT = "text";
 
-/** The members of `POST /v1/approval-link` that are used here. */
+/** The members of the response to `POST /v1/approval-link` that this module reads. */
 export interface LinkAnswer {
   shown: string | null;
   approver: string;
@@ -25,7 +25,10 @@ export interface LinkAnswer {
   };
 }
 
-/** Renders the form. It shows the same request and preview as the approval page, to which `form.shown` belongs. */
+/**
+ * Renders the form. It displays the same request and preview as the approval page, because `form.shown` is their
+ * digest.
+ */
 export function renderVoteForm({ action, approver }: LinkAnswer, form: VoteForm): object {
   const verb = form.approve ? "Approve" : "Deny";
   const facts = factsOf(action);
@@ -70,7 +73,7 @@ function factsOf(action: LinkAnswer["action"]): [string, string][] {
   return [...facts, ["Proposed by the agent", lines.join("\n")]];
 }
 
-/** Returns a sentence that says where the request stands. */
+/** Returns a sentence with the status of the request. */
 export function describeStatus({ status, approvals, approvals_needed }: LinkAnswer["action"]): string {
   const votes = approvals.filter(({ approve }) => approve).length;
   return status === "pending_approval"
@@ -78,7 +81,7 @@ export function describeStatus({ status, approvals, approvals_needed }: LinkAnsw
     : `The request is ${status}.`;
 }
 
-/** Renders a notice. @param page address of the approval page, for what cannot be done in Slack */
+/** Renders a notice. @param page address of the approval page, for actions that are not possible in Slack */
 export function renderNoticeView(title: string, text: string, page: string | null = null): object {
   const open = { type: "button", action_id: "open_approval", text: plain("Open the approval page", 75), url: page };
   return {

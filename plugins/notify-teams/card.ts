@@ -1,6 +1,6 @@
 /**
- * Renders messages as adaptive cards. Text goes into text runs, in which Teams interprets no Markdown, so text of agents cannot
- * become markup or a link.
+ * Renders messages as adaptive cards. All text is in text runs, in which Teams does not interpret Markdown, so that
+ * text of agents cannot become markup or a link.
  */
 import {
   type ApprovalMessage,
@@ -17,12 +17,12 @@ import {
   isNotice,
 } from "../../src/plugin.ts";
 
-/** Teams rejects messages above 28 KB. */
+/** Maximum size of a message. Below Teams' limit of 28 KB. */
 const MAX_BYTES = 24_000;
 
 type Facts = readonly (readonly [name: string, value: string])[];
 
-/** Renders a message. A request that is too long for Teams is only on the approval page. */
+/** Renders a message. Omits a request that is too long for Teams, which is then only on the approval page. */
 export function renderCard(message: ApprovalMessage | ClosedMessage | ThrottleMessage | NoticeMessage): object {
   if (isNotice(message)) {
     const notice = renderNotice(message);
@@ -68,7 +68,7 @@ function title(text: string): object {
   return line(text, { weight: "Bolder", size: "Large" });
 }
 
-/** Renders one line of text, with the style of its text run. */
+/** Renders one line of text. @param style style of its text run */
 function line(text: string, style: object = {}): object {
   return { type: "RichTextBlock", inlines: [run(text, style)] };
 }
@@ -87,7 +87,7 @@ function sections(action: Parameters<typeof requestSections>[0]): object[] {
     ...lines.map((text) => ({
       type: "RichTextBlock",
       spacing: "None",
-      // Clients drop leading spaces, which show the nesting, and empty lines.
+      // Clients drop empty lines, and the leading spaces that show the nesting.
       inlines: [
         run(
           text.replace(/^ +/, (spaces) => "\u00a0".repeat(spaces.length)),
@@ -102,7 +102,7 @@ function run(text: string, style: object = {}): object {
   return { type: "TextRun", text: withoutFunctions(text === "" ? "\u00a0" : text), ...style };
 }
 
-/** Clients replace date functions in any text of a card. */
+/** Disables date functions, which clients would replace in any text of a card. */
 function withoutFunctions(text: string): string {
   return text.replaceAll(/\{\{(?=\s*(?:DATE|TIME)\s*\()/gi, "{ {");
 }

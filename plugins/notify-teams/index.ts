@@ -16,13 +16,13 @@ import { findSimilarName } from "../../src/core.ts";
 import { renderCard } from "./card.ts";
 
 const TIMEOUT_MS = 10_000;
-/** Answers that a retry cannot change: the workflow was removed, or its address is wrong. */
+/** Response statuses that a retry cannot change, because the workflow was removed or its address is wrong. */
 const PERMANENT = [400, 401, 403, 404, 410, 413];
 
 const Destination = Type.Object(
   {
     url: Type.String({ minLength: 1, maxLength: 2000, description: "Address of the workflow's webhook. A secret." }),
-    allow_private: Type.Optional(Type.Boolean({ description: "Accepts a private address, also over HTTP." })),
+    allow_private: Type.Optional(Type.Boolean({ description: "Accepts a private address, including over HTTP." })),
   },
   { additionalProperties: false },
 );
@@ -49,7 +49,7 @@ export function createNotifier(destinations: Record<string, Static<typeof Destin
     name: "notify-teams",
     check(to, person) {
       if (person !== null)
-        return `several people read a channel of Teams, and the link of ${person} would vote for whoever opens it; name "${to}" under places`;
+        return `several people read a channel of Teams, and the link of ${person} would vote for anyone who opens it; name "${to}" under places`;
       if (targets.has(to)) return null;
       const meant = findSimilarName(to, [...targets.keys()]);
       return `notify-teams has no destination "${to}"; ${meant === null ? `there are ${[...targets.keys()].join(", ")}` : `did you mean "${meant}"?`}`;
@@ -70,7 +70,7 @@ export function createNotifier(destinations: Record<string, Static<typeof Destin
 /** Throws NotifierError unless the response is a success. */
 function judge({ host }: URL, { status, retryAfter }: Answer): void {
   if (status >= 200 && status < 300) return;
-  throw new NotifierError(`${host} answered ${status}`, {
+  throw new NotifierError(`${host} responded with status ${status}`, {
     permanent: PERMANENT.includes(status),
     retryAfterMs: retryAfterMs(retryAfter),
   });

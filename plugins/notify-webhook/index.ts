@@ -1,4 +1,6 @@
-/** A notifier that sends webhooks, signed as in Standard Webhooks 1.0.0. By default only to public addresses. */
+/**
+ * A notifier that sends webhooks, signed according to Standard Webhooks 1.0.0. By default, only to public addresses.
+ */
 import type { Static } from "@sinclair/typebox";
 import { findSimilarName } from "../../src/core.ts";
 import {
@@ -98,7 +100,7 @@ function feedOf(to: string, events: readonly string[] | undefined, agents: reado
 function judge({ url }: WebhookTarget["target"], { status, retryAfter }: Answer, now: number): void {
   if (status >= 200 && status < 300) return;
   const redirect = status >= 300 && status < 400 ? ", and redirects are not followed" : "";
-  throw new NotifierError(`${url.host} answered ${status}${redirect}`, {
+  throw new NotifierError(`${url.host} responded with status ${status}${redirect}`, {
     permanent: status === 410,
     retryAfterMs: readRetryAfter(retryAfter, now),
   });

@@ -2,13 +2,13 @@
 import { canonicalBytes, type JsonObject, sha256, toHex } from "../../src/core.ts";
 import { type Message, type MessageAction, NotifierError, requestSections } from "../../src/plugin.ts";
 
-/** Maximum size in bytes. */
+/** Maximum size of a body in bytes. */
 const MAX_BODY = 262_144;
 
 /**
- * Returns the body. The type is the kind of the message, or `ledger.` and the type of the entry. If the body is larger than
- * `max` bytes, replaces the parameters and then the context by their SHA-256 and sets `truncated`. Throws a permanent
- * NotifierError if it is still too large.
+ * Returns the body. Its type is the kind of the message, or `ledger.` and the type of the entry. If the body is larger
+ * than `max` bytes, replaces first the parameters and then the context with their SHA-256 and sets `truncated`. Throws
+ * a permanent NotifierError if the body is still too large.
  */
 export function buildWebhookBody(message: Message, max = MAX_BODY): string {
   if (message.kind === "event") {
@@ -47,12 +47,12 @@ export function buildWebhookBody(message: Message, max = MAX_BODY): string {
   );
 }
 
-/** What a digest says about each further request. */
+/** Returns the summary of one of the other requests in a digest. */
 function summaryOf({ id, agent_id, tool, operation, risk_level, preview, expires_at }: MessageAction): object {
   return { id, agent_id, tool, operation, risk_level, preview, expires_at };
 }
 
-/** Returns the first candidate that fits. */
+/** Returns the first candidate that is not larger than `max` bytes. */
 function fitting(candidates: readonly object[], max: number): string {
   for (const candidate of candidates) {
     const text = JSON.stringify(candidate);
@@ -63,7 +63,7 @@ function fitting(candidates: readonly object[], max: number): string {
   });
 }
 
-/** Renders the request as approvers see it. */
+/** Renders the request in the form that approvers see. */
 function textOf(action: MessageAction): string {
   return requestSections(action)
     .map(([name, lines]) => `${name}:\n${lines.join("\n")}`)

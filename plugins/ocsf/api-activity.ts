@@ -4,9 +4,9 @@ import type { EntryRow } from "../../src/storage/index.ts";
 
 const CATEGORY = 6;
 const CLASS = 6003;
-/** `activity_id` of the class. */
+/** Values of `activity_id` in this class. */
 const ACTIVITY = { create: 1, read: 2, update: 3, delete: 4, other: 99 } as const;
-/** `action_id` and `disposition_id` of the profile security_control. */
+/** Values of `action_id` and `disposition_id` in the profile security_control. */
 const CONTROL = {
   allow: { action_id: 1, action: "Allowed", disposition_id: 1, disposition: "Allowed" },
   deny: { action_id: 2, action: "Denied", disposition_id: 2, disposition: "Blocked" },
@@ -19,7 +19,7 @@ export interface ApiActivity {
   [member: string]: unknown;
 }
 
-/** Entries have only some of these members. The types of plugins' entries are not known here. */
+/** An entry of any type has only some of these members. The entry types of plugins are not known here. */
 type AnyEntry = {
   type: string;
   at: string;
@@ -64,7 +64,7 @@ export function toApiActivity(row: EntryRow, proof: string, source: { origin: st
       service: { name: entry.tool ?? "assent" },
       ...(typeof entry.action_id === "string" ? { request: { uid: entry.action_id } } : {}),
     },
-    // The ledger records the caller, but not the caller's address.
+    // The ledger records who the caller is, but not the caller's address.
     src_endpoint: { name: entry.agent_id ?? actor?.principal ?? "assent", uid: actor?.key_id ?? source.origin },
     metadata: {
       version: "1.9.0",
@@ -77,7 +77,7 @@ export function toApiActivity(row: EntryRow, proof: string, source: { origin: st
       original_time: entry.at,
       ...(typeof entry.action_id === "string" ? { correlation_uid: entry.action_id } : {}),
     },
-    // The exact leaf of the ledger: the proof is over its UTF-8 bytes.
+    // The exact leaf of the ledger. The proof covers its UTF-8 bytes.
     raw_data: new TextDecoder().decode(row.bytes),
     unmapped: { leaf_hash: hash, tlog_proof: proof },
   };
@@ -90,7 +90,7 @@ function activityOf({ change = "", verdict, type }: AnyEntry): (typeof ACTIVITY)
   return change !== "" || verdict !== undefined || type === "policy_set" ? ACTIVITY.update : ACTIVITY.other;
 }
 
-/** Members of the status and of the profile security_control. */
+/** Returns the members for the status and for the profile security_control. */
 function outcomeOf({ decision, success, status }: AnyEntry): Record<string, unknown> {
   if (decision !== undefined)
     return {

@@ -1,6 +1,6 @@
 /**
- * Sends the ledger's entries to one sink: in order, and each at least once. One process does this at a time. The position is
- * stored with the ledger, and moves only after the sink has confirmed a batch.
+ * Sends the ledger's entries to one sink, in order, each at least once. Only one process at a time does this. The
+ * position is stored with the ledger, and advances only after the sink has confirmed a batch.
  */
 import { setImmediate } from "node:timers/promises";
 import {
@@ -17,8 +17,8 @@ import type { Sink } from "./sink.ts";
 
 const BATCH = 100;
 /**
- * Interval of rounds, in case an announcement of new entries was missed. New entries start a round immediately.
- * Milliseconds.
+ * Interval of rounds without new entries, in case an announcement of new entries was missed. New entries start a round
+ * immediately. Milliseconds.
  */
 const INTERVAL = 5000;
 const AFTER_FAILURE = 2000;
@@ -28,7 +28,7 @@ interface EventExport {
   /** Returns the number of entries that the sink has not confirmed. */
   lag(): Promise<number>;
   start(): void;
-  /** Sends all entries that are recorded now. Rejects if the sink or the store fails. */
+  /** Sends all entries that exist now. Rejects if the sink or the store fails. */
   round(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -38,7 +38,9 @@ export function createEventExport(host: CoreHost, name: string, sink: Sink): Eve
   const stopping = new AbortController();
   const signal = AbortSignal.any([stopping.signal, host.stopping]);
   let lease: LeaderLease | null = null;
-  /** The next entry to send; null if it must be read again, because another process may have sent some. */
+  /**
+   * Position of the next entry to send; null if it must be read again because another process may have sent entries.
+   */
   let position: { next: number; version: number | null } | null = null;
   let unsubscribe: (() => void) | null = null;
 
@@ -60,7 +62,7 @@ export function createEventExport(host: CoreHost, name: string, sink: Sink): Eve
     }
   }
 
-  /** Returns false if there is nothing to send. */
+  /** Sends the next batch. Returns false if there is nothing to send. */
   async function sendBatch(from: { next: number; version: number | null }): Promise<boolean> {
     const { size } = await host.ledger.head();
     if (from.next >= size) return false;
@@ -80,7 +82,10 @@ export function createEventExport(host: CoreHost, name: string, sink: Sink): Eve
     return true;
   }
 
-  /** After a crash between the write and the store of the position, the sink has more than the position says. */
+  /**
+   * Returns the position after the last event that the sink has. If a crash prevented the position from being stored,
+   * the sink is ahead of it.
+   */
   async function readPosition(): Promise<{ next: number; version: number | null }> {
     const stored = await host.documents.get(key);
     const next = (stored?.value as { next: number } | undefined)?.next ?? 0;

@@ -1,6 +1,6 @@
 /**
- * Appends events to a file, one JSON object per line. The last line of the file determines where to continue, so no
- * event is repeated.
+ * Appends events to a file, one JSON object per line. The last line of the file determines where to continue, so that
+ * no event is written twice.
  */
 import { open } from "node:fs/promises";
 import type { ApiActivity } from "./api-activity.ts";
@@ -9,7 +9,7 @@ import type { Sink } from "./sink.ts";
 const CHUNK = 65_536;
 const NEWLINE = 0x0a;
 
-/** @param path opened for each batch, so that logrotate can move it at any time */
+/** @param path path of the file, which is opened for each batch, so that logrotate can move it at any time */
 export function createFileSink(path: string): Sink {
   return {
     async resume() {
@@ -70,7 +70,7 @@ function lastEvent(line: string, path: string): { sequence: number; uid: string 
     const { sequence, uid } = (JSON.parse(line) as ApiActivity).metadata;
     if (Number.isSafeInteger(sequence) && typeof uid === "string") return { sequence, uid };
   } catch {
-    // Reported below.
+    // The error is thrown below.
   }
-  throw new Error(`the last line of ${path} is no event of this export; move the file away to start a new one`);
+  throw new Error(`the last line of ${path} is not an event of this export; move the file away to start a new one`);
 }

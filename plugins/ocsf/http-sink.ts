@@ -10,7 +10,7 @@ interface HttpSinkOptions {
   timeout_seconds?: number;
 }
 
-/** Any 2xx response means that the collector has stored the whole batch. */
+/** Creates the sink. Any 2xx response means that the collector has stored the whole batch. */
 export function createHttpSink(name: string, options: HttpSinkOptions): Sink {
   const { target, headers } = readWebhookTarget(`export "${name}"`, { ...options, secret: [] });
   return {
@@ -18,7 +18,7 @@ export function createHttpSink(name: string, options: HttpSinkOptions): Sink {
     async write(events, signal) {
       const body = events.map((event) => `${JSON.stringify(event)}\n`).join("");
       const { status } = await post(target, { ...headers, "content-type": "application/x-ndjson" }, body, signal);
-      if (status < 200 || status > 299) throw new Error(`${target.url.host} answered ${status}`);
+      if (status < 200 || status > 299) throw new Error(`${target.url.host} responded with status ${status}`);
     },
     close: () => Promise.resolve(),
   };

@@ -1,4 +1,6 @@
-/** Exports the ledger as OCSF events to files, HTTP collectors and NATS JetStream. Without options it does nothing. */
+/**
+ * Exports the ledger as OCSF events to files, HTTP collectors and NATS JetStream. Without options, it exports nothing.
+ */
 import { type CoreHost, defineCorePlugin } from "../../src/core.ts";
 import { type Static, Type } from "../../src/plugin.ts";
 import { createEventExport } from "./event-export.ts";

@@ -1,4 +1,4 @@
-/** Publishes events to a stream of NATS JetStream, which confirms each and drops repeated ones. */
+/** Publishes events to a stream of NATS JetStream, which confirms each event and drops duplicates. */
 import { jetstream, type JetStreamClient } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import type { Sink } from "./sink.ts";
@@ -28,7 +28,7 @@ export function createNatsSink({ servers, subject, user, password, token }: Nats
       connection = await connect({
         servers,
         name: "assent",
-        // The export repeats a failed batch, with a new connection.
+        // Do not reconnect, because the export repeats a failed batch with a new connection.
         reconnect: false,
         timeout: 5000,
         ...(user === undefined ? {} : { user, pass: password ?? "" }),

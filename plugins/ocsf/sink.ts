@@ -1,4 +1,4 @@
-/** Where events go. */
+/** A destination for events. */
 import type { ApiActivity } from "./api-activity.ts";
 
 export interface Sink {

@@ -58,16 +58,16 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
     return problem(
       400,
       "invalid_parameter",
-      "the body must be JSON with an `input` of `tool` and `operation`, beside them `params`, `context` and `agent_id` alone, or of `tool.name` and `args`",
+      "the body must be JSON with an `input` that has either `tool` and `operation`, optionally with `params`, `context` and `agent_id`, or `tool.name` and `args`",
     );
   const verdict = await submitAndStart(call, request, wait);
   if (verdict.kind === "fault") return problem(verdict.status, verdict.code.toLowerCase(), verdict.detail);
   const allow = verdict.kind === "go";
-  // A query for a single rule returns only its value. Never undefined, because clients treat an undefined value as "no
-  // objection".
+  // A query for a single rule returns only the rule's value. It is never undefined, because clients treat undefined as
+  // "no objection".
   if (ruleOf(call.request.url) === "allow") return { status: 200, json: { result: allow } };
   const about = verdict.action === null ? {} : { action_id: verdict.action.id };
-  // A pending action is reported as a deny, because a client that reads "needs approval" would ask its own user.
+  // Report a pending action as a deny, because a client that reads "needs approval" would ask its own user.
   return {
     status: 200,
     json: { result: { decision: allow ? "allow" : "deny", allow, reason: reasonOf(verdict), ...about } },
@@ -75,8 +75,8 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
 }
 
 /**
- * Returns the last segment of the path, parsed as OPA does. A client that expects a boolean would treat an object as an
- * allow.
+ * Returns the last segment of the path, parsed like OPA does. A client that queries a single rule expects a boolean,
+ * and would treat an object as an allow.
  */
 function ruleOf(url: string): string | undefined {
   const path = new URL(url).pathname.replace(/\/+$/, "");
@@ -110,11 +110,11 @@ function requestIn(body: Uint8Array, ownTool: string): GateRequest | null {
   if (isJsonObject(tool)) {
     const name = tool["name"];
     if (typeof name !== "string" || !isJsonObject(args)) return null;
-    // Refuse a mix of both forms, because the client might run the call with the members of the other form.
+    // Reject a mix of both forms, because the client might run the call with the members of the other form.
     if (operation !== undefined || params !== undefined) return null;
     return { agent_id: agent, tool: ownTool, operation: name, params: args, meta };
   }
-  // Refuse unknown members, because the client might run arguments in them that were not decided.
+  // Reject unknown members, because the client might run arguments in them that the decision did not cover.
   if (Object.keys(input).some((member) => !MEMBERS.includes(member))) return null;
   if (typeof tool !== "string" || typeof operation !== "string") return null;
   if (!(params === undefined || isJsonObject(params)) || !(context === undefined || isJsonObject(context))) return null;

@@ -1,6 +1,7 @@
 /**
- * Exports the traces of requests with OpenTelemetry. The SDK is an optional peer: it is loaded only if traces are on. With
- * `traces: global`, spans go to the provider that another module registered, for example with `node --import`.
+ * Exports the traces of requests with OpenTelemetry. The SDK is an optional peer dependency, which is loaded only if
+ * traces are enabled. With `traces: global`, spans go to the provider that another module registered, for example with
+ * `node --import`.
  */
 import type { TracerProvider } from "@opentelemetry/api";
 import { definePlugin, type Tracer, Type } from "../../src/plugin.ts";

@@ -1,14 +1,14 @@
-/** Tracer providers: one with the SDK, and the one that another module registered. */
+/** Tracer providers: one that uses the SDK, and the one that another module registered globally. */
 import { trace, type TracerProvider } from "@opentelemetry/api";
 
-/** Packages of the SDK that the operator installs. */
+/** SDK packages that the operator has to install. */
 const SDK_PACKAGES = [
   "@opentelemetry/sdk-trace-base",
   "@opentelemetry/exporter-trace-otlp-http",
   "@opentelemetry/resources",
 ] as const;
 
-/** Waits at most this long for the last export, so that an unreachable collector does not delay a stop. */
+/** Maximum wait for the last export, so that an unreachable collector does not delay a shutdown. */
 const SHUTDOWN_MS = 5000;
 
 /** Returns the provider that was registered globally. Spans are dropped if there is none. */

@@ -1,4 +1,4 @@
-/** Turns requests, their stages and executions of tools into spans. */
+/** Records requests, their stages and the executions of tools as spans. */
 import {
   type Attributes,
   type Context,
@@ -66,8 +66,8 @@ function createRequestTrace(spans: SpanTracer, span: Span, parent: SpanContext |
 }
 
 /**
- * Adds the span of a tool's execution (conventions for GenAI, `execute_tool`). It ran between two requests, so it belongs
- * to the trace of the submission, and links to the request that reported its result.
+ * Adds the span of a tool's execution (GenAI conventions, `execute_tool`). The tool ran between two requests, so the
+ * span belongs to the trace of the submission, and links to the request that reported the result.
  */
 function addExecution(
   spans: SpanTracer,
@@ -115,7 +115,7 @@ function actionAttributes({ id, agent_id, tool, operation, ...decided }: TracedA
   };
 }
 
-/** Returns a link to the span; null if the text names no span, or one of the excluded spans. */
+/** Returns a link to the span that the string names; null if it names no span or an excluded one. */
 function linkTo(traceparent: string | null, except: readonly (SpanContext | null)[]): Link | null {
   const context = parseTraceparent(traceparent, null);
   if (context === null) return null;

@@ -1,4 +1,4 @@
-/** Routes for editors of policies: the check of a text while a person types, and what a policy can contain. */
+/** Routes for policy editors: validate a text while a person types, and list what a policy can contain. */
 import { Type, type Static } from "@sinclair/typebox";
 import {
   closed,
@@ -19,7 +19,7 @@ import { findUnknownNames } from "./policy-record.ts";
 import { Change } from "./schemas.ts";
 import { findVersion, parseStoredDocument } from "./stored-policies.ts";
 
-/** Maximum number of changes in an answer, which a client requests while a person types. */
+/** Maximum number of changes in a response. Low, because clients send requests while a person types. */
 const MAX_CHANGES = 200;
 
 const CheckBody = Type.Object(
@@ -57,7 +57,7 @@ const Tools = Type.Array(
 
 const Tests = Type.Object(
   {
-    faults: Faults("Faults of the text of the tests. No test runs if there is one."),
+    faults: Faults("Faults of the tests' text. No test runs if there is a fault."),
     passed: count("Cases that passed."),
     failed: count("Cases that failed."),
     results: Type.Array(
@@ -174,7 +174,7 @@ export function editorRoutes(host: CoreHost, tag: string, bodyLimit: number): Ro
       body: CheckBody,
       bodyLimit,
       description:
-        "Reports every fault and warning with its line and column, compares the policies with what decides now, and runs their tests. Stores nothing. Faults of the text are part of the answer, so that editors can request it while a person types.",
+        "Reports every fault and warning with its line and column, compares the policies with what decides now, and runs their tests. Stores nothing. Faults of the text are part of the response, so that editors can request it while a person types.",
       responses: { 200: { description: "What the check found.", schema: Checked } },
       errors: ["TOO_MANY_TRIALS", "TRIAL_TOO_LONG", "TRIAL_LOST"],
       handle: async ({ body, signal }) => ({ status: 200, json: await check(host, body, signal) }),

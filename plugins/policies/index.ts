@@ -10,7 +10,7 @@ import { shadowRoute } from "./shadow.ts";
 import { suggestRoute } from "./suggest.ts";
 import { versionRoutes } from "./versions.ts";
 
-/** Parsing YAML takes seconds per megabyte and delays other requests with policies. */
+/** Maximum size of a body. Parsing YAML takes seconds per megabyte and delays other requests with policies. */
 const MAX_BODY = 512 * 1024;
 const TAG = "policies";
 

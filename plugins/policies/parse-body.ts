@@ -4,7 +4,10 @@ import { Refusal } from "../../src/plugin.ts";
 
 export const YAML_TYPES = ["application/yaml", "application/x-yaml", "text/yaml"] as const;
 
-/** Includes the default types of clients for unknown files; the last is the default of `curl --data-binary`. */
+/**
+ * Accepted content types. They include the types that clients send for unknown files; the last is the default of `curl
+ * --data-binary`.
+ */
 export const FILE_TYPES = [...YAML_TYPES, "text/plain", "application/x-www-form-urlencoded"] as const;
 
 /** Parses one policy from JSON or YAML. Rejects with POLICY_INVALID. */

@@ -1,4 +1,7 @@
-/** Changes to policies over the API. Each is one job that reads and checks first and then writes, so that a refusal does not affect the rest of the batch. */
+/**
+ * Changes policies over the API. Each change is a ledger transaction that first reads and checks, then writes, so that
+ * a refusal does not affect the rest of the batch.
+ */
 import {
   confirmWithScope,
   type CoreHost,
@@ -24,15 +27,15 @@ import {
   type PlannedSave,
 } from "./stored-policies.ts";
 
-/** Errors of a change to one existing policy. */
+/** Errors of routes that change one existing policy. */
 export const CHANGE_ERRORS = ["POLICY_NOT_FOUND", "POLICY_MANAGED", "PRECONDITION_FAILED"] as const;
 
-/** Returns the ETag, which changes with the latest and with the active version. */
+/** Returns the ETag, which changes with the latest and the active version. */
 export function policyEtag(row: PolicyRow): string {
   return `"${row.latest_version}-${row.active_version ?? 0}"`;
 }
 
-/** Checks the key under the lock. Activation changes what is allowed, so it needs a scope of its own. */
+/** Confirms the key under the lock. Activation changes what is allowed, so it requires an additional scope. */
 async function confirmWriter(tx: LedgerTransaction, credential: Credential, activates: boolean): Promise<Credential> {
   const caller = await confirmWithScope(tx, credential, "policies:write");
   if (activates) assertCanActivate(caller);
@@ -47,7 +50,7 @@ function assertCanActivate(caller: Credential): void {
     );
 }
 
-/** Checks suggested policies that edits would activate. */
+/** Checks the suggested policies among those that the edits would activate. */
 async function assertMayActivate(
   host: CoreHost,
   tx: LedgerTransaction,
@@ -74,7 +77,7 @@ async function assertKeepsBaseline(
   }
 }
 
-/** Throws SUGGESTED_RULE_UNTRIED for a suggested policy that would be enforced without having been active in shadow mode. */
+/** Throws SUGGESTED_RULE_UNTRIED if a suggested policy would be enforced that is not active in shadow mode. */
 function assertTriedInShadow(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit>): void {
   const active = tx.activePolicies.compiled.document.policies;
   for (const [name, { definition }] of edits) {
@@ -148,14 +151,14 @@ export function updatePolicy(
   });
 }
 
-/** Reads the policy in the batch that wrote it, because it might be deleted before the response is sent. */
+/** Reads the policy in the batch that wrote it, because it could be deleted before the response is sent. */
 async function readSaved(tx: LedgerTransaction, plan: PlannedSave): Promise<PolicyRow> {
   const row = await tx.policy(plan.id);
   if (row === null) throw new Error(`the policy ${plan.id} is missing in the batch that wrote it`);
   return row;
 }
 
-/** Imports all policies or none. */
+/** Imports all of the policies, or none if one is refused. */
 export function importPolicies(
   host: CoreHost,
   read: readonly ParsedPolicy[],

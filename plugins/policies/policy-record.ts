@@ -28,7 +28,7 @@ export async function policyReply(
   };
 }
 
-/** Renders the policy. `mode` is the mode of the active version, whichever version is rendered. */
+/** Renders the policy. `mode` is always the mode of the active version. */
 async function head(host: CoreHost, row: PolicyRow, version: PolicyVersionRow) {
   const { id, name, active_version, latest_version } = row;
   const effective =
@@ -72,7 +72,7 @@ export async function renderPolicy(
   };
 }
 
-/** Finds names of channels, reviewers and fact sources that the configuration does not have. */
+/** Finds names of channels, reviewers and fact sources that the configuration does not define. */
 export function findUnknownNames(host: CoreHost, documents: readonly PolicyDocument[]): { message: string }[] {
   return [
     ...findUnknownChannels(documents, host.channels.names()),

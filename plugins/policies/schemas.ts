@@ -34,7 +34,7 @@ const ID = "019346a0-0000-7000-8000-000000000000";
 const AT = "2026-01-31T12:00:00.000Z";
 
 const { $id: _, ...policyOptions } = PolicySchema;
-/** The same shape as the YAML. */
+/** A policy as JSON, with the same members as the YAML. */
 export const PolicyBody = {
   ...policyOptions,
   title: "PolicyDefinition",
@@ -114,7 +114,7 @@ const body = {
   digest: Type.String({ description: "SHA-256 of the definition's canonical JSON, hex." }),
   created_by: Nullable(Type.String({ description: "Key that created the version; null if a policy source did." })),
 };
-/** Warnings: the policy is accepted, but probably does not have the effect that its author intended. */
+/** Warnings. The policy is accepted, but probably does not have the effect that its author intended. */
 const warnings = Type.Array(Type.String(), {
   description: "Warnings about probable mistakes, such as channels that the configuration does not define.",
 });
@@ -169,7 +169,7 @@ export const VersionList = Type.Object(
   },
 );
 
-/** One change between two versions. */
+/** One difference between two versions. */
 export const Change = Type.Object(
   {
     kind: Type.Union(

@@ -1,4 +1,4 @@
-/** Finds policies and versions, plans changes to them and saves them, inside a transaction. */
+/** Finds policies and versions, plans changes to them and saves them, within a transaction. */
 import type { CoreHost, LedgerTransaction, ParsedPolicy, PolicyDocument } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { PolicyRow, PolicyVersionRow, StorageReader } from "../../src/storage/index.ts";
@@ -28,7 +28,7 @@ export function configuredManager({ managed_by }: PolicyRow, sources: readonly s
   return managed_by !== null && sources.includes(managed_by) ? managed_by : null;
 }
 
-/** Throws POLICY_MANAGED for a policy from a source, because the next load would undo a change. */
+/** Throws POLICY_MANAGED for a policy from a source, because the next load from the source would undo a change. */
 export function assertNotManaged(row: PolicyRow, sources: readonly string[]): void {
   if (row.active_version === null || configuredManager(row, sources) === null) return;
   throw new Refusal(
@@ -46,7 +46,7 @@ export interface PlannedSave {
   row: PolicyRow | null;
 }
 
-/** Plans how to save a policy. Only reads. Throws POLICY_MANAGED. */
+/** Plans how to save a policy. Writes nothing. Throws POLICY_MANAGED. */
 export async function planSave(
   tx: LedgerTransaction,
   read: ParsedPolicy,
@@ -57,7 +57,7 @@ export async function planSave(
   if (row === null) return { id: newId(), name, version: 1, outcome: "created", read, row };
   assertNotManaged(row, policies.sources);
   const latest = await tx.policyVersion(row.id, row.latest_version);
-  // A policy that is sent as YAML gets a new version even if only a comment changed, so that no comment is lost.
+  // A policy in YAML gets a new version even if only a comment changed, so that no comment is lost.
   const same = latest?.digest === read.digest && (read.yaml === null || read.yaml === latest.yaml);
   // A policy with the name of a deleted one continues its version numbers, so that (policy, version) in a record stays
   // unambiguous.
@@ -66,8 +66,8 @@ export async function planSave(
 }
 
 /**
- * Saves the policy. Resolves to the saved rows; if only `row` is present, a deleted policy was restored with its
- * version.
+ * Saves the policy. Resolves to what was written: a new version, only the policy's row (a deleted policy was restored
+ * with its version), or nothing.
  */
 export async function save(
   tx: LedgerTransaction,

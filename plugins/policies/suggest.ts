@@ -1,11 +1,11 @@
-/** The route that suggests policies from what people approved. */
+/** The route that suggests policies based on what people approved. */
 import { Type, type Static } from "@sinclair/typebox";
 import { closed, type CoreHost, count, orNull, parseRfc3339, text, time } from "../../src/core.ts";
 import { defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
 
 const DAY = 86_400_000;
 const DEFAULT_DAYS = 90;
-/** Decisions that one request reads. */
+/** Maximum number of decisions that one request reads. */
 const MAX_DECISIONS = 20_000;
 
 const SuggestBody = Type.Object(
@@ -156,7 +156,7 @@ export function suggestRoute(host: CoreHost, tag: string): Route {
     responses: { 200: { description: "The suggestions.", schema: Suggestions } },
     errors: ["INVALID_RANGE", "TOO_MANY_TRIALS", "TRIAL_TOO_LONG", "TRIAL_LOST"],
     async handle({ body, credential, signal }) {
-      // A credential that sees only some actions would miss rejections of other actions.
+      // A credential that sees only some actions would miss rejections of the others.
       if (!("all" in credential.visibility) || !credential.hasScope("actions:read"))
         throw new Refusal(
           "INSUFFICIENT_SCOPE",

@@ -19,7 +19,7 @@ export function versionRoutes(host: CoreHost, tag: string): Route[] {
       errors: ["POLICY_NOT_FOUND", "INVALID_CURSOR"],
       async handle({ params, query }) {
         const row = await findPolicy(host.storage, params.id);
-        // Sort by version number and not by time, because the clock might have been set back.
+        // Sort by version number instead of time, because the clock might have been set back.
         const versions = (await host.storage.policyVersions(row.id)).map((version) => ({
           version,
           id: row.id,

@@ -1,4 +1,4 @@
-/** A policy source that loads a folder as a whole, and reloads it whenever it changes. */
+/** A policy source that loads all policies of a folder, and reloads the folder whenever it changes. */
 import { Type } from "@sinclair/typebox";
 import {
   type CheckedFolder,
@@ -29,7 +29,7 @@ const Options = Type.Object(
   { additionalProperties: false },
 );
 
-/** Maximum number of attempts to read a folder that changes while it is read. */
+/** Maximum number of attempts to read a folder without a change during the read. */
 const READS = 10;
 const BETWEEN_READS = 100;
 
@@ -41,10 +41,10 @@ export default definePlugin({
     const { recursive } = options;
     const location = { kind: "folder", path };
 
-    /** Signature of the folder that was last loaded. */
+    /** Signature of the folder's content when it was last loaded. */
     let loaded: string | null = null;
 
-    /** Reads the folder again until it does not change while it is read. */
+    /** Reads the folder, and repeats this until the folder does not change during the read. */
     async function read(): Promise<CheckedFolder> {
       for (let reads = 1; ; reads++) {
         const before = await folderSignature(path, recursive);

@@ -1,13 +1,13 @@
 /**
- * Reports when a policy folder may have changed. Uses file system events and also polls every few seconds, because network
- * mounts send no events, and events of swapped symbolic links differ between systems.
+ * Reports when a policy folder may have changed. Uses file system events, and also polls every few seconds: network
+ * mounts send no events, and systems differ in the events that they send when a symbolic link is swapped.
  */
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { watch as watchPath } from "chokidar";
 import type { Logger } from "../../src/plugin.ts";
 
-/** Quiet time after an event, in milliseconds, because editors and git write files one by one. */
+/** Delay after an event, in milliseconds, because editors and git write files one by one. */
 const SETTLE = 150;
 
 interface Watching {
@@ -15,15 +15,15 @@ interface Watching {
 }
 
 /**
- * Returns a signature of the folder's content: names, sizes, times and inodes, following links. Equal signatures mean equal
- * content, as far as the file system shows. Never rejects: a missing folder also has a signature.
+ * Returns a signature of the folder's content: names, sizes, times and inodes, following links. Equal signatures mean
+ * equal content, as far as the file system reports. Never rejects: a missing folder also has a signature.
  */
 export async function folderSignature(path: string, recursive: boolean): Promise<string> {
   try {
     const lines = [await realpath(path)];
     const visit = async (folder: string, above: readonly string[]): Promise<void> => {
       const real = await realpath(folder);
-      // A link to a parent folder, which loading reports as an error.
+      // The entry links to a parent folder. The load of the folder reports that as an error.
       if (above.includes(real)) return;
       const names = (await readdir(folder)).filter((name) => !name.startsWith(".")).sort();
       for (const name of names) {
@@ -45,7 +45,7 @@ export async function folderSignature(path: string, recursive: boolean): Promise
   }
 }
 
-/** Calls `changed` once for each new state of the folder, after it has not changed for a moment. */
+/** Calls `changed` once for each new state of the folder, after the folder has not changed for a moment. */
 export function watchFolder(
   path: string,
   options: { recursive: boolean; pollMs: number; log: Logger; loaded(): string | null },

@@ -1,4 +1,4 @@
-/** Reports to GitHub what became of each commit: a commit status, and a comment with what changed. */
+/** Reports to GitHub whether each commit was applied: a commit status, and a comment with the changes. */
 import {
   type CompiledPolicySet,
   type CoreHost,
@@ -17,7 +17,7 @@ import { GithubClient, GithubError } from "./github-client.ts";
 import { hideOtherPolicies } from "./other-policies.ts";
 import type { GithubOptions } from "./options.ts";
 
-/** The past decisions that the backtest in a comment evaluates. */
+/** Age and number of the past decisions that the backtest in a comment evaluates. */
 const BACKTEST_MS = 7 * 86_400_000;
 const BACKTEST_LIMIT = 10_000;
 const BACKTEST_BUDGET_MS = 10_000;
@@ -32,7 +32,7 @@ export class CommitReport {
   /** Reports are sent one after the other, so that the newest status of a commit is posted last. */
   private sending: Promise<void> = Promise.resolve();
 
-  /** @param source name of the policy source, and the address of its repository */
+  /** @param source name of the policy source, and URL of its repository */
   constructor(host: CoreHost, options: GithubOptions, source: { name: string; url: string }) {
     this.source = source;
     this.host = host;
@@ -58,7 +58,7 @@ export class CommitReport {
     });
   }
 
-  /** Aborts what is being sent. */
+  /** Aborts running requests to GitHub. */
   async stop(): Promise<void> {
     this.stopping.abort();
     await this.sending;
@@ -87,7 +87,7 @@ export class CommitReport {
     await this.client.postComment(commit, body, signal);
   }
 
-  /** Returns the fault without the address of the repository, which can be internal. */
+  /** Returns the fault without the repository's URL, which can be internal. */
   private withoutUrl({ file, message, ...place }: PolicyFault): PolicyFault {
     const { url } = this.source;
     const path = file.startsWith(url) ? `.${file.slice(url.length)}` : file;
@@ -105,8 +105,8 @@ export class CommitReport {
   }
 
   /**
-   * Compares the sets before and after the commit, and returns Markdown. Without examples and the policies of others,
-   * because not all readers of a repository may see those.
+   * Backtests the sets before and after the commit, and returns the report as Markdown. Omits examples and the names of
+   * policies from other sources, because not all readers of the repository may see them.
    */
   private async backtest({ own, before, after }: Change): Promise<string> {
     const { policies, clock } = this.host;
@@ -128,9 +128,9 @@ export class CommitReport {
   }
 }
 
-/** What a commit changed. */
+/** The policies before and after a commit. */
 interface Change {
-  /** Names of the policies that the source manages, or managed last. */
+  /** Names of the policies that the source manages, or was the last to manage. */
   own: ReadonlySet<string>;
   /** Null if the set is no longer stored. */
   before: CompiledPolicySet | null;

@@ -23,18 +23,18 @@ export class GitSource implements PolicySource {
   private readonly host: CoreHost;
   private readonly options: RepositoryOptions;
   private readonly remote: Remote;
-  /** Recorded with each bundle, with the commit. */
+  /** URL, ref and path of the repository, recorded with each bundle in addition to the commit. */
   readonly location: Readonly<Record<string, string>>;
   /** The last loaded commit, whether it was accepted or not; null if the last load did not reach the remote. */
   private seen: string | null = null;
-  /** Only one git command at a time uses the mirror. */
+  /** The running git command. Only one command at a time uses the mirror. */
   private working: Promise<unknown> = Promise.resolve();
-  /** Null while the source is not watched. */
+  /** Null unless the source is being watched. */
   private poller: Poller | null = null;
-  /** Null if nothing is reported to a git host. */
+  /** Null if the outcome is not reported to a git host. */
   private readonly report: CommitReport | null;
 
-  /** @param name name of the source, by which its policies are managed */
+  /** @param name name of the source, recorded as the manager of its policies */
   constructor(name: string, host: CoreHost, options: RepositoryOptions, remote: Remote) {
     this.name = name;
     this.baseline = options.baseline;
@@ -55,7 +55,7 @@ export class GitSource implements PolicySource {
     return this.alone(async () => {
       const repository = this.open();
       let commit: string | null = null;
-      // After a failure, this process polls until it has loaded a commit.
+      // If the load fails, this process polls until it has loaded a commit.
       this.seen = null;
       try {
         commit = await repository.fetch();
@@ -107,7 +107,7 @@ export class GitSource implements PolicySource {
   }
 
   private open(): Repository {
-    // Each source has its own mirror, because two can follow different refs of one repository.
+    // Each source has its own mirror, because two sources can follow different refs of one repository.
     const name = createHash("sha256")
       .update(JSON.stringify([this.name, this.remote.url]))
       .digest("hex")
@@ -135,7 +135,10 @@ export class GitSource implements PolicySource {
     };
   }
 
-  /** Resolves to the last commit that any process accepted; null if the configuration now follows another branch or repository. */
+  /**
+   * Resolves to the last commit that any process accepted; null if the configuration now names another branch or
+   * repository.
+   */
   private async acceptedBefore(commit: string): Promise<string | null> {
     const { signed_by, accept, ref } = this.options;
     if (signed_by === undefined || commit === accept) return null;
@@ -144,7 +147,7 @@ export class GitSource implements PolicySource {
     return source["url"] === this.remote.url && source["ref"] === ref ? (source["commit"] ?? null) : null;
   }
 
-  /** Converts errors of the remote and of git. Throws all other errors unchanged. */
+  /** Converts errors of the remote and of git. Rethrows all other errors. */
   private toSourceError(error: unknown, commit: string | null): PolicySourceError {
     if (!(error instanceof RemoteError || error instanceof GitError)) throw error;
     const { message } = error;

@@ -32,9 +32,9 @@ export async function runGit(args: readonly string[], options: GitOptions): Prom
     GIT_CONFIG_NOSYSTEM: "1",
     GIT_CONFIG_GLOBAL: "/dev/null",
     GIT_TERMINAL_PROMPT: "0",
-    // Never prompt: git fails if it needs a credential that is not configured.
+    // Never prompt. Git then fails if it needs a credential that is not configured.
     GIT_ASKPASS: "true",
-    // Do not let git fetch missing objects itself, because it would do so without the credentials.
+    // Do not let git fetch missing objects on its own, because it would not use the credentials.
     GIT_NO_LAZY_FETCH: "1",
     GIT_CONFIG_COUNT: String(settings.length),
     ...options.env,
@@ -57,7 +57,7 @@ export async function runGit(args: readonly string[], options: GitOptions): Prom
     env[`GIT_CONFIG_VALUE_${i}`] = value;
   }
   const at = options.dir === null ? [] : ["--git-dir", options.dir];
-  // A URL of a remote can name a program to run, and a redirect could leak the credentials. Forbid both.
+  // Forbid remote URLs that name a program to run, and redirects, which could leak the credentials.
   const safe = [
     "-c",
     "protocol.ext.allow=never",
@@ -67,7 +67,7 @@ export async function runGit(args: readonly string[], options: GitOptions): Prom
     "http.followRedirects=false",
     "-c",
     "gc.auto=0",
-    // Store each fetch as one pack, so that the number of packs is the number of fetches.
+    // Store each fetch as one pack, so that the number of packs equals the number of fetches.
     "-c",
     "fetch.unpackLimit=1",
     "-c",
@@ -113,7 +113,7 @@ export async function runGit(args: readonly string[], options: GitOptions): Prom
           new GitError(
             size > MAX_OUTPUT
               ? `git gave more than ${MAX_OUTPUT} bytes`
-              : `git gave no answer within ${options.timeoutMs / 1000} s`,
+              : `git did not respond within ${options.timeoutMs / 1000} s`,
             null,
           ),
         );

@@ -5,21 +5,21 @@ import type { GithubOptions } from "./options.ts";
 
 /** Timeout of one request. Milliseconds. */
 const TIMEOUT_MS = 10_000;
-/** Waits before each further attempt. Milliseconds. */
+/** Delay before each retry. Milliseconds. */
 const RETRY_AFTER_MS = [500, 4_000];
 /** Limits of the API, in characters. */
 const MAX_DESCRIPTION = 140;
 const MAX_BODY = 65_000;
 const CUT = "\n\nThe rest was left out, because GitHub accepts no longer comment.";
 
-/** A request that GitHub rejected or did not answer. The message contains neither the token nor the response. */
+/** GitHub rejected a request or did not respond. The message contains neither the token nor the response. */
 export class GithubError extends Error {}
 
 export class GithubClient {
   private readonly options: GithubOptions;
   private readonly api: string;
 
-  /** Throws an error if the options contradict each other or would send the token in clear text. */
+  /** Throws an error if the options contradict each other or would send the token unencrypted. */
   constructor(options: GithubOptions) {
     if ((options.token === undefined) === (options.token_file === undefined))
       throw new Error('option "github": give either token or token_file');
@@ -30,7 +30,7 @@ export class GithubClient {
     this.api = `${options.api_url.replace(/\/$/, "")}/repos/${options.repository}`;
   }
 
-  /** Rejects with GithubError. */
+  /** Posts the status of a commit. Rejects with GithubError. */
   async postStatus(
     commit: string,
     { state, description, url }: { state: "success" | "failure"; description: string; url: string | null },
@@ -45,12 +45,12 @@ export class GithubClient {
     );
   }
 
-  /** Rejects with GithubError. @param body Markdown */
+  /** Posts a comment on a commit. Rejects with GithubError. @param body Markdown */
   async postComment(commit: string, body: string, signal: AbortSignal): Promise<void> {
     await this.post(`/commits/${commit}/comments`, { body: clipLines(body, MAX_BODY) }, signal);
   }
 
-  /** Tries again after a failure of the connection or the server. */
+  /** Retries after a failure of the connection or the server. */
   private async post(path: string, body: object, signal: AbortSignal): Promise<void> {
     for (let attempt = 0; ; attempt++) {
       const failure = await this.send(path, body, signal);
@@ -61,7 +61,7 @@ export class GithubClient {
     }
   }
 
-  /** Resolves to null if it was created. */
+  /** Sends one request. Resolves to null if the status or comment was created, else to the failure. */
   private async send(
     path: string,
     body: object,
@@ -79,18 +79,18 @@ export class GithubClient {
           "x-github-api-version": "2022-11-28",
         },
         body: JSON.stringify(body),
-        // A redirect would send the token to another address.
+        // Do not follow redirects, because that would send the token to another address.
         redirect: "error",
         signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
       });
       await response.body?.cancel();
     } catch (error) {
       if (error instanceof GithubError) return { message: error.message, mayPass: false };
-      return { message: `GitHub did not answer: ${(error as Error).name}`, mayPass: true };
+      return { message: `GitHub did not respond: ${(error as Error).name}`, mayPass: true };
     }
     if (response.status === 201) return null;
     return {
-      message: `GitHub answered ${response.status}`,
+      message: `GitHub responded with status ${response.status}`,
       mayPass: response.status >= 500 || response.status === 429,
     };
   }
@@ -112,7 +112,9 @@ function clip(text: string, max: number): string {
   return text.length <= max ? text : `${text.slice(0, max - 1).replace(/[\ud800-\udbff]$/, "")}…`;
 }
 
-/** Cuts between two lines, because a code span that does not end would turn the text after it into markup. */
+/**
+ * Cuts the text between two lines, because a code span that is not closed would turn the following text into markup.
+ */
 function clipLines(text: string, max: number): string {
   return text.length <= max ? text : text.slice(0, Math.max(0, text.lastIndexOf("\n", max - CUT.length))) + CUT;
 }

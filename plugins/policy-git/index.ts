@@ -31,7 +31,7 @@ export default defineCorePlugin({
   },
 });
 
-/** Returns the repositories with the names of their policy sources. */
+/** Returns the repositories, each with the name of its policy source. */
 function listRepositories({
   url,
   repositories,

@@ -83,7 +83,7 @@ const REPOSITORY = {
   accept: Type.Optional(
     Type.String({
       pattern: "^[0-9a-f]{40}([0-9a-f]{24})?$",
-      description: "With signed_by: one commit that need not descend from the last accepted commit.",
+      description: "With signed_by: one commit that does not have to descend from the last accepted commit.",
     }),
   ),
   github: Type.Optional(Github),

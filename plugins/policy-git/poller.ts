@@ -1,11 +1,11 @@
 /**
- * Polls the repository at an interval, in the process that has the lease and in those that have loaded no commit, and on
- * request in any process.
+ * Polls the repository at an interval, in the process that has the lease and in processes that have not loaded a
+ * commit. Any process can also poll on request.
  */
 import type { LeaderLease } from "../../src/core.ts";
 import { RemoteError } from "./repository.ts";
 
-/** Delay before a poll that waits for a running one is retried. Milliseconds. */
+/** Delay before a poll is retried because another poll was running. Milliseconds. */
 const BUSY_RETRY_MS = 100;
 
 interface PollerOptions {
@@ -13,9 +13,9 @@ interface PollerOptions {
   intervalMs: number;
   /** Resolves to the newest commit. Rejects with RemoteError. */
   fetch(): Promise<string>;
-  /** Returns the last loaded commit; null if it could not be loaded. */
+  /** Returns the last loaded commit; null if the last load failed. */
   loaded(): string | null;
-  /** Called when there is another commit. */
+  /** Called when there is a different commit. */
   changed(): void;
   /** Called when a poll failed for a reason other than the remote. */
   failed(error: unknown): void;
@@ -27,8 +27,7 @@ export class Poller {
   private polling: Promise<void> | null = null;
   private hasStopped = false;
   /**
-   * Whether the last poll failed. The poll after a failure always calls `changed`, which reports the failure or the
-   * recovery.
+   * Whether the last poll failed. The next poll then always calls `changed`, which reports the failure or the recovery.
    */
   private hasFailed = false;
 

@@ -5,7 +5,7 @@ import type { RepositoryOptions } from "./options.ts";
 import { openRepository, RemoteError, type Repository } from "./repository.ts";
 
 export interface Remote {
-  /** Without credentials. */
+  /** URL without credentials. */
   readonly url: string;
   /** Folder in the repository; empty for its root. */
   readonly folder: string;
@@ -15,7 +15,7 @@ export interface Remote {
 
 const SSH_ONLY = /^(ssh:\/\/|[^/:]+@[^/:]+:)/;
 
-/** @param given the option "url". Throws an error if the options contradict each other. */
+/** Reads the options of a repository. Throws an error if they contradict each other. @param given the option "url" */
 export function readRemote(options: RepositoryOptions, given: string): Remote {
   const { url, username, password } = withoutCredentials(given);
   if (url.startsWith("-") || /^ext::/i.test(url)) throw new Error(`"${url}" is not the address of a repository`);
@@ -30,10 +30,10 @@ export function readRemote(options: RepositoryOptions, given: string): Remote {
 }
 
 /**
- * Opens the repository with the credentials of the options. Call it for each fetch, because the token in the password file
- * can change while the service runs.
+ * Opens the repository with the credentials of the options. Call this before each fetch, because the token in the
+ * password file can change while the service runs.
  *
- * @param mirror folder of the mirror
+ * @param mirror folder of the local mirror
  */
 export function openRemote(
   { url, username, password }: Remote,

@@ -1,4 +1,4 @@
-/** A bare mirror of one branch or tag, from which the files of a commit are read. */
+/** A bare mirror of one branch or tag. Files of a commit are read from it. */
 import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { MAX_FILE_LENGTH } from "../../src/core.ts";
@@ -23,7 +23,7 @@ interface RepositoryOptions {
   timeoutMs: number;
   secrets: GitOptions["secrets"];
   env: Readonly<Record<string, string>>;
-  /** Lines of OpenSSH public keys, one of which must have signed the commit; null if no signature is required. */
+  /** OpenSSH public keys, one per line, one of which must have signed the commit; null if no signature is required. */
   signers: readonly string[] | null;
 }
 
@@ -47,7 +47,9 @@ export interface Repository {
 
 const HEAD = "refs/assent/head";
 const COMMIT = /^[0-9a-f]{40}([0-9a-f]{24})?$/;
-/** A change creates one or two packs. Above this number the mirror is created again, which fetches one commit. */
+/**
+ * Maximum number of packs. A change creates one or two. Above this number, the mirror is created again, with one fetch.
+ */
 const MAX_PACKS = 20;
 
 export function openRepository(options: RepositoryOptions): Repository {
@@ -56,7 +58,7 @@ export function openRepository(options: RepositoryOptions): Repository {
 
 class GitRepository implements Repository {
   private readonly options: RepositoryOptions;
-  /** Options of commands that connect to the remote. */
+  /** Options of git commands that connect to the remote. */
   private readonly remote: GitOptions;
 
   constructor(options: RepositoryOptions) {
@@ -70,12 +72,12 @@ class GitRepository implements Repository {
       try {
         if (isRetry || !(await this.isUsable())) await this.create();
         const commit = await this.pull();
-        // Detect a damaged object now instead of when it is needed.
+        // Detect a damaged object now rather than when it is needed.
         await this.run(["cat-file", "-e", `${commit}^{tree}`]);
         return commit;
       } catch (error) {
         if (error instanceof RemoteError) throw error;
-        // The mirror itself may be damaged: create a new one and try again.
+        // The mirror may be damaged. If it is, create a new one and try again.
         if (isRetry || !(await this.isDamaged()))
           throw new RemoteError(
             `the repository could not be fetched: ${error instanceof Error ? error.message : String(error)}`,
@@ -125,7 +127,7 @@ class GitRepository implements Repository {
     };
   }
 
-  /** Runs git in the mirror, without a connection. */
+  /** Runs a git command in the mirror that does not connect to the remote. */
   private readonly run = (args: readonly string[], input?: string): Promise<Buffer> => {
     const { folder, timeoutMs } = this.options;
     return runGit(args, { dir: folder, timeoutMs, ...(input === undefined ? {} : { input }) });
@@ -157,7 +159,7 @@ class GitRepository implements Repository {
     return names.filter((name) => name.endsWith(".pack")).length;
   }
 
-  /** Resolves to whether the mirror is damaged. An empty mirror is not. */
+  /** Resolves to true if the mirror is damaged, and to false if it is only empty. */
   private async isDamaged(): Promise<boolean> {
     try {
       await this.run(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);
@@ -168,8 +170,8 @@ class GitRepository implements Repository {
   }
 
   /**
-   * Fetches the newest commit and its trees, and file contents only if the server cannot omit them. Tries branches before
-   * tags, like git. The refspec overwrites the ref, because a branch may be force-pushed.
+   * Fetches the newest commit and its trees. Fetches file contents only if the server cannot omit them. Tries branches
+   * before tags, like git does. The refspec overwrites the ref, because a branch may be force-pushed.
    */
   private async pull(partial = true): Promise<string> {
     const { url, ref } = this.options;
@@ -192,7 +194,7 @@ class GitRepository implements Repository {
           this.remote,
         );
         const commit = await this.text(["rev-parse", "--verify", "--quiet", `${HEAD}^{commit}`]);
-        // The id of an annotated tag would lead to another commit than it names.
+        // The id of an annotated tag would resolve to a commit with a different id.
         if (ref !== null && COMMIT.test(ref) && commit !== ref)
           throw new RemoteError(`"${ref}" is not the id of a commit; it leads to the commit ${commit}`);
         return commit;
@@ -215,7 +217,7 @@ class GitRepository implements Repository {
       await this.fetchObjects(files.map(({ id }) => id));
     } catch (error) {
       if (!(error instanceof GitError)) throw error;
-      // The server may not serve single objects. In that case fetch the whole commit.
+      // The server may not serve single objects. Fetch the whole commit instead.
       await this.create();
       if ((await this.pull(false)) !== commit)
         throw new RemoteError(`the repository moved on from commit ${commit} while it was fetched`);
@@ -225,8 +227,8 @@ class GitRepository implements Repository {
 
   private async fetchObjects(ids: readonly string[]): Promise<void> {
     await runGit(
-      // Do not name the commits that the mirror has (as git does when it fetches missing objects), because the server
-      // would omit their files.
+      // Do not report the commits that the mirror has (as git does when it fetches missing objects), because the server
+      // would then omit their files.
       [
         "-c",
         "fetch.negotiationAlgorithm=noop",
@@ -268,7 +270,7 @@ class GitRepository implements Repository {
   }
 }
 
-/** Returns what to fetch, in the order in which to try it. */
+/** Returns the refs to fetch, in the order in which to try them. */
 function listRefs(ref: string | null): string[] {
   if (ref === null) return ["HEAD"];
   return COMMIT.test(ref) || ref.startsWith("refs/") ? [ref] : [`refs/heads/${ref}`, `refs/tags/${ref}`];

@@ -4,19 +4,19 @@ import { join } from "node:path";
 import { runGit, GitError } from "./git.ts";
 
 /**
- * Numbers of ancestors to fetch, one after the other, until the accepted commit is found. After the last one, fetches
- * all ancestors.
+ * Numbers of ancestors to fetch, in this order, until the accepted commit is found. If they do not suffice, all
+ * ancestors are fetched.
  */
 const STEPS = [64, 1024, 16_384];
 const KIND = /^gpgsig(?:-sha256)? -----BEGIN ([A-Z ]+)-----$/gm;
 
-/** Thrown for a commit that must not be accepted. The message continues "the commit …". */
+/** Thrown for a commit that must not be accepted. The message completes "the commit …". */
 export class CommitRejected extends Error {}
 
 export interface Mirror {
   folder: string;
   timeoutMs: number;
-  /** Fetches this many more ancestors of the commit, without their files; null for all. */
+  /** Fetches this number of additional ancestors of the commit, without their files; null for all. */
   deepen(commit: string, by: number | null): Promise<void>;
 }
 
@@ -27,8 +27,8 @@ export async function assertSigned(mirror: Mirror, commit: string, signers: read
   const header = text.slice(0, text.indexOf("\n\n"));
   const kinds = [...header.matchAll(KIND)].map(([, kind]) => kind);
   if (kinds.length === 0) throw new CommitRejected("is not signed, and signed_by asks for it");
-  // Reject other kinds of signatures, because git would verify them with the keys of the service's operating system
-  // user.
+  // Reject other kinds of signatures, because git would verify them with keys of the operating system user that runs
+  // the service.
   const other = kinds.find((kind) => kind !== "SSH SIGNATURE");
   if (other !== undefined)
     throw new CommitRejected(
@@ -53,13 +53,13 @@ export async function assertSigned(mirror: Mirror, commit: string, signers: read
     ],
     { dir, timeoutMs },
   );
-  // G: a valid signature of a listed key. U: a valid signature of another key.
+  // G means a valid signature by a listed key. U means a valid signature by another key.
   if (status.toString("utf8").trim() !== "G") throw new CommitRejected("is not signed by a key of signed_by");
 }
 
 /**
- * Throws CommitRejected unless the commit descends from the last accepted one. A signature does not prove that a commit is the
- * newest, so anyone who can push could otherwise restore an older one.
+ * Throws CommitRejected unless the commit descends from the last accepted one. A signature does not prove that a commit
+ * is the newest: anyone who can push could otherwise restore an older commit.
  */
 export async function assertDescends(mirror: Mirror, commit: string, accepted: string): Promise<void> {
   if (commit === accepted) return;
@@ -78,7 +78,7 @@ async function isAncestor({ folder: dir, timeoutMs }: Mirror, older: string, new
     await runGit(["merge-base", "--is-ancestor", older, newer], { dir, timeoutMs });
     return true;
   } catch (error) {
-    // 1: not an ancestor. 128: the mirror does not have the commit.
+    // Code 1 means that it is not an ancestor; 128, that the mirror does not have the commit.
     if (error instanceof GitError && (error.code === 1 || error.code === 128)) return false;
     throw error;
   }

@@ -1,4 +1,4 @@
-/** Routes of single entries and their proofs, for keys that may see them. */
+/** Routes that serve single entries and their proofs, to keys that may see them. */
 import {
   commitDigest,
   decodeEdit,
@@ -21,7 +21,7 @@ import { witnessedCheckpoint } from "./witnessed-checkpoint.ts";
 
 const TAG = "provenance";
 
-/** What a request for a proof names. */
+/** Parameters of a request for a proof. */
 interface ProofRequest {
   params: { hash: string };
   query: { witnessed?: boolean };
@@ -70,7 +70,7 @@ export function entryRoutes(host: CoreHost): Route[] {
 
 async function findEntry(host: CoreHost, hash: string, { visibility }: Credential): Promise<EntryRow> {
   const row = await host.storage.entryByHash(fromHex(hash));
-  // Read the action too, because only its row has the tool. The visibility of members of groups depends on the tool.
+  // Also read the action, because only its row has the tool. What members of groups may see depends on the tool.
   const action = "within" in visibility && row?.action_id != null ? await host.storage.action(row.action_id) : null;
   if (row === null || !canSee(visibility, { ...row, tool: action?.tool ?? null })) {
     throw new Refusal("ENTRY_NOT_FOUND", `no entry that this key may see has the leaf hash ${hash}`);
@@ -97,7 +97,7 @@ async function openCommitment(
   const { commitment } = decodeEntry<{ commitment?: string }>(bytes);
   const isProposed = erased_at !== null || commitment === commitDigest(action.salt, action.request_hash);
   const edit = isProposed ? null : decodeEdit(action.effective);
-  // The row may have the members in the client's order, but the hash is of the canonical form.
+  // The row may have the members in the client's order, but the hash covers the canonical form.
   const request = edit?.request ?? parseStoredRequest(action);
   const salt = edit?.salt ?? action.salt;
   return erased_at === null && request !== null
@@ -119,7 +119,7 @@ function entryReply({ seq, type, bytes, leaf_hash, created_at }: EntryRow): Repl
   };
 }
 
-/** Proves that the ledger contains an entry, under the checkpoint that the request names. */
+/** Proves that the ledger contains an entry, against the checkpoint that the request names. */
 async function prove(host: CoreHost, { params, query, credential }: ProofRequest) {
   const row = await findEntry(host, params.hash, credential);
   const under = query.witnessed === true ? await witnessedCheckpoint(host, row.seq) : undefined;

@@ -1,4 +1,7 @@
-/** Routes of the log: checkpoints, tiles, consistency proofs and keys. With the option `public` they need no credential. */
+/**
+ * Routes that serve the log: checkpoints, tiles, consistency proofs and keys. With the option `public`, they need no
+ * credential.
+ */
 import { type CoreHost, parseVkey, toHex } from "../../src/core.ts";
 import { defineRoute, Refusal, type Reply, type Route, toRfc3339 } from "../../src/plugin.ts";
 import * as schema from "./schemas.ts";
@@ -10,7 +13,7 @@ const CHECKPOINT_RESPONSES = { 200: { description: "C2SP tlog-checkpoint.", cont
 
 /**
  * Returns the routes of the log.
- * @param open whether they need no credential, except for bundles of entries
+ * @param open whether the routes need no credential; bundles of entries always do
  */
 export function logRoutes(host: CoreHost, open: boolean): Route[] {
   const scope = open ? null : "provenance:read";

@@ -132,7 +132,7 @@ export const TileParams = Type.Object(
     level: Type.String({
       maxLength: 2,
       examples: ["0"],
-      description: "0 for leaf hashes; level L + 1 holds the roots of level L's full tiles.",
+      description: "0 for leaf hashes; level L + 1 contains the roots of level L's full tiles.",
     }),
     ...BundleParams.properties,
   },

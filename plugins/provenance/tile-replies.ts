@@ -1,4 +1,4 @@
-/** C2SP tlog-tiles: the tree as static resources, for monitors and witnesses. */
+/** Serves the tree as static resources (C2SP tlog-tiles), for monitors and witnesses. */
 import { concatBytes, type CoreHost, encodeEntryBundle, parseTilePath, TILE_WIDTH } from "../../src/core.ts";
 import { type Credential, Refusal, type Reply } from "../../src/plugin.ts";
 import { StorageError, assertContiguous } from "../../src/storage/index.ts";
@@ -28,7 +28,7 @@ export async function replyWithHashTile(
   const { level, index, width } = tile;
   const { size } = await host.ledger.checkpoint();
   const from = index * TILE_WIDTH;
-  // No valid size has 63 levels. For large levels the power overflows, and is then larger than any size.
+  // No valid size has 63 levels. For large levels, the power overflows to a number that is larger than any size.
   if (from + width > Math.floor(size / TILE_WIDTH ** level)) throw tileNotFound(path);
   if (width === TILE_WIDTH) {
     const row = await host.storage.tile(level, index);
@@ -44,7 +44,10 @@ export async function replyWithHashTile(
   return { status: 200, bytes: concatBytes(...hashes), headers: cacheHeaders(open) };
 }
 
-/** Returns a bundle of entries. Only for keys that see all actions, because entries name agents, tools and people. */
+/**
+ * Returns a bundle of entries. Only keys that see all actions may read it, because entries name agents, tools and
+ * people.
+ */
 export async function replyWithEntryBundle(host: CoreHost, tile: string, { visibility }: Credential): Promise<Reply> {
   const path = `tile/entries/${tile}`;
   const at = parseTilePath(path);

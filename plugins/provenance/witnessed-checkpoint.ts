@@ -1,7 +1,7 @@
 import type { CoreHost, SignedCheckpoint } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 
-/** Returns the newest checkpoint with a witness's cosignature. Throws NOT_WITNESSED if it does not cover the entry. */
+/** Returns the newest checkpoint that a witness has cosigned. Throws NOT_WITNESSED if it does not cover the entry. */
 export async function witnessedCheckpoint(host: CoreHost, index: number): Promise<SignedCheckpoint> {
   const signed = await host.ledger.witnessed();
   if (signed === null || signed.size <= index)

@@ -1,4 +1,6 @@
-/** Routes of backtests, which replay past decisions with other policies and report which would flip. */
+/**
+ * Routes that run backtests: they evaluate past decisions with other policies and report which decisions would change.
+ */
 import { Type, type Static } from "@sinclair/typebox";
 import {
   type BacktestCounts,
@@ -17,7 +19,7 @@ import { type Credential, Refusal, type Reply, type RequestContext } from "../..
 const PROGRESS_EVERY_MS = 500;
 export const NDJSON = "application/x-ndjson";
 
-/** Members of a request body that starts a backtest. */
+/** Members of a request body that select the range of a backtest. */
 export const RangeFields = {
   ...SpanFields,
   yaml: Type.Optional(Type.String({ description: "Candidates as YAML, one or more documents." })),

@@ -34,7 +34,7 @@ const Options = Type.Object(
   { additionalProperties: false },
 );
 
-/** Members that make a request a backtest. */
+/** Members whose presence makes a request a backtest. */
 const RANGE = ["since", "until", "limit", "before", "examples", "yaml", "alone", "replace_sources"] as const;
 
 const BACKTEST_ERRORS = [

@@ -119,7 +119,7 @@ function saltOf(entry: DecidedEntry, action: ActionRow): string {
   return isOfEdited(entry, action) ? (decodeEdit(action.effective)?.salt ?? action.salt) : action.salt;
 }
 
-/** Rebuilds the entry from the stored inputs. If the bytes are equal, the entry is complete and unchanged. */
+/** Rebuilds the entry from the stored inputs. Equal bytes prove that the entry is complete and unchanged. */
 function rebuild(
   entry: DecidedEntry,
   action: ActionRow,

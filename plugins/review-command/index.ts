@@ -1,4 +1,7 @@
-/** Machine reviewers that are programs: a command that reads the request and writes its answer, or a tool of an MCP server. */
+/**
+ * Machine reviewers that are programs: a command that reads the request and writes its answer, or a tool of an MCP
+ * server.
+ */
 import type { Static } from "@sinclair/typebox";
 import { definePlugin, readReviewResponse, type Reviewer, REVIEWER_NAME, Type } from "../../src/plugin.ts";
 import { callMcpTool } from "./mcp-call.ts";
@@ -35,7 +38,7 @@ export default definePlugin({
   }),
 });
 
-/** Creates the reviewer. The request reaches the program on standard input, never as an argument. */
+/** Creates the reviewer. The program receives the request on standard input, never as an argument. */
 export function createCommandReviewer(name: string, options: Static<typeof Options>): Reviewer {
   const { command, environment, mcp_tool: tool, version, timeout_seconds } = options;
   const program = { command, environment };

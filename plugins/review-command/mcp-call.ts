@@ -1,4 +1,4 @@
-/** Calls one tool of an MCP server over standard input and output, and ends the server. */
+/** Starts an MCP server, calls one of its tools over standard input and output, and ends the server. */
 import type { ReviewRequest } from "../../src/plugin.ts";
 import { type Program, runCommand } from "./run-command.ts";
 
@@ -6,7 +6,7 @@ const PROTOCOL = "2025-06-18";
 const INITIALIZE = 1;
 const CALL = 2;
 
-/** Returns the text that the tool answered. Rejects if the server or the tool fails. */
+/** Returns the text of the tool's result. Rejects if the server or the tool fails. */
 export async function callMcpTool(
   program: Program,
   tool: string,
@@ -48,7 +48,7 @@ function responseTo(text: string, id: number): Response | null {
       if (message !== null && typeof message === "object" && message.id === id && !("method" in message))
         return message;
     } catch {
-      // Ignore lines that are not messages. Servers must not write them, but some print a greeting.
+      // Ignore lines that are not messages. Servers must not write such lines, but some print a greeting.
     }
   }
   return null;

@@ -2,9 +2,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { decodeUtf8 } from "../../src/core.ts";
 
-/** Maximum bytes of standard output. */
+/** Maximum size of standard output in bytes. */
 const MAX_OUTPUT = 65_536;
-/** Maximum bytes of standard error that are stored for the error message. */
+/** Maximum number of bytes of standard error that the error message contains. */
 const MAX_ERRORS = 2_000;
 
 export interface Program {
@@ -14,14 +14,14 @@ export interface Program {
   environment: Readonly<Record<string, string>>;
 }
 
-/** Receives each chunk of standard output. Call `finish` to end the program early. */
+/** Called with each chunk of standard output. Calls `finish` to end the program early. */
 type OnOutput = (text: string, send: (line: string) => void, finish: () => void) => void;
 
 /**
  * Runs the program, writes `input` to its standard input and resolves to its standard output. Rejects if the program
- * exits with another code than 0, if its output is larger than 64 KiB or not UTF-8, or if `signal` aborts. The program
- * and its children are then killed.
- * @param onOutput if given, standard input stays open, and this function decides when the program is finished
+ * exits with a non-zero code, if its output is larger than 64 KiB or not UTF-8, or if `signal` aborts. It then kills
+ * the program and its children.
+ * @param onOutput if given, standard input stays open, and this function decides when the program has finished
  */
 export function runCommand(
   { command, environment }: Program,
@@ -32,7 +32,7 @@ export function runCommand(
   const [file = "", ...args] = command;
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason as Error);
-    // Start a process group, so that the program's children can be killed, too. The environment contains none of the
+    // Start a process group, so that the program's children can also be killed. The environment contains none of the
     // service's secrets.
     const child = spawn(file, args, {
       detached: true,
@@ -88,6 +88,6 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // It has ended.
+    // The program has already ended.
   }
 }

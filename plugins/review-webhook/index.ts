@@ -1,6 +1,6 @@
 /**
- * Machine reviewers that are called by webhook, signed as in Standard Webhooks 1.0.0. By default only public addresses
- * are called.
+ * Machine reviewers that are called by webhook, signed according to Standard Webhooks 1.0.0. By default, only public
+ * addresses are called.
  */
 import type { Static } from "@sinclair/typebox";
 import {
@@ -46,8 +46,8 @@ export function createWebhookReviewer(name: string, options: Static<typeof Optio
     async review(request, signal) {
       const body = JSON.stringify(request);
       const answer = await post(
-        // Add a second to the timeout of the request, because the service measures the reviewer's timeout and records a
-        // late answer as late.
+        // Give the request a second more than the reviewer's timeout: the service measures that timeout itself, and
+        // records an answer after it as late.
         { ...target, timeoutMs: target.timeoutMs + 1_000 },
         {
           ...headers,
@@ -59,7 +59,8 @@ export function createWebhookReviewer(name: string, options: Static<typeof Optio
         signal,
         resolve,
       );
-      if (answer.status !== 200) throw new Error(`${target.url.host} answered ${answer.status}, and 200 is expected`);
+      if (answer.status !== 200)
+        throw new Error(`${target.url.host} responded with status ${answer.status}; expected 200`);
       return readReviewResponse(answer.body ?? "");
     },
   };

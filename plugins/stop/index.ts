@@ -1,4 +1,4 @@
-/** Stops: one request denies actions on every process, with precedence over all policies. */
+/** Stops: one request denies actions in every process, with precedence over all policies. */
 import {
   type CoreHost,
   defineCorePlugin,
@@ -15,7 +15,7 @@ import * as schema from "./schemas.ts";
 
 const TAG = "stop";
 const BODY_BYTES = 8192;
-/** Scopes of all agents that a stop can affect. */
+/** Scopes of callers who may list stops, because a stop can affect them. */
 const READERS = ["actions:submit", "actions:read_own", "actions:execute", "approvals:decide", "stop:write"] as const;
 
 export default defineCorePlugin({ name: "stop", setup: (host) => ({ routes: routes(host) }) });
@@ -41,7 +41,7 @@ function routes(host: CoreHost): Route[] {
       method: "POST",
       path: "/v1/stop",
       tag: TAG,
-      summary: "Stop all actions, or those of an agent, a tool or a policy",
+      summary: "Stop all actions, or the actions of an agent, a tool or a policy",
       scope: "stop:write",
       body: schema.StopBody,
       bodyLimit: BODY_BYTES,

@@ -7,7 +7,7 @@ const Glob = (what: string) =>
     minLength: 1,
     maxLength: 256,
     format: "name",
-    description: `${what} Glob: \`*\` stands for any characters, \`?\` for one; without regard to case.`,
+    description: `${what} Glob: \`*\` matches any characters, \`?\` one character. Ignores case.`,
   });
 const Reason = Type.String({ minLength: 1, maxLength: 500, description: "Recorded permanently in the ledger." });
 
@@ -28,7 +28,7 @@ export const StopBody = Type.Object(
   {
     additionalProperties: false,
     description: "Of several selectors all must fit; without one everything is stopped.",
-    examples: [{ reason: "refunds nobody asked for", tool: "stripe" }],
+    examples: [{ reason: "refunds that no one requested", tool: "stripe" }],
   },
 );
 export type StopBody = Static<typeof StopBody>;
@@ -90,7 +90,7 @@ export const StopRecord = Type.Object(
         policy: null,
         until: null,
         placed_at: "2026-01-31T12:00:00.000Z",
-        reason: "refunds nobody asked for",
+        reason: "refunds that no one requested",
         placed_by: "owner:ada",
         lift: { needed: 2, asked: [] },
         lifted_at: null,

@@ -1,4 +1,4 @@
-/** Places and lifts stops. Each change is one urgent job, which does not evaluate policies. */
+/** Places and lifts stops. Each change is an urgent transaction that does not evaluate policies. */
 import {
   buildSuggestedRuleEntry,
   confirmWithScope,
@@ -48,14 +48,14 @@ export function placeStop(
           errors: [{ pointer: "/until", detail: "a time to come" }],
         },
       );
-    // A stop of everything is always accepted.
+    // A stop that covers everything is always accepted.
     const narrow = agent !== null || tool !== null || policy !== null;
     if (narrow && listActiveStops(tx.stops, tx.now).length >= MAX_ACTIVE)
       throw new Refusal(
         "TOO_MANY_STOPS",
         `${MAX_ACTIVE} stops are active, which is the limit; lift some, or place one without a selector`,
       );
-    // Reject an unknown policy, because a stop with a mistyped name would stop nothing.
+    // Reject an unknown policy, because a stop with a mistyped name would have no effect.
     const named = policy === null ? null : await tx.policyByName(policy);
     if (policy !== null && (named === null || named.deleted_at !== null))
       throw new Refusal("POLICY_NOT_FOUND", `there is no policy "${policy}", so nothing was stopped`);
@@ -86,7 +86,7 @@ function revertSuggestedRules(
   }
 }
 
-/** Lifts the stop once enough people have requested it, including this caller. Until then it stays active. */
+/** Records the caller's request to lift the stop, and lifts it once enough people have requested that. */
 export function liftStop(host: CoreHost, credential: Credential, id: string, comment: string | null): Promise<Stop> {
   return host.ledger.transactFirst(async (tx) => {
     const caller = await confirmWriter(tx, credential);
@@ -130,7 +130,7 @@ function record(tx: Tx, entry: Omit<StopEntry, "type" | "v" | "at">): void {
   tx.bumpEpoch();
 }
 
-/** Checks the key under the lock. A key that is bound to an agent must not place or lift stops. */
+/** Confirms the key under the lock. A key that is bound to an agent must not place or lift stops. */
 async function confirmWriter(tx: Tx, credential: Credential): Promise<Credential> {
   const caller = await confirmWithScope(tx, credential, "stop:write");
   if (caller.key.agent_id !== null)

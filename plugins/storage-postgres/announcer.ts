@@ -1,17 +1,20 @@
-/** Notifies other processes that the ledger has grown: immediately after a pause, otherwise at most every 50 ms. */
+/**
+ * Notifies other processes that the ledger has grown. Sends the first announcement immediately, and then at most one
+ * every 50 ms.
+ */
 
-/** Shortest time between two announcements. Milliseconds. */
+/** Minimum time between two announcements. Milliseconds. */
 const ANNOUNCE_EVERY = 50;
 
 interface Announcer {
-  /** Announces this size soon, unless a larger size replaces it. */
+  /** Announces this size soon, or a larger one that arrives before that. */
   moved(size: number): void;
-  /** Sends the last announcement, and waits for the send. */
+  /** Sends the last announcement. Resolves when it is sent. */
   end(): Promise<void>;
 }
 
 /**
- * Announcements are hints: a failed one is dropped, because every process also polls the head.
+ * Creates the announcer. A failed announcement is dropped, because every process also polls the head.
  * @param send sends the size of the ledger
  */
 export function createAnnouncer(send: (size: number) => Promise<void>): Announcer {

@@ -1,6 +1,6 @@
 /**
- * One connection to Postgres. Statements of a session run on this connection or not at all. After the connection is lost,
- * every query rejects at once, and a new session is a new object.
+ * One connection to Postgres. Statements of a session run only on this connection. Once the connection is lost, every
+ * query rejects immediately, and a new connection needs a new session.
  */
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
 import type { Socket } from "node:net";
@@ -11,19 +11,19 @@ import { openSocket, type Address } from "./dial.ts";
 import { isConnectionLoss, toStorageError } from "./postgres-errors.ts";
 
 export interface SessionOptions {
-  /** Address, which may name several hosts: see `parseAddresses`. */
+  /** URL, which may contain several hosts: see `parseAddresses`. */
   url: string;
-  /** Name in pg_stat_activity. */
+  /** Name of the connection in pg_stat_activity. */
   name: string;
   connectTimeoutMs: number;
   statementTimeoutMs: number;
   lockTimeoutMs: number;
-  /** Longest pause between two statements of a transaction, after which the server ends it. */
+  /** Maximum pause between two statements of a transaction. After a longer pause, the server ends the transaction. */
   silenceMs: number;
   tls: "disable" | "require" | "verify-full" | "from-url";
-  /** PEM of the certificate authority of the server, if the operating system does not trust it. */
+  /** Certificate authority of the server as PEM, if the operating system does not trust it. */
   ca?: string;
-  /** Response timeout, after which the session is lost. Default: both timeouts plus five seconds. */
+  /** The session is lost if a response takes longer than this. Default: both timeouts plus five seconds. */
   answerTimeoutMs?: number;
   onNotify?(payload: string): void;
 }
@@ -35,11 +35,11 @@ export interface Result {
 }
 
 export interface Session {
-  /** Runs a prepared statement. Rejects with the error of Postgres, or StorageError. */
+  /** Runs a prepared statement. Rejects with the error from Postgres, or StorageError. */
   query(sql: string, values: SqlValue[]): Promise<Result>;
-  /** Runs statements without parameters in one message, so that no part of them can reach another connection. */
+  /** Runs statements without parameters in one message, so that all of them run on the same connection. */
   script(sql: string): Promise<Result[]>;
-  /** Why the session can no longer be used; null while it can. */
+  /** Why the session can no longer be used; null while it can be used. */
   readonly lost: StorageError | null;
   /** Resolves when the session is lost. */
   readonly gone: Promise<void>;
@@ -48,20 +48,20 @@ export interface Session {
   /** Number of warnings so far, and the newest one. */
   readonly warned: { readonly count: number; readonly newest: string };
   lose(error: StorageError): void;
-  /** Waits for running queries, for at most two seconds, and closes. */
+  /** Waits for running queries, for at most two seconds, and closes the connection. */
   end(): Promise<void>;
 }
 
 function integer(text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value))
-    throw new StorageError("corrupt", `the store holds the number ${text}, which a double does not hold exactly`);
+    throw new StorageError("corrupt", `the store contains the number ${text}, which a double cannot represent exactly`);
   return value;
 }
 
 const TYPES = {
   int8: { to: 20, from: [20], serialize: String, parse: integer },
-  // Type of sum() over bigint.
+  // The type that sum() over bigint returns.
   numeric: { to: 1700, from: [1700], serialize: String, parse: integer },
   bytea: {
     to: 17,
@@ -71,17 +71,17 @@ const TYPES = {
   },
 };
 
-/** Connects to this address only. Rejects without an open connection if that fails. */
+/** Connects to this address only. If that fails, rejects and leaves no connection open. */
 export async function openSession(options: SessionOptions, address: Address): Promise<Session> {
   const session = new PostgresSession(options, address);
   try {
-    // The first query connects. Settings are not passed as parameters of the startup message, because poolers reject or
-    // drop those.
+    // The first query connects. The settings are not in the startup message, because poolers reject or drop such
+    // parameters.
     await session.script(
       [
         `set statement_timeout = ${options.statementTimeoutMs}`,
         `set lock_timeout = ${options.lockTimeoutMs}`,
-        // A frozen process inside a transaction would block all other processes.
+        // A process that freezes within a transaction would block all other processes.
         `set idle_in_transaction_session_timeout = ${options.silenceMs}`,
       ].join("; "),
     );
@@ -111,7 +111,7 @@ class PostgresSession implements Session {
 
   constructor(options: SessionOptions, address: Address) {
     this.options = options;
-    // Longer than Postgres's own timeout, so that Postgres cancels a statement first.
+    // Longer than the timeouts in Postgres, so that Postgres cancels a statement first.
     this.answerTimeoutMs = options.answerTimeoutMs ?? options.statementTimeoutMs + options.lockTimeoutMs + 5_000;
     this.gone = new Promise((resolve) => {
       this.resolveGone = resolve;
@@ -126,14 +126,14 @@ class PostgresSession implements Session {
       idle_timeout: 0,
       max_lifetime: null,
       connect_timeout: connectTimeoutMs / 1000,
-      // Postgres.js would otherwise query the types of arrays by itself, and ignore errors of that query.
+      // Postgres.js would otherwise query the types of arrays on its own, and ignore errors of that query.
       fetch_types: false,
       onnotice: ({ severity, message }: postgres.Notice) => {
         if (severity === "WARNING") this.warned = { count: this.warned.count + 1, newest: message ?? "" };
       },
       onnotify: (_channel: string, payload: string) => onNotify?.(payload),
       onclose: () => this.lose(connectionLost()),
-      // TLS is handled in `dial`: postgres.js gets a socket that is ready.
+      // `dial` handles TLS, so postgres.js gets a socket that is already encrypted.
       ssl: false,
       host: address.host,
       socket: () => this.dial(address),
@@ -142,7 +142,7 @@ class PostgresSession implements Session {
     } as never) as unknown as postgres.Sql<Record<string, never>>;
   }
 
-  /** Connects once. postgres.js would otherwise connect again after the connection is lost. */
+  /** Connects once. Prevents postgres.js from connecting again after the connection is lost. */
   private async dial(address: Address): Promise<Socket> {
     if (this.hasDialled) {
       const error = connectionLost();
@@ -181,9 +181,9 @@ class PostgresSession implements Session {
     this.cork();
     if (this.isEnding) throw new StorageError("unavailable", "the connection to Postgres is being closed");
     this.waiting++;
-    // The connection works as long as any query gets a response.
+    // Use one timer for all queries: the connection works as long as any query gets a response.
     this.timer ??= setTimeout(
-      () => this.lose(new StorageError("unavailable", `Postgres gave no answer in ${this.answerTimeoutMs} ms`)),
+      () => this.lose(new StorageError("unavailable", `Postgres did not respond within ${this.answerTimeoutMs} ms`)),
       this.answerTimeoutMs,
     );
     try {
@@ -204,8 +204,7 @@ class PostgresSession implements Session {
   }
 
   /**
-   * Combines statements that are sent together into one socket write, because postgres.js writes each kilobyte
-   * separately.
+   * Combines statements that are sent together into one socket write. Postgres.js would write each kilobyte separately.
    */
   private cork(): void {
     const { socket } = this;
@@ -222,7 +221,10 @@ class PostgresSession implements Session {
     );
   }
 
-  /** Do not use a race with `gone`, which would retain every response as long as the session exists. */
+  /**
+   * Rejects when the session is lost. Does not use a race with `gone`, which would retain every response until the
+   * session ends.
+   */
   private unlessLost<T>(answer: PromiseLike<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.refusals.add(reject);
@@ -238,10 +240,10 @@ class PostgresSession implements Session {
     void this.destroy();
   }
 
-  /** Closes the session and discards queued statements, which may be waiting for a response that never arrives. */
+  /** Closes the session and discards queued statements, whose responses may never arrive. */
   async destroy(): Promise<void> {
     await this.client.end({ timeout: 0 }).catch(() => undefined);
-    // Without this, a half-closed socket would stay open until a hanging server responds.
+    // Otherwise, a half-closed socket would stay open until a hanging server responds.
     this.socket?.destroy();
   }
 
@@ -259,12 +261,15 @@ function connectionLost(): StorageError {
   return new StorageError("unavailable", "the connection to Postgres was lost");
 }
 
-/** A message with several results returns an array of them; one result is an array of rows. */
+/**
+ * Distinguishes a single result, which is an array of rows, from the array of results that a message with several
+ * statements returns.
+ */
 function isResult(value: unknown): boolean {
   return typeof value === "object" && value !== null && "command" in value && "statement" in value;
 }
 
-/** Returns every host in the address, as postgres.js parses it, including environment variables. Does not connect. */
+/** Returns every host in the URL. Postgres.js parses the URL, including environment variables. Does not connect. */
 export function parseAddresses({ url, tls, ca }: Pick<SessionOptions, "url" | "tls" | "ca">): Address[] {
   const { options } = postgres(url, { max: 1 });
   const read = options as unknown as { host: string[]; port: number[]; path?: string | false; ssl: Address["tls"] };

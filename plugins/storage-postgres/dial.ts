@@ -1,7 +1,7 @@
 /**
- * Opens the sockets of postgres.js. It would otherwise reconnect by itself, and run the queued statements of a
- * transaction on a new connection, outside any transaction. This module therefore gives it a socket for its first
- * connection only. Errors on sockets that postgres.js no longer uses do not end the process.
+ * Opens the sockets of postgres.js. Otherwise, postgres.js would reconnect on its own and run the queued statements of
+ * a transaction on a new connection, outside any transaction. This module therefore provides a socket for the first
+ * connection only. It also ensures that errors on sockets that postgres.js no longer uses do not end the process.
  */
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "node:tls";
@@ -9,9 +9,9 @@ import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "n
 export interface Address {
   host: string;
   port: number;
-  /** A Unix socket, which replaces host and port. */
+  /** Path of a Unix socket, which replaces host and port. */
   path?: string;
-  /** The TLS setting in the address, as postgres.js parses it: https://github.com/porsager/postgres#ssl. */
+  /** The TLS setting in the URL, as postgres.js parses it: https://github.com/porsager/postgres#ssl. */
   tls: boolean | "require" | "allow" | "prefer" | "verify-full" | ConnectionOptions;
 }
 
@@ -43,9 +43,10 @@ async function encrypted(socket: Socket, host: string, tls: Address["tls"], ms: 
       clearTimeout(timer);
       socket.removeListener("close", closed);
       socket.pause();
-      // Exactly one byte may arrive before the TLS handshake. More bytes may come from a man in the middle
+      // Only one byte may arrive before the TLS handshake. More bytes may come from a man in the middle
       // (CVE-2021-23222).
-      if (chunk.length !== 1) return done(new Error("the server sent more than an answer when it was asked for TLS"));
+      if (chunk.length !== 1)
+        return done(new Error("the server sent more than one byte in response to the TLS request"));
       resolve(chunk[0] as number);
     });
     socket.write(SSL_REQUEST);
@@ -96,8 +97,8 @@ function late(ms: number): Error {
 }
 
 /**
- * Ignores late errors. Postgres.js removes all listeners from a closed socket, and an unhandled error would end the
- * process.
+ * Ignores late errors. Postgres.js removes all listeners from a closed socket, and an error without a listener would
+ * end the process.
  */
 function ignoreLateErrors(socket: Socket): void {
   const ignore = (): void => {};

@@ -1,19 +1,19 @@
-/** Chooses the usable one among the hosts in an address. It changes with every failover. */
+/** Chooses a usable host among those in a URL. The usable host changes with every failover. */
 import { setTimeout as pause } from "node:timers/promises";
 import { StorageError, type StorageErrorKind } from "../../src/storage/index.ts";
 import type { Address } from "./dial.ts";
 import { toStorageError } from "./postgres-errors.ts";
 import type { Session } from "./database-session.ts";
 
-/** Pause before a rejected host is tried again while another host has not responded. Milliseconds. */
+/** Delay before a rejected host is tried again, while another host has not responded yet. Milliseconds. */
 const TRY_AGAIN = 250;
-/** Order in which the kinds of errors are reported if all hosts were rejected: the first kind that occurred. */
+/** If all hosts were rejected, the first of these kinds of errors that occurred is reported. */
 const MOST_TELLING: readonly StorageErrorKind[] = ["corrupt", "readonly"];
 
 /**
- * Returns the session of the first usable host. Tries all hosts at once, because a paused or disconnected host does not
- * respond until the connection timeout. Meanwhile retries rejected hosts, because one of them may be promoted. Rejects
- * with StorageError once every host was rejected.
+ * Returns the session of the first usable host. Tries all hosts in parallel, because a paused or disconnected host does
+ * not respond until the connection timeout. Retries rejected hosts until all have responded, because one of them may be
+ * promoted. Rejects with StorageError once every host was rejected.
  */
 export function connectFirstUsable(
   addresses: readonly Address[],

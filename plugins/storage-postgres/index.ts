@@ -12,7 +12,7 @@ export default definePlugin({
       url: Type.Optional(
         Type.String({
           minLength: 1,
-          description: "postgres://user:password@host:port/database. Absent: `database_url` of the configuration.",
+          description: "postgres://user:password@host:port/database. Default: `database_url` of the configuration.",
         }),
       ),
       pool_size: Type.Integer({
@@ -32,7 +32,7 @@ export default definePlugin({
         minimum: 100,
         maximum: 3_600_000,
         description:
-          "Longest pause between the statements of a transaction. A frozen process holds up the others for this long.",
+          "Maximum pause between the statements of a transaction. A frozen process blocks the others for at most this time.",
       }),
       lock_timeout_ms: Type.Integer({
         default: 10_000,
@@ -59,7 +59,7 @@ export default definePlugin({
       statement_triggers: Type.Boolean({
         default: true,
         description:
-          "`false` for a server that has triggers for rows alone: then nothing but its rights refuses a TRUNCATE.",
+          "`false` for a server that supports only row triggers. Then only the role's rights can prevent a TRUNCATE.",
       }),
       tls: Type.Union(
         [Type.Literal("from-url"), Type.Literal("disable"), Type.Literal("require"), Type.Literal("verify-full")],
@@ -73,7 +73,7 @@ export default definePlugin({
         Type.String({
           minLength: 1,
           description:
-            "With `verify-full`: file with the certificate, in PEM, of the authority that signed the server's, where the system does not know it.",
+            "With `verify-full`: PEM file with the certificate of the authority that signed the server's certificate, if the system does not trust it.",
         }),
       ),
     },
@@ -81,7 +81,7 @@ export default definePlugin({
   ),
   storage(host, options) {
     const url = options.url ?? host.databaseUrl;
-    if (url === null) throw new Error("there is no address: set database_url, DATABASE_URL, or the option url");
+    if (url === null) throw new Error("no address is configured; set database_url, DATABASE_URL, or the option url");
     return postgresStorage({
       url,
       poolSize: options.pool_size,

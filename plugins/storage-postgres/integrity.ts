@@ -1,4 +1,6 @@
-/** Compares indexes with their tables. A damaged index rejects valid keys, which reads of the table do not show. */
+/**
+ * Compares indexes with their tables. A damaged index rejects valid keys, but reads of the table do not reveal that.
+ */
 import { StorageError } from "../../src/storage/index.ts";
 import { toStorageError } from "./postgres-errors.ts";
 import type { Session } from "./database-session.ts";
@@ -7,7 +9,7 @@ interface Index {
   oid: string;
   name: string;
   table: string;
-  /** Quoted column names, separated by commas, without expressions. */
+  /** Quoted names of the indexed columns, separated by commas; null if there are only expressions. */
   columns: string | null;
   has_expressions: boolean;
   predicate: string | null;
@@ -29,15 +31,16 @@ const FROM_INDEX =
   "set local enable_seqscan = off; set local enable_indexscan = on; set local enable_indexonlyscan = on; set local enable_bitmapscan = off";
 
 /**
- * Finds differences between indexes and tables. Uses the extension amcheck if this role may; otherwise reads the
- * columns of each index once from the table and once from the index. Works in a read-only transaction of its own.
+ * Finds differences between indexes and tables. Uses the extension amcheck if this role has the right to. Otherwise
+ * reads the columns of each index once from the table and once from the index. Runs in a separate read-only
+ * transaction.
  */
 export async function findIndexFaults(session: Session): Promise<string[]> {
   const [amcheck] = (await session.query(AMCHECK, [])).rows;
   const indexes = (await session.query(INDEXES, [])).rows as unknown as Index[];
   const faults: string[] = [];
   for (const index of indexes) {
-    // Check each index in a transaction of its own, because a failed statement ends its transaction.
+    // Check each index in a separate transaction, because a failed statement ends its transaction.
     await session.script("begin isolation level repeatable read read only; set local statement_timeout = 0");
     try {
       const fault =
@@ -75,7 +78,7 @@ async function compareWithTable(
   const read = async (settings: string): Promise<{ rows: string; hash: string }> => {
     // Do not prepare the statement, because that would keep the plan of the first scan.
     const row = (await session.script(`${settings}; ${content}`)).at(-1)?.rows[0];
-    if (row === undefined) throw new StorageError("unavailable", "Postgres answered without a row");
+    if (row === undefined) throw new StorageError("unavailable", "Postgres returned no row");
     return { rows: String(row["rows"]), hash: String(row["hash"]) };
   };
   const [stored, indexed] = [await read(FROM_TABLE), await read(FROM_INDEX)];

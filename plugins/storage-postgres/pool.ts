@@ -1,11 +1,11 @@
-/** Sessions for reads. Queries share sessions; each snapshot has a session to itself. */
+/** Sessions for reads. Queries share sessions; each snapshot has its own session. */
 import { StorageError } from "../../src/storage/index.ts";
 import type { Session } from "./database-session.ts";
 
 export interface Pool {
   /** Runs the work on a session that other queries may use at the same time. */
   shared<T>(work: (session: Session) => Promise<T>): Promise<T>;
-  /** Runs the work on a session that no other query uses meanwhile. */
+  /** Runs the work on a session that no other query uses until the work is done. */
   alone<T>(work: (session: Session) => Promise<T>): Promise<T>;
   end(): Promise<void>;
 }

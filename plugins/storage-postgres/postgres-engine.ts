@@ -1,9 +1,10 @@
 /**
  * Postgres as the engine of the shared SQL storage. All writes of a process go through one session, one transaction at
- * a time. Each acquires the row lock of the ledger's head first, so processes take turns. Reads outside a transaction
- * go through a pool of other sessions. A transaction never continues on another connection: a session has one
- * connection and is lost with it (database-session.ts). In addition, every transaction sets a random name. Triggers
- * reject changes of tables without this name, and the message with the COMMIT checks the name again.
+ * a time. Each transaction first acquires the row lock of the ledger's head, so that processes take turns. Reads
+ * outside a transaction go through a pool of other sessions. A transaction never continues on another connection,
+ * because a session has only one connection and is lost with it (database-session.ts). In addition, every transaction
+ * sets a random name. Triggers reject changes of tables without this name, and the message with the COMMIT checks the
+ * name again.
  */
 import { randomUUID } from "node:crypto";
 import { StorageError, type StorageReader } from "../../src/storage/index.ts";
@@ -41,17 +42,20 @@ interface EngineOptions extends Omit<SessionOptions, "name" | "onNotify"> {
 }
 
 export const CHANNEL = "assent_ledger";
-/** Timeout of a migration, and of waiting for the process that runs it. Milliseconds. */
+/** Timeout of a migration, and of the wait for another process that runs it. Milliseconds. */
 const MIGRATION = 600_000;
-/** Timeout of statements on the table of processes, because decisions wait for them after a failover. Milliseconds. */
+/**
+ * Timeout of statements on the table of processes. Short, because decisions wait for them after a failover.
+ * Milliseconds.
+ */
 const PROCESS_PATIENCE = 2_000;
-/** Pause before the listener reconnects. Milliseconds. */
+/** Delay before the listener reconnects. Milliseconds. */
 const LISTEN_AGAIN = 200;
 
 const reads = prepareReads(db, postgresDialect);
 /** Reads the same row as `reads.head`, and locks it. */
 const LOCK_HEAD = `${reads.head.sql} for update`;
-/** Makes a commit wait for the disk, whatever the settings of the server, database or role. */
+/** Makes a commit wait for the disk, whatever the settings of the server, database or role are. */
 const DURABLE =
   "set_config('synchronous_commit', case when current_setting('synchronous_commit') = 'remote_apply' then 'remote_apply' else 'on' end, true)";
 /**
@@ -72,14 +76,17 @@ export class PostgresEngine implements SqlEngine {
   private migrator: Session | null = null;
   private isReadOnly = false;
   private checkReader: ((reader: StorageReader) => Promise<void>) | null = null;
-  /** Open sessions and the timelines of their servers; 0 if a server does not report it. */
+  /** Open sessions with the timelines of their servers; 0 if a server does not report its timeline. */
   private readonly timelines = new Map<Session, number>();
   /**
-   * Sessions for the rows of processes: see process-table.ts. A server that does not respond is abandoned after a short
+   * Session for the table of processes: see process-table.ts. It abandons a server that does not respond after a short
    * timeout.
    */
   readonly processes: ReturnType<typeof createProcessTable>;
-  /** Uses a reader's session: inside the transaction, NOTIFY would acquire a global lock of the server at the commit. */
+  /**
+   * Uses a reader's session, because NOTIFY within the transaction would acquire a global lock of the server at the
+   * commit.
+   */
   private readonly announcer: ReturnType<typeof createAnnouncer> | null;
 
   constructor(options: EngineOptions) {
@@ -111,7 +118,7 @@ export class PostgresEngine implements SqlEngine {
 
   async open({ readOnly }: { readOnly: boolean }): Promise<void> {
     this.isReadOnly = readOnly;
-    // Transactions of readers block no other process, so they can be idle for as long as the statement timeout.
+    // Transactions of readers do not block other processes, so they can be idle for as long as the statement timeout.
     this.pool = createPool(this.options.poolSize, () =>
       this.session(readOnly ? "assent audit" : "assent reader", { silenceMs: this.options.statementTimeoutMs }),
     );
@@ -194,14 +201,14 @@ export class PostgresEngine implements SqlEngine {
       connectFirstUsable(addresses, (address) =>
         this.sessionAt({ ...this.options, ...more, name }, address, mayBeStandby),
       );
-    // Read from the primary, because a standby may lag behind, and an audit would miss the newest entries.
+    // Prefer the primary, because a standby may lag behind, and an audit would then miss the newest entries.
     if (!this.isReadOnly || addresses.length === 1) return open(this.isReadOnly);
     return open(false).catch(() => open(true));
   }
 
   /**
-   * Closes the sessions to servers that a failover has replaced. A paused or disconnected server closes no connection, so its
-   * sessions would wait until their timeouts.
+   * Closes the sessions to servers that a failover has replaced. A paused or disconnected server closes no connections,
+   * so its sessions would wait until their timeouts.
    */
   private loseOlder(timeline: number): void {
     for (const [one, earlier] of this.timelines) {
@@ -215,7 +222,7 @@ export class PostgresEngine implements SqlEngine {
     }
   }
 
-  /** Returns the session after its server was checked. */
+  /** Checks the server of a session. Returns the session if the server is usable, and ends it otherwise. */
   private async checked(
     candidate: Session,
     mayBeStandby: boolean,
@@ -239,7 +246,7 @@ export class PostgresEngine implements SqlEngine {
     }
   }
 
-  /** Returns a checked session that nothing else has used yet. */
+  /** Opens a session to a server, and returns it once the server was checked. */
   private async sessionAt(own: SessionOptions, address: Address, mayBeStandby: boolean): Promise<Session> {
     const candidate = await openSession(own, address);
     return this.checked(candidate, mayBeStandby, async (timeline) => {
@@ -283,7 +290,8 @@ export class PostgresEngine implements SqlEngine {
 }
 
 /**
- * Waits for all responses. If several statements failed, rejects with the first error, because it caused the others.
+ * Waits for all responses. If several statements failed, rejects with the error of the first, because it caused the
+ * others.
  */
 async function answersOf(start: Promise<unknown>, queries: readonly Promise<Result>[]): Promise<SqlRow[][]> {
   await Promise.allSettled([start, ...queries]);
@@ -306,8 +314,8 @@ function transactionOf(
       return { rows, changes: count };
     },
     async commit(moved) {
-      // The first division fails if another transaction is running. The second one fails if the stored head is not the
-      // written one, because the update of the head was not awaited. A failure rejects the whole message.
+      // The first division fails if another transaction is running. The second one fails if the stored head differs
+      // from the written one, because the update of the head was not awaited. A failure rejects the whole message.
       const proof = [
         `select 1 / (coalesce(current_setting('assent.transaction', true), '') = '${name}')::integer`,
         ...(moved === null ? [] : [`select 1 / (${isStoredHead(moved)})::integer`]),
@@ -315,7 +323,7 @@ function transactionOf(
       const before = session.warned.count;
       const results = await session.script(`${proof}; ${PATIENT}; commit`);
       const command = results.at(-1)?.command;
-      // Postgres responds to the COMMIT of a failed transaction with ROLLBACK, and reports success.
+      // Postgres answers the COMMIT of a failed transaction with ROLLBACK, and reports success.
       if (command !== "COMMIT") throw new StorageError("unavailable", `the transaction ended with ${command}`);
       // If the wait for a synchronous standby is cancelled, Postgres sends a warning and reports success.
       if (session.warned.count > before)
@@ -335,7 +343,9 @@ function isStoredHead({ size, epoch, root }: MovedHead): string {
   return `exists (select 1 from ledger_head where id = 1 and size = ${size} and epoch = ${epoch} and root = ${bytes})`;
 }
 
-/** Rolls back. Without a response the session is closed, because the next transaction must not begin inside this one. */
+/**
+ * Rolls back. If there is no response, closes the session, because the next transaction must not begin within this one.
+ */
 async function rollback(session: Session): Promise<void> {
   try {
     if (session.lost === null) await session.script("rollback");
@@ -344,7 +354,7 @@ async function rollback(session: Session): Promise<void> {
   }
 }
 
-/** Listens for announcements, and reconnects after a lost connection. Announcements meanwhile are missed. */
+/** Listens for announcements, and reconnects after a lost connection. Announcements between the two are missed. */
 async function listen(options: EngineOptions, changed: (size?: number) => void): Promise<() => Promise<void>> {
   let stopped = false;
   let session: Session | null = null;

@@ -14,15 +14,15 @@ const KINDS: Readonly<Record<string, StorageErrorKind>> = {
 };
 
 /**
- * Returns true if the connection is lost or about to close: SQLSTATE classes 08 and 57P, and codes of the network. Its
- * transaction is rolled back.
+ * Returns true if the connection is lost or about to close (SQLSTATE classes 08 and 57P, and error codes of the
+ * network). The connection's transaction is then rolled back.
  */
 export function isConnectionLoss(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === "string" && (/^(08|57P)/.test(code) || !/^[0-9A-Z]{5}$/.test(code));
 }
 
-/** Returns the SQLSTATE of an error from Postgres; undefined for other errors. */
+/** Returns the SQLSTATE of an error from Postgres; null for other errors. */
 export function readSqlState(error: unknown): string | null {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
   if (typeof code === "string") return code;
@@ -30,7 +30,8 @@ export function readSqlState(error: unknown): string | null {
 }
 
 /**
- * Converts an error to StorageError. `doing` completes "cannot …". Never contains the address, which may include a password.
+ * Converts an error to StorageError. `doing` completes "cannot …". The message never contains the URL, which may
+ * include a password.
  */
 export function toStorageError(error: unknown, doing: string): StorageError {
   if (error instanceof StorageError) return error;

@@ -6,22 +6,22 @@ import type { SessionOptions } from "./database-session.ts";
 export interface PostgresStorageOptions {
   /** `postgres://user:password@host:port/database`. */
   url: string;
-  /** Number of connections for reads. Writes and notifications have one more each. Default 8. */
+  /** Number of connections for reads. Writes and notifications use one additional connection each. Default 8. */
   poolSize?: number;
   /** Statement timeout. Milliseconds. Default 30,000. */
   statementTimeoutMs?: number;
   /**
-   * Longest pause between two statements of a transaction, so that a frozen process cannot block other processes for
-   * longer. Milliseconds. Default 2,500.
+   * Maximum pause between two statements of a transaction, which limits how long a frozen process can block the others.
+   * Milliseconds. Default 2,500.
    */
   silenceTimeoutMs?: number;
   /** Timeout for the ledger's lock. Milliseconds. Default 10,000. */
   lockTimeoutMs?: number;
   /** Connection timeout. Milliseconds. Default 10,000. */
   connectTimeoutMs?: number;
-  /** TLS mode. Default: as the address says. */
+  /** TLS mode. Default: the one in the URL. */
   tls?: SessionOptions["tls"];
-  /** For `verify-full`: PEM of the certificate authority, if the system does not trust it. */
+  /** Certificate authority as PEM for `verify-full`, if the system does not trust it. */
   ca?: string;
   /** Accepts a server that has `fsync` or `full_page_writes` off. */
   acceptUnsafeServer?: boolean;
@@ -29,9 +29,9 @@ export interface PostgresStorageOptions {
   notify?: boolean;
   /** Whether the server has statement triggers. Default true. If false, TRUNCATE is not rejected. */
   statementTriggers?: boolean;
-  /** For tests of migrations. */
+  /** Replaces the migrations in tests. */
   migrations?: readonly Migration[];
-  /** Number of the newest entries that keep their bytes in their rows. For tests. */
+  /** Number of the newest entries whose bytes stay in their rows. For tests. */
   unbundledEntries?: number;
 }
 

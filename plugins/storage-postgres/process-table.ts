@@ -1,6 +1,7 @@
 /**
- * Reads and writes the table of processes through a session of its own. The other sessions reject a database that lacks
- * entries that this process has seen. This session does not, because the process must still report this to the others.
+ * Reads and writes the table of processes through a separate session. The other sessions reject a database that lacks
+ * entries that this process has seen. This session accepts it, because the process must still report this to the
+ * others.
  */
 import { type ProcessRow, type ProcessTable, StorageError } from "../../src/storage/index.ts";
 import { db, decodeHead, postgresDialect, type Reads } from "../../src/storage/sql/index.ts";
@@ -11,7 +12,7 @@ import type { Session } from "./database-session.ts";
 const server = postgresDialect.server as NonNullable<typeof postgresDialect.server>;
 const NOW = postgresDialect.now;
 
-/** `$1` to `$3`: instance, size, root. */
+/** Stores the row of a process. `$1` to `$3`: instance, size, root. */
 const REPORT = db
   .insertInto("processes")
   .columns(["instance", "incarnation", "size", "root", "since", "reported_at"])
@@ -47,7 +48,7 @@ const LIST = db
   .compile().sql;
 
 const REMOVE = "delete from processes where instance = $1";
-/** Deletes the rows of processes that ended without deleting them. */
+/** Deletes the rows of processes that ended without deleting their row. */
 const FORGET = `delete from processes where reported_at < (extract(epoch from clock_timestamp()) * 1000)::bigint - 86400000`;
 
 interface Processes extends ProcessTable {
@@ -84,7 +85,7 @@ export function createProcessTable(reads: Reads, open: () => Promise<Session>): 
       }),
     list: () =>
       run("list the processes", async (own) => {
-        // One burst, in this order.
+        // Send both queries at once, in this order.
         const [heads, rows] = await Promise.all([own.query(reads.head.sql, []), own.query(LIST, [])]);
         const [head] = heads.rows;
         if (head === undefined) throw new StorageError("corrupt", "the store has no ledger head");

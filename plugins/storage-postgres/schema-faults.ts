@@ -39,9 +39,9 @@ const INSUFFICIENT_PRIVILEGE = "42501";
 const READ_ONLY = "25006";
 
 /**
- * Returns how the store's schema differs from the one that these statements create. Creates the expected schema in a
- * separate namespace, in a transaction that is rolled back, because Postgres prints definitions in another form than
- * the statements.
+ * Returns the differences between the store's schema and the one that these statements create. Creates the expected
+ * schema in a separate namespace, in a transaction that is rolled back, because Postgres prints definitions differently
+ * from the statements.
  */
 export async function findSchemaFaults(session: Session, statements: readonly string[]): Promise<string[]> {
   const tables = statements.flatMap((statement) => /^create table "(\w+)"/.exec(statement)?.[1] ?? []).join(",");

@@ -1,22 +1,22 @@
-/** Checks on every new connection that the server is safe to read from or write to. */
+/** Checks, on every new connection, that it is safe to read from or write to the server. */
 import { randomUUID } from "node:crypto";
 import { StorageError } from "../../src/storage/index.ts";
 import type { Session } from "./database-session.ts";
 
 interface ServerChecks {
-  /** The caller only reads, so the server's durability does not matter. */
+  /** Whether the caller only reads, so that the server's durability does not matter. */
   readOnly: boolean;
   mayBeStandby: boolean;
-  /** Accepts a server that may lose what it has acknowledged. */
+  /** Accepts a server that may lose commits that it has acknowledged. */
   acceptUnsafe: boolean;
-  /** Returns the largest timeline among the servers that this process has used. */
+  /** Returns the highest timeline among the servers that this process has used. */
   newestTimeline(): number;
 }
 
 const SETTINGS = `select pg_is_in_recovery()::integer as standby, current_setting('fsync') as fsync,
   current_setting('full_page_writes') as full_page_writes, current_setting('server_encoding') as encoding`;
 /**
- * Reads the timeline that the server writes to, which grows with every promotion. The timeline of the last checkpoint
+ * Reads the timeline to which the server writes, which grows with every promotion. The timeline of the last checkpoint
  * may be older.
  */
 const TIMELINE =
@@ -35,7 +35,7 @@ export async function checkServer(
   if (unsafe.length > 0 && !acceptUnsafe) {
     throw new StorageError(
       "unavailable",
-      `the Postgres server runs with ${unsafe.map((name) => `${name} = off`).join(" and ")}, and may lose decisions that were answered: turn it on, or set accept_unsafe_server where the storage below makes up for it`,
+      `the Postgres server runs with ${unsafe.map((name) => `${name} = off`).join(" and ")}, so it may lose decisions that were returned; turn it on, or set accept_unsafe_server if the underlying storage compensates for it`,
     );
   }
   // The encoding SQL_ASCII stores bytes without conversion, so reject it.
@@ -43,7 +43,7 @@ export async function checkServer(
   if (encoding !== "UTF8" && encoding !== "SQL_ASCII")
     throw new StorageError(
       "unavailable",
-      `the Postgres database has the encoding ${encoding}, which cannot hold every text: make one with "createdb -E UTF8 -T template0"`,
+      `the Postgres database has the encoding ${encoding}, which cannot store all characters; create one with "createdb -E UTF8 -T template0"`,
     );
   const timeline = await timelineOf(session);
   if (timeline !== 0 && timeline < newestTimeline()) {
@@ -55,7 +55,7 @@ export async function checkServer(
   return timeline;
 }
 
-/** Returns 0 if the server does not report it: some hosted servers lack the function. */
+/** Returns 0 if the server does not report its timeline, because some hosted servers lack the function. */
 async function timelineOf(session: Session): Promise<number> {
   try {
     return Number((await session.script(TIMELINE))[0]?.rows[0]?.["timeline"] ?? 0);
@@ -66,9 +66,9 @@ async function timelineOf(session: Session): Promise<number> {
 }
 
 /**
- * Rejects if a pooler gives each transaction another server connection, because settings, LISTEN and prepared statements
- * would be lost, or reach another client. While `other` holds a transaction open, such a pooler has given it the server
- * connection that `one` used last.
+ * Rejects if a pooler gives each transaction a different server connection, because settings, LISTEN and prepared
+ * statements would be lost or reach another client. To detect that, `other` holds a transaction open: such a pooler has
+ * then given it the server connection that `one` used last.
  */
 export async function assertSessionPooling(one: Session, other: Session): Promise<void> {
   const token = randomUUID();

@@ -1,4 +1,4 @@
-/** The store's files: private to the user that runs the service. */
+/** The store's files, which only the user that runs the service can access. */
 import {
   accessSync,
   closeSync,
@@ -14,7 +14,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { toStorageError } from "./sqlite-errors.ts";
 
 /**
- * Creates a missing folder (0700), and returns the file's path without symbolic links, so that one store has one lock.
+ * Creates a missing folder (0700). Returns the file's path without symbolic links, so that one store has one lock.
  */
 export function prepareFolder(path: string): string {
   const absolute = resolve(path);
@@ -29,8 +29,8 @@ export function prepareFolder(path: string): string {
 }
 
 /**
- * Creates an empty file (0600) if it does not exist; an existing one must be writable. Does not open it: closing it
- * again would release the locks that SQLite holds on it in this process.
+ * Creates an empty file (0600) if it does not exist. Throws if an existing one is not writable. Does not open an
+ * existing file, because closing it again would release the locks that SQLite holds on it in this process.
  */
 export function createPrivateFile(path: string): void {
   try {
@@ -47,8 +47,8 @@ export function createPrivateFile(path: string): void {
 }
 
 /**
- * Returns an identifier that distinguishes the file from any other file at the same path; null if the file does not
- * exist.
+ * Returns an identifier that distinguishes the file from other files that were at the same path; null if there is no
+ * file.
  */
 export function fileIdentity(path: string): string | null {
   const stats = statSync(path, { throwIfNoEntry: false });
@@ -56,8 +56,8 @@ export function fileIdentity(path: string): string | null {
 }
 
 /**
- * Syncs the parent folder. SQLite syncs the folder of its files, but not the parent, which contains the entry of a new
- * folder.
+ * Syncs the parent folder. SQLite syncs the folder that contains its files, but not the folder above it, which contains
+ * the directory entry of a new folder.
  */
 function syncFolder(folder: string): void {
   let fd: number | undefined;
@@ -65,7 +65,7 @@ function syncFolder(folder: string): void {
     fd = openSync(folder, "r");
     fsyncSync(fd);
   } catch {
-    // Ignore this, because some systems cannot open or sync a folder.
+    // Ignore the error, because some systems cannot open or sync a folder.
   } finally {
     if (fd !== undefined) closeSync(fd);
   }

@@ -10,14 +10,14 @@ export default definePlugin({
   name: "storage-sqlite",
   options: Type.Object({
     path: Type.Optional(
-      Type.String({ minLength: 1, description: "The database file. Absent: `assent.db` in the data folder." }),
+      Type.String({ minLength: 1, description: "The database file. Default: `assent.db` in the data folder." }),
     ),
     busy_timeout_ms: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: 60_000,
         description:
-          "How long the lock of another program that writes to the file is waited for. The process answers nothing meanwhile. Default 2000.",
+          "Timeout for the lock of another program that writes to the file. The process is blocked while it waits. Default 2000.",
       }),
     ),
   }),

@@ -1,4 +1,7 @@
-/** Loads the `node:sqlite` API: the runtime's own if it has one, otherwise a package with the same API, for Node 20. */
+/**
+ * Loads the `node:sqlite` API: the one of the runtime if it has one, otherwise a package with the same API, for Node
+ * 20.
+ */
 import { StorageError } from "../../src/storage/index.ts";
 
 export interface SqliteStatement {
@@ -16,7 +19,7 @@ export interface SqliteLibrary {
   DatabaseSync: new (path: string) => SqliteDatabase;
 }
 
-/** Rejects with StorageError if neither is available. */
+/** Rejects with StorageError if neither the runtime's API nor the package is available. */
 export async function loadSqlite(): Promise<SqliteLibrary> {
   const builtIn = ownSqlite();
   if (builtIn !== undefined) return builtIn;
@@ -39,7 +42,8 @@ export async function loadSqlite(): Promise<SqliteLibrary> {
 function ownSqlite(): SqliteLibrary | undefined {
   const { getBuiltinModule } = process as { getBuiltinModule?: (name: string) => unknown };
   const { emitWarning } = process;
-  // Node 22 and 24 warn that `node:sqlite` is experimental. The functions used here are tested on both versions.
+  // Suppress the warning of Node 22 and 24 that `node:sqlite` is experimental. The tests cover the used functions on
+  // both.
   process.emitWarning = () => undefined;
   try {
     const library = getBuiltinModule?.("node:sqlite") as SqliteLibrary | undefined;

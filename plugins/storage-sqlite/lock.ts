@@ -1,10 +1,10 @@
 /**
  * Lets only one process write to a store. The lock is an open write transaction on a small database next to the store.
- * The operating system releases it when the process ends in any way, so there are no stale locks. It does not touch the
- * store's own file, which other programs can read.
+ * The operating system releases it however the process ends, so there are no stale locks. It does not touch the store's
+ * file, which other programs can read.
  *
- * POSIX locks belong to the process. If code in this process opens and closes the file of the store or of the lock without
- * SQLite, the locks are lost. Back up from another process.
+ * POSIX locks belong to the process. If other code in this process opens and closes the store's or the lock's file
+ * without SQLite, the locks are lost. Therefore run backups in another process.
  */
 import { StorageError } from "../../src/storage/index.ts";
 import { connect, type Connection } from "./sqlite-connection.ts";
@@ -16,10 +16,16 @@ export interface StoreLock {
 }
 
 const WAIT = 250;
-/** Attempts to store our pid after another process overwrote it. The lock is valid whichever pid is stored. */
+/**
+ * Maximum number of attempts to store our pid after another process overwrote it. The lock is valid whichever pid is
+ * stored.
+ */
 const MAX_ANNOUNCEMENTS = 10;
 
-/** Locks of this process. A process id does not identify the holder, because processes in two containers can both have id 1. */
+/**
+ * Paths that this process has locked. A process id does not identify the holder, because processes in two containers
+ * can both have id 1.
+ */
 const held = new Set<string>();
 
 /** Acquires the lock. Throws StorageError "locked", which names the holder, even if it is this process. */
@@ -29,9 +35,10 @@ export function lockStore(library: SqliteLibrary, storePath: string): StoreLock 
   createPrivateFile(path);
   const connection = connect(library, path, { busyTimeout: WAIT });
   try {
-    // The lock database does not need to survive a power failure.
+    // The lock database does not have to survive a power failure.
     connection.exec("pragma synchronous = off");
-    // A process that starts at the same time can overwrite our pid and then fail to get the lock. Announce until the pid is ours.
+    // A process that starts at the same time can overwrite our pid and then fail to get the lock. Repeat until the pid
+    // is ours.
     for (let attempt = 1; ; attempt++) {
       announce(connection);
       connection.exec("begin immediate");
@@ -53,7 +60,10 @@ export function lockStore(library: SqliteLibrary, storePath: string): StoreLock 
   };
 }
 
-/** Stores this process's pid. It is committed before the lock is acquired, so that other processes can read who holds the lock. */
+/**
+ * Stores this process's pid. Commits it before the lock is acquired, so that other processes can read who holds the
+ * lock.
+ */
 function announce(connection: Connection): void {
   connection.exec("begin immediate");
   connection.exec("create table if not exists holder (id integer primary key check (id = 1), pid integer not null)");
@@ -72,7 +82,7 @@ function heldByOther(connection: Connection, storePath: string): StorageError {
   } catch {
     // Another process is writing the pid.
   }
-  // If the stored pid is this process's own, the holder is another thread, or a process in another container.
+  // If the stored pid is this process's pid, the holder is another thread, or a process in another container.
   return refusal(
     storePath,
     typeof pid === "number" && pid !== process.pid ? `is in use by process ${pid}` : "is in use already",

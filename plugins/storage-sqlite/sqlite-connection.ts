@@ -1,17 +1,17 @@
-/** One connection with its prepared statements. Synchronous, because the library is. */
+/** One connection with its prepared statements. Synchronous, like the library. */
 import type { SqlRow, SqlValue } from "../../src/storage/sql/index.ts";
 import { toStorageError } from "./sqlite-errors.ts";
 import type { SqliteLibrary, SqliteStatement } from "./load-library.ts";
 
 export interface Connection {
   all(sql: string, values: SqlValue[]): SqlRow[];
-  /** Returns the number of rows changed. */
+  /** Runs a statement. Returns the number of changed rows. */
   run(sql: string, values: SqlValue[]): number;
   /** Runs a statement. Returns its rows, or the number of changed rows if it returns none. */
   query(sql: string, values: SqlValue[]): { rows: SqlRow[]; changes: number };
   /** Runs SQL without parameters, without caching the statement. */
   exec(sql: string): void;
-  /** Closes the connection and rolls back an open transaction. Never throws. */
+  /** Rolls back an open transaction and closes the connection. Never throws. */
   close(): void;
 }
 
@@ -56,7 +56,7 @@ export function connect(library: SqliteLibrary, path: string, options: Connectio
     close() {
       statements.clear();
       try {
-        // The package for Node 20 finalizes statements only when they are collected as garbage. Until then SQLite keeps
+        // The package for Node 20 finalizes statements only when they are garbage-collected. Until then, SQLite keeps
         // the connection open, including the locks of an open transaction.
         db.exec("rollback");
       } catch {
@@ -65,7 +65,7 @@ export function connect(library: SqliteLibrary, path: string, options: Connectio
       try {
         db.close();
       } catch {
-        // The connection is already closed, or the disk is unavailable. No acknowledged data is lost, because it was
+        // The connection is already closed, or the disk is unavailable. Acknowledged data is not lost, because it was
         // synced.
       }
     },
@@ -79,20 +79,22 @@ export function connect(library: SqliteLibrary, path: string, options: Connectio
   return connection;
 }
 
-/** A store's connection: durable commits. `journal_mode` is a property of the file and is set once, by the writer. */
+/**
+ * Connects to a store, with durable commits. The writer sets `journal_mode` once, because it is a property of the file.
+ */
 export function connectStore(library: SqliteLibrary, path: string, options: ConnectionOptions): Connection {
   const connection = connect(library, path, options);
   try {
     if (options.readOnly === true) {
       connection.exec("pragma query_only = on");
     } else {
-      // Page size of a new store. An eighth of a smaller page would stay empty after five rows of actions.
+      // Page size of a new store. With smaller pages, an eighth of a page would stay empty after five rows of actions.
       connection.exec("pragma page_size = 8192");
       connection.exec("pragma journal_mode = wal");
-      // Use fullfsync, because on macOS a plain fsync leaves data in the drive's cache. Elsewhere the setting does
-      // nothing.
+      // On macOS a plain fsync leaves data in the drive's cache, so use fullfsync. On other systems, the setting has no
+      // effect.
       connection.exec("pragma synchronous = full; pragma fullfsync = on; pragma checkpoint_fullfsync = on");
-      // Overwrites deleted content with zeros, also in free pages, so that erased data is not in the file.
+      // Overwrite deleted content with zeros, even in free pages, so that the file does not contain erased data.
       connection.exec("pragma secure_delete = on");
       connection.exec("pragma foreign_keys = on; pragma journal_size_limit = 67108864");
     }

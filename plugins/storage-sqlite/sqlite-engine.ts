@@ -23,33 +23,35 @@ interface OpenStore {
   /** Null if the store was opened read-only. */
   lock: StoreLock | null;
   reader: Connection;
-  /** Null after a failure that made the connection unusable. The next write opens another connection. */
+  /** Null after a failure that made the connection unusable. The next write opens a new connection. */
   writer: Connection | null;
-  /** Identifies the files of the store and its WAL when they were opened. The WAL exists from the first transaction on. */
+  /**
+   * Identifiers of the store's file and its WAL when they were opened. The WAL exists from the first transaction on.
+   */
   file: string | null;
   wal: string | null;
-  /** True if the WAL might still contain erased data. */
+  /** Whether the WAL might still contain erased data. */
   stale: boolean;
   watch: ReturnType<typeof setInterval> | null;
-  /** Error of every write until the files are back in place; null if they are. */
+  /** Error that every write throws until the files are back in place; null if they are in place. */
   away: StorageError | null;
-  /** Error of every read and write until the next start; null if there is none. */
+  /** Error that every read and write throws until the service restarts; null if there is none. */
   lost: StorageError | null;
 }
 
 /**
- * Interval at which the files of an idle store are checked, so that their loss is logged. Each write also checks them.
+ * Interval at which the files of an idle store are checked, so that their loss is logged. Milliseconds. Each write also
+ * checks them.
  */
 const LOOK_MS = 500;
-/** Interval between attempts to empty a WAL that another program reads. Milliseconds. */
+/** Interval between attempts to empty a WAL that another program is reading. Milliseconds. */
 const SCRUB_AGAIN = 1000;
-/** Timeout of one integrity check. */
-/** "Asnt" in the file's header. It prevents migrating the database of another program. */
+/** "Asnt" in the file's header, which prevents the migration of another program's database. */
 const APPLICATION_ID = 0x41736e74;
 const MAX_FAULTS = 20;
 /**
- * SQLITE_PROTOCOL. A lock that was not released locks the process out of its own store, and each attempt takes ten
- * seconds.
+ * SQLITE_PROTOCOL. A lock that was not released locks the process out of its own store, and each further attempt takes
+ * ten seconds.
  */
 const PROTOCOL = 15;
 
@@ -131,7 +133,7 @@ export class SqliteEngine implements SqlEngine {
       commit: async () => {
         try {
           writer.run("commit", []);
-          // Check that the file still exists, so that no write to a deleted file is acknowledged.
+          // Check that the file still exists, so that writes to a deleted file are not acknowledged.
           this.inPlace();
         } catch (error) {
           this.dropWriter();
@@ -153,7 +155,7 @@ export class SqliteEngine implements SqlEngine {
   async backup(path: string): Promise<void> {
     const { library, path: own } = this.opened();
     createPrivateFile(path);
-    // Uses a separate connection, so that neither reads nor writes wait for it.
+    // Use a separate connection, so that neither reads nor writes wait for the check.
     const connection = connectStore(library, own, { busyTimeout: this.busyTimeout });
     try {
       connection.run("vacuum into ?", [path]);
@@ -166,7 +168,7 @@ export class SqliteEngine implements SqlEngine {
     const open = this.inPlace();
     const writer = (open.writer ??= connectStore(open.library, open.path, { busyTimeout: this.busyTimeout }));
     this.tried(() => writer.exec("vacuum"));
-    // Before this, only the WAL contains the new pages, and the file still contains the old ones.
+    // Until this is done, only the WAL contains the new pages, and the file still contains the old ones.
     await this.scrub();
     if (open.stale)
       throw new StorageError(
@@ -181,7 +183,7 @@ export class SqliteEngine implements SqlEngine {
     return this.store;
   }
 
-  /** Returns the store for a write. Throws if the files are not in place. Reads do not check this. */
+  /** Returns the store for a write. Throws if the files are not in place, which reads do not check. */
   private inPlace(): OpenStore {
     this.look();
     const open = this.opened();
@@ -189,7 +191,7 @@ export class SqliteEngine implements SqlEngine {
     return open;
   }
 
-  /** Runs the work, and remembers a failure that only a restart can fix. */
+  /** Runs the work. Remembers a failure that only a restart can fix. */
   private tried<T>(work: () => T): T {
     try {
       return work();
@@ -224,7 +226,7 @@ export class SqliteEngine implements SqlEngine {
     }
   }
 
-  /** Rolls the open transaction back, if necessary by closing the connection. */
+  /** Rolls the open transaction back. If that fails, closes the connection. */
   private rollBack(open: OpenStore, writer: Connection, because: unknown): void {
     if (open.writer !== writer) return;
     try {
@@ -240,7 +242,7 @@ export class SqliteEngine implements SqlEngine {
     if (this.store !== null) this.store.writer = null;
   }
 
-  /** Does not wait for other programs, because decisions would have to wait, too. */
+  /** Empties the WAL. Does not wait for other programs, because decisions would also have to wait. */
   private scrubFile(open: OpenStore): void {
     const now = performance.now();
     if (!open.stale || open.writer === null || now - this.scrubbed < SCRUB_AGAIN) return;
@@ -250,7 +252,7 @@ export class SqliteEngine implements SqlEngine {
       open.stale = open.writer.all("pragma wal_checkpoint(truncate)", [])[0]?.["busy"] !== 0;
       open.writer.exec(`pragma busy_timeout = ${this.busyTimeout}`);
     } catch {
-      // Committed data is safe. The next write opens another connection and tries again.
+      // Committed data is safe. The next write opens a new connection and tries again.
       this.dropWriter();
     }
   }
@@ -262,7 +264,7 @@ async function openStore(given: string, busyTimeout: number): Promise<OpenStore>
   }
   const library = await loadSqlite();
   const path = prepareFolder(given);
-  // Acquire the lock first, so that the file is not touched while another process uses it.
+  // Acquire the lock first, to not touch the file while another process uses it.
   const lock = lockStore(library, path);
   let writer: Connection | null = null;
   try {
@@ -283,7 +285,7 @@ async function openStore(given: string, busyTimeout: number): Promise<OpenStore>
 
 const walOf = (path: string): string => `${path}-wal`;
 
-/** Throws if a file was deleted or renamed. A deleted file accepts writes until the process ends, and is then lost. */
+/** Throws if a file was deleted or renamed. A deleted file accepts writes until the process ends, and is lost then. */
 function assertInPlace({ path, file, wal }: OpenStore): void {
   for (const [name, identity] of [
     [path, file],
@@ -324,7 +326,7 @@ async function openToRead(given: string, busyTimeout: number): Promise<OpenStore
   }
 }
 
-/** Throws for another program's database, which must not be migrated. Returns the number of tables. */
+/** Returns the number of tables. Throws for another program's database, which must not be migrated. */
 function assertOurs(connection: Connection, path: string): number {
   const tables = connection.all("select name from sqlite_schema where type = 'table'", []).map((row) => row["name"]);
   if (tables.length === 0) return 0;
@@ -335,7 +337,10 @@ function assertOurs(connection: Connection, path: string): number {
   return tables.length;
 }
 
-/** Moves the WAL into the database file, so that this one file can be copied. Data in the WAL is safe even without this. */
+/**
+ * Moves the WAL into the database file, so that this file can be copied on its own. Data in the WAL is safe even
+ * without this.
+ */
 function foldWal(writer: Connection | null): void {
   try {
     writer?.exec("pragma wal_checkpoint(truncate)");

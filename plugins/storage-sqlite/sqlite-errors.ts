@@ -1,7 +1,7 @@
 /** Converts errors of SQLite and the file system to `StorageError`. */
 import { StorageError, type StorageErrorKind } from "../../src/storage/index.ts";
 
-/** https://sqlite.org/rescode.html: the low byte is the primary code. */
+/** Kinds of errors by primary code, which is the low byte of SQLite's code: https://sqlite.org/rescode.html. */
 const PRIMARY: Readonly<Record<number, StorageErrorKind>> = {
   3: "readonly", // PERM
   5: "locked", // BUSY
@@ -30,8 +30,8 @@ const ERRNO_NUMBER: Readonly<Record<number, StorageErrorKind>> = {
 };
 
 /**
- * The package for Node 20 gives no code to an error of a statement that returns rows. These are SQLite's texts of the
- * codes (sqlite3_errstr).
+ * Codes by SQLite's error text (sqlite3_errstr). The package for Node 20 sets no code on an error of a statement that
+ * returns rows.
  */
 const CODE_OF_TEXT: Readonly<Record<string, number>> = {
   "database is locked": 5,
@@ -53,7 +53,7 @@ interface Failure {
   systemErrno?: number;
 }
 
-/** Converts an error to StorageError, which it returns unchanged. `doing` completes "cannot …". */
+/** Converts an error to StorageError. Returns a StorageError unchanged. `doing` completes "cannot …". */
 export function toStorageError(error: unknown, doing: string): StorageError {
   if (error instanceof StorageError) return error;
   const message = error instanceof Error ? error.message : String(error);
@@ -72,9 +72,9 @@ function kindOf(error: Failure | null | undefined): StorageErrorKind {
 }
 
 /**
- * Returns true if the state of the connection is uncertain, so that it is closed and not used again: SQLite may have
- * rolled back on its own, and data after a failed fsync cannot be trusted. False for a constraint, which fails only one
- * statement.
+ * Returns true if the state of the connection is uncertain, so that it must be closed: SQLite may have rolled back on
+ * its own, or an fsync failed, after which the data cannot be trusted. Returns false for a violated constraint, which
+ * fails only one statement.
  */
 export function invalidatesConnection(error: unknown): boolean {
   return [7, 8, 9, 10, 11, 13, 14, 26].includes(sqlitePrimaryCode(error) ?? 0);

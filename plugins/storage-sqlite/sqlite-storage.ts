@@ -5,17 +5,20 @@ import { SqliteEngine } from "./sqlite-engine.ts";
 
 export interface SqliteStorageOptions {
   /**
-   * Path of the database file. A missing folder is created. Files with the suffixes `-wal`, `-shm` and `.lock` are next
-   * to it.
+   * Path of the database file. A missing folder is created. Files with the suffixes `-wal`, `-shm` and `.lock` are
+   * stored next to it.
    */
   path: string;
-  /** Timeout for the lock of another program that writes to the file. Blocks the process meanwhile. */
+  /**
+   * Timeout for the lock of another program that writes to the file. The process is blocked while it waits.
+   * Milliseconds.
+   */
   busyTimeoutMs?: number;
   /** Called once if only a restart can fix a failure. */
   log?: Logger;
-  /** For tests of migrations. */
+  /** Replaces the migrations in tests. */
   migrations?: readonly Migration[];
-  /** Number of the newest entries that keep their bytes in their rows. For tests. */
+  /** Number of the newest entries whose bytes stay in their rows. For tests. */
   unbundledEntries?: number;
 }
 

@@ -1,4 +1,4 @@
-/** OpenID Connect Back-Channel Logout 1.0: ends sessions here when the provider ends a login. */
+/** OpenID Connect Back-Channel Logout 1.0: ends sessions when the provider ends a login. */
 import { type CoreHost, isJsonObject, type JsonValue, sha256Hex, utf8 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import { markUsed } from "./challenges.ts";
@@ -23,10 +23,10 @@ export async function endByLogoutToken(
   if (token === undefined || more.length > 0) throw invalid("the body must have one logout_token");
   const claims = await provider.verifyLogoutToken(token);
   const { events, jti, iat = 0 } = claims;
-  if (typeof jti !== "string" || jti === "") throw invalid("the claim jti is not a text");
+  if (typeof jti !== "string" || jti === "") throw invalid("the claim jti is not a string");
   const event = isJsonObject(events as JsonValue) ? (events as Record<string, unknown>)[EVENT] : undefined;
   if (typeof event !== "object" || event === null) throw invalid("the claim events names no back-channel logout");
-  // An ID token, which has a nonce, must not be accepted as a logout token.
+  // Do not accept an ID token as a logout token. Only ID tokens have a nonce.
   if (Object.hasOwn(claims, "nonce")) throw invalid("a logout token has no nonce");
   const [sub, sid] = [nameIn(claims, "sub"), nameIn(claims, "sid")];
   if (sub === null && sid === null) throw invalid("the token has neither sub nor sid");
@@ -43,7 +43,7 @@ function nameIn(claims: Record<string, unknown>, name: "sub" | "sid"): string | 
   if (!Object.hasOwn(claims, name)) return null;
   const value = claims[name];
   if (typeof value === "string" && value !== "") return value;
-  throw invalid(`the claim ${name} is not a text`);
+  throw invalid(`the claim ${name} is not a string`);
 }
 
 function invalid(detail: string): Refusal {

@@ -1,7 +1,7 @@
 /**
- * Challenges of ceremonies. A challenge consists of random bytes, an expiry, and a MAC over both and a purpose. Issuing
- * a challenge therefore writes nothing, and a challenge is only valid for its own kind of ceremony. A successful
- * ceremony records the use of its challenge.
+ * Challenges of WebAuthn ceremonies. A challenge consists of random bytes, an expiry, and a MAC over both and a
+ * purpose. Therefore issuing a challenge writes nothing, and a challenge is valid only for its own kind of ceremony. A
+ * successful ceremony records that its challenge was used.
  */
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../../src/plugin.ts";
@@ -19,9 +19,9 @@ import { ERRORS } from "./user-errors.ts";
 const RANDOM_BYTES = 16;
 const EXPIRY_BYTES = 6;
 const MAC_BYTES = 32;
-/** Lifetime of a challenge, which exceeds clock differences of minutes between processes. Milliseconds. */
+/** Lifetime of a challenge. Longer than clock differences of minutes between processes. Milliseconds. */
 const VALID_MS = 10 * 60_000;
-/** Maximum number of expired records of use that one use removes. */
+/** Maximum number of expired records that one use of a challenge removes. */
 const PRUNED = 20;
 
 /** Returns a new challenge for this purpose. */
@@ -32,7 +32,7 @@ export function createChallenge(host: CoreHost, purpose: string): Uint8Array<Arr
   return new Uint8Array(concatBytes(head, macOf(host, purpose, head)));
 }
 
-/** Returns when the challenge expires. Milliseconds. */
+/** Returns the time at which the challenge expires. Milliseconds. */
 export function challengeExpiry(challenge: Uint8Array): number {
   return expiryOf(challenge.subarray(0, -MAC_BYTES));
 }
@@ -46,19 +46,19 @@ export function assertChallenge(host: CoreHost, purpose: string, challenge: stri
     throw new Refusal(ERRORS.CHALLENGE_INVALID, "the challenge has expired; start again");
 }
 
-/** Records the use of a challenge. Throws USERS_CHALLENGE_INVALID if it was used before, in any process. */
+/** Records that a challenge was used. Throws USERS_CHALLENGE_INVALID if it was used before, in any process. */
 export async function useChallenge(host: CoreHost, tx: LedgerTransaction, challenge: string): Promise<void> {
   const { head } = split(challenge);
   await useOnce(host, tx, toHex(head.subarray(0, RANDOM_BYTES)), expiryOf(head));
 }
 
-/** Records the use of a random value until it expires. Throws USERS_CHALLENGE_INVALID if it was used before. */
+/** Records that a random value was used, until it expires. Throws USERS_CHALLENGE_INVALID if it was used before. */
 async function useOnce(host: CoreHost, tx: LedgerTransaction, value: string, expiresAt: number): Promise<void> {
   if (!(await markUsed(host, tx, value, expiresAt)))
-    throw new Refusal(ERRORS.CHALLENGE_INVALID, "this answer was used before; start again");
+    throw new Refusal(ERRORS.CHALLENGE_INVALID, "this response was used before; start again");
 }
 
-/** Records the use of a value until it expires. False if it was used before, in any process. */
+/** Records that a value was used, until it expires. Returns false if it was used before, in any process. */
 export async function markUsed(
   host: CoreHost,
   tx: LedgerTransaction,
@@ -66,7 +66,7 @@ export async function markUsed(
   expiresAt: number,
 ): Promise<boolean> {
   const documents = host.documents.within(tx);
-  // Keys sort by expiry, so the first ones are the ones to remove.
+  // Keys sort by expiry, so the first ones can be removed.
   const key = `used/${String(expiresAt).padStart(15, "0")}/${value}`;
   if ((await documents.get(key)) !== null) return false;
   await documents.put(key, null, null);
@@ -82,7 +82,7 @@ function split(challenge: string): { head: Uint8Array; mac: Uint8Array } {
   return { head: bytes.subarray(0, -MAC_BYTES), mac: bytes.subarray(-MAC_BYTES) };
 }
 
-/** Decodes base64url. Returns null for other text. */
+/** Decodes base64url. Returns null if the string is not base64url. */
 export function decodeOrNull(text: string): Uint8Array | null {
   try {
     return fromBase64Url(text);

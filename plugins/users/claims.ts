@@ -15,9 +15,9 @@ export interface Profile {
 }
 
 /**
- * Maps the claims of a user. A group in the claim counts only if the configuration maps it, so a provider cannot assign
- * groups or roles that the operator did not name. Throws USERS_PROVIDER_INVALID if the claim is neither a text nor a
- * list of texts, or if the provider sent a reference in place of a long list.
+ * Maps the claims of a user. A group in the claim counts only if the configuration maps it, so that a provider cannot
+ * assign groups or roles that the operator did not name. Throws USERS_PROVIDER_INVALID if the claim is neither a string
+ * nor a list of strings, or if the provider sent a reference in place of a long list.
  *
  * @example
  * readProfile({ ...provider, roles: { boss: ["admin"] } }, { sub: "1", name: "Ada", groups: ["boss"] })
@@ -30,7 +30,7 @@ export function readProfile(provider: ProviderOptions, claims: Claims): Profile 
   };
 }
 
-/** Returns the groups and roles that the configuration gives members of these groups of the provider. Sorted. */
+/** Returns the groups and roles that the configuration maps these groups of the provider to. Sorted. */
 export function mapProviderGroups(provider: ProviderOptions, names: readonly string[]): Omit<Profile, "name"> {
   const mapped = <T>(map: Readonly<Record<string, readonly T[]>>): T[] =>
     names.flatMap((name) => (Object.hasOwn(map, name) ? (map[name] ?? []) : []));
@@ -54,7 +54,7 @@ function namesIn({ name, groups_claim }: ProviderOptions, claims: Claims): strin
   });
 }
 
-/** Returns the text without control characters; null if nothing remains. */
+/** Returns the string without control characters; null if nothing remains. */
 export function displayName(value: unknown): string | null {
   if (typeof value !== "string") return null;
   const text = Array.from(value.replaceAll(/\p{C}/gu, "").trim()).slice(0, MAX_NAME).join("");

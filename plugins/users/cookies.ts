@@ -6,7 +6,7 @@ const PATTERN = /^([0-9a-f-]{36})\.([0-9a-f-]{36})\.([A-Za-z0-9_-]{43})$/;
 export interface SessionCookie {
   user_id: string;
   session_id: string;
-  /** 32 random bytes, base64url. */
+  /** Secret of the session: 32 random bytes, base64url. */
   secret: string;
 }
 
@@ -29,7 +29,9 @@ export function readCookie(request: Request, name: string): string | null {
   return null;
 }
 
-/** Whether the request carries a session cookie, with or without HTTPS, valid or not. */
+/**
+ * Whether the request carries a session cookie, even an invalid one. Accepts the cookie names with and without HTTPS.
+ */
 export function hasSessionCookie(request: Request): boolean {
   return [true, false].some((secure) => readCookie(request, cookieName(NAME, { secure })) !== null);
 }
@@ -41,7 +43,7 @@ export function readSessionCookie(request: Request, site: Site): SessionCookie |
   return user_id === "" ? null : { user_id, session_id, secret };
 }
 
-/** Returns the `Set-Cookie` value of a session. @param seconds lifetime */
+/** Returns the `Set-Cookie` value of a session. @param seconds lifetime of the cookie */
 export function sessionCookie({ user_id, session_id, secret }: SessionCookie, site: Site, seconds: number): string {
   return setCookie(NAME, `${user_id}.${session_id}.${secret}`, site, seconds, "Strict");
 }

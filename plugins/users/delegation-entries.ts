@@ -1,13 +1,13 @@
-/** Records changes of delegations inside a job. */
+/** Records changes of delegations within a ledger transaction. */
 import type { Delegation, DelegationEntry, LedgerTransaction, User } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
 
-/** Ends all delegations from and to a user who is ended, inside a job. */
+/** Ends all delegations from and to a user who is being deactivated, within a ledger transaction. */
 export function endDelegationsOf(tx: LedgerTransaction, { id, name }: User, by: DelegationEntry["by"]): void {
   for (const delegation of tx.delegations.values()) {
     const isOver = delegation.ended !== null || delegation.until <= tx.now;
     if (isOver || (delegation.from !== id && delegation.to !== id)) continue;
-    recordDelegationEnd(tx, by, delegation, "user_ended", `the user "${name}" was ended`);
+    recordDelegationEnd(tx, by, delegation, "user_ended", `the user "${name}" was deactivated`);
   }
 }
 

@@ -1,4 +1,4 @@
-/** Changes of delegations. Each is one job that records an entry. */
+/** Changes delegations. Each change is a ledger transaction that records an entry. */
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import {
   type CoreHost,
@@ -17,24 +17,24 @@ import { ERRORS } from "./user-errors.ts";
 import { recordDelegation, recordDelegationEnd } from "./delegation-entries.ts";
 import { liveUser, sessionRequired } from "./user-changes.ts";
 
-/** Maximum number of open delegations from one user, or to one user, because a vote tries each of them. */
+/** Maximum number of open delegations from a user, and to a user, because a vote tries each of them. */
 const MAX_OPEN = 20;
 const DAYS = MAX_DELEGATION_MS / 86_400_000;
 
-/** What a user delegates. Absent limits cover everything. */
+/** The terms of a delegation. It covers everything that no limit excludes. */
 interface DelegationTerms {
   to: string;
   groups?: string[];
   agents?: string[];
   tools?: string[];
-  /** RFC 3339; now when absent. */
+  /** RFC 3339 time. Default: now. */
   starts_at?: string;
   until: string;
   comment?: string;
 }
 
 /**
- * Lets another user approve in the place of the credential's own user, who must be `from`. Throws
+ * Lets another user approve in the place of the user who is signed in, who must be `from`. Throws
  * USERS_DELEGATION_INVALID for an invalid period or user.
  */
 export function createDelegation(
@@ -61,7 +61,7 @@ export function createDelegation(
   });
 }
 
-/** Ends a delegation. Available to both users in a session, and to callers with `users:manage`. */
+/** Ends a delegation. Allowed for both of its users, in a session, and for callers with `users:manage`. */
 export function revokeDelegation(
   host: CoreHost,
   credential: Credential,
@@ -103,8 +103,8 @@ export function listDelegates(users: Users, from: string): { id: string; name: s
 }
 
 /**
- * Returns the groups that a delegation of this user can name: the user's groups, and every rota, even when it is not
- * the user's turn.
+ * Returns the groups that a delegation of this user can name: the user's groups, and every rota, even while another
+ * person is on call.
  */
 export function delegableGroups(host: CoreHost, { groups }: Credential): string[] {
   return [...new Set([...groups, ...host.groups.rotas.keys()])].sort();
@@ -116,7 +116,7 @@ function mayApprove({ roles }: User): boolean {
 
 function assertMayReceive(to: User, from: string): void {
   if (to.id === from) throw invalid("you cannot delegate to yourself");
-  if (!mayApprove(to)) throw invalid(`${to.name} is no approver; an admin must give them the role first`);
+  if (!mayApprove(to)) throw invalid(`${to.name} is not an approver; an admin must give them the role first`);
 }
 
 function assertRoom(tx: LedgerTransaction, end: "from" | "to", user: string): void {

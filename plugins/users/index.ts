@@ -1,4 +1,4 @@
-/** Users: sign-in, sessions, passkeys. A session gives the same `Credential` as an API key. */
+/** Users: sign-in, sessions, passkeys. A session yields the same type of `Credential` as an API key. */
 import { defineCorePlugin } from "../../src/core.ts";
 import { Type } from "../../src/plugin.ts";
 import { accessReviewRoute } from "./access-review/routes.ts";
@@ -59,7 +59,7 @@ export default defineCorePlugin({
   },
 });
 
-/** Throws if two providers have the same issuer, because each could claim the other's users. */
+/** Throws if two providers have the same id or issuer, because each could claim the other's users. */
 function assertDistinct(providers: readonly ProviderOptions[]): void {
   for (const key of ["id", "issuer"] as const) {
     const values = providers.map((provider) => provider[key]);

@@ -1,4 +1,4 @@
-/** OpenID Connect, in a module of its own so that it is loaded with the first sign-in at a provider and not at startup. */
+/** OpenID Connect. A separate module, so that it is loaded at the first sign-in with a provider, not at startup. */
 export {
   allowInsecureRequests,
   AuthorizationResponseError,

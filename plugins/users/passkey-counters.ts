@@ -1,8 +1,10 @@
-/** Signature counters of passkeys. If a counter decreases, the authenticator may have been copied. */
+/** Signature counters of passkeys. If a counter does not increase, the authenticator may have been copied. */
 import { type CoreHost, type LedgerTransaction, sha256Hex, type User, utf8 } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
 
-/** Records the counter of an assertion. Returns false if it decreased, and then records the refusal. */
+/**
+ * Records the counter of an assertion. If the counter did not increase, records the refusal instead and returns false.
+ */
 export async function advancePasskeyCounter(
   host: CoreHost,
   tx: LedgerTransaction,
@@ -10,7 +12,7 @@ export async function advancePasskeyCounter(
   { id, counter }: { id: string; counter: number },
 ): Promise<boolean> {
   const last = await readCounter(host, tx, id);
-  // Authenticators without a counter always report 0, so accept it.
+  // Accept a counter that is always 0, because authenticators without a counter report that.
   if ((counter > 0 || last > 0) && counter <= last) {
     recordCloned(tx, user);
     return false;
@@ -19,7 +21,7 @@ export async function advancePasskeyCounter(
   return true;
 }
 
-/** Returns a hash, because credential ids can be longer than a document's key. */
+/** Returns the key of a passkey's document. It contains a hash, because credential ids can be longer than a key. */
 const counterKey = (passkeyId: string): string => `counter/${sha256Hex(utf8(passkeyId))}`;
 
 async function readCounter(host: CoreHost, tx: LedgerTransaction, passkeyId: string): Promise<number> {

@@ -1,4 +1,4 @@
-/** Passkey ceremonies (WebAuthn). The library is loaded with the first one. */
+/** Passkey ceremonies (WebAuthn). The library is loaded at the first ceremony. */
 import type {
   AuthenticationResponseJSON,
   PublicKeyCredentialCreationOptionsJSON,
@@ -44,7 +44,7 @@ export interface NewPasskey {
   challenge: string;
 }
 
-/** Verifies the answer of `navigator.credentials.create`. Throws USERS_CHALLENGE_INVALID or USERS_PASSKEY_INVALID. */
+/** Verifies the result of `navigator.credentials.create`. Throws USERS_CHALLENGE_INVALID or USERS_PASSKEY_INVALID. */
 export async function verifyRegistration(
   host: CoreHost,
   site: Site,
@@ -102,7 +102,7 @@ export async function assertionOptions(
   });
 }
 
-/** Returns the credential id that an answer of `navigator.credentials.get` names. It is not verified. */
+/** Returns the credential id in a result of `navigator.credentials.get`. It is not verified yet. */
 export function passkeyIdIn(response: unknown): string {
   return (response as AuthenticationResponseJSON).id;
 }
@@ -138,7 +138,7 @@ export async function verifyAssertion(
       expectedChallenge: challenge,
       expectedOrigin: site.origin,
       expectedRPID: site.rpId,
-      // Pass 0 as the stored counter, because the counter is compared later under the ledger's lock.
+      // Pass 0 as the stored counter, because the caller compares the counter later, under the ledger's lock.
       credential: { id: passkey.id, publicKey: new Uint8Array(fromBase64Url(passkey.public_key)), counter: 0 },
       requireUserVerification: true,
     }),
@@ -165,11 +165,11 @@ function challengeIn({ response }: { response: { clientDataJSON: string } }): st
     };
     if (typeof challenge === "string") return challenge;
   } catch {
-    // The check below reports it.
+    // The error is thrown below.
   }
   throw invalid("its client data is malformed");
 }
 
 function invalid(why: string): Refusal {
-  return new Refusal(ERRORS.PASSKEY_INVALID, `the passkey's answer was not accepted: ${why.slice(0, 300)}`);
+  return new Refusal(ERRORS.PASSKEY_INVALID, `the passkey's response was not accepted: ${why.slice(0, 300)}`);
 }

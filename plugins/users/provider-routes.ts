@@ -1,4 +1,4 @@
-/** Routes of the sign-in at a provider. Browsers navigate to them. */
+/** Routes for signing in at an identity provider. Browsers navigate to them. */
 import type { CoreHost } from "../../src/core.ts";
 import { defineRoute, Refusal, type Reply, type Route } from "../../src/plugin.ts";
 import { endByLogoutToken } from "./back-channel-logout.ts";

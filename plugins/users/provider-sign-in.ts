@@ -1,6 +1,6 @@
 /**
  * The sign-in at a provider. Nothing is stored between the two requests of the browser. The state is a challenge over
- * the provider and a cookie of this browser. The nonce and the PKCE verifier are derived from the state with the
+ * the provider and a cookie of this browser. The nonce and the PKCE verifier are derived from the state and the
  * service's secret.
  */
 import { randomBytes } from "node:crypto";
@@ -30,7 +30,7 @@ const COOKIE = "assent_sign_in";
 const COOKIE_SECONDS = 600;
 const MAX_PATH = 1000;
 
-/** Returns the URL to redirect the browser to, and the cookie that binds the callback to it. */
+/** Returns the URL to redirect the browser to, and the cookie that binds the callback to this browser. */
 export async function startProviderSignIn(
   host: CoreHost,
   provider: Provider,
@@ -40,7 +40,7 @@ export async function startProviderSignIn(
   const value = `${randomBytes(32).toString("base64url")}.${toBase64Url(utf8(localPath(returnTo)))}`;
   const state = toBase64Url(createChallenge(host, purposeOf(provider, value)));
   const url = await provider.authorizationUrl(site.origin, bindingOf(host, state));
-  // SameSite is Lax, because the provider's redirect comes from another site.
+  // SameSite must be Lax, because the provider redirects from another site.
   return { url, cookie: setCookie(COOKIE, value, site, COOKIE_SECONDS, "Lax") };
 }
 
@@ -50,8 +50,8 @@ export function spentCookie(site: Site): string {
 }
 
 /**
- * Signs in the person of a callback. Creates the user at the first sign-in, and updates name, groups and roles at later
- * ones.
+ * Signs in the person in a callback. Creates the user at the first sign-in. Updates name, groups and roles at later
+ * sign-ins.
  */
 export async function finishProviderSignIn(
   host: CoreHost,
@@ -96,7 +96,7 @@ function refreshUser(
   if (before === null)
     return recordUser(tx, "created", newUser(id, tx.now, { ...profile, identities: [identity], managed_by }), null);
   if (before.ended_at !== null)
-    throw new Refusal(ERRORS.SIGN_IN_ENDED, `the user ${before.id} was ended; an admin can let them sign in again`);
+    throw new Refusal(ERRORS.SIGN_IN_ENDED, `the user ${before.id} is deactivated; an admin can reactivate them`);
   if (scim) return before;
   const user = { ...before, ...profile, managed_by };
   return JSON.stringify(user) === JSON.stringify(before) ? before : recordUser(tx, "updated", user, null);

@@ -10,10 +10,10 @@ import type { ProviderOptions } from "./user-options.ts";
 const TIMEOUT = 10;
 /** Maximum difference between the clocks of the provider and the service. Seconds. */
 const CLOCK_TOLERANCE = 300;
-/** Discovery documents are read again after this time. Milliseconds. */
+/** Discovery documents that are older than this are read again. Milliseconds. */
 const FRESH_MS = 3_600_000;
 
-/** A logout token is accepted for this long after it was issued. Seconds. */
+/** A logout token is accepted until this long after it was issued. Seconds. */
 export const LOGOUT_SECONDS = 600;
 const SIGNATURE_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 
@@ -25,7 +25,7 @@ export interface Binding {
   verifier: string;
 }
 
-/** The result of a callback: the verified claims and tokens of the person. */
+/** The result of a callback: the person's verified claims and tokens. */
 interface Arrival {
   claims: Claims;
   /** Session id at the provider, if it names one. */
@@ -65,7 +65,7 @@ export class Provider {
   }
 
   /**
-   * Exchanges the code and verifies the ID token. The claims that identify the person are those of the ID token.
+   * Exchanges the code and verifies the ID token. The claims that identify the person come from the ID token.
    * Throws USERS_PROVIDER_UNAVAILABLE, USERS_PROVIDER_REFUSED or USERS_PROVIDER_INVALID.
    * @param search query of the callback
    */
@@ -86,15 +86,15 @@ export class Provider {
       const isComplete = scim || [name_claim, groups_claim].every((name) => Object.hasOwn(claims, name));
       if (isComplete || configuration.serverMetadata().userinfo_endpoint === undefined) return arrival;
       const more = await fetchUserInfo(configuration, tokens.access_token, claims["sub"] as string);
-      // Claims of the ID token take precedence, because it is signed. Only they identify the person.
+      // The claims of the ID token take precedence, because it is signed. Only they identify the person.
       const { oid: _, ...about } = more;
       return { ...arrival, claims: { ...about, ...claims } };
     });
   }
 
   /**
-   * Asks the provider whether the person still has access. Returns the refresh token for the next time; null if the
-   * provider refuses. Throws USERS_PROVIDER_UNAVAILABLE if it does not answer.
+   * Asks the provider whether the person still has access. Returns the refresh token for the next check; null if the
+   * provider refuses. Throws USERS_PROVIDER_UNAVAILABLE if it does not respond.
    */
   async refresh(refreshToken: string): Promise<string | null> {
     const { refreshTokenGrant } = await import("./openid.ts");
@@ -130,7 +130,7 @@ export class Provider {
       });
       const type = protectedHeader.typ?.toLowerCase() ?? "jwt";
       if (type === "logout+jwt" || type === "jwt") return payload;
-      throw new Refusal(ERRORS.LOGOUT_INVALID, `a token of the type ${type.slice(0, 40)} is no logout token`);
+      throw new Refusal(ERRORS.LOGOUT_INVALID, `a token of the type ${type.slice(0, 40)} is not a logout token`);
     } catch (error) {
       if (error instanceof Refusal) throw error;
       const isInvalid =
@@ -162,7 +162,7 @@ export class Provider {
       undefined,
       {
         timeout: TIMEOUT,
-        // Also verify the signature of the ID token. The library omits this by default, because the token comes over
+        // Also verify the signature of the ID token, which the library omits by default because the token arrives over
         // TLS.
         execute: [
           openid.enableNonRepudiationChecks,
@@ -195,7 +195,7 @@ export class Provider {
     if (isUnreachable(error))
       return new Refusal(
         ERRORS.PROVIDER_UNAVAILABLE,
-        `${name} does not answer, so nobody can sign in there now; sessions that exist continue; try again later`,
+        `${name} does not respond, so no one can sign in there now; existing sessions continue; try again later`,
       );
     if (error instanceof AuthorizationResponseError || error instanceof ResponseBodyError)
       return new Refusal(
@@ -204,12 +204,12 @@ export class Provider {
       );
     return new Refusal(
       ERRORS.PROVIDER_INVALID,
-      `the answer of ${name} is not valid, so nobody was signed in; start again`,
+      `the response of ${name} is not valid, so no one was signed in; start again`,
     );
   }
 }
 
-/** Whether there was no response, or only one with a server error. */
+/** Whether the provider did not respond, or responded with a server error. */
 function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { cause } = error;
@@ -224,7 +224,7 @@ function isUnreachable(error: unknown): boolean {
   );
 }
 
-/** Describes an error by messages and codes only, because its causes contain parameters and tokens. */
+/** Describes an error by messages and codes only, because its other members contain parameters and tokens. */
 function describe(error: unknown): string {
   const parts: string[] = [];
   for (let at: unknown = error; at instanceof Error && parts.length < 3; at = at.cause) parts.push(at.message);

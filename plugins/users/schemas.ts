@@ -1,4 +1,4 @@
-/** Requests and responses of the user and session routes. */
+/** Schemas of the requests and responses of the user and session routes. */
 import { PAGE_QUERY, type Static, toRfc3339, Type } from "../../src/plugin.ts";
 import { type Role, ROLE_NAMES, scopesOfRoles, type User } from "../../src/core.ts";
 import type { StoredSession } from "./sessions.ts";
@@ -47,7 +47,7 @@ export const SignInQuery = Type.Object(
   },
   closed,
 );
-/** Accepts unknown parameters, because providers add their own. */
+/** Accepts unknown parameters, because providers add their own parameters. */
 export const CallbackQuery = Type.Object(
   {
     code: Type.Optional(Type.String()),
@@ -83,7 +83,7 @@ export const UserDetails = Type.Object(
   {
     ...userFields,
     last_sign_in_at: Type.Union([Time, Type.Null()], {
-      description: "Last sign-in, also of a session that has ended; null if there was none.",
+      description: "Last sign-in, even if its session has ended; null if there was none.",
     }),
   },
   { title: "UserDetails", ...closed },
@@ -91,7 +91,7 @@ export const UserDetails = Type.Object(
 export const UserList = Type.Object({ users: Type.Array(UserDetails), next_cursor: Nullable }, closed);
 const Link = Type.Object(
   {
-    url: Type.String({ description: "Give it to this person alone. It is shown this once and works once." }),
+    url: Type.String({ description: "Give it only to this person. It is shown only once, and works only once." }),
     expires_at: Time,
   },
   closed,
@@ -188,7 +188,7 @@ export const SignInMethods = Type.Object(
   closed,
 );
 
-/** Options and answers have the JSON form of WebAuthn Level 3, which browsers extend. */
+/** The options and results have the JSON form of WebAuthn Level 3, which browsers extend. */
 export const Ceremony = Type.Object({ options: Type.Record(Type.String(), Type.Unknown()) }, closed);
 const Base64Url = Type.String({ maxLength: 20_000, pattern: "^[A-Za-z0-9_-]*$" });
 const open = { additionalProperties: true } as const;
@@ -275,7 +275,7 @@ export function renderSession(session: StoredSession, current: string | null): S
   };
 }
 
-/** Scopes of a user's roles, for `GET /v1/session`. */
+/** Returns the scopes of a user's roles, for `GET /v1/session`. */
 export function listScopes(user: User, all: readonly string[]): string[] {
   const scopes = scopesOfRoles(user.roles);
   return scopes.includes("admin") ? [...all] : scopes;

@@ -1,4 +1,4 @@
-/** Routes of sign-in and of the caller's own session. */
+/** Routes that sign users in, and that read and end the caller's session. */
 import { type CoreHost } from "../../src/core.ts";
 import { defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { endedSessionCookie } from "./cookies.ts";
@@ -15,7 +15,7 @@ export const TAG = "users";
 const CEREMONY_ERRORS = [ERRORS.INSECURE, ERRORS.CROSS_SITE];
 const ANSWER_ERRORS = [...CEREMONY_ERRORS, ERRORS.CHALLENGE_INVALID, ERRORS.PASSKEY_INVALID];
 
-/** @param providers configured providers, in the order of the sign-in page */
+/** @param providers configured providers, in the order in which the sign-in page shows them */
 export function sessionRoutes(
   host: CoreHost,
   sessions: Sessions,
@@ -247,7 +247,10 @@ function siteOf(host: CoreHost, request: Request): Site {
   return requireSecureSite(host.config.server.public_url, request);
 }
 
-/** There is no session before the sign-in, but the request must still come from a page of this service. */
+/**
+ * Throws unless the request came from a page of this service. Checked even before sign-in, when there is no session
+ * yet.
+ */
 function requireSamePage(host: CoreHost, request: Request): Site {
   const site = siteOf(host, request);
   assertSameSite(request, site);
@@ -260,7 +263,7 @@ async function identify(sessions: Sessions, request: Request): Promise<Identifie
   return found;
 }
 
-/** Returns the start of the browser's name, for lists of sessions. */
+/** Returns the beginning of the `User-Agent` header, for lists of sessions. */
 export function readBrowserName(request: Request): string {
   return (request.headers.get("user-agent") ?? "").replaceAll(/[^\x20-\x7e]/g, "").slice(0, 200);
 }

@@ -1,6 +1,6 @@
 /**
- * Sessions: documents of this plugin that are read with each request, so that an ended session is rejected immediately
- * in every process.
+ * Sessions are documents of this plugin. They are read with each request, so that an ended session is immediately
+ * rejected in every process.
  */
 import { randomBytes } from "node:crypto";
 import { type AuthenticationResult, type Document, type DocumentReader, Refusal, toRfc3339 } from "../../src/plugin.ts";
@@ -33,30 +33,30 @@ import { requireSecureSite, type Site } from "./site.ts";
 import { createSessionPasskeys } from "./vote-signing.ts";
 
 const SAFE_METHODS = ["GET", "HEAD"];
-/** Pages send this header with every request that changes something. A form of another site cannot send it. */
+/** Header that pages send with every request that changes something. A form on another site cannot send it. */
 const CSRF_HEADER = "assent-session";
-/** Age of the session's secret from which on it is replaced. Milliseconds. */
+/** The session's secret is replaced when it is older than this. Milliseconds. */
 const ROTATE_AFTER = 15 * 60_000;
 /**
- * Time for which the previous secret is accepted after the first use of the new one. Requests of other tabs may be in
+ * The previous secret is accepted until this long after the first use of the new one. Requests of other tabs may be in
  * flight, to processes whose clocks differ by minutes. Milliseconds.
  */
 const GRACE = 5 * 60_000;
-/** Time after which a provider that does not respond is tried again. Milliseconds. */
+/** Delay before a provider that did not respond is asked again. Milliseconds. */
 const RETRY_AFTER = 60_000;
-/** The precision of `seen_at`. */
+/** `seen_at` is updated only if it is older than this. Milliseconds. */
 const TOUCH_AFTER = 60_000;
-/** Maximum number of sessions of one user. Above it the oldest sessions end. */
+/** Maximum number of sessions of one user. A new session beyond that ends the oldest ones. */
 const MAX_SESSIONS = 50;
 
-/** A session as it is stored. Times are milliseconds. */
+/** A session in its stored form. Times are milliseconds. */
 export interface StoredSession {
   id: string;
   user_id: string;
   /** MAC of the secret, hex. */
   mac: string;
   /**
-   * MAC of the previous secret, and the time until which it is accepted; `until` is null until the new secret is used.
+   * MAC of the previous secret, and the time until which it is accepted. `until` is null until the new secret is used.
    */
   previous: { mac: string; until: number | null } | null;
   rotated_at: number;
@@ -64,11 +64,14 @@ export interface StoredSession {
   seen_at: number;
   /** `passkey`, `link`, `recovery_code`, `terminal` or `oidc:<provider>`. */
   method: string;
-  /** Session of the browser that confirmed the sign-in of a terminal, and that this one ends with; null for a browser. */
+  /**
+   * Id of the browser session that confirmed a terminal's sign-in. The terminal's session ends with it. Null for a
+   * browser.
+   */
   parent: string | null;
-  /** The browser's `User-Agent`, shortened. */
+  /** The browser's `User-Agent`, truncated. */
   browser: string;
-  /** Null for a passkey or a link. The refresh token is encrypted. */
+  /** Login at a provider, with an encrypted refresh token. Null for a sign-in by passkey or link. */
   provider: (Omit<ProviderLogin, "refresh_token"> & { refresh: SealedRefresh | null }) | null;
 }
 
@@ -87,7 +90,7 @@ type ProviderLogin = {
   refresh_token: string | null;
 };
 
-/** How a user signed in. */
+/** The sign-in that starts a session. */
 type SignIn = Pick<StoredSession, "method" | "browser"> & { parent?: string };
 
 /** A request's session: the credential, and the session as it is stored. */
@@ -96,18 +99,18 @@ export interface IdentifiedSession extends AuthenticationResult {
   site: Site;
 }
 
-/** The refresh token of a session. */
+/** The encrypted refresh token of a session. */
 type SealedRefresh = {
   token: string;
-  /** When the provider is checked next. Milliseconds. */
+  /** Time of the next check at the provider. Milliseconds. */
   due_at: number;
 };
 
-/** Prefix of the documents that map a login at a provider to its sessions. */
+/** Returns the key prefix of the documents that map a login at a provider to its sessions. */
 const loginKey = (provider: string, kind: "sub" | "sid", value: string): string =>
   `login/${sha256Hex(utf8(JSON.stringify([provider, kind, value])))}/`;
 
-/** Key of the document with the time of a user's last sign-in, which outlasts the session. */
+/** Returns the key of the document with the time of a user's last sign-in. The document outlasts the session. */
 const lastSignInKey = (user: string): string => `signed-in/${user}`;
 
 const keyOf = (user: string, id = ""): string => `session/${user}/${id}`;
@@ -125,8 +128,9 @@ export class Sessions {
   }
 
   /**
-   * Returns the caller's credential; null if the request has no session cookie. Throws MISSING_CREDENTIAL if the session has ended,
-   * and USERS_CROSS_SITE if a request that changes something did not come from a page of this service.
+   * Returns the caller's credential; null if the request has no session cookie. Throws MISSING_CREDENTIAL if the
+   * session has ended, and USERS_CROSS_SITE if a request that changes something did not come from a page of this
+   * service.
    */
   async identify(request: Request): Promise<IdentifiedSession | null> {
     if (!hasSessionCookie(request)) return null;
@@ -158,7 +162,7 @@ export class Sessions {
     };
   }
 
-  /** Starts a session inside a job, and returns its cookie. */
+  /** Starts a session within a ledger transaction, and returns its cookie. */
   async start(
     tx: LedgerTransaction,
     user: User,
@@ -192,7 +196,7 @@ export class Sessions {
     return { id: session.id, cookie: this.cookieFor(session, secret, site) };
   }
 
-  /** Ends a session inside a job. Does nothing if it has ended. */
+  /** Ends a session within a ledger transaction. Does nothing if it has already ended. */
   async end(tx: LedgerTransaction, session: StoredSession, by: Actor | null, reason: string | null): Promise<void> {
     const documents = this.host.documents.within(tx);
     const document = await documents.get(keyOf(session.user_id, session.id));
@@ -207,8 +211,8 @@ export class Sessions {
   }
 
   /**
-   * Ends the sessions of a login at a provider inside a job: if `sid` is given, the sessions with this `sid`, and those
-   * of this `sub` without one; otherwise all sessions of this `sub`.
+   * Ends the sessions of a login at a provider, within a ledger transaction. With `sid`, ends the sessions with this
+   * `sid`, and sessions of this `sub` that have no `sid`. Without `sid`, ends all sessions of this `sub`.
    */
   async endLogin(
     tx: LedgerTransaction,
@@ -241,9 +245,9 @@ export class Sessions {
   }
 
   /**
-   * Checks with the provider of a session whether the login is still valid, if a check is due. Returns the stored
-   * session afterwards; null if the provider refused, which ends the session. If the provider does not respond, the
-   * session continues.
+   * If a check is due, asks the session's provider whether the login is still valid. Returns the stored session after
+   * the check; null if the provider refused, which ends the session. If the provider does not respond, the session
+   * continues.
    */
   private async checkAtProvider(stored: StoredVersion): Promise<StoredVersion | null> {
     const { session } = stored;
@@ -270,9 +274,9 @@ export class Sessions {
   }
 
   /**
-   * Postpones the check, so that only one request in one process asks the provider, because many providers revoke a
-   * refresh token that is used twice. Returns the session's new version; null if another request was first, or the
-   * store cannot write.
+   * Postpones the check, so that only one request in one process asks the provider: many providers revoke a refresh
+   * token that is used twice. Returns the session's new version; null if another request was faster, or the store
+   * cannot write.
    */
   private async claimCheck({ session, document }: StoredVersion, refresh: SealedRefresh): Promise<number | null> {
     if (session.provider === null) return null;
@@ -302,14 +306,14 @@ export class Sessions {
     return null;
   }
 
-  /** Ends all sessions of a user inside a job. None of their devices is notified any more. */
+  /** Ends all sessions of a user within a ledger transaction, and removes the user's devices. */
   async endAll(tx: LedgerTransaction, userId: string, by: Actor | null, reason: string | null): Promise<void> {
     for (const session of await this.list(userId, this.host.documents.within(tx)))
       await this.end(tx, session, by, reason);
     await removeDevicesOf(this.host.documents.within(tx), userId);
   }
 
-  /** Returns the user's sessions, newest first. Includes expired sessions until the next sign-in, but no ended ones. */
+  /** Returns the user's sessions, newest first. Includes expired ones until the next sign-in, but not ended ones. */
   async list(userId: string, reader: DocumentReader = this.host.documents): Promise<StoredSession[]> {
     const documents = await reader.list({ prefix: keyOf(userId), limit: 1000 });
     return documents.map(opened).sort((a, b) => b.started_at - a.started_at);
@@ -327,7 +331,7 @@ export class Sessions {
     return document === null ? null : { session: opened(document), document };
   }
 
-  /** Whether the session, and for a terminal the session that confirmed it, has not ended. */
+  /** Whether the session is neither ended nor expired. For a terminal, this includes the session that confirmed it. */
   async isLive({ user_id, id }: Pick<StoredSession, "user_id" | "id">, tx: LedgerTransaction | null): Promise<boolean> {
     const { documents, clock } = this.host;
     const stored = await this.read(tx === null ? documents : documents.within(tx), user_id, id);
@@ -336,7 +340,10 @@ export class Sessions {
     return parent === null || this.isLive({ user_id, id: parent }, tx);
   }
 
-  /** Ends a terminal's session if the session that confirmed it has ended, also at the provider. Returns whether it has not. */
+  /**
+   * Checks the session that confirmed a terminal's session, including at the provider. If it has ended, ends the
+   * terminal's session and returns false.
+   */
   private async checkParent(session: StoredSession): Promise<boolean> {
     if (session.parent === null) return true;
     const parent = await this.read(this.host.documents, session.user_id, session.parent);
@@ -364,9 +371,9 @@ export class Sessions {
   }
 
   /**
-   * Records the use, and replaces the secret when it is due. Returns the new secret, or null. If the response is lost,
-   * the browser continues with the previous secret, which is accepted until the new one is used. If two requests race,
-   * one of them replaces the secret.
+   * Records the use, and replaces the secret when it is due. Returns the new secret, or null if it was not replaced. If
+   * the response is lost, the browser continues with the previous secret, which is accepted until the new one is used.
+   * If two requests race, one of them replaces the secret.
    */
   private async renew(
     { session, document }: StoredVersion,
@@ -394,19 +401,21 @@ export class Sessions {
       );
       return written === null ? null : fresh;
     } catch (error) {
-      // Continue, because a store that cannot write must not sign people out.
+      // Continue, because a failure of the store to write must not sign people out.
       this.host.log.warn("the use of a session could not be noted", { error: String(error) });
       return null;
     }
   }
 
-  /** Ends a session whose replaced secret was used after the new one, because two parties have the cookie. */
+  /** Ends a session whose previous secret was used after it expired, because two parties have the cookie. */
   private async endReplayed(session: StoredSession): Promise<void> {
     this.host.log.warn("a session was ended because a replaced cookie was sent again", { user: session.user_id });
     await this.host.ledger.transact((tx) => this.end(tx, session, null, "a replaced cookie was sent again"));
   }
 
-  /** A MAC instead of a hash, so that a row that someone inserts into the database gives no access. */
+  /**
+   * Returns a MAC. A hash would not suffice, because a row that someone inserts into the database would give access.
+   */
   private macOf({ user_id, id, started_at }: StoredSession, secret: string): string {
     return toHex(this.host.vault.mac("users/session", utf8(canonicalText([user_id, id, started_at, secret]))));
   }
@@ -436,12 +445,14 @@ function ended(site: Site): Refusal {
   });
 }
 
-/** Requests with which a terminal's session can change something: votes, questions to the agent, and its end. */
+/**
+ * Requests that change something and are allowed in a terminal's session: votes, questions to the agent, and sign-out.
+ */
 const TERMINAL_REQUESTS = [/^POST \/v1\/actions\/[^/]+\/(?:approval|questions)$/, /^DELETE \/v1\/session$/];
 
 /**
- * Throws INSUFFICIENT_SCOPE for other requests that change something. Otherwise a program that takes over the terminal could
- * add a passkey or a delegation, and stay signed in.
+ * Throws INSUFFICIENT_SCOPE for other requests that change something. Otherwise, a program that takes over the terminal
+ * could add a passkey or a delegation, and keep its access.
  */
 function assertTerminalMay(request: Request): void {
   if (SAFE_METHODS.includes(request.method)) return;

@@ -1,4 +1,4 @@
-/** Jobs that sign a user in: with a passkey, or with a link or recovery code that adds one. */
+/** Ledger transactions that sign a user in: with a passkey, or with a link or recovery code that adds a passkey. */
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import {
   type CoreHost,
@@ -33,7 +33,7 @@ export interface SignedIn {
   cookie: string;
 }
 
-/** Signs in the user of a passkey. Throws USERS_PASSKEY_CLONED if its signature counter went back. */
+/** Signs in the user of a passkey. Throws USERS_PASSKEY_CLONED if the passkey's signature counter did not increase. */
 export async function signInWithPasskey(
   host: CoreHost,
   sessions: Sessions,
@@ -69,14 +69,14 @@ export function copiedPasskey(host: CoreHost, { id }: Pick<User, "id">): Refusal
   );
 }
 
-/** Purpose of the challenge of an enrolment. */
+/** Returns the purpose of an enrolment's challenge. */
 export function enrolmentPurpose(token: string): string {
   return `enrol:${sha256Hex(utf8(token))}`;
 }
 
 /**
- * Adds the passkey of an enrolment by link or recovery code, and signs the user in. The link or code can then not be
- * used again.
+ * Adds the passkey of an enrolment by link or recovery code, and signs the user in. The link or code cannot be used
+ * again afterwards.
  */
 export async function enrol(
   host: CoreHost,
@@ -107,7 +107,7 @@ export function passkeyAdditionPurpose(credential: Credential): string {
   return `add:${user.id}:${id}`;
 }
 
-/** Adds another passkey to the user of the session. */
+/** Adds another passkey for the user of the session. */
 export async function addOwnPasskey(
   host: CoreHost,
   site: Site,
@@ -141,6 +141,6 @@ async function addPasskey(
 function unknown(): Refusal {
   return new Refusal(
     ERRORS.PASSKEY_UNKNOWN,
-    "no user has this passkey, or the user was ended; use another one, or ask an admin for an enrolment link",
+    "no user has this passkey, or the user is deactivated; use another passkey, or ask an admin for an enrolment link",
   );
 }

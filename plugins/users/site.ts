@@ -1,9 +1,9 @@
-/** The origin at which people use the service. Passkeys and cookies are bound to it. */
+/** The origin at which people use the service. Passkeys and cookies are bound to this origin. */
 import { Refusal } from "../../src/plugin.ts";
 import { ERRORS } from "./user-errors.ts";
 
 export interface Site {
-  /** Scheme, host and port, as browsers send it in `Origin`. */
+  /** Scheme, host and port, in the form that browsers send in `Origin`. */
   origin: string;
   /** Relying party id of passkeys: the host name. */
   rpId: string;
@@ -14,8 +14,8 @@ export interface Site {
 const LOOPBACK = "localhost";
 
 /**
- * Returns the origin: that of `server.public_url`, or else `http://localhost:<port>` if the request came there. Throws
- * USERS_INSECURE anywhere else, because browsers offer passkeys only on HTTPS and on localhost.
+ * Returns the origin of `server.public_url`, or else `http://localhost:<port>` if the request was sent there. Throws
+ * USERS_INSECURE for other addresses, because browsers offer passkeys only on HTTPS and on localhost.
  * @param publicUrl `server.public_url`
  */
 export function requireSecureSite(publicUrl: string | null, request: Request): Site {

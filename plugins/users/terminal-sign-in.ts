@@ -1,7 +1,7 @@
 /**
- * Sign-in of a terminal. The terminal keeps a random verifier and prints a link with its challenge. A user who is signed in
- * in a browser opens the link and types the terminal's code, which stores the confirmation. The terminal then exchanges its
- * verifier for a session, once. Unauthenticated requests write nothing.
+ * Sign-in of a terminal. The terminal keeps a random verifier and prints a link with its challenge. A user who is
+ * signed in in a browser opens the link and types the terminal's code, which stores a confirmation. The terminal then
+ * exchanges its verifier for a session, once. Unauthenticated requests write nothing.
  */
 import { type Document, Refusal } from "../../src/plugin.ts";
 import { type CoreHost, isTerminalCode, type Passkey, terminalChallenge, type User } from "../../src/core.ts";
@@ -14,14 +14,14 @@ import { copiedPasskey, type SignedIn } from "./sign-in.ts";
 import type { Site } from "./site.ts";
 
 const PREFIX = "terminal/";
-/** Time in which the terminal has to sign in. Milliseconds. */
+/** Time limit for the terminal to sign in after the confirmation. Milliseconds. */
 const VALID_MS = 2 * 60_000;
 /** Maximum number of confirmations that one read examines to remove expired ones. */
 const PRUNED = 100;
 
 type Confirmation = {
   user_id: string;
-  /** Session of the browser. */
+  /** Id of the browser's session. */
   session_id: string;
   /** Milliseconds. */
   expires_at: number;
@@ -102,7 +102,7 @@ export async function confirmTerminal(
 }
 
 /**
- * Starts the session of a terminal, which ends with the session of the browser that confirmed it. Throws
+ * Starts a terminal's session, which ends with the browser session that confirmed it. Throws
  * USERS_TERMINAL_UNCONFIRMED if no one has confirmed the terminal, or the confirmation has expired or was used.
  */
 export async function signInTerminal(

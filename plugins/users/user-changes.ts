@@ -1,4 +1,4 @@
-/** Changes of users. Each is one job, which records the user as the change leaves them. */
+/** Changes users. Each change is a ledger transaction that records the user's new state. */
 import { randomBytes } from "node:crypto";
 import { type Credential, Refusal, type Session, toRfc3339 } from "../../src/plugin.ts";
 import {
@@ -52,10 +52,10 @@ export function recordUser(
   return user;
 }
 
-/** Returns the user. Throws USERS_NOT_FOUND for an unknown id, and USERS_ENDED if the user was ended. */
+/** Returns the user. Throws USERS_NOT_FOUND for an unknown id, and USERS_ENDED for a deactivated user. */
 export function liveUser(users: Users, id: string): User {
   const user = knownUser(users, id);
-  if (user.ended_at !== null) throw new Refusal(ERRORS.ENDED, `the user ${id} was ended at ${user.ended_at}`);
+  if (user.ended_at !== null) throw new Refusal(ERRORS.ENDED, `the user ${id} was deactivated at ${user.ended_at}`);
   return user;
 }
 
@@ -81,7 +81,7 @@ export function createUser(
   });
 }
 
-/** Changes the name, roles or groups. Records nothing if nothing changes. */
+/** Changes the name, roles or groups. Records nothing if they stay the same. */
 export function changeUser(
   host: CoreHost,
   credential: Credential,
@@ -100,7 +100,7 @@ export function changeUser(
   });
 }
 
-/** Creates a one-time link that adds a passkey. It replaces an earlier one. */
+/** Creates a one-time link that adds a passkey. It replaces an earlier link. */
 export function createLink(host: CoreHost, credential: Credential, id: string): Promise<{ user: User; token: string }> {
   const token = newToken();
   return host.ledger.transact(async (tx) => {
@@ -114,7 +114,10 @@ export function createLink(host: CoreHost, credential: Credential, id: string): 
   });
 }
 
-/** Ends a user, and with them their sessions, keys, grants and delegations. Cancels what those keys and the user submitted and has not started. */
+/**
+ * Deactivates a user: revokes their keys, and ends their sessions, grants and delegations. Cancels the actions that
+ * they or these keys submitted and that have not started.
+ */
 export async function endUser(
   host: CoreHost,
   sessions: Sessions,
@@ -134,7 +137,9 @@ export async function endUser(
   return { user: done.user, revoked_keys: done.revoked_keys };
 }
 
-/** Records the end of a user, and of their sessions, keys, grants and delegations, inside a job. */
+/**
+ * Deactivates a user within a ledger transaction: revokes their keys, and ends their sessions, grants and delegations.
+ */
 export async function endUserIn(
   host: CoreHost,
   sessions: Sessions,
@@ -153,10 +158,10 @@ export async function endUserIn(
     tx.bumpEpoch();
     revoked_keys.push(key.id);
   }
-  await sessions.endAll(tx, before.id, by, "the user was ended");
+  await sessions.endAll(tx, before.id, by, "the user was deactivated");
   endGrantsOf(tx, before, revoked_keys, by);
   endDelegationsOf(tx, before, by);
-  // Record this last, because a user who ends themselves is the author of the entries above.
+  // Record this last, because a user who deactivates themselves is the author of the entries above.
   const user = { ...before, link: null, recovery_codes: [], ended_at: toRfc3339(tx.now) };
   return { user: recordUser(tx, "ended", user, by, reason), revoked_keys };
 }
@@ -165,23 +170,23 @@ export async function endUserIn(
 function endGrantsOf(tx: LedgerTransaction, { id, name }: User, keys: readonly string[], by: Actor): void {
   for (const grant of tx.grants.all.values()) {
     if (findGrantEnd(grant, tx.stops, tx.now) !== null || ![id, ...keys].includes(grant.by.key_id)) continue;
-    const comment = `the user "${name}", who granted it, was ended`;
+    const comment = `the user "${name}", who granted it, was deactivated`;
     tx.record(buildGrantEndEntry(grant, { cause: "revoked", related_action: null, comment, by }, tx.now));
     tx.bumpEpoch();
   }
 }
 
-/** Cancels open actions of these keys, in as many jobs as needed. */
+/** Cancels the open actions that these keys submitted, in as many transactions as needed. */
 export async function cancelOpen(host: CoreHost, keys: readonly string[], by: Actor | null, user: User): Promise<void> {
-  // No entry names a user as its author after the user's end.
+  // Entries after a user's deactivation must not name the user as their author.
   const author = by?.key_id === user.id ? null : by;
-  const why = { by: author, comment: `the user "${user.name}", whose key submitted it, was ended` };
+  const why = { by: author, comment: `the user "${user.name}", whose key submitted it, was deactivated` };
   for (const key_id of keys) {
     while (await host.ledger.transact((tx) => host.containment.cancelOpen(tx, { key_id }, why)));
   }
 }
 
-/** Lets an ended user sign in again. Their sessions and keys stay ended. */
+/** Reactivates a deactivated user, who can then sign in again. Does not restore their sessions and keys. */
 export function resumeUser(host: CoreHost, credential: Credential, id: string): Promise<User> {
   return host.ledger.transact(async (tx) => {
     const caller = await confirmWithScope(tx, credential, "users:manage");
@@ -192,7 +197,7 @@ export function resumeUser(host: CoreHost, credential: Credential, id: string): 
   });
 }
 
-/** Replaces the user's recovery codes. Returns the new ones, which are stored only as hashes. */
+/** Replaces the user's recovery codes. Returns the new codes, of which only hashes are stored. */
 export function createRecoveryCodes(host: CoreHost, credential: Credential): Promise<string[]> {
   const codes = newRecoveryCodes();
   return host.ledger.transact(async (tx) => {
@@ -203,7 +208,7 @@ export function createRecoveryCodes(host: CoreHost, credential: Credential): Pro
   });
 }
 
-/** Removes a passkey of the credential's own user. */
+/** Removes a passkey of the signed-in user. */
 export function removePasskey(host: CoreHost, credential: Credential, passkeyId: string): Promise<User> {
   return host.ledger.transact(async (tx) => {
     const caller = await tx.confirm(credential);
@@ -217,11 +222,11 @@ export function removePasskey(host: CoreHost, credential: Credential, passkeyId:
   });
 }
 
-/** A user whom an enrolment link or a recovery code names. */
+/** The user that an enrolment link or a recovery code belongs to. */
 interface Enrolment {
   user: User;
   kind: "link" | "recovery_code";
-  /** The user after the use of the link or code, which cannot be used again. */
+  /** The user without the used link or code. */
   spent: User;
 }
 
@@ -261,7 +266,10 @@ export function newRecoveryCodes(): string[] {
   });
 }
 
-/** Ignores case, spaces and hyphens, which people add and lose when they copy a code by hand. */
+/**
+ * Returns the hash of a recovery code. Ignores case, spaces and hyphens, which people change when they copy a code by
+ * hand.
+ */
 export function hashRecoveryCode(code: string): string {
   return sha256Hex(utf8(`recovery:${code.toUpperCase().replaceAll(/[^A-Z0-9]/g, "")}`));
 }
@@ -276,15 +284,15 @@ export function sessionOf({ session }: Credential): Session {
   return session;
 }
 
-/** Returns the user of the credential's session. Throws USERS_SESSION_REQUIRED unless it is this user. */
+/** Returns the user of the credential's session. Throws USERS_SESSION_REQUIRED unless it is the user with this id. */
 export function ownUser({ session }: Credential, id: string): User {
   if (session?.user.id !== id) throw sessionRequired();
   return session.user;
 }
 
 /**
- * Throws USERS_MANAGED for a user of an identity provider. The provider decides about name, roles and groups, and a
- * passkey here would still work after the account at the provider ends.
+ * Throws USERS_MANAGED for a user of an identity provider. The provider determines name, roles and groups. A passkey
+ * here would still work after the provider's account ends.
  */
 export function assertNotManaged({ managed_by }: User): void {
   if (managed_by !== null)
@@ -297,7 +305,7 @@ function assertMayGive(caller: Credential, roles: readonly string[]): void {
   if (lacking.length > 0)
     throw new Refusal(
       "SCOPE_ESCALATION",
-      `you do not hold ${lacking.join(", ")}, so you cannot give these roles, or change a user who has them`,
+      `you do not have ${lacking.join(", ")}, so you cannot give these roles, or change a user who has them`,
     );
 }
 
@@ -324,10 +332,10 @@ async function assertNotLastAdmin(host: CoreHost, tx: LedgerTransaction, user: U
 }
 
 /**
- * Returns the keys of the user: those that the user made, those whose owner is the user under any past or present name,
- * and those that were made with such a key.
- * @param user with the current name, which the directory might not have yet
- * @param rows all keys; those that the same batch created are not in the directory yet
+ * Returns a function that selects the user's keys: keys that the user made, keys whose owner is the user under any past
+ * or present name, and keys that were made with such a key.
+ * @param user the user with the current name, which the directory might not have yet
+ * @param rows all keys, including those that the same batch created, which are not in the directory yet
  */
 function keysOf(host: CoreHost, { id, name }: User, rows: readonly KeyRow[]): (key: KeyRow) => boolean {
   const names = new Set([principalOfOwner(name), ...host.keys.samePersonPrincipals(principalOfUser(id))]);

@@ -41,7 +41,7 @@ export const ProviderOptions = Type.Object(
     subject_claim: Type.Union([Type.Literal("sub"), Type.Literal("oid")], {
       default: "sub",
       description:
-        "Claim of the ID token that identifies the user for good. `oid` for Microsoft Entra ID with `scim`, which does not know the `sub`.",
+        "Claim of the ID token that permanently identifies the user. Use `oid` for Microsoft Entra ID with `scim`, because SCIM does not send the `sub`.",
     }),
     refresh_minutes: Type.Integer({
       default: 15,
@@ -53,7 +53,7 @@ export const ProviderOptions = Type.Object(
     scim: Type.Boolean({
       default: false,
       description:
-        "The provider creates, changes and deactivates its users here with SCIM. Then nobody else of the provider can sign in, and claims change nothing.",
+        "The provider creates, changes and deactivates its users here with SCIM. Then no one else of the provider can sign in, and claims change nothing.",
     }),
     everyone: Type.Array(Roles.items, {
       default: [],
@@ -75,7 +75,7 @@ const PushOptions = Type.Object(
       }),
     ),
     allow_private: Type.Optional(
-      Type.Boolean({ description: "Accepts push services at private addresses, also over HTTP. Default: false." }),
+      Type.Boolean({ description: "Accepts push services at private addresses, including over HTTP. Default: false." }),
     ),
     tls_ca_file: Type.Optional(
       Type.String({ minLength: 1, description: "Certificate authorities of the push services, in PEM." }),

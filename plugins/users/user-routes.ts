@@ -32,7 +32,7 @@ export function userRoutes(host: CoreHost, sessions: Sessions): Route[] {
   ];
 }
 
-/** Returns the routes of the list of users: read it, and add a user. */
+/** Returns the routes that list users and add a user. */
 function listRoutes(host: CoreHost, sessions: Sessions): Route[] {
   return [
     defineRoute({
@@ -114,7 +114,7 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
       path: "/v1/users/:id/link",
       tag: TAG,
       summary: "Create a link to enrol a passkey",
-      description: "It replaces an earlier link. Whoever opens it first can sign in as this user.",
+      description: "It replaces an earlier link. The first person who opens it can sign in as this user.",
       scope: "users:manage",
       params: schema.UserParams,
       responses: { 201: { description: "The link, this once.", schema: schema.InvitedUser } },
@@ -262,7 +262,7 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
   ];
 }
 
-/** Returns the routes for changes that users make to themselves, in a session. */
+/** Returns the routes for changes that users make to their own account, in a session. */
 function ownRoutes(host: CoreHost): Route[] {
   const description = "Only the user themselves can do this, in a session.";
   const errors = [ERRORS.SESSION_REQUIRED];
@@ -359,8 +359,8 @@ function invited(user: User, token: string, origin: string): object {
 }
 
 /**
- * Returns the origin for links. Does not use the address of the request, because a request with an API key can arrive
- * at any address.
+ * Returns the origin for links. Does not use the address of the request, because a request with an API key can be sent
+ * to any address of the service.
  */
 function originOf(host: CoreHost, request: Request): string {
   const { public_url } = host.config.server;

@@ -1,4 +1,4 @@
 import { defineScopes } from "../../src/plugin.ts";
 
-/** `users:provision`: creates, changes and ends the users of providers, with SCIM. */
+/** `users:provision` lets a SCIM client create, change and deactivate the users of its provider. */
 export const SCOPES = defineScopes("users", ["provision"]);

@@ -1,4 +1,4 @@
-/** Signatures of votes with the passkeys of a session's user. */
+/** Lets the user of a session sign votes with a passkey. */
 import {
   assertionCounter,
   type CoreHost,
@@ -18,7 +18,7 @@ import { assertChallenge, challengeExpiry, createChallenge, useChallenge } from 
 import { advancePasskeyCounter } from "./passkey-counters.ts";
 import type { Site } from "./site.ts";
 
-/** Returns the functions with which the actions plugin has votes signed in this session. */
+/** Returns the functions with which the actions plugin requests and verifies vote signatures in this session. */
 export function createSessionPasskeys(
   host: CoreHost,
   site: Site,
@@ -49,7 +49,7 @@ export function createSessionPasskeys(
         passkey.rp_id === site.rpId
           ? findAssertionFault(assertion, expected, verifyPasskeySignature)
           : "the passkey is for another relying party";
-      if (fault !== null) throw invalid(`the passkey's answer was not accepted: ${fault}`);
+      if (fault !== null) throw invalid(`the passkey's response was not accepted: ${fault}`);
       const counter = assertionCounter(assertion);
       const isOriginal = await host.ledger.transact(async (tx) => {
         const { user } = findPasskey(tx.users, session.user_id, passkey.id);
@@ -84,17 +84,17 @@ function toAssertion({ id, response }: PasskeyResponse): PasskeyAssertion {
   };
 }
 
-/** Returns the canonical spelling of the text, because the text is recorded. */
+/** Returns the canonical encoding of a base64url string, because the string is recorded. */
 function normal(text: string): string {
   try {
     if (toBase64Url(fromBase64Url(text)) === text) return text;
   } catch {
-    // The check below reports it.
+    // The error is thrown below.
   }
-  throw invalid("the passkey's answer is not base64url");
+  throw invalid("the passkey's response is not base64url");
 }
 
-/** Runs `work`, and converts refusals of a challenge into refusals of a vote. */
+/** Runs `work`. If it refuses the challenge, throws VOTE_SIGNATURE_INVALID instead. */
 async function accepted(work: () => void | Promise<void>): Promise<void> {
   try {
     await work();

@@ -1,4 +1,4 @@
-/** WebAuthn, in a module of its own so that it is loaded with the first ceremony and not at startup. */
+/** WebAuthn. A separate module, so that it is loaded at the first ceremony, not at startup. */
 export {
   generateAuthenticationOptions,
   generateRegistrationOptions,

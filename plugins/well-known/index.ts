@@ -1,10 +1,10 @@
-/** Public documents that a tool reads first: the keys that verify permits, and the URLs of the API. */
+/** Public documents that a client reads first: the keys that verify permits, and the URLs of the API. */
 import { Type } from "@sinclair/typebox";
 import { type CoreHost, defineCorePlugin, PERMIT_ALGORITHMS, PERMIT_TYPE, toBase64Url } from "../../src/core.ts";
 import { defineRoute } from "../../src/plugin.ts";
 
 const TAG = "well-known";
-/** Cache lifetime. For this time a client may still trust a key that was withdrawn with --at-once. Seconds. */
+/** Cache lifetime. During this time, a client may still trust a key that was withdrawn with --at-once. Seconds. */
 const MAX_AGE = 60;
 
 const Jwks = Type.Object(
@@ -21,7 +21,7 @@ const Jwks = Type.Object(
         },
         { additionalProperties: false },
       ),
-      { description: "The key that signs permits, then those before it whose permits still hold." },
+      { description: "The key that signs permits, then the earlier keys whose permits are still valid." },
     ),
   },
   { additionalProperties: false },
@@ -107,7 +107,7 @@ async function configurationOf(host: CoreHost): Promise<object> {
   const base = host.config.server.public_url?.replace(/\/+$/, "") ?? null;
   return {
     issuer: host.ledger.origin,
-    // Do not use the Host header: the client chooses it, and the response may be cached for others.
+    // Do not use the Host header: the client chooses it, and the response may be cached for other clients.
     jwks_uri: base === null ? "jwks.json" : `${base}/.well-known/jwks.json`,
     api_base: base === null ? "../v1" : `${base}/v1`,
     api_version: "v1",

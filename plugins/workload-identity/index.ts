@@ -51,7 +51,9 @@ export default defineCorePlugin({
 
 type Matchers = ReadonlyMap<WorkloadOptions, (subject: string) => boolean>;
 
-/** Finds the workload of a verified token, and returns its credential. Throws INVALID_CREDENTIAL if there is none. */
+/**
+ * Returns the credential of the workload that a verified token belongs to. Throws INVALID_CREDENTIAL if there is none.
+ */
 async function identify(
   host: CoreHost,
   keys: WorkloadKeys,
@@ -74,7 +76,7 @@ async function identify(
       ? { user_id: await findUserId(host, issuer.options.issuer, subject), agent_id: workload.agent }
       : { key_id: await keys.find(issuer.options, workload) };
   const credential = await host.keys.workload(bearer, { claims, expires_at });
-  if (credential === null) throw invalidToken("its workload was revoked, or its user was ended");
+  if (credential === null) throw invalidToken("its workload was revoked, or its user is deactivated");
   return credential;
 }
 
@@ -88,8 +90,8 @@ function readClaims({ options }: Issuer, payload: VerifiedToken["payload"]): Ver
 }
 
 /**
- * Returns the user for whom the agent acts, as an ID-JAG names them. Only a known user can be prevented from approving
- * their own actions.
+ * Returns the user for whom the agent acts, whom an ID-JAG names. The user must be known, because only a known user can
+ * be prevented from approving their own actions.
  */
 async function findUserId(host: CoreHost, issuer: string, subject: string): Promise<string> {
   const user = findUserByIdentity(await host.users.list(), issuer, subject);

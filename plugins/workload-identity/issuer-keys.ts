@@ -1,7 +1,7 @@
 /**
- * The keys of one issuer, from the configured URL or file and from nowhere else. The keys are cached, and read again
+ * The keys of one issuer, which are read only from the configured URL or file. The keys are cached, and read again
  * when they are old or when a token names an unknown key. Reads are limited in size, time and frequency, because
- * unauthenticated callers cause them.
+ * unauthenticated callers can trigger them.
  */
 import { readFile } from "node:fs/promises";
 import { isJsonObject, type JsonObject, readJsonObject } from "../../src/core.ts";
@@ -10,11 +10,11 @@ import { Refusal } from "../../src/plugin.ts";
 import { ERRORS } from "./token-errors.ts";
 import type { JSONWebKeySet, JWTVerifyGetKey } from "./jose.ts";
 
-/** Age from which on keys are read again. Milliseconds. */
+/** Reads keys again that are older than this. Milliseconds. */
 const FRESH_MS = 600_000;
-/** Age up to which keys are used if they cannot be read again. Milliseconds. */
+/** Uses keys up to this age if they cannot be read again. Milliseconds. */
 const USABLE_MS = 3_600_000;
-/** Time between two reads. Milliseconds. */
+/** Minimum time between two reads. Milliseconds. */
 const COOLDOWN_MS = 30_000;
 const TIMEOUT_MS = 5_000;
 const MAX_BYTES = 262_144;
@@ -23,7 +23,7 @@ const MAX_KEYS = 100;
 interface IssuerKeysOptions {
   /** `id` of the issuer. */
   id: string;
-  /** URL or absolute path. */
+  /** URL or absolute path of the keys. */
   source: string;
   /** Whether the source is a SPIFFE bundle, whose JWT keys have the use `jwt-svid`. */
   isBundle: boolean;
@@ -54,7 +54,10 @@ export class IssuerKeys {
     );
   }
 
-  /** Reads the keys again, unless a read was tried recently. Returns whether the keys are newer. Never rejects. */
+  /**
+   * Reads the keys again, unless a read was attempted recently. Resolves to true if the keys were replaced. Never
+   * rejects.
+   */
   async refresh(): Promise<boolean> {
     const before = this.known;
     if (this.reading === null && Math.abs(this.options.clock() - this.attemptedAt) < COOLDOWN_MS) return false;
@@ -77,7 +80,7 @@ export class IssuerKeys {
     }
   }
 
-  /** Returns the public signature keys of the document. */
+  /** Returns the public keys for signatures in the document. */
   private keySet({ keys }: JsonObject): JSONWebKeySet {
     if (!Array.isArray(keys) || keys.length > MAX_KEYS)
       throw new Error(`the document must have \`keys\`, a list of at most ${MAX_KEYS} keys`);
@@ -88,7 +91,7 @@ export class IssuerKeys {
   }
 }
 
-/** A redirect is an error, because only the configured URL is trusted. */
+/** Downloads the keys. A redirect is an error, because only the configured URL is trusted. */
 async function download(url: string): Promise<Uint8Array> {
   const response = await fetch(url, { redirect: "error", signal: AbortSignal.timeout(TIMEOUT_MS) });
   if (response.status !== 200 || response.body === null) throw new Error(`the status is ${response.status}`);

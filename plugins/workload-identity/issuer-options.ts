@@ -102,10 +102,10 @@ export const Options = Type.Object(
   closed,
 );
 
-/** Names of claims that the plugin itself fills. */
+/** Names of claims that the plugin sets. */
 const RESERVED = ["issuer", "subject", "client_id"];
 
-/** Throws an Error for options that no token could satisfy, or that could be read in two ways. */
+/** Throws an Error for options that no token could satisfy, or that are ambiguous. */
 export function assertIssuers(issuers: readonly IssuerOptions[]): void {
   for (const key of ["id", "issuer"] as const) assertDistinct(issuers, key, `issuers have the ${key}`);
   for (const issuer of issuers) {

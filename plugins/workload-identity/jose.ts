@@ -1,4 +1,4 @@
-/** JOSE, in a module of its own so that it is loaded with the first token and not at startup. */
+/** JOSE. A separate module, so that it is loaded with the first token, not at startup. */
 export {
   createLocalJWKSet,
   errors as joseErrors,

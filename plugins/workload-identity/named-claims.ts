@@ -6,7 +6,7 @@ const MAX_LENGTH = 500;
 const MAX_ITEMS = 32;
 
 /**
- * Returns the named claims, with the issuer's id and the subject. A claim that the token does not have is absent.
+ * Returns the named claims, with the issuer's id and the subject. Omits claims that the token does not have.
  * Throws RangeError for a value that cannot be recorded.
  */
 export function nameClaims({ id, platform, claims }: IssuerOptions, payload: JsonObject): JsonObject {
@@ -17,7 +17,7 @@ export function nameClaims({ id, platform, claims }: IssuerOptions, payload: Jso
     if (value === undefined) continue;
     if (!isRecordable(value))
       throw new RangeError(
-        `the claim "${name}" must be a text of at most ${MAX_LENGTH} characters, a whole number, true or false, or a list of at most ${MAX_ITEMS} such texts`,
+        `the claim "${name}" must be a string of at most ${MAX_LENGTH} characters, a whole number, true or false, or a list of at most ${MAX_ITEMS} such strings`,
       );
     named[name] = value;
   }

@@ -1,6 +1,6 @@
-/** Patterns of subjects. A pattern always covers the whole subject, and `*` matches neither `/` nor `:`. */
+/** Patterns of subjects. A pattern must match the whole subject, and `*` matches neither `/` nor `:`. */
 
-/** Returns why the pattern is refused, as the rest of a sentence; null if it is accepted. */
+/** Returns why the pattern is rejected, as the end of a sentence; null if it is accepted. */
 export function findSubjectFault(pattern: string): string | null {
   // Allow only one star in each segment, so that matching takes linear time.
   if (pattern.split(/[/:]/).some((part) => part.split("*").length > 2))
@@ -9,7 +9,7 @@ export function findSubjectFault(pattern: string): string | null {
 }
 
 /**
- * Returns a function that tells whether a subject matches the pattern.
+ * Returns a function that returns true if a subject matches the pattern.
  * @example compileSubject("repo:acme/*:ref:refs/heads/main")("repo:acme/web:ref:refs/heads/main") // true
  */
 export function compileSubject(pattern: string): (subject: string) => boolean {

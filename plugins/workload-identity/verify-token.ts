@@ -6,7 +6,7 @@ import type { JWTPayload, JWTVerifyGetKey } from "./jose.ts";
 import type { IssuerOptions } from "./issuer-options.ts";
 
 const MAX_BYTES = 8192;
-/** Maximum difference between the clocks of issuer and service. Seconds. */
+/** Maximum difference between the clocks of the issuer and the service. Seconds. */
 export const CLOCK_TOLERANCE = 300;
 
 /**
@@ -25,7 +25,7 @@ export interface Issuer {
   keys: IssuerKeys;
 }
 
-/** A token whose signature is not verified yet. */
+/** A token whose signature has not been verified yet. */
 interface ReadToken {
   header: JsonObject;
   payload: JsonObject;
@@ -34,13 +34,13 @@ interface ReadToken {
 export interface VerifiedToken {
   issuer: Issuer;
   payload: JsonObject;
-  /** Time from which on the token is rejected. Milliseconds. */
+  /** The token is rejected from this time. Milliseconds. */
   expires_at: number;
 }
 
 /**
  * Verifies a token. Returns null if the value is not a JWT. Throws INVALID_CREDENTIAL, or
- * WORKLOAD_IDENTITY_KEYS_UNAVAILABLE if the issuer's keys cannot be read.
+ * @param now milliseconds since the epoch
  * @param now milliseconds
  */
 export async function verifyToken(
@@ -63,7 +63,7 @@ export async function verifyToken(
   return { issuer, payload, expires_at: ((payload["exp"] as number) + CLOCK_TOLERANCE) * 1000 };
 }
 
-/** Reads both JSON texts strictly, because two readers of a duplicate member could see different values. */
+/** Parses both JSON parts strictly, because two parsers could read different values from a duplicate member. */
 function readToken(token: string): ReadToken | null {
   const [head = "", body = ""] = token.split(".");
   if (!isJoseHeader(head)) return null;
@@ -76,7 +76,7 @@ function readToken(token: string): ReadToken | null {
   }
 }
 
-/** Whether the text looks like a JOSE header. Otherwise the value could be an API key. */
+/** Whether the string looks like a JOSE header. If not, the value could be an API key. */
 function isJoseHeader(text: string): boolean {
   try {
     const header: unknown = JSON.parse(Buffer.from(text.slice(0, MAX_BYTES), "base64url").toString());
@@ -88,7 +88,7 @@ function isJoseHeader(text: string): boolean {
 
 function isIssuedBy({ platform, issuer }: IssuerOptions, { iss, sub }: JsonObject): boolean {
   if (platform !== "spiffe") return iss === issuer;
-  // The trust domain of a JWT-SVID is in its subject. The specification does not require `iss`.
+  // The subject of a JWT-SVID contains its trust domain. The specification does not require `iss`.
   return typeof sub === "string" && sub.startsWith(`${issuer}/`);
 }
 
@@ -108,7 +108,7 @@ async function verifySignature(token: string, { options, keys }: Issuer, now: nu
     try {
       return await verify(await keys.current());
     } catch (error) {
-      // The issuer may have rotated its key.
+      // The issuer may have rotated its key, so read the keys again.
       if (!(error instanceof joseErrors.JWKSNoMatchingKey) || !(await keys.refresh())) throw error;
       return await verify(await keys.current());
     }
@@ -119,12 +119,12 @@ async function verifySignature(token: string, { options, keys }: Issuer, now: nu
   }
 }
 
-/** Checks that are stricter than the JWT standard. */
+/** Makes checks that are stricter than the JWT standard. */
 function assertClaims({ platform, audience, max_lifetime_seconds }: IssuerOptions, payload: JsonObject, now: number) {
   const { sub, aud, exp, iat, jti, client_id, cnf } = payload;
   if (typeof sub !== "string" || sub === "" || sub.length > 500)
-    throw invalidToken("its `sub` must be a text of at most 500 characters");
-  // Reject several audiences, because another service among them could replay the token here.
+    throw invalidToken("its `sub` must be a string of at most 500 characters");
+  // Reject several audiences, because another service among them could replay the token to this one.
   if (aud !== audience && !(Array.isArray(aud) && aud.length === 1 && aud[0] === audience))
     throw invalidToken(`its \`aud\` must be ${JSON.stringify(audience)} and nothing else`);
   if (iat !== undefined && (typeof iat !== "number" || iat > now / 1000 + CLOCK_TOLERANCE))

@@ -1,6 +1,6 @@
 /**
- * Keys that stand for workloads. Each workload of the configuration has an API key whose value no one knows, so that
- * revocation, rate limits, permits, audits and access reviews work as for every other key.
+ * Keys that represent workloads. Each configured workload has an API key whose value no one knows, so that revocation,
+ * rate limits, permits, audits and access reviews work like for every other key.
  */
 import { buildKeyEntry, type CoreHost, type LedgerTransaction, PRESETS, resolveOwner } from "../../src/core.ts";
 import type { IssuerOptions, WorkloadOptions } from "./issuer-options.ts";
@@ -14,29 +14,32 @@ export class WorkloadKeys {
     this.host = host;
   }
 
-  /** Returns the id of the workload's key, which its first token creates. Throws INVALID_CREDENTIAL if it was revoked. */
+  /**
+   * Returns the id of the workload's key. The workload's first token creates it. Throws INVALID_CREDENTIAL if it was
+   * revoked.
+   */
   async find(issuer: IssuerOptions, workload: WorkloadOptions): Promise<string> {
     const name = `workload ${issuer.id}/${workload.id}`;
     let id = this.ids.get(name);
     if (id === undefined) {
       id = this.host.ledger.transact((tx) => this.findOrCreate(tx, name, workload));
       this.ids.set(name, id);
-      // Forget a failed creation. This handler also prevents an unhandled rejection; the caller awaits the same
+      // Evict a failed creation. This handler also prevents an unhandled rejection. The caller awaits the original
       // promise.
       id.catch(() => this.ids.delete(name));
     }
     return id;
   }
 
-  /** Use the keys of the ledger, because anyone with write access to the database can change the rows. */
+  /** Finds the key in the ledger, because anyone with write access to the database can change the rows of keys. */
   private async findOrCreate(tx: LedgerTransaction, name: string, workload: WorkloadOptions): Promise<string> {
     const { agent } = workload;
     const owner = workload.owner === undefined ? null : findOwner(tx, workload.id, workload.owner);
     const existing = this.host.keys
       .recordedKeysNamed(name)
-      // Ignore keys with the same name that another key created, because they do not belong to the workload.
+      // Ignore keys with the same name that another key created. They do not belong to the workload.
       .filter((key) => key.created_by === null && key.agent_id === agent);
-    // Compare keys with any owner, because the owner may have been renamed since.
+    // Do not compare owners, because the owner may have been renamed since.
     if (existing.some((key) => key.revoked))
       throw invalidToken(`the key "${name}" was revoked, and with it the workload`);
     const current = existing.find((key) => key.owner === owner);

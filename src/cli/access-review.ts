@@ -1,4 +1,4 @@
-/** `assent access-review` shows who can approve, who did, and which users and keys are unused. */
+/** `assent access-review` shows who can approve, who approved, and which users and keys are unused. */
 import { EXIT, parse, safe, usage, printJson, type Command, type Output } from "./command.ts";
 import { privilegedClient, withServiceErrors } from "./remote.ts";
 

@@ -7,7 +7,7 @@ import { parseSeconds } from "./times.ts";
 import { showForVote, voteOnShown } from "./vote-on-shown.ts";
 import { askYesOrNo, canAsk } from "./yes-or-no.ts";
 
-/** Seconds. */
+/** Maximum value of `--wait`. Seconds. */
 const MAX_WAIT = 86_400;
 
 export const submit: Command = {
@@ -126,7 +126,7 @@ export const edit: Command = {
   help: `usage: assent edit ID PATH=VALUE... [--reason TEXT] [--json]
 
 Changes the request before another person approves it (approval.editable in policies). Earlier votes are void. VALUE is JSON,
-or a text as it is.
+or an unquoted string.
 
 examples:
   assent edit 019346a0-0000-7000-8000-000000000000 params.amount=90 --reason "the rest was paid already"
@@ -152,7 +152,7 @@ function toChange(text: string): [path: string, value: string | number | boolean
     const parsed: unknown = JSON.parse(value);
     if (typeof parsed === "string" || typeof parsed === "number" || typeof parsed === "boolean") return [path, parsed];
   } catch {
-    // A text without quotes.
+    // The value is not JSON, so it is a string without quotes.
   }
   return [path, value];
 }
@@ -264,7 +264,10 @@ function row(action: ActionRecord): string[] {
   ];
 }
 
-/** Returns the id of the only pending action that begins with `prefix`. Throws if several do, because a vote must be for exactly one. */
+/**
+ * Returns the id of the only pending action whose id begins with `prefix`. Throws if there are several, because a vote
+ * must be for exactly one.
+ */
 async function completeId(service: Awaited<ReturnType<typeof client>>, prefix: string): Promise<string> {
   if (!/^[0-9a-f]{8}[0-9a-f-]{0,27}$/.test(prefix)) return prefix;
   const matches: string[] = [];

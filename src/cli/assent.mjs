@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command line of a clone, on Node, Deno and Bun: builds dist/ when a source has changed, and runs it.
+// The command line of a clone, on Node, Deno and Bun. Builds dist/ if a source has changed, and runs it.
 import { BuildError, ensureBuilt } from "../../.ci/build.mjs";
 
 try {

@@ -56,14 +56,14 @@ examples:
     if (values.repair === true) {
       const output = values.json === true ? { ...io, out: io.err } : io;
       if ((await repairStore(config, values.copy, output)) === null)
-        output.out("nothing stands behind the head; nothing was cut");
+        output.out("there are no rows after the head; nothing was deleted");
     }
     const report = await withStore(config, { readOnly: true }, async (storage) => {
       await assertCurrent(storage);
       const storedKey = await storage.meta("log_vkey");
       const vkey = values.key ?? storedKey;
-      // Read the saved checkpoints before the store: a running service appends entries, so the store must contain these
-      // checkpoints.
+      // Read the saved checkpoints before the store, because a running service appends entries: the store must contain
+      // these checkpoints.
       const kept = keptCheckpoints(config, [storedKey, vkey]);
       if (values.checkpoint !== undefined && note !== null) kept.notes.push({ path: values.checkpoint, note });
       const done = await auditStore(storage, {
@@ -110,16 +110,19 @@ examples:
   },
 };
 
-/** Age from which an unsigned entry causes a warning. Milliseconds. A running service signs entries within a second. */
+/**
+ * An unsigned entry that is older than this causes a warning, because a running service signs entries within a second.
+ * Milliseconds.
+ */
 const UNSIGNED_AFTER_MS = 60_000;
 
-/** Returns a warning if entries that the newest checkpoint does not cover are old; else nothing. */
+/** Returns a warning if entries that the newest checkpoint does not cover are too old; otherwise an empty list. */
 async function unsignedWarning(storage: Storage, { signedSize, size }: StoreAuditReport): Promise<string[]> {
   if (signedSize === null || signedSize >= size) return [];
   const [first] = (await nullIfCorrupt(storage.entries(signedSize, signedSize + 1))) ?? [];
   if (first === undefined || Date.now() - first.created_at < UNSIGNED_AFTER_MS) return [];
   return [
-    `the newest ${size - signedSize} entries, from entry ${signedSize} on, have been unsigned since ${toRfc3339(first.created_at)}: whoever can write to the store can change them. The service signs them when it starts; compare them with checkpoints that you saved, with --checkpoint`,
+    `the newest ${size - signedSize} entries, from entry ${signedSize} on, have been unsigned since ${toRfc3339(first.created_at)}: anyone who can write to the store can change them. The service signs them when it starts; compare them with checkpoints that you saved, with --checkpoint`,
   ];
 }
 
@@ -148,7 +151,7 @@ function keptCheckpoints(config: Config, vkeys: readonly (string | null)[]): Kep
   return kept;
 }
 
-/** Returns the checkpoints that the store contains. Adds a fault to the report for each of the others. */
+/** Returns the checkpoints that match the store. Adds a fault to the report for each of the others. */
 async function compareKept(
   storage: Storage,
   report: StoreAuditReport,

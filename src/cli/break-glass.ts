@@ -20,7 +20,7 @@ export const breakGlass: Command = {
   help: `usage: assent break-glass [--all] [--json]
        assent break-glass --review ID --comment TEXT [--json]
 
-Lists approvals that one person gave alone in an emergency and that nobody has reviewed. The reviewer must be another
+Lists emergency approvals by one person, without other approvers, that no one has reviewed. The reviewer must be another
 person, and not the person behind the agent.
 
   --all            also list reviewed ones

@@ -16,9 +16,9 @@ export class CommandError extends Error {
 }
 
 export interface Output {
-  /** Results: standard output. */
+  /** Writes a result to standard output. */
   out(text: string): void;
-  /** Everything else: standard error. */
+  /** Writes everything else to standard error. */
   err(text: string): void;
   /** Whether standard output is a terminal that displays colours. */
   readonly fancy: boolean;
@@ -28,7 +28,7 @@ export interface Output {
 
 export interface Command {
   summary: string;
-  /** Whole help text: usage, options, examples. */
+  /** Complete help text: usage, options, examples. */
   help: string;
   /** Subcommands with their own help text, such as `create` in `assent keys create`. */
   verbs?: Readonly<Record<string, Verb>>;
@@ -41,7 +41,10 @@ export type Verb = Omit<Command, "verbs">;
 type Options = NonNullable<ParseArgsConfig["options"]>;
 type Parsed<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true; args: string[] }>>;
 
-/** Parses options like `util.parseArgs`. Throws CommandError with EXIT.usage, which suggests a similar option for an unknown one. */
+/**
+ * Parses options like `util.parseArgs`. For an unknown option, throws CommandError with EXIT.usage and suggests a
+ * similar option.
+ */
 export function parse<T extends Options>(args: string[], options: T): Parsed<T> {
   try {
     return parseArgs({ args, options, allowPositionals: true });
@@ -61,13 +64,16 @@ export function usage(message: string): CommandError {
   return new CommandError(message, EXIT.usage);
 }
 
-/** Returns the number of a `--port` option. Throws a usage error unless it is 0 to 65535. */
+/** Parses the value of a `--port` option. Throws a usage error unless it is a number from 0 to 65535. */
 export function parsePort(text: string): number {
-  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) throw usage(`--port takes 0 to 65535, not "${text}"`);
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) throw usage(`--port must be 0 to 65535; got "${text}"`);
   return Number(text);
 }
 
-/** Returns the value of an option that accepts only `words`, or the first of them if the option is absent. Throws CommandError. */
+/**
+ * Returns the value of an option that accepts only `words`. Returns the first word if the option is absent. Throws
+ * CommandError for any other value.
+ */
 export function parseChoice<const T extends string>(
   flag: string,
   given: string | undefined,
@@ -79,7 +85,10 @@ export function parseChoice<const T extends string>(
   return choice;
 }
 
-/** Returns the format of the output: that of `--format`, JSON with `--json`, else the first. Throws for another one. */
+/**
+ * Returns the output format: the value of `--format`, JSON with `--json`, else the first format. Throws for an unknown
+ * format.
+ */
 export function parseFormat<const T extends string>(
   { format, json }: { format?: string | undefined; json?: boolean | undefined },
   words: readonly [T, ...T[]],
@@ -87,7 +96,7 @@ export function parseFormat<const T extends string>(
   return parseChoice("--format", format ?? (json === true ? "json" : undefined), words);
 }
 
-/** Prints rows under bold headings on a terminal, and tab-separated values elsewhere. */
+/** Prints rows with bold headings on a terminal, and as tab-separated values elsewhere. */
 export function table(io: Output, headings: string[], rows: string[][]): void {
   if (!io.fancy) {
     for (const row of rows) io.out(row.join("\t"));
@@ -110,7 +119,8 @@ export function colour(io: Output, name: "green" | "red" | "yellow" | "dim", tex
 }
 
 /**
- * Prints a result as one line of JSON. Characters that could control the terminal are escaped, also those that JSON allows.
+ * Prints a result as one line of JSON. Escapes characters that could control the terminal, including those that JSON
+ * allows.
  */
 export function printJson(io: Output, value: unknown): void {
   io.out(
@@ -121,5 +131,5 @@ export function printJson(io: Output, value: unknown): void {
   );
 }
 
-/** Makes text from a service or a file safe to print: it could otherwise control the terminal. */
+/** Makes text from a service or a file safe to print, because it could otherwise control the terminal. */
 export const safe = replaceControls;

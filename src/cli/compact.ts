@@ -21,8 +21,8 @@ examples:
     const { values, positionals } = parse(args, { config: { type: "string" }, json: { type: "boolean" } });
     if (positionals.length > 0) throw usage("assent compact takes no arguments");
     const config = configFrom(process.env, values.config);
-    // SQLite's temporary file contains the whole store, so it must be on the same disk, in the same private folder. SQLite
-    // reads this variable when the first database is opened.
+    // SQLite writes a temporary file with the whole store, so put it on the same disk, in the same private folder.
+    // SQLite reads this variable when the first database is opened.
     process.env["SQLITE_TMPDIR"] ??= config.data;
     await withStore(config, {}, async (storage) => {
       if (storage.compact === undefined)

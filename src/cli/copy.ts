@@ -9,7 +9,7 @@ import { configFrom } from "./serve.ts";
 import { progress, withStore } from "./with-store.ts";
 
 const PAGE = 500;
-/** Rows of these tables never change, so a resumed copy skips rows that the target already contains. */
+/** Tables whose rows never change. A resumed copy skips their rows that the target already contains. */
 const APPEND_ONLY: readonly CopiedTable[] = ["entries", "tiles", "policy_versions", "policy_sets"];
 
 export const copy: Command = {
@@ -40,7 +40,7 @@ examples:
     const from = configFrom(process.env, values.config);
     const isUrl = /^postgres(ql)?:\/\//.test(values.to);
     if (!isUrl && values.to.includes("://")) throw usage("--to must be a postgres:// URL or a folder");
-    // Ignore the configured plugins, which include the storage of the source.
+    // Ignore the configured plugins, because they include the storage of the source.
     const to = configFrom(
       { ...process.env, DATABASE_URL: isUrl ? values.to : "", ...(isUrl ? {} : { ASSENT_DATA: values.to }) },
       values.config,
@@ -77,7 +77,7 @@ async function copyStore(source: Storage, target: Storage, io: Output): Promise<
   await target.write((tx) => tx.putMeta(UNFINISHED_COPY, state));
   const reportProgress = progress(io);
   for (const table of COPIED_TABLES) {
-    // If the source changed since the copy began, rows of tables that are not append-only are copied again.
+    // If the source has changed since the copy began, copy tables again unless they are append-only.
     const resume = begun === state || APPEND_ONLY.includes(table);
     await copyTable(table, read, write, resume, reportProgress);
   }
@@ -131,7 +131,7 @@ async function assertSame(
   if (from.size !== to.size || !equalBytes(from.root, to.root)) faults.push("the heads differ");
   for (const table of COPIED_TABLES) {
     const [sourceRows, copiedRows] = [await copyingOf(source).count(table), await copyingOf(target).count(table)];
-    // The target has one more row in `meta`: the marker of the unfinished copy.
+    // The target has one additional row in `meta`, which marks the copy as unfinished.
     if (
       copiedRows - (table === "meta" ? 1 : 0) !==
       sourceRows - (table === "meta" && (await source.meta(UNFINISHED_COPY)) !== null ? 1 : 0)

@@ -1,6 +1,6 @@
 /**
- * Determines which service the commands call and with which key: from the environment, from `assent login`, or from the
- * terminal.
+ * Determines which service the commands call, and with which key: from the environment, from `assent login`, or from
+ * input on the terminal.
  */
 import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -26,13 +26,16 @@ function loginFile(env: Variables = process.env): string | null {
   return folder === null ? null : join(folder, "login.json");
 }
 
-/** Returns null if the user is not logged in. Throws CommandError for a file that is damaged or that others can read. */
+/**
+ * Returns the stored login; null if there is none. Throws CommandError if the file is damaged or other users can read
+ * it.
+ */
 export function readLogin(env: Variables = process.env): StoredLogin | null {
   const path = loginFile(env);
   const text = path === null ? null : readFile(path);
   if (path === null || text === null) return null;
   if (process.platform !== "win32" && (statSync(path).mode & 0o077) !== 0)
-    throw new CommandError(`${path} holds a key and other users can read it; run "chmod 600 ${path}"`);
+    throw new CommandError(`${path} contains a key and other users can read it; run "chmod 600 ${path}"`);
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -54,7 +57,7 @@ export function writeLogin({ url, apiKey }: StoredLogin): string {
   if (path === null) throw new CommandError("the home folder is not known; set HOME");
   const before = readFile(path);
   try {
-    // Remove an earlier file, because its mode may let others read it.
+    // Remove an existing file first, because its mode may let others read it.
     if (before !== null) rmSync(path);
     writeSettings(path, null, `${JSON.stringify({ url, api_key: apiKey }, null, 2)}\n`, 0o600);
   } catch (error) {
@@ -63,7 +66,7 @@ export function writeLogin({ url, apiKey }: StoredLogin): string {
   return path;
 }
 
-/** Removes the login. Returns the path of the removed file; null if there was none. */
+/** Removes the stored login. Returns the path of the removed file; null if there was none. */
 export function removeLogin(): string | null {
   const path = loginFile();
   if (path === null || readFile(path) === null) return null;
@@ -79,7 +82,7 @@ function readFile(path: string): string | null {
   }
 }
 
-/** Returns ASSENT_URL, else the URL of `assent login`, else the default address. */
+/** Returns ASSENT_URL, or else the URL from `assent login`, or else the default address. */
 export function serviceUrl(): string {
   const url = process.env["ASSENT_URL"];
   if (!url) return readLogin()?.url ?? DEFAULT_URL;
@@ -87,7 +90,10 @@ export function serviceUrl(): string {
   return url;
 }
 
-/** Returns ASSENT_API_KEY, else the key of `assent login`, else null. Never sends a stored key to another service. */
+/**
+ * Returns ASSENT_API_KEY, or else the key from `assent login`, or else null. Never returns a key that was stored for
+ * another service.
+ */
 export function availableKey(url: string): string | null {
   const apiKey = process.env["ASSENT_API_KEY"];
   if (apiKey) return apiKey;
@@ -101,8 +107,8 @@ export function availableKey(url: string): string | null {
 }
 
 /**
- * Returns the key for one command. A command that needs `privileges` (votes, keys, stops) does not use the stored key,
- * because a stored key cannot have privileges. Asks on the terminal if no key is known.
+ * Returns the key for one command. Asks for it on the terminal if no key is known. A command that needs `privileges`
+ * (votes, keys, stops) ignores the stored key, because a stored key cannot have privileges.
  */
 export async function keyFor(url: string, privileges: boolean): Promise<string> {
   const apiKey = privileges ? process.env["ASSENT_API_KEY"] || null : availableKey(url);

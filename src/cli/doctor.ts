@@ -1,4 +1,4 @@
-/** `assent doctor`: checks the requirements of a working installation, and says for each problem what to do. */
+/** `assent doctor` checks the requirements of a working installation, and prints for each problem what to do. */
 import { existsSync } from "node:fs";
 import { ConfigError, loadConfig, type Config } from "../config/index.ts";
 import { AssentError, createAssent, type Assent } from "../client/index.ts";
@@ -12,7 +12,7 @@ import { programCommand } from "./invocation.ts";
 import type { Me } from "./remote.ts";
 import { assertCurrent, assertStorable, withStore } from "./with-store.ts";
 
-/** Timeout of one request, in seconds: short, because a person waits at the terminal. */
+/** Timeout of one request in seconds. Short, because a person waits at the terminal. */
 const TIMEOUT = 10;
 /** Maximum difference between the clocks, because permits and links expire by the clock of the service. */
 const MAX_CLOCK_OFFSET_MS = 5_000;
@@ -20,7 +20,7 @@ const EXPIRES_SOON_MS = 7 * 86_400_000;
 
 interface Finding {
   check: string;
-  /** `note` means that the check passed, but the operator should know about something. */
+  /** `note` means that the check passed, but that the operator should know about something. */
   state: "ok" | "problem" | "note";
   text: string;
   /** Advice on how to fix the problem. */
@@ -69,8 +69,8 @@ examples:
 };
 
 /**
- * Reads the configuration of the working folder. `config` is null if there is none, which is fine if the service runs
- * elsewhere.
+ * Reads the configuration in the working folder. `config` is null if there is none, which is no problem if the service
+ * runs elsewhere.
  */
 function checkConfig(file: string | undefined): { config: Config | null; findings: Finding[] } {
   const check = "configuration";
@@ -107,7 +107,7 @@ async function checkStore(config: Config): Promise<Finding[]> {
       await assertCurrent(storage);
       return (await storage.keys()).length;
     });
-    return [{ check, state: "ok", text: `can be read and has the current schema; it holds ${keys} API keys` }];
+    return [{ check, state: "ok", text: `can be read and has the current schema; it contains ${keys} API keys` }];
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     return [
@@ -151,7 +151,7 @@ async function checkNotifications({ channels, policies, environment }: Config): 
   return [
     {
       check,
-      // Without any channel, approvers use the console. With some channels, the policy probably misspells a name.
+      // If no channel is configured, approvers use the console. If some are, the policy probably misspells a name.
       state: names.length === 0 ? "note" : "problem",
       text: `policies name channels that the configuration does not define, so no one is notified there: ${missing}`,
       fix: "add them under channels in assent.yaml (docs/notifications.md)",
@@ -211,7 +211,7 @@ async function checkClock(url: string): Promise<Finding[]> {
   }
   const serverTime = Date.parse(date ?? "");
   if (Number.isNaN(serverTime)) return [{ check, state: "note", text: "the service does not send its time" }];
-  // The Date header has whole seconds, and the response took some time, so allow for both.
+  // Allow for whole seconds in the Date header, and for the duration of the request.
   const early = before - serverTime - 1000;
   const late = serverTime - Date.now();
   const offset = Math.max(early, late);

@@ -9,7 +9,7 @@ interface Count {
   open: number;
   altered: number;
   held: number;
-  /** Ids of the legal holds on them. */
+  /** Ids of the legal holds on the held actions. */
   holds: string[];
   erased: number;
 }
@@ -32,7 +32,7 @@ contain the data. Without --yes the command only prints what would be erased.
   --number N         actions that contain exactly this number
   --at POINTER       JSON pointer at which the value must be, such as /params/customer/email; anywhere when absent
   --subject TEXT     actions that mention this person's identifier, such as an e-mail address, anywhere: as a whole word, in
-                     any case, also in metadata, questions and names of members. Use @file, or - for standard input. It is
+                     any case, including in metadata, questions and names of members. Use @file, or - for standard input. It is
                      not recorded
   --reason TEXT      recorded permanently with each erasure: use a ticket number, nothing personal
   --yes              erases
@@ -119,7 +119,7 @@ async function selection(given: Record<string, string | undefined>): Promise<Rec
   return wanted;
 }
 
-/** Repeats the request until all actions were examined, because one request examines only some thousands. */
+/** Repeats the request until all actions were examined, because one request examines only a few thousand. */
 async function eraseAll(wanted: Record<string, unknown>, io: Output): Promise<Count> {
   const total: Count = { looked_at: 0, matched: 0, open: 0, altered: 0, held: 0, holds: [], erased: 0 };
   const service = await privilegedClient();

@@ -1,4 +1,4 @@
-/** Prints the keys of a new store once, or writes them to a file if standard output is stored as a log. */
+/** Prints the keys of a new store once, or writes them to a file if standard output goes to a log. */
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { FIRST_AGENT, type FirstKeys } from "../identity/first-keys.ts";
@@ -8,8 +8,8 @@ import { programCommand } from "./invocation.ts";
 type Place = "print" | "file";
 
 /**
- * Returns where the first keys go: the value of `--first-keys`, else ASSENT_FIRST_KEYS. The default is `file` in a
- * container, where standard output goes to a log that many people can read, and `print` elsewhere.
+ * Returns where to write the first keys: the value of `--first-keys`, or else ASSENT_FIRST_KEYS. The default is `file`
+ * in a container, where standard output goes to a log that many people can read, and `print` elsewhere.
  */
 export function chooseKeyOutput(word: string | undefined, env: Record<string, string | undefined>): Place {
   const choice = word ?? (env["ASSENT_FIRST_KEYS"] || undefined);
@@ -34,7 +34,9 @@ export function showFirstKeys(
       path,
       `${[...lines, ...(link === null ? [] : [`# Open once, within 24 hours, to sign in: ${link}`])].join("\n")}\n`,
     );
-    io.out(`\nThis store is new. Its two keys are in ${path}, for this user alone: keep them, and remove the file.`);
+    io.out(
+      `\nThis store is new. Its two keys are in ${path}, readable only by this user. Save them, and delete the file.`,
+    );
   }
   if (link !== null && place === "print")
     io.out(`\nSign in as the first admin: open this link once, within 24 hours, and create a passkey:\n\n  ${link}`);
@@ -51,7 +53,7 @@ You approve with ADMIN_KEY. List what waits for approval; the command asks for t
 `);
 }
 
-/** Writes a file that only the current user can read, and syncs it. Replaces the file of an interrupted start. */
+/** Writes a file that only the current user can read, and syncs it. Replaces a file that an interrupted start left. */
 function writePrivately(path: string, text: string): void {
   const temporary = `${path}.${process.pid}`;
   try {
@@ -72,7 +74,10 @@ function writePrivately(path: string, text: string): void {
   }
 }
 
-/** Passkeys need a host name, so the link names localhost and not 127.0.0.1. The fragment is not sent to servers or logged by proxies. */
+/**
+ * Returns the enrolment link. It uses localhost instead of 127.0.0.1, because passkeys need a host name. The fragment
+ * is not sent to servers or logged by proxies.
+ */
 function enrolmentLink(url: string, publicUrl: string | null, token: string): string {
   const { port } = new URL(url);
   const origin = publicUrl === null ? `http://localhost${port === "" ? "" : `:${port}`}` : new URL(publicUrl).origin;

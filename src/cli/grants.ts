@@ -4,7 +4,7 @@ import { parseDuration } from "../domain/time.ts";
 import { colour, EXIT, parse, safe, usage, printJson, type Command, type Output } from "./command.ts";
 import { client, privilegedClient, withServiceErrors } from "./remote.ts";
 
-/** A grant as the service describes it. */
+/** A grant in the form that the service returns. */
 export interface GrantView {
   id: string;
   status: "active" | "used_up" | "blocked" | "ended";
@@ -109,7 +109,10 @@ interface Suggestions {
   }[];
 }
 
-/** Prints the suggested scopes, each with the requests that it would have covered and the command that grants it. */
+/**
+ * Prints the suggested scopes, each with the earlier requests that it would have covered and the command that grants
+ * it.
+ */
 async function showSuggestions(io: Output, action: string, json: boolean): Promise<void> {
   const service = await privilegedClient();
   const path = `/v1/actions/${encodeURIComponent(action)}/grant-suggestions`;
@@ -157,7 +160,7 @@ export const GRANT_OPTIONS = {
 
 type GrantFlags = { [name in keyof typeof GRANT_OPTIONS]?: string | boolean | undefined };
 
-/** Returns the terms that the flags describe; undefined without flags. Throws CommandError. */
+/** Returns the terms that the flags specify; undefined if there are no flags. Throws CommandError. */
 export function grantTerms(flags: GrantFlags): GrantTerms | undefined {
   const given = Object.keys(GRANT_OPTIONS).filter((name) => flags[name as keyof GrantFlags] !== undefined);
   if (given.length === 0) return undefined;

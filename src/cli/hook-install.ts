@@ -1,4 +1,4 @@
-/** `assent hook install`: writes the hook into the settings of a host. */
+/** `assent hook install` writes the hook into the settings of a host. */
 import { execFileSync } from "node:child_process";
 import { homedir } from "node:os";
 import { isAbsolute } from "node:path";
@@ -28,7 +28,10 @@ export function settingsFolders(): SettingsFolders {
   return { home, project: process.cwd() };
 }
 
-/** Returns the command with which a host starts the hook. Throws CommandError if the host might not find it. */
+/**
+ * Returns the command line that a host runs to start the hook. Throws CommandError if the host might not find the
+ * program.
+ */
 function commandFor(scope: Scope): string {
   if (scope === "project") {
     if (isOnPath("assent-hook", process.env)) return "assent-hook";
@@ -51,7 +54,7 @@ export function parseHost(value: string | undefined): Host {
   return value;
 }
 
-/** Returns whether the installed Claude Code supports `onFailure`. Older versions may reject settings that contain it. */
+/** Whether the installed Claude Code supports `onFailure`. Older versions may reject settings that contain it. */
 function knowsOnFailure(): boolean {
   try {
     const text = execFileSync("claude", ["--version"], {
@@ -70,7 +73,7 @@ function knowsOnFailure(): boolean {
   }
 }
 
-/** Turns an error of reading or writing settings into a CommandError with the same message. */
+/** Converts an error of reading or writing settings to a CommandError with the same message. */
 function withCommandError<T>(work: () => T): T {
   try {
     return work();
@@ -102,7 +105,10 @@ interface SettingsChange {
   after: string | null;
 }
 
-/** Computes the settings with the hook. Without `command`, the hook is started in the same way as this program. Writes nothing. */
+/**
+ * Computes the settings with the hook. The default `command` starts the hook in the same way as this program. Writes
+ * nothing.
+ */
 export function planInstall(host: Host, scope: Scope, command?: string): SettingsChange {
   const path = settingsPath(host, scope);
   return {
@@ -127,7 +133,7 @@ function settingsPath(host: Host, scope: Scope): string {
   return path;
 }
 
-/** Shows the change and writes it. Returns whether there was one. */
+/** Prints the change and writes it. Returns true if there was a change. */
 export function applyChange(io: Output, { path, before, after }: SettingsChange, isDryRun = false): boolean {
   const lines = lineDiff(before, after);
   io.out(`${path}${lines.length === 0 ? ": nothing changes" : isDryRun ? " would change:" : ":"}`);

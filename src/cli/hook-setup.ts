@@ -1,4 +1,6 @@
-/** `assent hook setup`: sets up service, key, policies and hook for one person on one machine, and tests the hook. */
+/**
+ * `assent hook setup` sets up the service, key, policies and hook for one person on one machine, and tests the hook.
+ */
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -92,7 +94,7 @@ async function setUp(
     ...wanted
   }: { host: Host; scope: Scope; command: string | undefined; agent: string | null; owner: string | null },
 ): Promise<number> {
-  // Checked before anything is created: fails for a program in a cache and for settings that cannot be read.
+  // Check this before anything is created. It fails for a program in a temporary cache, and for unreadable settings.
   planInstall(host, scope, command);
 
   const env = withoutCredentials(process.env);
@@ -103,7 +105,7 @@ async function setUp(
   try {
     await prove(io, host, scope, command, env);
   } catch (error) {
-    // A hook that does not work denies every call.
+    // Restore the settings, because a hook that does not work denies every call.
     if (isChanged) writeSettings(change.path, change.after, change.before);
     throw error;
   }
@@ -112,7 +114,7 @@ async function setUp(
   return EXIT.ok;
 }
 
-/** Removes the variables that a host does not pass to its hook. ASSENT_API_KEY may be an admin key here. */
+/** Removes the variables that a host does not pass to its hook. ASSENT_API_KEY may be an admin key in this shell. */
 function withoutCredentials(env: Variables): Variables {
   const excluded = new Set(["ASSENT_API_KEY", "ASSENT_AGENT", "ASSENT_URL", "ADMIN_KEY"]);
   return Object.fromEntries(
@@ -169,7 +171,7 @@ async function prepareKey(
   return { config, agent };
 }
 
-/** Returns the hook's configuration, or null if no file configures it with a key. */
+/** Returns the hook's configuration; null if no file contains a configuration with a key. */
 function savedConfig(env: Variables): HookConfig | null {
   try {
     return loadConfig(env);
@@ -180,8 +182,8 @@ function savedConfig(env: Variables): HookConfig | null {
 }
 
 /**
- * Starts the service of this user, and creates it if it does not exist. Resolves to the key of `agent`, or to null.
- * @param wanted agent for which to create a key, and the owner of the key; null if the hook already has a key
+ * Starts this user's service. Creates it if it does not exist. Resolves to the key of `agent`, or to null.
+ * @param wanted agent for which to create a key, with the owner of the key; null if the hook already has a key
  */
 async function startLocal(
   io: Output,
@@ -235,7 +237,7 @@ function saveConfig(env: Variables, url: string, key: string, agent: string): Ho
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const before = readSettings(path);
   const { wait, sessions } = JSON.parse(before ?? "{}") as { wait?: number; sessions?: boolean };
-  // JSON leaves out absent members.
+  // JSON.stringify omits undefined members.
   const value = { url, api_key: key, agent, wait, sessions };
   writeSettings(path, before, `${JSON.stringify(value, null, 2)}\n`, 0o600);
   chmodSync(path, 0o600);
@@ -272,14 +274,14 @@ async function preparePolicies(io: Output, config: HookConfig, agent: string, ho
   done(io, `the policies allow in a workspace: ${answers.map(({ call }) => call).join(", ")}`);
 }
 
-/** Sends typical calls through the hook, started as in the settings of the host. */
+/** Sends typical calls through the hook. Starts the hook with the command line in the host's settings. */
 async function prove(io: Output, host: Host, scope: Scope, command: string | undefined, env: Variables): Promise<void> {
   const [line] = installedCommands(readSettings(settingsFile(host, scope, settingsFolders()) as string), host, command);
   if (line === undefined) throw new CommandError("the hook is not in the settings that were written");
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "assent-hook-")));
   try {
     for (const [call, tool] of Object.entries(everydayCalls(folder))) {
-      // This call cannot be simulated, because only Codex itself tells the hook the folder of a command.
+      // This call cannot be simulated, because only Codex can report the folder of a command to the hook.
       if (host === "codex" && tool.tool === "Bash") continue;
       const refusal = await testInstalledHook(host, line, tool, folder, env);
       if (refusal !== null)

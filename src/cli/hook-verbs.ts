@@ -12,7 +12,7 @@ const doctor: Verb = {
   help: `usage: assent hook doctor --host HOST [--command COMMAND] [--json]
 
 Checks the configuration, the service, the key and the host's settings. Sends a test call of a tool that no policy names through
-the hook as the host would, and reports what the host does if the hook gives no answer. Exits with 1 if something is wrong.
+the hook as the host would, and reports what the host does if the hook does not answer. Exits with 1 if something is wrong.
 
   --host HOST        ${HOSTS.join(", ")}
   --command COMMAND  command that starts the hook; default: this program by its path
@@ -49,7 +49,7 @@ examples:
 };
 
 const status: Verb = {
-  summary: "list sessions, and those that never called the hook",
+  summary: "list sessions, including those that never called the hook",
   help: `usage: assent hook status [--json]
 
 Lists the sessions of this user's hosts in the last seven days. If a session started but never asked, its start hook works and

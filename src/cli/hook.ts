@@ -1,4 +1,4 @@
-/** `assent hook` and `assent hookd`: coding agents request a decision before each tool call. */
+/** `assent hook` and `assent hookd` let coding agents request a decision before each tool call. */
 import { runHookd } from "../hook/hookd.ts";
 import { HOSTS } from "../hook/hosts/answers.ts";
 import { createSocketFolder, socketPath } from "../hook/hookd-socket.ts";
@@ -36,7 +36,7 @@ examples:
   },
 };
 
-/** Seconds. */
+/** Maximum idle time of hookd. Seconds. */
 const MAX_IDLE = 30 * 86_400;
 
 export const hookd: Command = {

@@ -1,4 +1,4 @@
-/** `assent init`: creates a folder with a configuration and policies to start from. */
+/** `assent init` creates a folder with a configuration and example policies. */
 import { existsSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
@@ -9,11 +9,11 @@ import { CommandError, EXIT, parse, printJson, usage, type Command, type Output 
 import { programCommand } from "./invocation.ts";
 import { assertStorable } from "./with-store.ts";
 
-/** Example policies of the package. */
+/** Folder of the package's example policies. */
 const POLICIES = fileURLToPath(new URL("../../policies/", import.meta.url));
 
 const CONFIG = `# yaml-language-server: $schema=./.assent/config.schema.json
-# All that may stand here: docs/configuration.md. Environment variables win over this file.
+# All settings: docs/configuration.md. Environment variables take precedence over this file.
 server:
   host: 127.0.0.1
   port: 8000
@@ -53,7 +53,10 @@ examples:
   },
 };
 
-/** Returns why the configured storage does not work on this runtime, or null. For example, Node 20 has no SQLite. */
+/**
+ * Returns why the configured storage does not work on this runtime; null if it works. For example, Node 20 has no
+ * SQLite.
+ */
 async function storageFault(folder: string): Promise<string | null> {
   try {
     await assertStorable(loadConfig({ cwd: resolve(folder), env: process.env, file: "assent.yaml" }).config);
@@ -64,7 +67,7 @@ async function storageFault(folder: string): Promise<string | null> {
   }
 }
 
-/** Whether there is no configuration and the working folder contains no files of Assent. */
+/** Whether the working folder contains no files of Assent and nothing is configured. */
 export function isUninitialized(env: Record<string, string | undefined>): boolean {
   const isConfigured = ENVIRONMENT_VARIABLES.some(({ name, path }) => path[0] !== "server" && (env[name] ?? "") !== "");
   if (isConfigured || (env["ASSENT_CONFIG"] ?? "") !== "") return false;
@@ -79,7 +82,7 @@ export async function initializeHere(io: Output): Promise<void> {
   );
 }
 
-/** Writes all files or none. Returns their paths relative to the folder. */
+/** Writes all files, or none if one cannot be written. Returns their paths relative to the folder. */
 async function write(folder: string): Promise<string[]> {
   const files = await contents();
   const existing = [...files.keys()].find((path) => existsSync(join(folder, path)));

@@ -1,12 +1,12 @@
-/** Computes the command that messages tell the reader to run, for the current runtime and folder. */
+/** Determines the command that messages tell the reader to run, for the current runtime and folder. */
 import { existsSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /**
  * Returns the command that starts this program, such as `npx assent`.
- * @param folder the working folder in which the command will be run
- * @param env the environment, in which npx and bunx set variables
+ * @param folder working folder in which the command will run
+ * @param env environment variables, including those that npx and bunx set
  */
 export function programCommand(
   folder: string = process.cwd(),
@@ -18,18 +18,18 @@ export function programCommand(
   if (bin.includes(`${sep}node_modules${sep}`)) {
     if (deno !== undefined) return "deno run -A npm:assent";
     if (bun !== undefined || (env["npm_config_user_agent"] ?? "").startsWith("bun/")) return "bunx assent";
-    // A global installation is on the PATH; npx finds one in node_modules.
+    // A global installation is on the PATH. For one in node_modules, npx finds the program.
     const local = folder.startsWith(bin.slice(0, bin.indexOf(`${sep}node_modules${sep}`)));
     return local || env["npm_command"] === "exec" ? "npx assent" : "assent";
   }
-  // Only a clone has the launcher.
+  // The launcher exists only in a clone.
   const launcher = fileURLToPath(new URL(source ? "./assent.mjs" : "../../../src/cli/assent.mjs", import.meta.url));
   if (deno !== undefined && existsSync(join(folder, "deno.json"))) return "deno task assent";
   const program = deno !== undefined ? "deno run -A" : bun !== undefined ? "bun" : "node";
   return `${program} ${relative(folder, existsSync(launcher) ? launcher : bin)}`;
 }
 
-/** Returns the program and the arguments with which another program starts this one, from any folder. */
+/** Returns the program and arguments that start this program from any folder, for use by another program. */
 export function programWords(): string[] {
   const source = import.meta.url.endsWith(".ts");
   const bin = fileURLToPath(new URL(`./bin.${source ? "ts" : "js"}`, import.meta.url));

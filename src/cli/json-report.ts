@@ -1,9 +1,9 @@
-/** Results of commands that report their steps in lines. */
+/** Reports the results of commands that print their steps as lines. */
 import { EXIT, printJson, type Output } from "./command.ts";
 
 /**
- * Runs a command. With `json`, collects its lines and prints one object at the end instead: whether all was done, and the
- * lines.
+ * Runs a command. With `json`, collects its lines and prints one object at the end instead: whether everything
+ * succeeded, and the lines.
  */
 export async function withReport(
   io: Output,

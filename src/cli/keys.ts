@@ -39,7 +39,7 @@ export const keys: Command = {
                       who lost every admin key
   --key FILE          rotate-permit: the new key (PKCS#8 PEM), where permits.key is configured; otherwise one is made
   --at-once           use this if the old key was stolen. rotate-permit: all issued permits become invalid;
-                      rotate-log: the old key signs no further checkpoints
+                      rotate-log: the old key signs no more checkpoints
   --overlap DURATION  rotate-log: how long the old key also signs checkpoints (30d)
   --again             rotate-log: rotate even if the overlap of the previous rotation has not ended
   --config FILE       rotate-permit, rotate-log: configuration file that names the store
@@ -105,7 +105,7 @@ async function create(args: string[], io: Output): Promise<number> {
   return EXIT.ok;
 }
 
-/** Creates an admin key through the ledger. The lock of the store ensures that no service is running. */
+/** Creates an admin key directly in the ledger. The lock of the store ensures that no service is running. */
 async function createLocalAdminKey(name: string, file: string | undefined): Promise<KeyView> {
   const config = configFrom(process.env, file);
   const runtime = await startRuntime(() => createRuntime({ ...config, log: { level: "error" } }));

@@ -2,8 +2,8 @@ import type { Listening } from "../serve/index.ts";
 import { CommandError } from "./command.ts";
 
 /**
- * Resolves when the server listens. Throws CommandError with the cause and the option that selects another port.
- * @param portOption option to name in the error, such as `--port`
+ * Resolves when the server listens. Throws CommandError with the cause, and the option that selects another port.
+ * @param portOption name of that option, such as `--port`
  */
 export async function listen(starting: Promise<Listening>, portOption: string): Promise<Listening> {
   try {

@@ -1,4 +1,6 @@
-/** A service for one person on this machine: its folder, its first keys, its process. `assent hook setup` uses it. */
+/**
+ * A service for one person on this machine: its folder, its first keys and its process. `assent hook setup` uses it.
+ */
 import { execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -15,7 +17,7 @@ type Variables = Readonly<Record<string, string | undefined>>;
 
 const PACK = fileURLToPath(new URL("../../policies/packs/coding-agents.yaml", import.meta.url));
 const READY_MS = 60_000;
-/** Name prefix of temporary keys, which create an agent's key and are then revoked. */
+/** Name prefix of temporary keys. A temporary key creates an agent's key and is then revoked. */
 const TEMPORARY_KEY_PREFIX = "setup-";
 
 interface KeyView {
@@ -36,7 +38,7 @@ export class LocalService {
 
   constructor(home: string, env: Variables) {
     this.folder = join(env["XDG_DATA_HOME"] || join(home, ".local", "share"), "assent");
-    // Remove variables that configure another service, because they would change this one.
+    // Remove variables that configure another service, because they would also apply to this one.
     const kept = Object.entries(env).filter(([name]) => !name.startsWith("ASSENT_") || name === "ASSENT_STATE");
     this.env = Object.fromEntries(kept);
   }
@@ -45,7 +47,7 @@ export class LocalService {
     return existsSync(join(this.folder, "assent.yaml"));
   }
 
-  /** The address of the service, even while the service is stopped; null if the service does not exist. */
+  /** The address of the service, even if it is stopped; null if the service does not exist. */
   get url(): string | null {
     if (!this.exists) return null;
     const { host, port } = this.config().server;
@@ -65,7 +67,7 @@ export class LocalService {
   create(port: number): void {
     mkdirSync(join(this.folder, "policies"), { recursive: true, mode: 0o700 });
     writeNew(join(this.folder, "policies", "coding-agents.yaml"), readPackForOneApprover());
-    // Write this file last, because its presence means that the folder is complete.
+    // Write this file last, because its existence means that the folder is complete.
     writeNew(
       join(this.folder, "assent.yaml"),
       `# Written by "assent hook setup". Options: docs/configuration.md.
@@ -80,7 +82,7 @@ policies: ./policies
 
   /**
    * Creates the agent's key while the service is stopped. If the store has no admin key, also creates one and passes it
-   * to `show`. A temporary key creates the agent's key, because the creator of a key cannot approve the key's actions.
+   * to `show`. The creator of a key cannot approve the key's actions, so a temporary key creates the agent's key.
    */
   async createKeys(
     { agent, owner }: { agent: string; owner: string | null },
@@ -98,7 +100,7 @@ policies: ./policies
           "GET",
           "/v1/api-keys?limit=1000",
         );
-        // Ignore temporary keys of an interrupted setup, because no one has their values.
+        // Ignore temporary keys that an interrupted setup left, because no one has their values.
         const hasAdmin = keys.some(
           ({ name, scopes, revoked_at }) =>
             !name.startsWith(TEMPORARY_KEY_PREFIX) && revoked_at === null && scopes.includes("admin"),
@@ -128,8 +130,8 @@ policies: ./policies
     const [program, ...args] = programWords() as [string, ...string[]];
     const bin = args.at(-1) as string;
     const child = spawn(program, [...args, "serve", "--config", this.configFile], {
-      // A service that runs from its sources finds the TypeScript loader from the working folder, so start it in the
-      // clone.
+      // A service that runs from its sources needs the TypeScript loader of the clone, so start it in the clone's
+      // folder.
       cwd: bin.endsWith(".ts") ? dirname(bin) : this.folder,
       env: this.env as NodeJS.ProcessEnv,
       stdio: ["ignore", log, log],
@@ -154,7 +156,7 @@ policies: ./policies
     throw new CommandError(`the service in ${this.folder} did not start; ${logFile} ends with:\n${lines}`);
   }
 
-  /** Stops the process that `start` started. Returns whether it was running. */
+  /** Stops the process that `start` started. Returns true if it was running. */
   stop(): boolean {
     let pid: number;
     try {
@@ -179,8 +181,8 @@ policies: ./policies
 }
 
 /**
- * Returns the request for a key that may only submit for the agent. The name of the key is random, because an earlier
- * key may still exist.
+ * Returns the body that requests a key that may only submit for the agent. The name of the key is random, because an
+ * earlier key may still exist.
  */
 export const agentKeyRequest = (agent: string, owner: string | null): object => ({
   name: `hook-${agent}-${randomBytes(4).toString("hex")}`,
@@ -189,7 +191,7 @@ export const agentKeyRequest = (agent: string, owner: string | null): object => 
   owner,
 });
 
-/** Returns whether a service at this URL is ready. */
+/** Resolves to true if a service at this URL is ready. */
 export async function isServiceReady(url: string): Promise<boolean> {
   try {
     const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2000), redirect: "error" });

@@ -1,4 +1,4 @@
-/** `assent login` and `assent logout`: store the key that commands use when ASSENT_API_KEY is not set. */
+/** `assent login` stores the key that commands use when ASSENT_API_KEY is not set. `assent logout` removes it. */
 import { createAssent } from "../client/index.ts";
 import { privilegesIn } from "../domain/scopes.ts";
 import { isHttpUrl } from "../client/url.ts";
@@ -7,9 +7,9 @@ import { CommandError, EXIT, parse, printJson, safe, usage, type Command } from 
 import { withServiceErrors, type Me } from "./remote.ts";
 import { readSecret } from "./secret-input.ts";
 
-/** Timeout in seconds, short because a person waits at a terminal. */
+/** Request timeout in seconds. Short, because a person waits at the terminal. */
 const TIMEOUT = 10;
-/** Maximum length of a key. */
+/** Maximum length of a key in characters. */
 const MAX_INPUT = 1000;
 
 export const login: Command = {

@@ -1,4 +1,4 @@
-/** The command line: finds the command, prints help, and turns errors into exit codes. */
+/** The command line: finds the command, prints help, and converts errors to exit codes. */
 import type { CoreCommand } from "../contract/command.ts";
 import { limitYoungGeneration } from "../serve/young-space.ts";
 import { findSimilarName } from "../domain/similar-name.ts";
@@ -58,14 +58,14 @@ export async function main(args: string[]): Promise<void> {
   };
   for (const stream of [process.stdout, process.stderr])
     stream.on("error", (error: NodeJS.ErrnoException) => {
-      // The reader of a pipe, such as `head -1`, has exited. This must not end a running service.
+      // The reader of a pipe, such as `head -1`, has exited, which must not end a running service.
       if (error.code !== "EPIPE") throw error;
     });
   if (args[0] === "serve") limitYoungGeneration();
   process.exitCode = await run(args, io);
 }
 
-/** Runs one command line. Resolves to the exit code. Prints a CommandError, and rejects only on a bug. */
+/** Runs one command line. Resolves to the exit code. Prints a CommandError; rejects only because of a bug. */
 export async function run(args: string[], io: Output): Promise<number> {
   const [name, ...rest] = args;
   let command: Command | undefined;
@@ -97,7 +97,7 @@ export async function run(args: string[], io: Output): Promise<number> {
   }
 }
 
-/** Returns the help of the subcommand if one is named, else of the command. */
+/** Returns the help of the named subcommand, or of the command if no subcommand is named. */
 function helpOf({ help, verbs }: Command, [verb]: string[]): string {
   return verb !== undefined && verbs !== undefined && Object.hasOwn(verbs, verb)
     ? (verbs[verb] as { help: string }).help
@@ -127,7 +127,7 @@ async function loadPluginCommands(): Promise<{ commands: ReadonlyMap<string, Com
   }
 }
 
-/** Loads the commands of the table and those of the configured plugins, in the order of the help. */
+/** Loads the built-in commands and those of the configured plugins, in the order of the help. */
 export async function allCommands(): Promise<ReadonlyMap<string, Command>> {
   const core = Object.entries(COMMANDS).map(async ([name, load]) => [name, await load()] as const);
   return new Map([...(await Promise.all(core)), ...(await loadPluginCommands()).commands]);

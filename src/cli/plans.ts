@@ -1,4 +1,4 @@
-/** Commands for plans: actions that are submitted at once, and approved as one list. */
+/** Commands for plans, which are lists of actions that are submitted together and approved with one vote. */
 import { readFile } from "node:fs/promises";
 import type { ActionRequest, PlanQuery, PlanRecord, PlanSummary } from "../client/index.ts";
 import { parseJson } from "../domain/json.ts";
@@ -111,7 +111,7 @@ async function readStandardInput(): Promise<string> {
 function toStrike(text: string): { position: number; reason?: string } {
   const [, position, reason] = /^(\d{1,3})(?:=(.*))?$/s.exec(text) ?? [];
   if (position === undefined)
-    throw usage(`--strike takes the number of an action, and a reason after =, not "${text}"`);
+    throw usage(`--strike must be the number of an action, with an optional reason after =; got "${text}"`);
   return { position: Number(position), ...(reason === undefined ? {} : { reason }) };
 }
 
@@ -119,7 +119,7 @@ const DEFAULT_LISTED = 20;
 
 function toLimit(text: string | undefined): number {
   const limit = text === undefined ? DEFAULT_LISTED : Number(text);
-  if (!Number.isInteger(limit) || limit < 1) throw usage(`--limit must be a number from 1 on; got ${text}`);
+  if (!Number.isInteger(limit) || limit < 1) throw usage(`--limit must be at least 1; got ${text}`);
   return limit;
 }
 

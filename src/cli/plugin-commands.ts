@@ -1,4 +1,4 @@
-/** Commands of the configured plugins: `assent <name of the plugin>`. */
+/** Commands of the configured plugins: `assent <plugin name>`. */
 import { collectDeclarations } from "../runtime/plugins/declarations.ts";
 import { loadPluginsByPath, PluginLoadError } from "../runtime/plugins/loader.ts";
 import { PluginError, assertUniqueNames } from "../runtime/plugins/plugin-options.ts";
@@ -32,7 +32,7 @@ function commandOf({ name }: Plugin, { summary, help, run }: NonNullable<Plugin[
       let code: number;
       try {
         code = await run(args, {
-          // A plugin may print text from the service, which must not control the terminal.
+          // Escape control characters, because a plugin may print text from the service.
           out: (line) => io.out(safe(line)),
           err: (line) => io.err(safe(line)),
           call: (method, path, body) => withServiceErrors(async () => (await client()).call(method, path, body)),

@@ -1,4 +1,4 @@
-/** Helpers for commands that call a running service: clients, exit codes, the display of an action. */
+/** Helpers for commands that call a running service: clients, exit codes, and the output of an action. */
 import { AssentError, createAssent, type ActionRecord, type Assent } from "../client/index.ts";
 import { requestSections } from "../delivery/approval-message-text.ts";
 import { parseJson, type JsonObject } from "../domain/json.ts";
@@ -7,7 +7,9 @@ import { CommandError, EXIT, colour, safe, usage, printJson, type Output } from 
 
 type Rejection = NonNullable<ActionRecord["rejection"]>;
 
-/** Timeout of one request, in seconds: a backtest evaluates up to a million decisions before it responds. */
+/**
+ * Timeout of one request in seconds. Long, because a backtest evaluates up to a million decisions before it responds.
+ */
 export const REQUEST_TIMEOUT = 600;
 
 /** Response of `GET /v1/me`. */
@@ -24,14 +26,14 @@ export async function client(): Promise<Assent> {
 }
 
 /**
- * Returns a client, as `client` does, for commands that vote, stop, erase or manage keys. It does not use a stored key.
+ * Returns a client for commands that vote, stop, erase or manage keys. Unlike `client`, it never uses a stored key.
  */
 export async function privilegedClient(): Promise<Assent> {
   const url = serviceUrl();
   return createAssent({ url, apiKey: await keyFor(url, true), timeout: REQUEST_TIMEOUT });
 }
 
-/** Runs the work. Turns AssentError into CommandError with the matching exit code. */
+/** Runs the work. Converts AssentError to CommandError with the matching exit code. */
 export async function withServiceErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -45,8 +47,8 @@ export async function withServiceErrors<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Reads a list to its end, page by page.
- * @param path with a query, such as `/v1/break-glass?status=open`
+ * Reads all pages of a list.
+ * @param path path with a query, such as `/v1/break-glass?status=open`
  * @param member name of the list in the response
  */
 export async function readAllPages<T>(service: Assent, path: string, member: string): Promise<T[]> {
@@ -65,7 +67,7 @@ export function actionExitCode(action: ActionRecord): number {
   return ["denied", "expired", "cancelled", "failed"].includes(action.status) ? EXIT.denied : EXIT.ok;
 }
 
-/** @param isComplete whether no line of the request is folded */
+/** @param isComplete whether to print all lines of the request instead of collapsing it */
 export function showAction(io: Output, action: ActionRecord, json: boolean, isComplete = false): void {
   if (json) {
     printJson(io, action);
@@ -110,7 +112,7 @@ export function showAction(io: Output, action: ActionRecord, json: boolean, isCo
   for (const line of lines) io.out(line);
 }
 
-/** Renders the request as approvers see it, shortened unless `isComplete`. */
+/** Renders the request in the form that approvers see, shortened unless `isComplete`. */
 function requestLines({ params, context, shown_first = [] }: ActionRecord, isComplete: boolean): string[] {
   const request = { params: params as JsonObject, context: context as JsonObject, shown_first };
   return requestSections(request, { isComplete }).flatMap(([name, lines]) => [
@@ -126,12 +128,15 @@ function rejectionLines({ action_id, approver, reason, rejected_at, holds_until 
   ];
 }
 
-/** Parses the JSON object of a flag: the value itself, `@file`, or `-` for standard input. Throws CommandError. */
+/**
+ * Parses a flag's value as a JSON object: the value, the file for `@file`, or standard input for `-`. Throws
+ * CommandError.
+ */
 export async function jsonFlag(name: string, value: string | undefined): Promise<Record<string, unknown> | undefined> {
   if (value === undefined) return undefined;
   let parsed: unknown;
   try {
-    // The strict parser rejects duplicate keys, which another parser of the same text could read differently.
+    // Use the strict parser, because parsers disagree on the value of duplicate keys.
     parsed = parseJson(await textFlag(value, (text) => text));
   } catch (error) {
     throw usage(`--${name} takes a JSON object, @file or -: ${error instanceof Error ? error.message : String(error)}`);
@@ -141,7 +146,7 @@ export async function jsonFlag(name: string, value: string | undefined): Promise
   return parsed as Record<string, unknown>;
 }
 
-/** Returns the content of standard input for `-` or of the file for `@file`. Passes any other value to `plain`. */
+/** Returns the content of standard input for `-`, or of the file for `@file`. Passes any other value to `plain`. */
 export async function textFlag(value: string, plain: (value: string) => string | Promise<string>): Promise<string> {
   const { readFile } = await import("node:fs/promises");
   if (value === "-") {
@@ -155,7 +160,7 @@ export async function textFlag(value: string, plain: (value: string) => string |
   });
 }
 
-/** Reads a value that can be given as `@file` or `-`. The newline at the end of a file is not part of the value. */
+/** Reads a secret, which can be given as `@file` or `-`. Removes the newline at the end of a file. */
 export async function readSecretFlag(given: string): Promise<string> {
   const text = await textFlag(given, (plain) => plain);
   return text === given ? text : text.replace(/\r?\n$/, "");

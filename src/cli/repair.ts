@@ -1,5 +1,5 @@
 /**
- * `assent audit --repair`: deletes rows after the head, which a lost connection of an earlier version could leave
+ * `assent audit --repair` deletes rows after the head. In an earlier version, a lost connection could leave such rows
  * behind.
  */
 import { closeSync, fsyncSync, openSync, writeSync } from "node:fs";
@@ -10,21 +10,21 @@ import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { CommandError, type Output } from "./command.ts";
 import { assertCurrent, withStore } from "./with-store.ts";
 
-/** Name of the fact in `meta` that lists the repairs: a JSON array, oldest first. */
+/** Name of the row in `meta` that lists the repairs: a JSON array, oldest first. */
 const REPAIRS = "repairs";
 
 interface Repair {
   at: string;
-  /** Size of the head to which the store was truncated. */
+  /** Number of entries that remain after the repair. */
   size: number;
   entries: number;
   rows: number;
   copy: string;
-  /** SHA-256 of the copy's bytes, hex. */
+  /** SHA-256 of the copy, hex. */
   sha256: string;
 }
 
-/** Resolves to null if there were no rows after the head. Rejects with CommandError. */
+/** Deletes the rows after the head. Resolves to null if there are none. Rejects with CommandError. */
 export async function repairStore(config: Config, file: string | undefined, io: Output): Promise<Repair | null> {
   return withStore(config, {}, async (storage) => {
     await assertCurrent(storage);
@@ -63,7 +63,7 @@ function lineOf({ table, row }: RemovedRow): string {
   return JSON.stringify({ table, row }, bytes);
 }
 
-/** Sync the copy before anything is deleted. Never overwrite an existing file. */
+/** Writes a copy of the rows and syncs it, before they are deleted. Never overwrites an existing file. */
 function writeCopy(path: string, text: string): void {
   try {
     const fd = openSync(path, "wx", 0o600);

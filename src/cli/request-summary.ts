@@ -1,4 +1,4 @@
-/** One line that says what an action does. */
+/** Summarizes an action in one line. */
 import type { ActionRecord } from "../client/index.ts";
 import { rankParameters } from "../domain/headline.ts";
 import { markedText } from "../domain/visible-text.ts";
@@ -45,7 +45,7 @@ function parametersText(action: ActionRecord): string {
   return `{${members.join(",")}}`;
 }
 
-/** An object of the agent may have a member `toString`, so it is not converted with String. */
+/** Does not convert objects with String, because an object from the agent may have a member `toString`. */
 const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
 
 function clip(line: string, max = MAX_LENGTH): string {

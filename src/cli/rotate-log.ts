@@ -6,7 +6,10 @@ import { CommandError, EXIT, parse, usage, printJson, type Output } from "./comm
 import { configFrom, startRuntime } from "./serve.ts";
 
 const DAY = 86_400_000;
-/** Default overlap. Everyone who pinned the old key must notice the new one within this time. Milliseconds. */
+/**
+ * Default overlap of the two keys. Everyone who pinned the old key must learn of the new one within this time.
+ * Milliseconds.
+ */
 const OVERLAP = 30 * DAY;
 
 /** Rotates the key directly in the store. The lock of an embedded store ensures that no service is running. */

@@ -14,7 +14,7 @@ const ENTER = new Set(["\r", "\n"]);
 const CANCEL = new Set(["\u0003", "\u0004"]);
 const ERASE = new Set(["\u007f", "\b"]);
 
-/** Reads one line. Rejects with CommandError on Ctrl+C, Ctrl+D and the end of the input. */
+/** Reads one line. Rejects with CommandError on Ctrl+C, Ctrl+D, or the end of the input. */
 export function readSecret(
   prompt: string,
   input: SecretInput = process.stdin as SecretInput,
@@ -39,7 +39,7 @@ export function readSecret(
       }
     };
     write(prompt);
-    // In raw mode the terminal does not display the typed text.
+    // In raw mode, the terminal does not display typed text.
     input.setRawMode(true);
     input.on("data", onData);
     input.on("end", onEnd);

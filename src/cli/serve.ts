@@ -90,7 +90,7 @@ examples:
       publicUrl: config.server.public_url,
     };
     try {
-      // Create the keys only after the server listens, because a failed start would store keys that no one has seen.
+      // Create the keys only after the server listens. A failed start would otherwise store keys that no one has seen.
       await runtime.createFirstKeys((keys) => showFirstKeys(io, place, about, keys));
     } catch (error) {
       await listening.stop();
@@ -103,7 +103,7 @@ examples:
     return new Promise<number>((resolve) => {
       // Install the handlers before the address is printed, because a reader may send a signal as soon as it appears.
       onSignals(async () => {
-        // Stop in this order: end long-polling requests and report unready, close connections, close the ledger.
+        // Shut down in this order: end long-polling requests and report unready, close connections, close the ledger.
         runtime.beginStop();
         await pause(config.server.drain_seconds * 1000);
         await listening.stop();

@@ -4,12 +4,12 @@ import { EXIT, parse, safe, usage, printJson, type Command } from "./command.ts"
 import { availableKey, serviceUrl } from "./credentials.ts";
 import { withServiceErrors, type Me } from "./remote.ts";
 
-/** Timeout of one request, in seconds: short, because a person waits at the terminal. */
+/** Timeout of one request in seconds. Short, because a person waits at the terminal. */
 const TIMEOUT = 10;
-/** Maximum number of pending actions that the command counts. Above it, it prints "more than". */
+/** Maximum number of pending actions that the command counts. For more, it prints "more than". */
 const MAX_COUNTED = 100;
 
-/** The members of `GET /readyz` that are displayed. */
+/** The members of `GET /readyz` that the command displays. */
 interface Ready {
   policies: {
     active: number;
@@ -73,7 +73,7 @@ examples:
   },
 };
 
-/** Returns a line for the active policies, and one for each source: what it offered last, and what of it is applied. */
+/** Returns a line for the active policies, and a line for each source: its latest revision, and the applied one. */
 function describePolicies({ active, policy_set, offers }: Ready["policies"]): string[] {
   return [
     `policies  ${active} active, policy set ${policy_set?.slice(0, 12) ?? "none"}`,

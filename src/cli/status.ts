@@ -1,9 +1,9 @@
-/** Shows the progress of long work on a terminal. Prints nothing if standard error is not a terminal. */
+/** Shows the progress of long-running work on a terminal. Prints nothing if standard error is not a terminal. */
 import type { Output } from "./command.ts";
 
 const UPDATE_INTERVAL_MS = 100;
 
-/** Runs the work and shows its messages on one line of standard error. Clears the line when the work ends. */
+/** Runs the work and shows its messages on one line of standard error. Clears the line when the work is done. */
 export async function withStatus<T>(io: Output, work: (say: (text: string) => void) => Promise<T>): Promise<T> {
   if (!io.watched) return work(() => undefined);
   let last = -Infinity;

@@ -39,7 +39,7 @@ Permits that were already issued, and that a tool verifies offline, cannot be re
 The key needs the scope stop:write. Exits 4 if the stop is still active after --lift, because more people must request it.
 
 examples:
-  assent stop --reason "refunds nobody asked for"
+  assent stop --reason "refunds that no one requested"
   assent stop --tool "stripe*" --for 2h --reason "the bank is down"
   assent stop --lift 019346a0-0000-7000-8000-000000000000 --reason "the key was revoked"
 `,

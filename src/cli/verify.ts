@@ -22,16 +22,16 @@ interface Verified {
   index: number;
   size: number;
   origin: string;
-  /** The key that signed the checkpoint: the pinned key, or its successor. */
+  /** The key that signed the checkpoint: the pinned key or its successor. */
   vkey: string;
   /**
-   * Successors of the pinned key, each authorized by the key before it. If the list is not empty, the reader should pin
-   * `vkey` from now on.
+   * Successors of the pinned key, each authorized by the key before it. If there are any, the reader should pin `vkey`
+   * from now on.
    */
   moved: { vkey: string; index: number; previous_until: string }[];
   /**
-   * The witnesses of --witness, which all cosigned the checkpoint, with the time of each cosignature by the witness's
-   * clock.
+   * The witnesses given with --witness, all of which cosigned the checkpoint. Each has the time of its cosignature, by
+   * the witness's clock.
    */
   witnesses: { name: string; at: string }[];
   /** The entry, if the proof or --entry contains its bytes. */
@@ -103,7 +103,7 @@ examples:
 };
 
 /**
- * Checks the passkey's signature of a vote. Returns the result as text for people; null if the entry is not a signed
+ * Verifies the passkey signature of a vote. Returns the result as text for people; null if the entry is not a signed
  * vote.
  */
 async function checkVote(verified: Verified, enrolment: string | undefined, vkey: string): Promise<string | null> {
@@ -166,7 +166,7 @@ async function entryIn(path: string): Promise<Uint8Array> {
   return new Uint8Array(bytes);
 }
 
-/** Verifies a proof. Throws CommandError with EXIT.unverified if it does not verify. */
+/** Verifies a proof. Throws CommandError with EXIT.unverified if the proof is invalid. */
 export function verifyProofText(
   proof: string,
   vkey: string,
@@ -198,7 +198,9 @@ export function verifyProofText(
   }
 }
 
-/** Returns all witnesses with the time of their cosignature. Throws NoteError if one is missing. */
+/**
+ * Returns all of the witnesses, each with the time of its cosignature. Throws NoteError if a cosignature is missing.
+ */
 function cosigners(note: string, witnesses: readonly string[]): Verified["witnesses"] {
   const cosignatures = verifyCosignatures(note, witnesses, verifyEd25519);
   return witnesses.map((vkey) => {
@@ -242,7 +244,7 @@ function checkJson(text: string, vkey: string, given: Uint8Array | null): Unwitn
   const leafHash = hashLeaf(entry);
   if (!equalBytes(leafHash, fromHex(proof.leaf_hash)))
     throw new ProofError("the entry's bytes do not hash to leaf_hash: the entry was altered");
-  // Use size and root of the signed checkpoint, never other members of the proof.
+  // Use the size and root of the signed checkpoint, never other members of the proof.
   const { checkpoint, keys } = openCheckpointFromPin(proof.checkpoint, vkey, proof.log_keys ?? [], verifyEd25519);
   const claim = {
     index: proof.index,

@@ -1,4 +1,4 @@
-/** Shows a request before a vote, and votes on exactly what was shown. */
+/** Shows a request before a vote, and votes on exactly what it showed. */
 import type { ActionRecord, ApproveOptions, Assent } from "../client/index.ts";
 import { CommandError, type Output } from "./command.ts";
 import { showAction, withServiceErrors } from "./remote.ts";
@@ -7,9 +7,8 @@ import { showAction, withServiceErrors } from "./remote.ts";
 export type ShownRequest = ActionRecord & { approval_token: string };
 
 /**
- * Reads a pending request and prints who asks for what and why, on standard error, unfolded because the
- * vote covers all of it. Throws CommandError if the caller cannot
- * vote on it.
+ * Reads a pending request and prints who requests what and why, on standard error. Prints all of its lines, because the
+ * vote covers all of them. Throws CommandError if the caller cannot vote on it.
  */
 export async function showForVote(service: Assent, id: string, io: Output): Promise<ShownRequest> {
   const action = await withServiceErrors(() => service.action(id));
@@ -23,7 +22,7 @@ export async function showForVote(service: Assent, id: string, io: Output): Prom
   throw new CommandError(`NO_TOKEN: you cannot vote on ${id}: ${reason}`);
 }
 
-/** Votes. The service refuses the vote if the request has changed since it was shown. */
+/** Votes. The service rejects the vote if the request has changed since it was shown. */
 export function voteOnShown(
   service: Assent,
   { id, approval_token: token }: ShownRequest,

@@ -1,8 +1,8 @@
-/** The flags --from and --to, which select a window of time. */
+/** The flags --from and --to, which select a time window. */
 import { usage } from "./command.ts";
 import { parsePast } from "./times.ts";
 
-/** Returns the window in milliseconds. Throws CommandError unless both are times, and `from` is earlier. */
+/** Returns the window in milliseconds. Throws CommandError unless both flags are times and `from` is earlier. */
 export function parseWindow(values: { from?: string | undefined; to?: string | undefined }): {
   from: number;
   to: number;

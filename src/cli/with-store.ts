@@ -27,7 +27,10 @@ export async function withStore<T>(
   }
 }
 
-/** Throws CommandError if the configured storage does not work on this machine. Opens and writes nothing. */
+/**
+ * Throws CommandError if the configured storage does not work on this machine. Does not open the store or write
+ * anything.
+ */
 export async function assertStorable(config: Config): Promise<void> {
   try {
     await storageFor(config);
@@ -62,7 +65,10 @@ export async function assertCurrent(storage: Storage): Promise<void> {
     );
 }
 
-/** Reports the progress of long work on standard error: on one line of a terminal, in steps of a tenth elsewhere. */
+/**
+ * Reports the progress of long-running work on standard error: on one line of a terminal, in steps of a tenth
+ * elsewhere.
+ */
 export function progress(io: Output): (part: string, done: number, total: number) => void {
   let lastLine = "";
   return (part, done, total) => {

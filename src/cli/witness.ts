@@ -11,7 +11,7 @@ import { listen } from "./listen.ts";
 import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
 import { textFlag } from "./remote.ts";
 
-/** Maximum size of a request, in bytes: a proof has at most 63 lines, and a checkpoint a few signatures. */
+/** Maximum size of a request in bytes. A proof has at most 63 lines, and a checkpoint a few signatures. */
 const MAX_REQUEST_BYTES = 65_536;
 
 export const witness: Command = {
@@ -20,7 +20,7 @@ export const witness: Command = {
 
 Serves the C2SP tlog-witness protocol: cosigns a log's checkpoint if a proof shows that it extends the last cosigned
 checkpoint, so that the log's operator cannot present different histories. Two teams can witness each other. Creates its
-key at the first start and prints the verifier key, which those who trust this witness pin.
+key at the first start and prints the verifier key, which readers who trust this witness pin.
 
   --name NAME     name of this witness, such as witness.example.com/w1
   --log VKEY      verifier key of a log (GET /v1/provenance/keys), or @file; may be repeated
@@ -68,7 +68,7 @@ examples:
       const listening = await listen(serveHttp(createHandler(cosigner), { host, port }), "--port");
       const stopped = new Promise<void>((resolve) => onSignals(() => listening.stop().then(resolve)));
       io.out(
-        `the verifier key of this witness; those who trust it pin it:\n\n  ${formatWitnessVkey(name, signer.publicKey)}\n`,
+        `the verifier key of this witness; readers who trust it pin it:\n\n  ${formatWitnessVkey(name, signer.publicKey)}\n`,
       );
       io.out(`the witness is listening on ${listening.url}`);
       await stopped;
@@ -99,7 +99,7 @@ function createHandler(cosigner: Witness): FetchHandler {
   };
 }
 
-/** Returns the body, or null if it is too large. Bytes that are not UTF-8 become U+FFFD, which no valid note contains. */
+/** Returns the body; null if it is too large. Bytes that are not UTF-8 become U+FFFD, which no valid note contains. */
 async function readText(request: Request): Promise<string | null> {
   const decoder = new TextDecoder();
   let text = "";
@@ -112,7 +112,7 @@ async function readText(request: Request): Promise<string | null> {
   return text + decoder.decode();
 }
 
-/** Returns the signer with the key in the folder. Creates the key if it does not exist. */
+/** Returns a signer that uses the key in the folder. Creates the key if it does not exist. */
 function signerIn(folder: string, name: string): NoteSigner {
   const path = join(folder, "witness-key.pem");
   let pem: string;
@@ -129,7 +129,10 @@ function signerIn(folder: string, name: string): NoteSigner {
   return { name, publicKey, sign: (message) => new Uint8Array(sign(null, message, key)) };
 }
 
-/** Locks the folder, because two processes on it could cosign two histories. Returns a function that releases the lock. */
+/**
+ * Locks the folder, because two processes that use it could cosign two histories. Returns a function that releases the
+ * lock.
+ */
 function lock(folder: string): () => void {
   const path = join(folder, "lock");
   for (;;) {

@@ -13,7 +13,7 @@ export interface Action {
   context: Record<string, unknown>;
   /** `meta` of the submission, with the request's `traceparent`; `{}` if there was none. */
   meta: Record<string, unknown>;
-  /** Questions of approvers to the agent, in order. At most 5. The agent answers with POST …/answers. Render the texts like `params`: they can contain hidden characters. */
+  /** Questions of approvers to the agent, in order. At most 5. The agent answers with POST …/answers. Render the strings like `params`, because they can contain hidden characters. */
   questions: ({
     /** Number of the question within the action, starting at 1. */
     number: number;
@@ -22,7 +22,7 @@ export interface Action {
     /** When the question was asked. */
     asked_at: string;
     question: string;
-    /** When the question was answered; null before. */
+    /** Time at which the question was answered; null until then. */
     answered_at: string | null;
     /** The agent's answer; null until it answers. */
     answer: string | null;
@@ -90,7 +90,7 @@ export interface Action {
     self_approval: boolean;
     /** Principal of the user in whose place the approver voted, by a delegation. */
     on_behalf_of: string | null;
-    /** Whether the approver approved alone in an emergency. */
+    /** Whether the approver approved in an emergency without other approvers (break-glass). */
     break_glass: boolean;
     /** Time of the vote. */
     created_at: string;
@@ -145,7 +145,7 @@ export interface Action {
   shown_first?: string[];
   /** For an approver of a pending action: what is unusual about it, as sentences that are safe to display. Names a tool, operation, recipient or value that the agent did not use before, and an amount above the 99th percentile of earlier ones. At most 8. Compared with at most 300 earlier actions of the agent. Never affects a decision. */
   unusual?: string[];
-  /** For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if none is among those compared. */
+  /** For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if the compared actions include none. */
   differs_from?: {
     action_id: string;
     /** At most 16. Long values are shortened. */
@@ -169,7 +169,7 @@ export interface Action {
   })[];
   /** Number of earlier actions of the agent with which the request was compared: the newest ones that the approver may see, at most 300. */
   compared_with?: number;
-  /** In lists: the stored request, `meta` or result cannot be read, because someone altered the store. These members are empty, and the action's own routes answer RECORD_ALTERED. */
+  /** In lists: the stored request, `meta` or result cannot be read, because someone altered the store. These members are empty, and the action's own routes return RECORD_ALTERED. */
   altered?: true;
   /** Result of evaluating the policies again, in the response to the request for a permit. */
   redecision?: {
@@ -238,7 +238,7 @@ export interface Action {
     } | null;
     /** Principal of the user in whose place this credential would approve. */
     on_behalf_of: string | null;
-    /** Whether this user can approve alone in an emergency. */
+    /** Whether this user can approve in an emergency without other approvers (break-glass). */
     may_break_glass: boolean;
   };
   /** Only for a credential that may vote on this action. */
@@ -250,9 +250,9 @@ export interface Plan {
   agent_id: string;
   /** Each action can start only when all earlier actions have ended. Default: false. */
   ordered: boolean;
-  /** No action can start after another one has failed or has an unknown outcome, or was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
+  /** No action can start after another action has failed, has an unknown outcome, was denied or cancelled, or has expired, unless people approved the list without that action. Default: false. */
   stop_on_failure: boolean;
-  /** Digest of the remaining actions: those that were not denied or cancelled and did not expire. Each vote contains it. A change of the digest voids earlier votes. */
+  /** Digest of the remaining actions, which were not denied or cancelled and have not expired. Each vote contains it. A change of the digest voids earlier votes. */
   digest: string;
   /** The action at which the plan stopped; null if it has not stopped. */
   stopped: {
@@ -278,7 +278,7 @@ export interface ListedPlan {
   agent_id: string;
   /** Each action can start only when all earlier actions have ended. Default: false. */
   ordered: boolean;
-  /** No action can start after another one has failed or has an unknown outcome, or was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
+  /** No action can start after another action has failed, has an unknown outcome, was denied or cancelled, or has expired, unless people approved the list without that action. Default: false. */
   stop_on_failure: boolean;
   /** Key. */
   submitted_by: string;

@@ -1,5 +1,5 @@
 /**
- * Recognizes `assent answer ID TEXT`, with which an agent answers an approver. The hook sends the answer itself and
+ * Recognizes `assent answer ID TEXT`, with which an agent answers an approver's question. The hook sends the answer and
  * denies the call, so the command never runs and needs no decision.
  */
 import type { ActionRequest, Assent } from "../client/index.ts";
@@ -11,7 +11,7 @@ interface AnswerCommand {
   number: number | undefined;
 }
 
-/** Parses the command. Returns null unless the call is exactly this command, with literal arguments. */
+/** Parses the command. Returns null if the call is any other command, or if an argument is not literal. */
 export function parseAnswerCommand({ tool, params }: ActionRequest): AnswerCommand | null {
   const parsed = params?.["parsed"] as ParsedShell | undefined;
   const [command, ...more] = parsed?.commands ?? [];

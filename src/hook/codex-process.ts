@@ -1,6 +1,6 @@
 /**
  * Finds the Codex program that started this hook, because the meaning of its payload depends on its version. This file
- * imports almost nothing, because the launcher loads it.
+ * has few imports, because the launcher loads it.
  */
 import { readFileSync, readlinkSync } from "node:fs";
 import { basename } from "node:path";
@@ -11,20 +11,20 @@ const SHELL = /^(?:a|ba|c|da|fi|k|mk|tc|z)?sh$|^ksh93$|^busybox$/;
 
 /**
  * Returns the executable of the Codex process that started this hook; null if unknown. The result can be trusted,
- * because the agent's commands did not start the ancestors of the hook.
+ * because none of the hook's ancestors was started by the agent's commands.
  */
 export function callingCodexPath(): string | null {
   if (process.platform !== "linux") return null;
   try {
     let pid = process.ppid;
     for (let i = 0; i < MAX_ANCESTORS && pid > 1; i++) {
-      // If the file was replaced while the program runs, the link ends in "(deleted)", and the file on disk is another
-      // version.
+      // If the file was replaced while the program runs, the link ends in "(deleted)", and the file on disk is a
+      // different version.
       const path = readlinkSync(`/proc/${pid}/exe`);
       const name = basename(path);
       if (name === "codex") return path;
-      // Stop at any other program. Otherwise this could find a newer Codex that started an older Codex under another
-      // name, which started this hook.
+      // Stop at any other program. The search could otherwise reach a newer Codex that had started an older Codex under
+      // another name, and the older Codex had started this hook.
       if (!SHELL.test(name)) return null;
       pid = Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
     }

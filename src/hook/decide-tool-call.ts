@@ -1,4 +1,4 @@
-/** Decides one call of a hook. Every outcome, including errors, is an answer in the format of the host. */
+/** Decides one tool call. Every outcome, including an error, is an answer in the host's format. */
 import {
   createAssent,
   newAttempt,
@@ -21,11 +21,11 @@ interface HookRequest {
   flag: Host;
   payload: Uint8Array;
   environment: HookEnvironment;
-  /** Seconds from now until the answer must be given. */
+  /** Time limit for the answer, in seconds from now. */
   deadline: number;
-  /** Seconds that a call waits for approval; null: until the deadline. */
+  /** Seconds that a call waits for approval; null to wait until the deadline. */
   maxWait: number | null;
-  /** Aborted when the caller has disconnected, so that the call does not start. */
+  /** Aborts when the caller disconnects, so that the call does not start. */
   signal: AbortSignal;
 }
 
@@ -36,11 +36,11 @@ interface DecisionDependencies {
   createClient?(config: HookConfig, session?: string): Assent;
 }
 
-/** Maximum number of submissions of a call. It is submitted again if another call has started its action first. */
+/** Maximum number of submissions of a call. A call is submitted again if another call has started its action first. */
 const MAX_SUBMISSIONS = 32;
 /** Seconds reserved for writing the answer. */
 const ANSWER_MARGIN = 1.5;
-/** Seconds after which the agent should repeat the same command. */
+/** Seconds until the agent should repeat the same command. */
 const RETRY_AFTER = 20;
 
 export async function decideHookCall(question: HookRequest, dependencies: DecisionDependencies): Promise<HookAnswer> {
@@ -50,7 +50,7 @@ export async function decideHookCall(question: HookRequest, dependencies: Decisi
     const { text, value: payload } = readPayload(question.payload);
     host = detectHost(payload, question.flag);
     rejectAmbiguousJson(text, needsDecision(payload));
-    // With ambiguous JSON, the event is unknown, so the call must be denied. So set this only after the check.
+    // Set this only after the check: ambiguous JSON does not determine the event, so it must be denied.
     mustDecide = needsDecision(payload);
     const event = readEvent(host, payload, question.environment);
     const { allow, deny } = DIALECTS[host];
@@ -69,7 +69,7 @@ export async function decideHookCall(question: HookRequest, dependencies: Decisi
       }
     }
   } catch (error) {
-    // An event after a call must not be denied, because the call has run, and some hosts display a denial as the tool's
+    // Do not deny an event that follows a call: the call has already run, and some hosts display a denial as the tool's
     // output.
     return mustDecide ? DIALECTS[host].deny(denyReason(error)) : DIALECTS[host].allow();
   }
@@ -82,7 +82,7 @@ function denyReason(error: unknown): string {
   return serviceFailureText(error);
 }
 
-/** Resolves to null if the call may run, and has been started; otherwise to the reason for the denial. */
+/** Resolves to null if the call may run, after starting its action; otherwise to the reason for the denial. */
 async function requestDecision(
   event: HookEvent,
   question: HookRequest,
@@ -91,7 +91,7 @@ async function requestDecision(
   const deadline = performance.now() + (question.deadline - ANSWER_MARGIN) * 1000;
   void dependencies.state.recordSession(event.host, event.session, "call").catch(() => {});
   const config = dependencies.config();
-  // The session id comes from the host and not from the agent.
+  // The session id comes from the host, not from the agent.
   const session = config.sessions && event.session !== null ? `${event.host}:${event.session}` : undefined;
   const assent = (dependencies.createClient ?? createHookClient)(config, session);
   const { signal } = question;
@@ -109,11 +109,11 @@ async function requestDecision(
     if (action.status === "pending_approval") return pendingText(action, RETRY_AFTER);
     if (["denied", "expired", "cancelled"].includes(action.status)) return refusalText(action);
     if (action.status !== "allowed" && action.status !== "approved") continue;
-    // Refuse the call, because the host runs the agent's arguments and not those that an approver changed.
+    // Refuse the call: the host would run the agent's arguments, not the ones that an approver changed.
     if (action.proposed != null) return refusalText(action);
     if (await startAction(assent, action, deadline, signal)) {
       if (signal.aborted || performance.now() > deadline + ANSWER_MARGIN * 1000) {
-        // Report a failure, because the caller cannot read the answer, so the call does not run.
+        // Report a failure, because the call does not run if the caller cannot read the answer.
         await assent.result(action.id, { success: false, error: "not run: the agent had stopped waiting" });
         throw new PayloadError("the decision came too late");
       }
@@ -140,8 +140,8 @@ async function startAction(
     return started.status === "executing";
   } catch (error) {
     if (error instanceof RequestRefused && error.code === "ACTION_NOT_STARTABLE") return false;
-    // The start may have been recorded although its answer was lost. This report ends the action. If another call
-    // started it, the attempt differs, and the report has no effect.
+    // The start may have been recorded even though its response was lost. This report ends the action in that case. If
+    // another call started the action, the attempt differs, and the report has no effect.
     if (!(error instanceof RequestRefused))
       void assent
         .result(action.id, { success: false, error: "not run: the start was not confirmed", attempt })
@@ -163,12 +163,12 @@ async function fetchAgentId(assent: Assent, signal: AbortSignal): Promise<string
   }
 }
 
-/** Limit of `meta`. Bytes of JSON. */
+/** Maximum size of `meta`. Bytes of JSON. */
 const MAX_META_BYTES = 4_000;
 
 /**
- * Facts about the call for the record. They are not part of the request, because they differ in each call and a
- * repeated command must join the same action.
+ * Returns facts about the call for the record. They are not part of the request, because they differ in each call, and
+ * a repeated command must join the same action.
  */
 function actionMeta({ host, session, callId: call, tool }: HookEvent, remarks: JsonObject): JsonObject {
   const members = Object.entries({ source: "hook", host, session, tool_call_id: call, host_tool: tool, ...remarks })
@@ -187,7 +187,7 @@ async function reportResult(event: HookEvent, dependencies: DecisionDependencies
   await assent.result(
     id,
     event.success
-      ? // Some hosts do not report the outcome; then only the end of the call is known.
+      ? // Some hosts do not report the outcome. The report then only says that the call has ended.
         { success: true, meta: { outcome: event.outcomeReported ? "success" : "ended" } }
       : { success: false, error: "the tool reported a failure" },
   );

@@ -1,10 +1,10 @@
-/** Starts the worker and hookd. Loaded only if hookd does not answer. */
+/** Starts the worker and hookd. Loaded only if hookd does not respond. */
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { readAnswer, type HookAnswer } from "./hosts/answers.ts";
 import { createSocketFolder } from "./hookd-socket.ts";
 
-/** Returns the command that runs a script of this folder, as source or as built. */
+/** Returns the command that runs a script of this folder, either the source or the built file. */
 function commandFor(name: string): [program: string, args: string[]] {
   const file = fileURLToPath(new URL(`./${name}${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
   const deno = (process.versions as Record<string, string | undefined>)["deno"] !== undefined;
@@ -12,8 +12,8 @@ function commandFor(name: string): [program: string, args: string[]] {
 }
 
 /**
- * Environment variables that the child processes receive. Others are omitted, because a repository can set variables in
- * some hosts. Options for Node or a proxy could affect the decision.
+ * Environment variables that the child processes receive. In some hosts, a repository can set other variables, and
+ * options for Node or a proxy could then affect the decision.
  */
 const FORWARDED_ENVIRONMENT =
   /^(HOME|USERPROFILE|PATH|XDG_[A-Z_]+|TMPDIR|TEMP|TMP|SystemRoot|LANG|LC_[A-Z]+|TZ|DENO_DIR|NODE_EXTRA_CA_CERTS|ASSENT_[A-Z_]+)$/i;

@@ -8,12 +8,12 @@ import { isObject, type JsonObject } from "./payload.ts";
 export interface HookConfig {
   url: string;
   apiKey: string;
-  /** The agent id; null: the service reports the agent of the key. */
+  /** The agent id; null for the agent that the service reports for the key. */
   agent: string | null;
-  /** Seconds that a call waits for approval; null: as long as the host allows. */
+  /** Seconds that a call waits for approval; null for as long as the host allows. */
   wait: number | null;
   /**
-   * Whether the actions of each host session belong to a session of the service. Requires a key with the scope
+   * Whether the actions of each host session are assigned to a session of the service. Requires a key with the scope
    * `sessions:issue`.
    */
   sessions: boolean;
@@ -21,13 +21,13 @@ export interface HookConfig {
 
 export class HookConfigError extends Error {}
 
-/** The configuration has no API key, and is valid otherwise. */
+/** The configuration is valid, except that it has no API key. */
 export class MissingApiKeyError extends HookConfigError {}
 
-/** Managed configuration. Its values override those of the user and of projects. */
+/** Configuration that an administrator manages. Its values override those of the user and of projects. */
 export const MANAGED_CONFIG_FILE = "/etc/assent/hook.json";
 
-/** Folder of the user's files; null where the home folder is not known. */
+/** Returns the folder of the user's files; null if the home folder is unknown. */
 export function userFolder(env: Readonly<Record<string, string | undefined>>): string | null {
   const home = env["HOME"] || env["USERPROFILE"];
   const folder = env["XDG_CONFIG_HOME"] || (home ? join(home, ".config") : null);
@@ -40,8 +40,8 @@ export function userConfigFile(env: Readonly<Record<string, string | undefined>>
 }
 
 /**
- * Configuration file in the home folder of the account. It has precedence over HOME and XDG_CONFIG_HOME, because a
- * repository may set variables.
+ * Returns the configuration file in the account's home folder. It takes precedence over HOME and XDG_CONFIG_HOME,
+ * because a repository may be able to set variables.
  */
 function accountConfigFile(): string | null {
   try {
@@ -57,8 +57,8 @@ export function configFiles(env: Readonly<Record<string, string | undefined>>): 
 }
 
 /**
- * Reads the managed file, then the user's files, then the environment. The first value of a setting applies. Files
- * precede variables, because in some hosts a repository can set variables, and it must not redirect the hook to another
+ * Reads the managed file, then the user's files, then the environment. The first value of a setting applies. Files take
+ * precedence over variables: in some hosts a repository can set variables, and it must not redirect the hook to another
  * service. Throws HookConfigError.
  */
 export function loadConfig(
@@ -70,7 +70,7 @@ export function loadConfig(
   const layerOf = (name: string): number =>
     layers.findIndex((layer) => layer[name] !== undefined && layer[name] !== "");
   const value = (name: string): unknown => layers[layerOf(name)]?.[name];
-  // Otherwise a variable could send the key of a file to another server, which would then decide.
+  // Otherwise, a variable could send the key in a file to another server, and that server would decide.
   if (layerOf("api_key") >= 0 && layerOf("url") > layerOf("api_key"))
     throw new HookConfigError(
       `${files[layerOf("api_key")]} has api_key but no url. Set url in the same file; a url from another source is not used with this key`,

@@ -1,13 +1,13 @@
-/** One event of a hook, in a form that is the same for all hosts. */
+/** One event of a hook, in the same form for all hosts. */
 import type { Host } from "./hosts/answers.ts";
 import type { JsonObject } from "./payload.ts";
 
 export interface HookEvent {
   host: Host;
-  /** `session`: a session starts. `ignored`: the event needs no decision. */
+  /** `session` means that a session starts; `ignored`, that the event needs no decision. */
   kind: "before" | "after" | "session" | "ignored";
   session: string | null;
-  /** The host's id of the tool call. */
+  /** Id that the host assigned to the tool call. */
   callId: string | null;
   /** Name of the tool in the host. */
   tool: string;
@@ -16,9 +16,9 @@ export interface HookEvent {
   cwd: string;
   /** Workspace of the agent, if the host reports it. */
   workspace: string | null;
-  /** For `after`: false if the host reports a failure. */
+  /** False if an event of the kind `after` reports a failure. */
   success: boolean;
-  /** Whether the host reports the outcome. */
+  /** Whether the host reports the outcome of the call. */
   outcomeReported: boolean;
 }
 
@@ -26,7 +26,7 @@ export interface HookEvent {
 export interface HookEnvironment {
   cwd: string;
   home: string | null;
-  /** Project folder from the host's environment variables. */
+  /** Project folder, from the host's environment variables. */
   project: string | null;
   /** Executable of the Codex that started the hook; null for other hosts, or if unknown. */
   codexProgram: string | null;

@@ -6,7 +6,7 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path";
 import type { Host } from "./hosts/answers.ts";
 
-/** How long the action of a call without an end event is stored. */
+/** How long the action of a call is stored if no event reports the end of the call. */
 const CALL_RETENTION_MS = 24 * 3_600_000;
 const SESSION_RETENTION_MS = 7 * 24 * 3_600_000;
 
@@ -16,19 +16,21 @@ export function stateFolder(env: Readonly<Record<string, string | undefined>>): 
   return folder === null ? null : join(folder, "assent", "hook");
 }
 
-/** Session id of `assent hook doctor`. It is not recorded, because it does not show that a host calls the hook. */
+/**
+ * Session id that `assent hook doctor` uses. It is not recorded, because it does not prove that a host calls the hook.
+ */
 export const CANARY_SESSION = "assent-doctor";
 
 interface SessionRecord {
   host: Host;
   session: string;
-  /** Milliseconds since 1970. */
+  /** Start of the session in milliseconds since 1970. */
   started: number | null;
   last_call: number | null;
   calls: number;
 }
 
-/** No decision depends on this state, so callers ignore its errors. */
+/** Stores the state in files. Callers ignore its errors, because no decision depends on this state. */
 export class HookState {
   private readonly folder: string | null;
   constructor(folder: string | null) {

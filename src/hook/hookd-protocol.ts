@@ -1,4 +1,4 @@
-/** Request format between the launcher and the deciding process: one line of JSON, then the host's payload. */
+/** The format of a request from the launcher to the deciding process: one line of JSON, then the host's payload. */
 import { loadConfig } from "./hook-config.ts";
 import { decideHookCall } from "./decide-tool-call.ts";
 import { isHost, type HookAnswer } from "./hosts/answers.ts";
@@ -23,18 +23,18 @@ export interface RequestHeader {
   cwd: string;
   project: string | null;
   program: string | null;
-  /** Seconds until the answer must be given. */
+  /** Time limit for the answer in seconds. */
   deadline: number;
-  /** Seconds that a call waits for approval; null: until the deadline. */
+  /** Seconds that a call waits for approval; null to wait until the deadline. */
   maxWait: number | null;
   env: Record<string, string>;
 }
 
-/** Limit of a request. Bytes. */
+/** Maximum size of a request. Bytes. */
 export const MAX_REQUEST_BYTES = MAX_PAYLOAD_BYTES + 65_536;
 
 /**
- * Decides one request. Resolves to null for an invalid request or a request of another version, so that the launcher
+ * Decides one request. Resolves to null for an invalid request, or a request of a different version. The launcher then
  * uses a worker.
  */
 export async function serveRequest(request: Buffer, version: string, signal: AbortSignal): Promise<HookAnswer | null> {

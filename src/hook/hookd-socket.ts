@@ -2,14 +2,14 @@
 import { lstatSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** Returns the socket path; null if there is no safe folder. In that case the hook works without hookd. */
+/** Returns the socket's path; null if there is no safe folder. The hook then works without hookd. */
 export function socketPath(env: Readonly<Record<string, string | undefined>>, version: string): string | null {
   if (process.platform === "win32" || process.getuid === undefined) return null;
   const home = env["HOME"];
   const folder = env["XDG_RUNTIME_DIR"] || env["XDG_STATE_HOME"] || (home ? join(home, ".local", "state") : null);
   if (folder === null || !folder.startsWith("/")) return null;
   const path = join(folder, "assent", `hookd-${version}.sock`);
-  // Systems limit the length of socket paths, and hookd appends its process id.
+  // Check the length: systems limit socket paths, and hookd appends its process id.
   return Buffer.byteLength(path) <= 90 ? path : null;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Background process that decides for all hooks of a user, so that a hook does not load the client and connect each
- * time. It exits when idle.
+ * Background process that decides for all hooks of a user, so that the hooks do not have to load the client and connect
+ * each time. It exits when it is idle.
  */
 import { lstatSync, renameSync, rmSync } from "node:fs";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
@@ -10,38 +10,38 @@ import { MAX_REQUEST_BYTES, serveRequest } from "./hookd-protocol.ts";
 interface HookdOptions {
   path: string;
   version: string;
-  /** Idle time after which the process exits. Milliseconds. */
+  /** Idle time before the process exits. Milliseconds. */
   idle?: number;
 }
 
 const DEFAULT_IDLE_MS = 15 * 60_000;
-/** Interval of heartbeats. The launcher uses a worker if they stop. */
+/** Interval between heartbeats. The launcher uses a worker if they stop. Milliseconds. */
 const HEARTBEAT_MS = 1_000;
 /**
- * Timeout of the check whether a running hookd answers. If it does not, for example because it is suspended, it is
- * replaced.
+ * A running hookd that does not respond within this time is replaced, for example because it is suspended.
+ * Milliseconds.
  */
 const PROBE_TIMEOUT_MS = 2_000;
 
 /**
- * Runs hookd. Resolves to true when it has ended, and to false if another one already serves the socket. The folder
- * must exist: hookd does not create it, so that a deleted folder ends it.
+ * Runs hookd. Resolves to true when it has ended, and to false if another hookd already serves the socket. The folder
+ * must exist: hookd does not create it, so that deleting the folder ends hookd.
  * @throws the system's error
  */
 export async function runHookd({ path, version, idle = DEFAULT_IDLE_MS }: HookdOptions): Promise<boolean> {
   if (await isServed(path)) return false;
-  // Bind a temporary name and rename it, so that the path always names one complete socket, even if two processes start
-  // at once.
+  // Bind a temporary name and rename it. The path then always names one complete socket, even if two processes start
+  // at the same time.
   const temporaryPath = `${path}.${process.pid}`;
   rmSync(temporaryPath, { force: true });
   let openConnections = 0;
   let timer: NodeJS.Timeout | undefined;
-  // Connections that exist when the server closes are still served.
+  // The server still serves connections that exist when it closes.
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     clearTimeout(timer);
     openConnections++;
     void handleConnection(socket, version).finally(() => {
-      // After the server has closed, a timer would keep the process alive.
+      // Do not set a timer after the server has closed, because it would keep the process alive.
       if (--openConnections === 0 && server.listening) timer = setTimeout(end, idle);
     });
   });
@@ -67,7 +67,7 @@ export async function runHookd({ path, version, idle = DEFAULT_IDLE_MS }: HookdO
     throw error;
   }
   const isReplaced = (): boolean => lstatSync(path, { throwIfNoEntry: false })?.ino !== inode;
-  // Exit if the socket was replaced or deleted, because launchers can no longer connect.
+  // Exit if the socket was replaced or deleted, because launchers can then no longer connect.
   const watchTimer = setInterval(() => {
     if (isReplaced()) end();
   }, HEARTBEAT_MS);

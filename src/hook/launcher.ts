@@ -1,5 +1,5 @@
 /**
- * The process that a host starts for each event. It reads the event, lets another process decide (hookd, or a worker),
+ * The process that a host starts for each event. It reads the event, lets another process (hookd, or a worker) decide,
  * and writes the answer. A denial is ready from the start, and only a complete answer replaces it. Because another
  * process decides, a hang there cannot delay the answer beyond the deadline.
  */
@@ -24,19 +24,19 @@ import { VERSION } from "../version.ts";
 const MAX_EVENT_BYTES = 64 * 1024 * 1024;
 /** Time limit for reading standard input. Milliseconds. */
 const INPUT_TIMEOUT_MS = 5_000;
-/** Pause of the input after which the rest is no longer read, once the answer is written. Milliseconds. */
+/** Once the answer is written, stops reading the rest of the input after a pause of this length. Milliseconds. */
 const DRAIN_TIMEOUT_MS = 5_000;
-/** Maximum time between hookd's heartbeats, after which a worker decides. Milliseconds. */
+/** Uses a worker if hookd sends no heartbeat for this time. Milliseconds. */
 const HOOKD_TIMEOUT_MS = 4_000;
-/** Seconds that are added to `--wait` for everything else. Applies if the sum is below the host's limit. */
+/** Seconds in addition to `--wait` for everything else. Applies if the sum is below the host's limit. */
 const WAIT_OVERHEAD = 15;
-/** The same list as in hookd-protocol.ts, which cannot be imported here because it loads the deciding code. */
+/** Same list as in hookd-protocol.ts, which cannot be imported here, because it loads the code that decides. */
 const FORWARDED_VARIABLES =
   "HOME USERPROFILE XDG_CONFIG_HOME XDG_STATE_HOME ASSENT_URL ASSENT_API_KEY ASSENT_AGENT".split(" ");
 
 interface Options {
   host: Host;
-  /** Seconds that a call waits for approval; null: as long as the host allows. */
+  /** Seconds that a call waits for approval; null for as long as the host allows. */
   wait: number | null;
   daemon: boolean;
 }
@@ -61,26 +61,26 @@ export async function runHook(args: readonly string[]): Promise<void> {
   const denyOnFailure = (): void => deny("the hook failed");
   process.on("uncaughtException", denyOnFailure);
   process.on("unhandledRejection", denyOnFailure);
-  // Without this, the process could exit without an answer.
+  // Otherwise, the process could exit without an answer.
   process.once("beforeExit", denyOnFailure);
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => deny("the hook was stopped"));
   const limit = setTimeout(() => deny("the call did not arrive whole"), INPUT_TIMEOUT_MS);
-  if (options === null) return deny("the hook was started with options it does not know");
+  if (options === null) return deny("the hook was started with unknown options");
   try {
     const payload = await readInput();
-    // The event was answered while the input was still arriving.
+    // The event was already answered while the input was still arriving.
     if (ended) return;
     if (payload === null) return deny("the call is larger than 64 MiB");
     const isLarge = payload.length > MAX_PAYLOAD_BYTES;
     const { text, value } = readPayload(isLarge ? dropLargeValues(payload) : payload);
     host = detectHost(value, host);
-    // Another parser may read another event from ambiguous JSON.
+    // Reject ambiguous JSON, from which another parser may read a different event.
     rejectAmbiguousJson(text, needsDecision(value));
     mustAnswer = needsDecision(value);
     if (isLarge) return deny("the call is larger than 4 MiB");
     clearTimeout(limit);
     const maxSeconds = Math.min(DIALECTS[host].deadline, DIALECTS[options.host].deadline);
-    // A shorter wait leaves time for everything else.
+    // A wait that is shorter than the host's limit still needs time for everything else.
     const seconds = options.wait === null ? maxSeconds : Math.min(options.wait + WAIT_OVERHEAD, maxSeconds);
     const remaining = (): number => seconds - (performance.now() - startedAt) / 1000;
     setTimeout(() => deny("there was no decision in time. Repeat the same command later"), remaining() * 1000);
@@ -136,18 +136,18 @@ function readOptions(args: readonly string[]): Options | null {
 
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600 };
 
-/** Returns the seconds of a number, or of a duration in one unit such as `5m`; null for other text. */
+/** Returns the seconds in a number, or in a duration with one unit such as `5m`; null for any other text. */
 function parseWait(text: string): number | null {
   const [, amount, unit = "s"] = /^([0-9]+(?:[.][0-9]+)?)([smh]?)$/.exec(text) ?? [];
   return amount === undefined ? null : Number(amount) * (UNIT_SECONDS[unit || "s"] ?? 1);
 }
 
-/** Returns the host whose format a denial about invalid options uses. */
+/** Returns the host in whose format to deny invalid options. */
 function guessHost(args: readonly string[]): Host {
   return args.flatMap((arg) => arg.split("=")).find(isHost) ?? "claude-code";
 }
 
-/** Resolves to null if the input is too large. */
+/** Reads standard input. Resolves to null if it is too large. */
 function readInput(): Promise<Buffer | null> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -163,9 +163,9 @@ function readInput(): Promise<Buffer | null> {
 }
 
 /**
- * Reads the rest of the input before the process exits. Otherwise a host that cannot write all of it treats the hook as
- * failed, and might run the call.
- * @param timeoutMs limit in milliseconds
+ * Reads the rest of the input before the process exits. Otherwise, a host that cannot write all of it considers the
+ * hook failed, and might run the call.
+ * @param timeoutMs time limit in milliseconds
  */
 function drainInput(timeoutMs: number, onDrained: () => void): void {
   try {
@@ -188,15 +188,15 @@ function drainInput(timeoutMs: number, onDrained: () => void): void {
 function writeAnswer({ stdout, stderr, code }: HookAnswer): number {
   write(2, stderr);
   if (write(1, stdout)) return code;
-  // The host closed the pipe and does not read the answer. Exit code 2 stops the call; some hosts also need a reason on
+  // The host closed the pipe and does not read the answer. Exit code 2 stops the call. Some hosts also need a reason on
   // standard error.
   if (stderr === "") write(2, "Not run: the hook's answer was not read.\n");
   return 2;
 }
 
 /**
- * Writes synchronously, because setting up a stream takes as long as everything else here. Returns false if the pipe
- * is closed.
+ * Writes synchronously, because setting up a stream takes as long as the rest of this process. Returns false if the
+ * pipe is closed.
  */
 function write(descriptor: 1 | 2, text: string): boolean {
   let remaining = Buffer.from(text);
@@ -204,7 +204,7 @@ function write(descriptor: 1 | 2, text: string): boolean {
     try {
       remaining = remaining.subarray(writeSync(descriptor, remaining));
     } catch (error) {
-      // The host made the pipe non-blocking and does not empty it.
+      // The host made the pipe non-blocking and does not read from it.
       if ((error as NodeJS.ErrnoException).code !== "EAGAIN" || tries > 100) return false;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
     }
@@ -212,8 +212,8 @@ function write(descriptor: 1 | 2, text: string): boolean {
 }
 
 /**
- * Reads only the variable of this host, because variables of another host may be inherited from an agent that started
- * this one.
+ * Returns the project folder. Reads only this host's variable, because variables of another host may be inherited from
+ * an agent that started this one.
  */
 function projectFolder(host: Host): string | null {
   const names = { "claude-code": "CLAUDE_PROJECT_DIR", gemini: "GEMINI_PROJECT_DIR", cursor: "CURSOR_PROJECT_DIR" };
@@ -226,7 +226,7 @@ function forwardedEnvironment(): Record<string, string> {
   );
 }
 
-/** Sends a request to hookd. Resolves to null if there is no answer. In that case no call was allowed. */
+/** Sends a request to hookd. Resolves to null if there is no answer, which means that no call was allowed. */
 function requestFromHookd(path: string, request: Buffer): Promise<HookAnswer | null> {
   return new Promise((resolve) => {
     let text = "";

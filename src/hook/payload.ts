@@ -3,10 +3,10 @@ import { checkJson, JsonFault, type JsonFaultCode, type JsonLimits } from "../do
 
 export type JsonObject = Record<string, unknown>;
 
-/** Limit of a payload. Bytes. */
+/** Maximum size of a payload. Bytes. */
 export const MAX_PAYLOAD_BYTES = 4 * 1024 * 1024;
 
-/** A payload that cannot be parsed. The agent reads the message, which contains no part of the payload. */
+/** A payload that cannot be parsed. The agent sees the message, so it contains no part of the payload. */
 export class PayloadError extends Error {}
 
 export function isObject(value: unknown): value is JsonObject {
@@ -15,7 +15,9 @@ export function isObject(value: unknown): value is JsonObject {
 
 interface Payload {
   text: string;
-  /** Result of JSON.parse. Before `rejectAmbiguousJson`, use it only to choose the answer's format. */
+  /**
+   * Result of JSON.parse. Until `rejectAmbiguousJson` has accepted the text, use it only to choose the answer's format.
+   */
   value: JsonObject;
 }
 
@@ -35,10 +37,10 @@ export function readPayload(bytes: Uint8Array): Payload {
   return { text, value };
 }
 
-/** Size in bytes above which a value cannot identify the event. */
+/** A value that is larger than this cannot identify the event. Bytes. */
 const LARGE_VALUE_BYTES = 65_536;
 
-/** Replaces each large value at the top level by null. Event and host can still be recognized. */
+/** Replaces each large top-level value with null. The event and the host can still be recognized. */
 export function dropLargeValues(bytes: Uint8Array): Uint8Array {
   const parts: Uint8Array[] = [];
   let [depth, partStart, value, inString] = [0, 0, 0, false];
@@ -62,7 +64,7 @@ export function dropLargeValues(bytes: Uint8Array): Uint8Array {
   return Buffer.concat([...parts, bytes.subarray(partStart)]);
 }
 
-/** Members that contain a call's arguments, by host. */
+/** Names of the member that contains a call's arguments. They differ between hosts. */
 export const INPUT_MEMBERS = ["tool_input", "toolArgs", "toolInput", "args"] as const;
 
 const DECIDED_MEMBERS = new Set<string>([...INPUT_MEMBERS, "command", "cwd", "file_path"]);
@@ -74,9 +76,9 @@ const AMBIGUITY_REASONS: Partial<Record<JsonFaultCode, string>> = {
 };
 
 /**
- * Rejects JSON that the host may parse differently from JSON.parse: duplicate members, or inexact numbers. Members
- * without influence on the decision, such as a tool's output, may contain any number.
- * @param isAsked whether the event needs a decision; other events only need an unambiguous event name
+ * Rejects JSON that the host may parse differently from JSON.parse, because of duplicate members or inexact numbers.
+ * Members that do not influence the decision, such as a tool's output, may contain any number.
+ * @param isAsked whether the event needs a decision; for other events, only the event name must be unambiguous
  * @throws PayloadError
  */
 export function rejectAmbiguousJson(text: string, isAsked: boolean): void {
@@ -99,7 +101,7 @@ export function readArguments(text: string): unknown {
 
 function checkExactJson(text: string, isHarmless: Required<JsonLimits>["isHarmless"]): void {
   try {
-    // The service limits the depth.
+    // Do not limit the depth here, because the service does.
     checkJson(text, { maxDepth: Infinity, isHarmless });
   } catch (error) {
     if (!(error instanceof JsonFault)) throw error;
@@ -115,7 +117,7 @@ export function firstNonEmptyString(object: JsonObject, ...names: string[]): str
   return undefined;
 }
 
-/** Shortens a text for display. Lone surrogates are replaced, because the service rejects them. */
+/** Shortens a string for display. Replaces lone surrogates, because the service rejects them. */
 export function truncate(text: string, length: number): string {
   return text.slice(0, length).replace(/\p{Surrogate}/gu, "\ufffd");
 }

@@ -1,4 +1,6 @@
-/** Messages for the agent. Each outcome (refused, pending, undecided) tells the agent what to do next. */
+/**
+ * Messages for the agent. For each outcome (refused, pending, undecided), the message tells the agent what to do next.
+ */
 import { AssentError, explainRefusal, questionText, Unauthorized, type ActionRecord } from "../client/index.ts";
 
 export function refusalText(action: ActionRecord): string {

@@ -1,6 +1,6 @@
 /**
- * The MCP proxy: connects clients, on standard input and output or over HTTP, with servers, and requests a decision on
- * each call from the service.
+ * The MCP proxy. It connects clients, on standard input and output or over HTTP, with servers, and requests a decision
+ * on each call from the service.
  */
 import type { Readable, Writable } from "node:stream";
 import { createAssent } from "../client/index.ts";
@@ -25,11 +25,11 @@ interface ProxyOptions {
   log(line: string): void;
 }
 
-/** Timeout of requests to the service. Short, because a client waits. Seconds. */
+/** Timeout of requests to the service. Short, because a client is waiting. Seconds. */
 const SERVICE_TIMEOUT = 10;
 
 export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) {
-  // Use one session for all clients. If each connection had its own, a client could escape its history by reconnecting.
+  // Use one session for all clients. With a session per connection, a client could escape its history by reconnecting.
   const session = config.sessions === true ? `mcp-proxy:${crypto.randomUUID()}` : undefined;
   const assent = createAssent({ url, apiKey, session, timeout: SERVICE_TIMEOUT, retries: 1 });
   const page = config.approval_page ?? `${url.replace(/\/+$/, "")}/approve#{id}`;
@@ -70,7 +70,7 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
         output,
         parse: parseMessage,
         closeReason: () => "the client closed the connection",
-        // Destroy the input, because an open one would keep the process alive.
+        // Destroy the input, because it would otherwise keep the process alive.
         onClose: () => Promise.resolve(void input.destroy()),
         onInvalidMessage(fault, send) {
           log(`rejected a message of the client: ${fault.message}`);

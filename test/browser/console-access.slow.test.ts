@@ -74,7 +74,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     ["#/policies/hostile-shadow", "1 of 1 past decisions"],
     ["#/policies/new", "No problems."],
     ["#/agents", "Suspend…"],
-    [`#/agents/${encodeURIComponent(NAME)}`, "How people answered"],
+    [`#/agents/${encodeURIComponent(NAME)}`, "How people voted"],
     ["#/people/owner%3Aada", "An owner of API keys"],
     ["#/keys", "(yours)"],
     ["#/delegations", "No delegation is active or scheduled."],

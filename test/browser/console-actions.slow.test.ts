@@ -92,7 +92,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 60);
     const { port } = new URL(console_.server.url);
     await console_.server.stop(0);
-    await page.locator(".banner").getByText("The service does not answer").waitFor();
+    await page.locator(".banner").getByText("The service does not respond").waitFor();
     await submit(140);
     console_.server = await serve((request, info) => console_.service.runtime.fetch(request, info), {
       host: "127.0.0.1",

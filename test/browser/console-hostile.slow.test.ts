@@ -187,7 +187,7 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
     await page.getByLabel("Reason").fill("use npm run ship instead");
     await page.context().setOffline(true);
     await vote(page, "Deny");
-    await paneOf(page, offline).getByText("the service does not answer").waitFor();
+    await paneOf(page, offline).getByText("the service does not respond").waitFor();
     await page.context().setOffline(false);
     assert.equal(await page.getByLabel("Reason").inputValue(), "use npm run ship instead");
     await vote(page, "Deny");

@@ -158,17 +158,17 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await paneOf(bo.page, id).getByText("You cannot approve it").waitFor();
   });
 
-  it("approves alone in an emergency with a signed vote, and another person closes the review", async () => {
+  it("approves in an emergency with a signed vote, and another person closes the review", async () => {
     const { page } = bo;
     const id = await submit("postgres");
     await openRequest(page, id);
-    await paneOf(page, id).getByRole("button", { name: "Approve alone in an emergency…" }).click();
+    await paneOf(page, id).getByRole("button", { name: "Emergency approval…" }).click();
     const dialog = page.getByRole("dialog");
-    assert.ok(await dialog.getByRole("button", { name: "Approve alone" }).isDisabled(), "a reason is required");
+    assert.ok(await dialog.getByRole("button", { name: "Approve now" }).isDisabled(), "a reason is required");
     await dialog.getByLabel("Why can it not wait?").fill("the shop is down");
     await fits(page);
     await pictures(page, "break-glass-vote");
-    await dialog.getByRole("button", { name: "Approve alone" }).click();
+    await dialog.getByRole("button", { name: "Approve now" }).click();
     await rowOf(page, id).getByText("settled").waitFor();
     const { status, approvals } = await read(id);
     assert.deepEqual([status, approvals[0].break_glass, approvals[0].reason], ["approved", true, "the shop is down"]);
@@ -201,23 +201,23 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     for (const id of [two, one]) {
       await openRequest(ann.page, id);
       await paneOf(ann.page, id).getByRole("button", { name: "Approve", exact: true }).waitFor();
-      assert.equal(await ann.page.getByRole("button", { name: /alone in an emergency/ }).count(), 0);
+      assert.equal(await ann.page.getByRole("button", { name: /Emergency approval/ }).count(), 0);
     }
   });
 
   it("reviews access, names what is open and unused, and saves CSV and JSON", async () => {
     const id = await submit("postgres");
     await openRequest(bo.page, id);
-    await paneOf(bo.page, id).getByRole("button", { name: "Approve alone in an emergency…" }).click();
+    await paneOf(bo.page, id).getByRole("button", { name: "Emergency approval…" }).click();
     await bo.page.getByLabel("Why can it not wait?").fill("again");
-    await bo.page.getByRole("button", { name: "Approve alone", exact: true }).click();
+    await bo.page.getByRole("button", { name: "Approve now", exact: true }).click();
     await rowOf(bo.page, id).getByText("settled").waitFor();
     const { page } = await signIn("Audra", ["auditor"], []);
     await visit(page, "#/access-review", "Access review");
     await page.getByText("1 emergency approval without a review.").waitFor();
     const row = page.getByRole("row", { name: /^Bo / });
     await row.getByText("100 % approved").waitFor();
-    await row.getByText("(3 of 3, 2 alone in an emergency)").waitFor();
+    await row.getByText("(3 of 3, 2 emergency approvals)").waitFor();
     await row.getByText("everything").waitFor();
     await page.getByRole("button", { name: "Unused (0)" }).click();
     await page.getByText("Everything was used.").waitFor();
@@ -286,14 +286,14 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await dialog.getByLabel("Reason").fill("left the company");
     await fits(page);
     await dialog.getByRole("button", { name: "End the user" }).click();
-    await page.getByText("Uma was ended.").waitFor();
+    await page.getByText("Uma was deactivated.").waitFor();
     await row.waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Ended" }).click();
     await row.getByText("ended", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Resume Uma" }).click();
     await dialog.getByRole("button", { name: "Resume" }).click();
     await page.getByText("Uma can sign in again.").waitFor();
-    await page.getByText("No user has been ended.").waitFor();
+    await page.getByText("No user has been deactivated.").waitFor();
     await page.getByRole("button", { name: "Active", exact: true }).click();
     await page.getByRole("button", { name: "End Alma" }).click();
     await dialog.getByText("This is you: you will be signed out.").waitFor();

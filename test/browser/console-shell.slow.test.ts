@@ -128,7 +128,7 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
 
   it("says of an address that is none of its own that nothing is there", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/aprovals/12");
-    await page.getByRole("heading", { name: "There is no such page" }).waitFor();
+    await page.getByRole("heading", { name: "Page not found" }).waitFor();
     await page.getByText("#/aprovals/12").waitFor();
     await page.getByRole("link", { name: "To the first page" }).click();
     await page.getByRole("heading", { name: "Approvals" }).waitFor();

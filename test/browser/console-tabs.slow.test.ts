@@ -115,7 +115,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
   it("shows on every page that the service is down, and when it is back", async () => {
     const { page } = await console_.visit(ada, "#/actions");
     await page.locator(".live.live").waitFor();
-    const banner = page.locator(".banner").getByText("The service does not answer");
+    const banner = page.locator(".banner").getByText("The service does not respond");
     const { port } = new URL(console_.server.url);
     await console_.server.stop(0);
     await banner.waitFor();

@@ -136,7 +136,7 @@ describe("help and usage", () => {
       ],
       [
         ["submit", "--agent", "a", "--tool", "t", "--operation", "o", "--wait", "soon"],
-        /--wait takes seconds or a duration/,
+        /--wait must be seconds or a duration/,
       ],
       [["keys", "make"], /create, list, revoke, rotate-permit or rotate-log, not "make"/],
       [["verify", "x"], /--key is required/],
@@ -145,10 +145,10 @@ describe("help and usage", () => {
       [["verify", "package.json", "--key", "x", "--entry", "no-such-file"], /"no-such-file" cannot be read/],
       [["witness", "--name", "w.example", "--log", "@no-such-file"], /"no-such-file" cannot be read/],
       [["policy", "lint"], /policy takes init, check, .* or suggest, not "lint"/],
-      [["policy", "backtest", "--since", "yesterday"], /--since takes a time such as/],
+      [["policy", "backtest", "--since", "yesterday"], /--since must be a time such as/],
       [["policy", "backtest", "--format", "html"], /text, json or markdown, not "html"/],
       [["actions"], /set ASSENT_API_KEY/],
-      [["serve", "--port", "http"], /--port takes 0 to 65535, not "http"/],
+      [["serve", "--port", "http"], /--port must be 0 to 65535; got "http"/],
       [["hook", "install", "--host", "x"], /run ".* hook install --help"/],
     ] as [string[], RegExp][]) {
       // Start a process once, for its exit code.
@@ -337,10 +337,10 @@ describe("against a running service", () => {
       [["submit", "package.json"], /unknown member "name"/, ""],
       [["submit", "README.md"], /not JSON/, ""],
       [["submit", "nowhere.json"], /cannot be read/, ""],
-      [["approve", id, "--strike", "two"], /--strike takes the number/, ""],
+      [["approve", id, "--strike", "two"], /--strike must be the number/, ""],
       [["reject", id, "--strike", "1"], /--strike goes with approve/, ""],
       [["vote", id], /no vote/, ""],
-      [["list", "--limit", "0"], /--limit must be a number from 1 on; got 0/, ""],
+      [["list", "--limit", "0"], /--limit must be at least 1; got 0/, ""],
     ] as const)
       assert.match((await as(running.admin, ["plan", ...args], input)).err, expected);
   });

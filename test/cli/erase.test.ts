@@ -112,7 +112,7 @@ test("probable mistakes are rejected before the confirmation", async () => {
     [["id", "id2"], /one action id/],
     [["--older-than", "soon"], /a duration such as 90d/],
     [["--older-than", "0d"], /a duration such as 90d/],
-    [["--until", "yesterday"], /takes a time/],
+    [["--until", "yesterday"], /must be a time/],
     [["--older-than", "1d", "--until", "2026-01-01T00:00:00Z"], /either/],
     [["--value", "x", "--number", "7"], /either/],
     [["--number", "many"], /takes a number/],

@@ -231,7 +231,7 @@ test("a forgery that states its own digests is found", async () => {
   const lines = (alter: (lines: string[]) => string[]) => (text: string) =>
     `${alter(text.trimEnd().split("\n")).join("\n")}\n`;
   const isVote = (line: string): boolean => line.includes('"type":"approval"');
-  const unsigned = /the entries are not those that were signed|lacks what is at/;
+  const unsigned = /the entries are not the ones that were signed|lacks what is at/;
   assert.match(
     await change("entries.jsonl", (text) => text.replace("Checked the ticket", "Checked nothing")),
     unsigned,
@@ -327,7 +327,7 @@ test("a folder with files, a window that is not signed and times that are none a
     "--config",
     join(service.folder, "evidence.yaml"),
   );
-  assert.match(again.err, /is not empty; name another one/);
+  assert.match(again.err, /is not empty; name another folder/);
   const old = join(service.folder, "old.txt");
   writeFileSync(old, String(read(folder).get("checkpoint.txt")).replace(/\n\d+\n/, "\n1\n"));
   assert.match((await write("--checkpoint", old)).err, /the checkpoint covers 1 entries, and the window ends at entry/);

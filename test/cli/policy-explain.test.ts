@@ -140,7 +140,7 @@ describe("explain", () => {
       [["--action", join(folder, "typo.json")], /typo\.json:1:3: agentid: .*did you mean "agent_id"\?/],
       [["--action", join(folder, "empty.json")], /expected one action; got 0/],
       [["--action", join(folder, "half.json")], /half\.json:/],
-      [["--action", join(folder, "ok.json"), "--now", "noon"], /--now takes a time such as/],
+      [["--action", join(folder, "ok.json"), "--now", "noon"], /--now must be a time such as/],
     ] as [string[], RegExp][]) {
       const run = await assentHere("policy", "explain", POLICIES, ...args);
       assert.deepEqual([run.code, words.test(run.err), run.out], [2, true, ""], run.err);

@@ -334,7 +334,7 @@ test("pgaudit: reads jsonlog, and takes the id from the application name", async
   const cut = await reconcile("database-json", { "cut.json": `${record({})}\n${record({}).slice(0, 80)}` });
   assert.match(cut.err, /cut\.json:2: the file ends inside this record/);
   const old = await reconcile("database-json", { "message.json": record({ message: "AUDIT: nothing" }) });
-  assert.match(old.err, /message\.json:1: the message is no entry of pgaudit/);
+  assert.match(old.err, /message\.json:1: the message is not a pgaudit entry/);
 });
 
 test("the service refuses a statement that leaves out a success, is inconsistent or is too early", async () => {
@@ -392,7 +392,7 @@ test("an unknown source, and times that are none, are refused", async () => {
   assert.match((await reconcile("trial", { "x.json": "" })).err, /there is no source "trial"; did you mean "trail"\?/);
   const { err, code } = await assentHere("reconcile", "trail", "x.json", "--from", "yesterday", "--to", "2026-01-31");
   assert.equal(code, EXIT.usage);
-  assert.match(err, /--from takes a time such as .*, a date, or a duration such as 2h .*, not "yesterday"/);
+  assert.match(err, /--from must be a time such as .*, a date, or a duration such as 2h .*; got "yesterday"/);
 });
 
 test("the configurations and the command of docs/reconcile.md work as printed", async () => {

@@ -201,8 +201,8 @@ describe("with a running service", () => {
     const env = { ...hooks.env, HOME: folder };
     for (const [more, reason] of [
       [{ ASSENT_API_KEY: "" }, /has no api_key/],
-      [{ ASSENT_URL: "http://127.0.0.1:9" }, /does not answer as the service/],
-      [{ ASSENT_API_KEY: "wrong" }, /does not answer as the service/],
+      [{ ASSENT_URL: "http://127.0.0.1:9" }, /does not respond like the service/],
+      [{ ASSENT_API_KEY: "wrong" }, /does not respond like the service/],
       [{ ASSENT_API_KEY: hooks.service.admin }, /may do more than submit/],
     ] as const) {
       const refused = await install({ ...env, ...more });

@@ -67,7 +67,7 @@ describe("settings of a client", () => {
     ["headers", { url: "https://x.example/mcp", headers: { Authorization: "Bearer x" } }, /headers.*assent-mcp\.yaml/],
     ["the transport SSE", { type: "sse", url: "https://x.example/sse" }, /SSE/],
     ["neither a command nor a url", { disabled: true }, /no command and no url/],
-    ["arguments that are not texts", { command: "x", args: [1] }, /args are not a list of texts/],
+    ["arguments that are not texts", { command: "x", args: [1] }, /args are not a list of strings/],
   ] as const)
     test(`are not changed if a server has ${what}, unless it is skipped`, () => {
       const settings = JSON.stringify({ mcpServers: { a: { command: "a" }, b: entry } });

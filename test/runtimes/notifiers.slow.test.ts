@@ -62,7 +62,7 @@ describe("runtimes", { skip: withoutOpenssl() }, () => {
         void response.writeHead(302, { location: `https://hooks.example.com:${secure.port}/` }).end();
       assert.match(
         await send(`http://hooks.example.com:${plain.port}/`, "127.0.0.1"),
-        /answered 302, and redirects are not followed/,
+        /responded with status 302, and redirects are not followed/,
       );
       plain.answer = () => {};
       assert.match(await send(`http://hooks.example.com:${plain.port}/`, "127.0.0.1"), /did not respond within 5 s/);

@@ -19,10 +19,10 @@ import { useNow } from "./ui/hooks.ts";
 import { Asked, Bound, Origin, Risk } from "./ui/request.tsx";
 
 const POLL_MS = 5000;
-/** Where the tab stores the token while the person signs in. */
+/** Session storage key of the token while the person signs in. */
 const LINK_STORE = "assent.link";
 const token = takeToken();
-// Another link in the same tab changes only the fragment, and must not leave the first request in view.
+// Opening another link in the same tab changes only the fragment, so reload to not leave the first request in view.
 addEventListener("hashchange", () => {
   if (location.hash !== "") location.reload();
 });
@@ -159,15 +159,17 @@ function Approve() {
 }
 
 /**
- * Votes with the link's token. Returns the status after the vote. The vote counts only if the request is still as this
- * page showed it.
+ * Votes with the link's token. Returns the status after the vote. The vote counts only if the request has not changed
+ * since this page displayed it.
  */
 async function voteByLink(shown: string, approve: boolean, reason: string): Promise<string> {
   const body = { token, shown, approve, ...(reason === "" ? {} : { reason }) };
   return (await request("POST /v1/approval-link/verdict", { body, key: null })).action.status;
 }
 
-/** Returns the status after the vote. Rejects with an Error if the vote is not recorded. */
+/**
+ * Votes with the user's passkey. Returns the status after the vote. Rejects with an Error if the vote is not recorded.
+ */
 async function voteSigned(
   action: LinkAnswer["action"],
   approve: boolean,
@@ -215,7 +217,10 @@ function SignInToSign() {
   );
 }
 
-/** Grants need a signed-in user, because a link cannot be checked again at each use of a grant. */
+/**
+ * Rendered in place of the grants for a voter by link: a link cannot be checked again at each use of a grant, so grants
+ * need a signed-in user.
+ */
 function SignInToGrant() {
   return (
     <p class="quiet">
@@ -308,7 +313,7 @@ function takeToken(): string {
   return given;
 }
 
-/** Mail programs encode fragments in different ways. */
+/** Decodes percent-encoding, because mail programs encode fragments in different ways. */
 function decodeFragment(fragment: string): string {
   try {
     return decodeURIComponent(fragment);

@@ -1,7 +1,7 @@
 /**
- * The service worker: shows the notifications that the service pushes to this device, and opens the console at the request. It
- * stores nothing, intercepts no requests and sends none. It imports nothing, because its address does not change with the
- * version, as those of the modules do.
+ * The service worker: shows the notifications that the service pushes to this device, and opens the request in the
+ * console. It stores nothing, intercepts no requests and sends none. It imports nothing: its address does not change
+ * with the version, but the addresses of the modules do.
  */
 
 /** The payload of a push message (plugins/users/push/push-notice.ts). */
@@ -19,7 +19,7 @@ interface WorkerEvent {
   waitUntil(work: Promise<unknown>): void;
 }
 
-/** The members of a service worker's global scope that are used here. */
+/** The members of a service worker's global scope that this file uses. */
 interface WorkerScope {
   addEventListener(type: "push" | "notificationclick", listener: (event: WorkerEvent) => void): void;
   registration: Pick<ServiceWorkerRegistration, "showNotification">;
@@ -32,7 +32,7 @@ interface WorkerScope {
   };
 }
 
-/** Every push must show a notification, also one that cannot be read. */
+/** Notification for a push message that cannot be read, because every push must show a notification. */
 const UNREADABLE: PushNotice = {
   title: "Assent",
   body: "Open the console to see what is pending.",
@@ -40,7 +40,7 @@ const UNREADABLE: PushNotice = {
   tag: "unreadable",
   silent: false,
 };
-/** The service puts in the folder of this version's files. */
+/** Icon in the folder of this version's files. The service replaces `{base}` with the folder. */
 const ICON = "{base}/icon-192.png";
 
 const worker = globalThis as unknown as WorkerScope;
@@ -56,7 +56,10 @@ worker.addEventListener("notificationclick", (event) => {
   event.waitUntil(open(pathOf(event.notification?.data)));
 });
 
-/** Focuses the window that shows the path, or opens one. A window with another page is left alone: a draft may be in it. */
+/**
+ * Focuses the window that shows the path, or opens one. Does not reuse a window with another page, because it may
+ * contain a draft.
+ */
 async function open(path: string): Promise<void> {
   const { href } = new URL(path, location.origin);
   const windows = await worker.clients.matchAll({ type: "window", includeUncontrolled: true });
@@ -74,7 +77,7 @@ function readNotice({ data }: WorkerEvent): PushNotice {
   }
 }
 
-/** Returns an address of the console. */
+/** Returns the path of a console page; the default path if the value is not one. */
 function pathOf(path: unknown): string {
   return typeof path === "string" && path.startsWith("/#/") ? path : UNREADABLE.path;
 }

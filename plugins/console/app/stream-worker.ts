@@ -1,12 +1,12 @@
 /**
- * One stream for all tabs of this browser: over HTTP/1.1 a browser opens six connections to a service, and a stream in
- * each of six tabs would leave none for requests. The worker ends with the last tab.
+ * Reads one stream for all tabs of this browser. Over HTTP/1.1 a browser opens at most six connections to a service, so
+ * six tabs with a stream each would leave none for requests. The worker ends with the last tab.
  */
 import { readStream, type LedgerEvent, type StreamState } from "./core/stream.ts";
 
 interface Source {
   /**
-   * The ports of the tabs, each with the number of its latest subscription. Every message to the port repeats the
+   * The ports of the tabs, each with the number of its latest subscription. Every message to a port contains this
    * number.
    */
   ports: Map<MessagePort, number>;
@@ -33,14 +33,14 @@ function start(key: string): Source {
     key,
     signal: source.over.signal,
     onEvent(event) {
-      // A tab that joins later starts after this event.
+      // Remember the position, because a tab that joins later starts after this event.
       if (source.state !== null) source.state = { ...source.state, last: event.seq };
       send({ event });
     },
     onState(state) {
       source.state = state;
       send({ state });
-      // The next tab tries again, because the key may have been given more scopes meanwhile.
+      // Remove the source so that the next tab tries again, because the key may have more scopes by then.
       if (state.state === "refused") end(key, source);
     },
   });

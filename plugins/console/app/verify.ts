@@ -1,7 +1,7 @@
 /**
- * Verifies in the browser, without trusting the service, that a request has its hash and that the ledger contains an
- * entry under a signed checkpoint. RFC 8785, RFC 6962, C2SP signed-note, tlog-checkpoint and tlog-proof; SHA-256 and
- * Ed25519 are the browser's own (WebCrypto).
+ * Verifies in the browser, without trusting the service, that a request has its hash, and that a log with a signed
+ * checkpoint contains an entry. Implements RFC 8785, RFC 6962 and C2SP signed-note, tlog-checkpoint and tlog-proof.
+ * Uses the browser's SHA-256 and Ed25519 (WebCrypto).
  */
 
 const encoder = new TextEncoder();
@@ -19,7 +19,7 @@ interface KeyChange {
   path: readonly string[];
 }
 
-/** Browsers provide WebCrypto only to pages of https and localhost. */
+/** Whether WebCrypto is available. Browsers provide it only to pages on https and localhost. */
 export const canVerify: boolean = globalThis.crypto?.subtle !== undefined;
 
 export async function sha256(bytes: Uint8Array): Promise<Uint8Array> {
@@ -37,7 +37,7 @@ export function fromHex(text: string): Uint8Array {
   return Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
 }
 
-/** Decodes base64: standard, padded and canonical, as the specifications require. */
+/** Decodes base64. Accepts only the standard alphabet, padded and canonical, as the specifications require. */
 export function fromBase64(text: string): Uint8Array {
   if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(text))
     throw new Error(`"${text.slice(0, 80)}" is not padded base64`);
@@ -91,7 +91,8 @@ function hashNode(left: Uint8Array, right: Uint8Array): Promise<Uint8Array> {
 }
 
 /**
- * Returns the root that a leaf and its path lead to (RFC 9162 section 2.1.3.2); null if the path has the wrong length.
+ * Returns the root hash that a leaf and its path yield (RFC 9162 section 2.1.3.2); null if the path has the wrong
+ * length.
  */
 export async function rootFromInclusion(
   index: number,
@@ -136,8 +137,8 @@ export async function parseVkey(text: string): Promise<VerifierKey> {
 }
 
 /**
- * Returns the checkpoint in a note that the pinned key signed. Ignores other signatures; throws an Error if the
- * signature of the pinned key is missing or invalid.
+ * Returns the checkpoint in a note that the pinned key signed. Ignores other signatures. Throws an Error if the pinned
+ * key's signature is missing or invalid.
  */
 export async function openCheckpoint(note: string, vkey: string): Promise<Checkpoint> {
   const key = await parseVkey(vkey);
@@ -210,7 +211,7 @@ function parseProof(text: string): ParsedProof {
   return { index: Number(index), path, extra, checkpoint: text.slice(split + 2) };
 }
 
-/** The members of a `log_key` entry that are read. */
+/** The members of a `log_key` entry that this module reads. */
 interface KeyChangeEntry {
   type: string;
   seq: number;
@@ -221,8 +222,9 @@ interface KeyChangeEntry {
 
 /**
  * Opens the checkpoint in a note for a reader who pinned an earlier key of the log. Each `log_key` entry after that key
- * must be signed by the key that it ends and by the key that it names, and be part of the log that the last key signed.
- * @param changes in order; those before the pinned key are ignored
+ * must be signed by the key that it ends and by the key that it introduces, and must be in the log that the last key
+ * signed.
+ * @param changes changes of the log's key, in order; those before the pinned key are ignored
  */
 export async function openUnderPin(
   note: string,
@@ -235,7 +237,7 @@ export async function openUnderPin(
     const bytes = fromBase64(leaf);
     const entry = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as KeyChangeEntry;
     if (entry.type !== "log_key" || entry.seq !== index)
-      throw new Error(`what stands at ${index} is no change of the log's key`);
+      throw new Error(`the entry ${index} is not a change of the log's key`);
     const key = keys.at(-1) ?? "";
     if (keys.length === 1 && entry.previous !== key) continue;
     if (entry.previous !== key || keys.includes(entry.vkey))
@@ -263,7 +265,7 @@ async function assertIncluded(
   if (!equal(led, root)) throw new Error("the path does not lead from this entry to the checkpoint's root");
 }
 
-/** Returns the changes of the log's key in a proof file. The file's extra data can contain anything else. */
+/** Returns the changes of the log's key in a proof file; none if the file's extra data has different content. */
 function changesIn(extra: Uint8Array | null): KeyChange[] {
   try {
     const { log_keys } = JSON.parse(new TextDecoder().decode(extra ?? new Uint8Array())) as { log_keys?: unknown };
@@ -275,7 +277,7 @@ function changesIn(extra: Uint8Array | null): KeyChange[] {
 
 /**
  * Verifies a `.tlog-proof` file. Throws an Error that names the failed check.
- * @param leaf hash of the entry
+ * @param leaf leaf hash of the entry
  * @param pin the pinned key
  */
 export async function verifyProof(
@@ -305,13 +307,13 @@ export interface VerifiedEntry {
   /** The key that signed the checkpoint: the pinned key or a successor. */
   vkey: string;
   entry: Record<string, unknown>;
-  /** What the entry commits to; null if the proof does not contain it. */
+  /** The request that the entry commits to; null if the proof does not contain it. */
   request: unknown;
 }
 
 /**
  * Verifies a proof that the service returned. Throws an Error that names the failed check.
- * @param hash of the entry's leaf, hex
+ * @param hash leaf hash of the entry, hex
  * @param pin the pinned key
  */
 export async function verifyAnswer(proof: ProofAnswer, hash: string, pin: string): Promise<VerifiedEntry> {
@@ -351,7 +353,7 @@ export async function verifyConsistency({
   if (first === second) return path.length === 0 && equal(firstRoot, secondRoot);
   let [f, s] = [first - 1, second - 1];
   while (f % 2 === 1) [f, s] = [Math.floor(f / 2), Math.floor(s / 2)];
-  // A power of two is a perfect subtree itself. Its root is the start of the path and not part of the proof.
+  // If `first` is a power of two, its tree is a subtree: the path starts at its root, which the proof does not contain.
   const [start, ...steps] = f === 0 ? [firstRoot, ...path] : path;
   if (start === undefined) return false;
   let [fr, sr] = [start, start];

@@ -1,6 +1,9 @@
-/** What other people's scripts in a frame need of the page around it: see relay.js. */
+/** Gives the third-party scripts in a frame access to the service through the page around the frame (relay.js). */
 
-/** `fetch` by way of the page. @param {string | URL} url @param {{ method?: string, headers?: Record<string, string>, body?: string }} [request] @returns {Promise<Response>} */
+/**
+ * Like `fetch`, but through the page. @param {string | URL} url @param {{ method?: string, headers?: Record<string,
+ * string>, body?: string }} [request] @returns {Promise<Response>}
+ */
 window.askService = (url, { method = "GET", headers = {}, body } = {}) =>
   new Promise((resolve, reject) => {
     const { port1, port2 } = new MessageChannel();
@@ -13,7 +16,7 @@ window.askService = (url, { method = "GET", headers = {}, body } = {}) =>
     parent.postMessage(message, location.origin, [port2]);
   });
 
-/** The place that is looked at stands in the page's address, where it can be copied. */
+/** Copies the fragment of the displayed section into the page's address, so that people can copy it. */
 for (const name of /** @type {const} */ (["pushState", "replaceState"])) {
   const change = history[name].bind(history);
   history[name] = (...values) => {
@@ -22,7 +25,7 @@ for (const name of /** @type {const} */ (["pushState", "replaceState"])) {
   };
 }
 
-/** A link to another page opens beside this one: in the frame it would be refused. */
+/** Opens a link to another page in a new tab, because the browser would block it in the frame. */
 document.addEventListener(
   "click",
   ({ target }) => {

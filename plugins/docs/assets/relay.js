@@ -1,4 +1,7 @@
-/** The page around a frame asks the service for what the frame asks it for, with the frame's headers and nothing of its own. */
+/**
+ * Sends the requests of a frame to the service from the page around it. Sends only the frame's headers and no
+ * credentials of the page.
+ */
 
 const frame = /** @type {HTMLIFrameElement} */ (document.querySelector("iframe"));
 

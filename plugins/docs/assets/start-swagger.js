@@ -8,7 +8,7 @@ window.ui = SwaggerUIBundle({
   displayRequestDuration: true,
   filter: true,
   requestInterceptor: (request) => Object.assign(request, { userFetch: window.askService }),
-  // A pasted key is gone with the tab.
+  // Forget a pasted key when the tab closes.
   persistAuthorization: false,
   // The validator badge would send the document to another host.
   validatorUrl: null,

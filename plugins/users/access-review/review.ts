@@ -17,15 +17,15 @@ const DAY = 24 * 3_600_000;
 
 type GroupLimits = Extract<Visibility, { within: unknown }>["within"][number];
 
-/** Patterns of agents and tools; null for all. */
+/** Glob patterns of agents and tools; null for all. */
 interface Patterns {
   agents: string[] | null;
   tools: string[] | null;
 }
 
 /**
- * The patterns of a limit, and those of other limits that also apply, such as of a delegation or of the user who made
- * the key.
+ * A limit, with the patterns of other limits that also apply, such as those of a delegation or of the user who made the
+ * key.
  */
 type ReviewLimit = Patterns & { also: Patterns[] };
 
@@ -38,22 +38,22 @@ export interface ReviewRow {
   roles: string[];
   groups: string[];
   may_approve: boolean;
-  /** The limits of which at least one must include what the user or key sees and approves. Null means all actions. */
+  /** What the user or key can see and approve: at least one of these limits must match. Null means all actions. */
   limits: ReviewLimit[] | null;
   /** The agent that the key is bound to. */
   agent_id: string | null;
   approvals: number;
   rejections: number;
-  /** Approvals alone in an emergency. */
+  /** Number of emergency approvals. */
   break_glass: number;
   /** Principals of the users in whose place a user can approve now. */
   delegators: string[];
-  /** Share of approvals among the votes; null without votes. */
+  /** Approvals divided by votes; null if there are no votes. */
   approval_rate: number | null;
-  /** Median of the seconds from submission to vote; null without votes. */
+  /** Median number of seconds from submission to vote; null if there are no votes. */
   median_seconds: number | null;
   last_used_at: string | null;
-  /** Whether a live user or key was not used in the period, and is older than it. */
+  /** Whether an active user or key is older than the period and was not used in it. */
   unused: boolean;
   ended_at: string | null;
 }
@@ -61,7 +61,7 @@ export interface ReviewRow {
 export interface Review {
   since: string;
   until: string;
-  /** Ids of emergency approvals that no one has reviewed yet, whatever their age. Oldest first. */
+  /** Ids of emergency approvals that no one has reviewed yet, of any age. Oldest first. */
   open_reviews: string[];
   rows: ReviewRow[];
 }
@@ -98,7 +98,7 @@ export async function reviewAccess(host: CoreHost, sessions: Sessions, days: num
   return { ...period, open_reviews, rows: [...rows, ...otherVoters(rows, votes)] };
 }
 
-/** Returns the principals of the users in whose place a user can approve now, each once. */
+/** Returns the principals of the users in whose place a user can approve now, without duplicates. */
 export async function listDelegators(host: CoreHost, id: string): Promise<string[]> {
   const delegators = await host.users.delegatorsOf(id);
   return [...new Set(delegators.map(({ user }) => principalOfUser(user.id)))];
@@ -138,7 +138,7 @@ function otherVoters(rows: readonly ReviewRow[], votes: ReadonlyMap<string, Vote
     }));
 }
 
-/** Returns what a principal can approve. @param rights null if the principal has no rights any more */
+/** Returns what a principal can approve. @param rights null if the principal no longer has rights */
 export function describeRights(rights: Rights | null): Pick<ReviewRow, "groups" | "may_approve" | "limits"> {
   const may_approve = rights !== null && rights.hasScope("approvals:decide");
   return {
@@ -155,11 +155,11 @@ function describeLimits(visibility: Visibility): ReviewRow["limits"] {
       return { ...first, also };
     });
   if ("agent_id" in visibility) return [{ agents: [visibility.agent_id], tools: null, also: [] }];
-  // A user who sees only their own submissions cannot approve anything.
+  // A user who sees only their own submissions cannot approve actions.
   return "key_id" in visibility ? [] : null;
 }
 
-/** Returns the patterns, which must all match. Without duplicates. */
+/** Returns the patterns of a limit, without duplicates. All of them must match. */
 function listPatterns({ agents, tools, agent_id, also }: GroupLimits): Patterns[] {
   const ownPatterns = { agents: agents === null ? null : [...agents], tools: tools === null ? null : [...tools] };
   const bound =
@@ -209,7 +209,7 @@ function describeUse(
 
 /**
  * Returns the time of the user's newest entry or newest use of a session, whichever is later. Milliseconds; 0 if there
- * is none.
+ * is neither.
  */
 async function lastUse(sessions: Sessions, { id }: User, recorded: number): Promise<number> {
   const seen = (await sessions.list(id)).map(({ seen_at }) => seen_at);

@@ -30,7 +30,7 @@ const Limit = Type.Object(
     agents: Patterns,
     tools: Patterns,
     also: Type.Array(Type.Object({ agents: Patterns, tools: Patterns }, closed), {
-      description: "Further limits that an action must meet, such as those of the user who made the key.",
+      description: "Other limits that an action must also meet, such as the limits of the user who made the key.",
     }),
   },
   closed,
@@ -65,7 +65,10 @@ const Row = Type.Object(
     agent_id: Nullable,
     approvals: Count,
     rejections: Count,
-    break_glass: Type.Integer({ minimum: 0, description: "Approvals alone in an emergency." }),
+    break_glass: Type.Integer({
+      minimum: 0,
+      description: "Emergency approvals without other approvers (break-glass).",
+    }),
     approval_rate: Type.Union([Type.Number(), Type.Null()], { description: "Share of approvals among the votes." }),
     median_seconds: Type.Union([Count, Type.Null()], { description: "Median time from submission to vote." }),
     last_used_at: Nullable,

@@ -7,7 +7,7 @@ const PAGE = 500;
 export interface Votes {
   approvals: number;
   rejections: number;
-  /** Emergency approvals, which are approvals too. */
+  /** Number of emergency approvals, which are included in `approvals`. */
   break_glass: number;
   /** Milliseconds from the submission of the action to each vote. */
   waits: number[];
@@ -32,7 +32,7 @@ export async function readActivity(host: CoreHost, since: number): Promise<Activ
   return activity;
 }
 
-/** Returns the number of the first entry at or after `since`. Entries are in the order of their times. */
+/** Returns the sequence number of the first entry at or after `since`. Entries are ordered by time. */
 async function findFirst(host: CoreHost, since: number, size: number): Promise<number> {
   let [low, high] = [0, size];
   while (low < high) {

@@ -1,4 +1,4 @@
-/** The sign-in page: passkeys, recovery codes, enrolment links, and the providers that the service names. */
+/** The sign-in page: passkeys, recovery codes, enrolment links, and the configured identity providers. */
 
 const element = (id) => {
   const found = document.getElementById(id);
@@ -84,7 +84,7 @@ async function assert(options) {
   };
 }
 
-/** Runs an action of a button, and shows what went wrong. */
+/** Runs an action when a button is clicked, and displays its error. */
 function onClick(id, action) {
   const button = element(id);
   button.addEventListener("click", () => {
@@ -96,14 +96,17 @@ function onClick(id, action) {
   });
 }
 
-/** Texts, because the address must not decide what the page says. */
+/**
+ * Texts for error codes in the address. The address contains only a code, so that it cannot determine what the page
+ * says.
+ */
 const FAILURES = {
-  USERS_PROVIDER_UNAVAILABLE: "The identity provider does not answer. Try again later. Sessions that exist continue.",
+  USERS_PROVIDER_UNAVAILABLE: "The identity provider does not respond. Try again later. Sessions that exist continue.",
   USERS_PROVIDER_REFUSED: "The identity provider refused the sign-in. Start again.",
   USERS_PROVIDER_INVALID:
-    "The identity provider's answer is not valid. Start again, and tell an admin if it happens twice.",
+    "The identity provider's response is not valid. Start again, and tell an admin if it happens twice.",
   USERS_CHALLENGE_INVALID: "The sign-in expired, was used before or was started in another browser. Start again.",
-  USERS_SIGN_IN_ENDED: "Your user was ended. Ask an admin to let you sign in again.",
+  USERS_SIGN_IN_ENDED: "Your user is deactivated. Ask an admin to reactivate it.",
 };
 
 function failureInAddress() {
@@ -121,13 +124,13 @@ async function startEnrolment(value) {
   show("enrol");
 }
 
-/** Tells the console that this browser has a session: no script can see the cookie. */
+/** Tells the console that this browser has a session, because scripts cannot read the cookie. */
 const rememberSession = () => localStorage.setItem("assent.key", "cookie");
 
-/** Challenge of the terminal that this page was opened for; null if there is none. */
+/** Challenge of the terminal that opened this page; null if no terminal did. */
 const terminal = /^#terminal=([A-Za-z0-9_-]{43})$/.exec(location.hash)?.[1] ?? null;
 
-/** Where to go after the sign-in: a path of this service, and never another site. */
+/** Returns the path to open after the sign-in. It is always a path of this service, never of another site. */
 function returnPath() {
   if (terminal !== null) return `/sign-in#terminal=${terminal}`;
   const wanted = new URLSearchParams(location.search).get("return_to") ?? "/";
@@ -218,13 +221,13 @@ async function continueSession() {
 async function start() {
   const enrolment = /^#enrol=([A-Za-z0-9_-]+)$/.exec(location.hash)?.[1];
   if (enrolment !== undefined) {
-    // The token must not stay in the address, which history and screenshots keep.
+    // Remove the token from the address, which the browser history and screenshots contain.
     history.replaceState(null, "", location.pathname);
     return startEnrolment(enrolment);
   }
   const { passkey, providers } = await call("GET", "/v1/sign-in-methods");
   element("passkey").disabled = !passkey.available;
-  // A provider leads back here, where `showSession` remembers the session.
+  // A provider redirects back to this page, where `showSession` remembers the session.
   const here = `/sign-in?continue&return_to=${encodeURIComponent(returnPath())}`;
   element("providers").replaceChildren(
     ...providers.map(({ name, url }) => {
@@ -243,7 +246,7 @@ async function start() {
   else await continueSession();
 }
 
-// A link that is pasted into this tab changes only the fragment.
+// Pasting another link into this tab changes only the fragment, so reload.
 addEventListener("hashchange", () => location.reload());
 
 start().catch((error) => {

@@ -1,4 +1,4 @@
-/** Changes and reads of the devices on which users are notified. */
+/** Adds, lists and removes the devices on which users are notified. */
 import { type Credential, Refusal } from "../../../src/plugin.ts";
 import {
   type CoreHost,
@@ -14,27 +14,29 @@ import { ERRORS } from "../user-errors.ts";
 import { deviceKey, readDevices, type StoredDevice, toDevice } from "./device-documents.ts";
 import type { SubscriptionKeys } from "./encrypt-message.ts";
 
-/** Devices of one user. */
+/** Maximum number of devices of one user. */
 const MAX_DEVICES = 10;
 const DAY_MS = 86_400_000;
-/** A device on which the user has not opened the console for this long is no longer notified. */
+/** A device is no longer notified if its user has not opened the console on it for this number of days. */
 const DEVICE_DAYS = 30;
 const ID_LENGTH = 32;
 
-/** A subscription as `PushSubscription.toJSON()` has it. Keys are base64url. */
+/** A subscription in the form of `PushSubscription.toJSON()`. Keys are base64url. */
 export interface SubscriptionAddress {
   endpoint: string;
   keys: { p256dh: string; auth: string };
 }
 
-/** Where and how to send to a device. */
+/** The decrypted endpoint and keys of a device. */
 export interface DeviceAddress {
   id: string;
   url: URL;
   keys: SubscriptionKeys;
 }
 
-/** Returns when the device is no longer notified unless its user opens the console on it. Milliseconds. */
+/**
+ * Returns the time from which the device is not notified, unless its user opens the console on it before. Milliseconds.
+ */
 export function deviceExpiry({ confirmed_at }: StoredDevice): number {
   return confirmed_at + DEVICE_DAYS * DAY_MS;
 }
@@ -50,8 +52,8 @@ export async function listDevices(host: CoreHost, userId: string): Promise<Store
 }
 
 /**
- * Stores the subscription of the device that the credential's user is signed in on, or confirms it. Writes at most once a day
- * for a known device. Throws USERS_TOO_MANY_DEVICES.
+ * Stores or confirms the subscription of the device on which the user is signed in. Writes at most once a day for a
+ * known device. Throws USERS_TOO_MANY_DEVICES.
  */
 export async function addDevice(
   host: CoreHost,
@@ -90,7 +92,7 @@ export async function addDevice(
   });
 }
 
-/** Removes a device of the credential's user. Throws USERS_DEVICE_NOT_FOUND. */
+/** Removes a device of the signed-in user. Throws USERS_DEVICE_NOT_FOUND. */
 export async function removeOwnDevice(host: CoreHost, credential: Credential, id: string): Promise<void> {
   await host.ledger.transact(async (tx) => {
     const { user } = sessionOf(await tx.confirm(credential));
@@ -123,7 +125,10 @@ export async function removeDevice(
   return document !== null && (await documents.delete(document.key, document.version));
 }
 
-/** Returns the address of a device; null if it was altered in the store, or encrypted under another secret of the service. */
+/**
+ * Returns the decrypted address of a device; null if it was altered in the store, or encrypted with a different secret
+ * of the service.
+ */
 export function openDevice(host: CoreHost, { id, user_id, sealed }: StoredDevice): DeviceAddress | null {
   const text = openText(host.vault, addressOwner(user_id, id), sealed);
   if (text === null) return null;

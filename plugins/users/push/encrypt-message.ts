@@ -8,9 +8,11 @@ const RECORD_BYTES = 4096;
 /** Header: salt, record size, length of the key id, and the sender's public key as the key id. */
 const HEADER_BYTES = SALT_BYTES + 4 + 1 + 65;
 const TAG_BYTES = 16;
-/** Marks the end of the last record. */
+/** Marks the last record. */
 const DELIMITER = Uint8Array.of(2);
-/** Longest text of a message, in bytes. Push services need not accept more than one record of this size. */
+/**
+ * Maximum length of a message's text, in bytes. Push services do not have to accept more than one record of this size.
+ */
 export const MAX_PUSH_BYTES = RECORD_BYTES - HEADER_BYTES - TAG_BYTES - DELIMITER.length;
 
 /** The keys of a browser's subscription. */
@@ -23,7 +25,7 @@ export interface SubscriptionKeys {
 
 /**
  * Returns the body of the request to the push service. Rejects if `p256dh` is not a point on the curve.
- * @param chosen the sender's key pair and the salt, for test vectors. Default: new ones
+ * @param chosen the sender's key pair and the salt, for test vectors. Default: newly generated
  * @example
  * const body = await encryptPushMessage(utf8(JSON.stringify(notice)), keys);
  */

@@ -1,6 +1,7 @@
 /**
- * The text of a notification on a device. A device shows it while it is locked, and the push service sees when it was sent, so
- * it contains no parameters, no preview, no reasons and no tokens: the console shows them to a signed-in person.
+ * The text of a notification on a device. The device displays it even while locked, and the push service sees when it
+ * was sent. It therefore contains no parameters, preview, reasons or tokens: the console shows those to a signed-in
+ * person.
  */
 import { utf8 } from "../../../src/core.ts";
 import {
@@ -14,24 +15,25 @@ import {
 } from "../../../src/plugin.ts";
 import { MAX_PUSH_BYTES } from "./encrypt-message.ts";
 
-/** The payload of a push message, which the console's service worker shows. */
+/** The payload of a push message, which the console's service worker displays. */
 interface PushNotice {
   title: string;
   body: string;
   /** Address in the console that the notification opens, such as `/#/approvals/<id>`. */
   path: string;
-  /** A notification replaces the one with the same tag, so a settled request is marked on the device. */
+  /** Replaces an earlier notification with the same tag, so that a settled request is marked on the device. */
   tag: string;
-  /** Whether the device shows it without sound and vibration. */
+  /** Whether the notification appears without sound and vibration. */
   silent: boolean;
 }
 
-/** Facts about the request that the notification shows. */
+/** Names of the facts about the request that the notification contains. */
 const SHOWN_FACTS = ["Agent", "Expires"];
 const HEAD_FACTS = ["Agent"];
 
 /**
- * Returns the notification of a message. Names of agents, tools and operations are rendered so that they cannot hide text.
+ * Returns the notification for a message. Names of agents, tools and operations are rendered so that they cannot hide
+ * text.
  * @example
  * buildNotice(message).title; // "Approval needed: stripe refund (high risk)"
  */
@@ -51,7 +53,7 @@ export function buildNotice(message: Exclude<Message, { kind: "event" }>): PushN
   return { title, body: lines(HEAD_FACTS), path: `/#/actions/${action.id}`, tag: tagOf(action.id), silent: isOutcome };
 }
 
-/** Only the title: the rest has texts of people, and of other systems. */
+/** Returns a notification with only the title, because the message also contains text from people and other systems. */
 function serviceNotice(message: NoticeMessage): PushNotice {
   const subject = message.kind === "stop" ? `stop:${message.stop.id}` : `coverage:${message.coverage.seq}`;
   const path = `/${new URL(message.link).hash || "#/"}`;
@@ -60,7 +62,7 @@ function serviceNotice(message: NoticeMessage): PushNotice {
 
 const tagOf = (actionId: string): string => `action:${actionId}`;
 
-/** Names every request of a digest, as far as they fit into one message. */
+/** Returns a notification that lists the requests of a digest, as many as fit into one message. */
 function digestNotice(message: ApprovalMessage, title: string): PushNotice {
   const titles = message.others.map(({ action }) => messageTitle({ ...message, action, others: [] }));
   const notice = (shown: number): PushNotice => {

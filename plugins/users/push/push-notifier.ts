@@ -32,13 +32,14 @@ export function createPushNotifier(host: CoreHost, send: SendPush): Notifier {
       const outcomes = await Promise.all(addresses.map((device) => send(device, sent, signal)));
       await removeGone(host, user.id, outcomes);
       judge(host, user, outcomes);
-      // Reported, so that a channel with `digest` notifies of the outcome of a request that was sent by itself.
+      // Return a reference, so that a channel with `digest` also reports the outcome of a request that was sent on its
+      // own.
       return { reference: notice.tag };
     },
   };
 }
 
-/** The push service sees these headers, which say nothing about the request. */
+/** Returns the headers of a message. The push service sees them, so they contain nothing about the request. */
 function messageHeaders(
   message: Exclude<Message, { kind: "event" }>,
   tag: string,
@@ -49,14 +50,14 @@ function messageHeaders(
   return {
     ttl: String(Math.min(left, KEEP_SECONDS)),
     urgency: message.kind === "approval_closed" ? "normal" : "high",
-    // A later message about the same request replaces one that was not delivered yet.
+    // A later message about the same request replaces an earlier one that was not delivered yet.
     topic: toBase64Url(sha256(utf8(tag))).slice(0, 32),
   };
 }
 
 /**
- * Throws NotifierError unless at least one device was reached. Otherwise devices that were reached would be notified again
- * with each retry.
+ * Throws NotifierError if no device was notified. Does not throw if only some were notified, because each retry would
+ * notify those again.
  */
 function judge(host: CoreHost, user: User, outcomes: readonly Outcome[]): void {
   const failures = outcomes.flatMap((outcome) => describeFailure(outcome) ?? []);
@@ -88,7 +89,7 @@ function describeFailure(outcome: Outcome): { text: string; permanent: boolean; 
   const { status, retryAfter } = outcome.answer;
   if (isAccepted(outcome.answer) || isGone(outcome)) return null;
   return {
-    text: `${host} answered ${status}`,
+    text: `${host} responded with status ${status}`,
     permanent: REFUSED.includes(status),
     retryAfterMs: retryAfterMs(retryAfter),
   };

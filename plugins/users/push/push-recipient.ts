@@ -1,8 +1,8 @@
-/** Finds the user whom an address of a channel names. */
+/** Finds the user that an address of a channel names. */
 import { findUser, isSameOwner, resolveOwner, type User, userOfPrincipal, type Users } from "../../../src/core.ts";
 
 /**
- * Returns the active user; a fault if there is none, or more than one.
+ * Returns the active user; a fault if there is none, or several.
  * @param to the name of a user, or `user:<id>`
  * @example
  * findRecipient(users, "ada"); // { user: { id: "0193…", name: "Ada", … } }

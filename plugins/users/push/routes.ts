@@ -1,4 +1,4 @@
-/** Routes with which users have their own devices notified. */
+/** Routes with which users manage the devices on which they are notified. */
 import { closed, type CoreHost, time } from "../../../src/core.ts";
 import { defineRoute, readAddress, Refusal, type Route, type Static, toRfc3339, Type } from "../../../src/plugin.ts";
 import { decodeOrNull } from "../challenges.ts";
@@ -42,7 +42,7 @@ const DeviceRecord = Type.Object(
     id: Type.String({ description: "First 32 hexadecimal digits of the SHA-256 of the endpoint." }),
     browser: Type.String(),
     created_at: time("When the device was added."),
-    expires_at: time("When it is no longer notified, unless the user opens the console on it earlier."),
+    expires_at: time("Time from which it is no longer notified, unless the user opens the console on it earlier."),
   },
   { title: "Device", ...closed },
 );
@@ -163,7 +163,7 @@ async function listChannels(host: CoreHost, id: string): Promise<string[]> {
   return [...new Set(named.map(({ channel }) => channel))].sort();
 }
 
-/** Throws USERS_DEVICE_INVALID unless the address can be sent to and its keys can be used. */
+/** Throws USERS_DEVICE_INVALID unless messages can be sent to the address and its keys are valid. */
 async function assertAddress({ endpoint, keys }: SubscriptionAddress, allowPrivate: boolean): Promise<void> {
   try {
     readAddress("the endpoint", endpoint, allowPrivate);

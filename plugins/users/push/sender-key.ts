@@ -1,14 +1,14 @@
 /**
- * The key pair with which the service identifies itself to push services (VAPID, RFC 8292). Browsers bind a subscription to
- * its public key. It is derived from the service's secret, so all processes have the same one and none is stored. With a new
- * secret, people turn notifications on again.
+ * The key pair with which the service identifies itself to push services (VAPID, RFC 8292). Browsers bind a
+ * subscription to its public key. It is derived from the service's secret, so all processes have the same key pair and
+ * none stores it. After the secret is replaced, people have to turn notifications on again.
  */
 import { createECDH } from "node:crypto";
 import { type CoreHost, toBase64Url, utf8 } from "../../../src/core.ts";
 
 const { subtle } = globalThis.crypto;
 const COORDINATE_BYTES = 32;
-/** Lifetime of a signed statement. Push services accept at most 24 hours. Seconds. */
+/** Lifetime of the signed header. Push services accept at most 24 hours. Seconds. */
 const VALID_SECONDS = 12 * 3600;
 
 export interface SenderKey {
@@ -17,7 +17,7 @@ export interface SenderKey {
   privateKey: CryptoKey;
 }
 
-/** Returns the service's key. */
+/** Returns the service's key pair. */
 export async function deriveSenderKey(vault: Pick<CoreHost["vault"], "mac">): Promise<SenderKey> {
   const { point, scalar } = derivePoint(vault);
   const jwk = {
@@ -33,9 +33,9 @@ export async function deriveSenderKey(vault: Pick<CoreHost["vault"], "mac">): Pr
 
 /**
  * Returns the header `Authorization` of a request to a push service.
- * @param origin of the subscription's endpoint
- * @param subject whom the push service can contact: `mailto:` or `https://`
- * @param now in milliseconds
+ * @param origin origin of the subscription's endpoint
+ * @param subject contact for the push service: `mailto:` or `https://`
+ * @param now milliseconds since the epoch
  */
 export async function senderHeader(
   { publicKey, privateKey }: SenderKey,
@@ -58,7 +58,7 @@ function derivePoint(vault: Pick<CoreHost["vault"], "mac">): { point: Uint8Array
     try {
       pair.setPrivateKey(scalar);
     } catch {
-      // Not below the order of the curve, which happens once in 2^32 secrets.
+      // The number is not below the order of the curve, which happens for one in 2^32 secrets. Try the next one.
       continue;
     }
     return { point: new Uint8Array(pair.getPublicKey()), scalar };

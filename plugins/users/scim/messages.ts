@@ -1,4 +1,4 @@
-/** SCIM resources and errors in their JSON form (RFC 7643, RFC 7644). */
+/** Renders and reads SCIM resources and errors in their JSON form (RFC 7643, RFC 7644). */
 import {
   isJsonObject,
   readJsonObject,
@@ -24,7 +24,7 @@ const SCIM_TYPES: Readonly<Record<string, string>> = {
   [ERRORS.SCIM_CONFLICT.code]: "uniqueness",
 };
 
-/** Runs a handler, and returns its refusals in the form that SCIM clients read. */
+/** Runs a handler. Returns its refusals in the form that SCIM clients read. */
 export async function withScimErrors(work: () => Promise<Reply>): Promise<Reply> {
   try {
     return await work();
@@ -55,7 +55,7 @@ export function readScimBody(text: string): JsonObject {
   }
 }
 
-/** Returns one page of a list. @param startIndex 1 for the first resource */
+/** Returns one page of a list. @param startIndex position of the page's first resource, from 1 */
 export function renderPage<T>(
   all: readonly T[],
   { startIndex = 1, count = 100 }: { startIndex?: number; count?: number },
@@ -89,15 +89,15 @@ export function attributeOf(object: JsonObject, name: string): JsonValue | undef
   return found === undefined ? undefined : object[found];
 }
 
-/** Returns a text of 1 to `max` characters. Throws USERS_SCIM_INVALID. */
+/** Returns a string of 1 to `max` characters. Throws USERS_SCIM_INVALID for any other value. */
 export function readText(value: JsonValue | undefined, name: string, max: number): string {
   if (typeof value === "string" && value.trim() !== "" && value.length <= max) return value;
-  throw new Refusal(ERRORS.SCIM_INVALID, `${name} must be a text of 1 to ${max} characters`);
+  throw new Refusal(ERRORS.SCIM_INVALID, `${name} must be a string of 1 to ${max} characters`);
 }
 
 /**
- * Reads `active`. Some clients send it as a text. Throws USERS_SCIM_INVALID for other values, because a wrong guess
- * could keep a user active who has left.
+ * Reads `active`, which some clients send as a string. Throws USERS_SCIM_INVALID for other values, because a wrong
+ * guess could leave a user active who has left the organization.
  */
 export function readActive(value: JsonValue): boolean {
   if (typeof value === "boolean") return value;
@@ -106,7 +106,7 @@ export function readActive(value: JsonValue): boolean {
   throw new Refusal(ERRORS.SCIM_INVALID, `active must be true or false; got ${JSON.stringify(value).slice(0, 60)}`);
 }
 
-/** Reads ids from `[{ "value": "…" }]`. Throws USERS_SCIM_INVALID. */
+/** Reads ids from `[{ "value": "…" }]`. Throws USERS_SCIM_INVALID for any other value. */
 export function readMemberIds(value: JsonValue | undefined): string[] {
   const list = value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];
   return list.map((each) =>
@@ -120,8 +120,8 @@ export interface Filter {
 }
 
 /**
- * Parses `attribute eq "value"`, the only filter that is supported. Throws USERS_SCIM_FILTER_INVALID.
- * @param attributes names in lowercase
+ * Parses `attribute eq "value"`, the only supported filter. Throws USERS_SCIM_FILTER_INVALID.
+ * @param attributes names of the supported attributes, in lowercase
  * @example parseFilter('userName eq "ada"', ["username"]) // { attribute: "username", value: "ada" }
  */
 export function parseFilter(text: string, attributes: readonly string[]): Filter {
@@ -130,7 +130,7 @@ export function parseFilter(text: string, attributes: readonly string[]): Filter
   try {
     if (attributes.includes(attribute)) return { attribute, value: JSON.parse(quoted) as string };
   } catch {
-    // An invalid escape in the value.
+    // The value has an invalid escape. The error is thrown below.
   }
   throw new Refusal(
     ERRORS.SCIM_FILTER_INVALID,

@@ -1,6 +1,6 @@
 /**
- * Data that SCIM needs and the ledger does not contain: user names, and who was deactivated. They are documents with a
- * MAC, so that someone who can write to the database cannot swap the accounts of two people.
+ * Data that SCIM needs and the ledger does not contain: user names, and who deactivated a user. It is stored in
+ * documents with a MAC, so that someone who can write to the database cannot swap the accounts of two people.
  */
 import {
   canonicalText,
@@ -18,7 +18,7 @@ import type { ProviderOptions } from "../user-options.ts";
 
 export interface UserRecord {
   user_name: string;
-  /** `ended_at` of the user if a SCIM client ended them; else null. Only then can SCIM resume them. */
+  /** `ended_at` of a user whom a SCIM client deactivated; else null. Only if it is set can SCIM reactivate the user. */
   deactivated_at: string | null;
   /** Whether the client deleted the resource. */
   deleted: boolean;
@@ -92,7 +92,7 @@ export class ScimRecords {
   }
 }
 
-/** Whether two user names are the same: RFC 7643 compares them without regard to case. */
+/** Whether two user names are the same. RFC 7643 compares them without regard to case. */
 export function isSameName(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase();
 }

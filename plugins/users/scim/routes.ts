@@ -1,4 +1,4 @@
-/** SCIM 2.0 for the providers that have `scim`: users and groups. */
+/** SCIM 2.0 for users and groups, for the providers that have the option `scim`. */
 import type { CoreHost, JsonObject } from "../../../src/core.ts";
 import { defineRoute, Refusal, type Reply, type Route, Type } from "../../../src/plugin.ts";
 import { ERRORS } from "../user-errors.ts";
@@ -156,7 +156,7 @@ function userRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route
       path: "/scim/v2/:provider/Users/:id",
       summary: "SCIM: end and remove a user",
       params: ONE,
-      responses: { 204: { description: "The user was ended." } },
+      responses: { 204: { description: "The user was deactivated." } },
       errors: [ERRORS.SCIM_NOT_FOUND],
       handle: ({ params: { provider, id }, credential }) =>
         withScimErrors(async () => {

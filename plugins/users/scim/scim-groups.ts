@@ -1,6 +1,6 @@
 /**
- * Groups of a SCIM client. A group's members are the users whose entries name it, and its id is computed from its name.
- * So the store contains only the existence of the group.
+ * Groups of a SCIM client. The members of a group are the users whose entries name the group, and its id is computed
+ * from its name. Therefore the store contains only which groups exist.
  */
 import {
   confirmWithScope,
@@ -27,7 +27,7 @@ export interface Group {
 }
 
 const PAGE = 1000;
-/** Maximum number of members that one request can add or remove, so that it holds the ledger's lock briefly. */
+/** Maximum number of members that one request can add or remove, so that it holds the ledger's lock only briefly. */
 const MAX_CHANGES = 1000;
 const MAX_NAME = 200;
 
@@ -51,12 +51,12 @@ export class ScimGroups {
     }
   }
 
-  /** Throws USERS_SCIM_NOT_FOUND. */
+  /** Returns the group. Throws USERS_SCIM_NOT_FOUND. */
   async find(id: string, tx?: LedgerTransaction): Promise<Group> {
     const { documents } = this.host;
     const document = await (tx === undefined ? documents : documents.within(tx)).get(this.key(id.slice(0, 100)));
     const group = document?.value as unknown as Group | undefined;
-    // Ignore a row whose id does not match its name, because the name determines roles.
+    // Ignore a row whose id does not match its name, because the name determines the roles of the members.
     if (group !== undefined && this.idOf(group.name) === id) return group;
     throw new Refusal(ERRORS.SCIM_NOT_FOUND, `there is no group ${id.slice(0, 100)}`);
   }
@@ -67,7 +67,7 @@ export class ScimGroups {
     );
   }
 
-  /** Creates a group with members. Throws USERS_SCIM_CONFLICT if there is one with this name. */
+  /** Creates a group with members. Throws USERS_SCIM_CONFLICT if a group with this name exists. */
   create(credential: Credential, body: JsonObject): Promise<Group> {
     const name = readText(attributeOf(body, "displayName"), "displayName", MAX_NAME);
     const external_id = externalIdIn(body);
@@ -82,7 +82,7 @@ export class ScimGroups {
     });
   }
 
-  /** Replaces the members. */
+  /** Replaces the group's members. */
   replace(credential: Credential, id: string, body: JsonObject): Promise<Group> {
     return this.run(credential, async (tx) => {
       const group = await this.find(id, tx);
@@ -101,7 +101,7 @@ export class ScimGroups {
     });
   }
 
-  /** Removes all members and the group. */
+  /** Removes all members of the group, then the group. */
   async delete(credential: Credential, id: string): Promise<void> {
     await this.run(credential, async (tx) => {
       const group = await this.find(id, tx);
@@ -112,7 +112,7 @@ export class ScimGroups {
     });
   }
 
-  /** Runs a job that returns a group and its members, and updates the users who joined or left. */
+  /** Runs a transaction that returns a group with its new members, and updates the users who joined or left. */
   private run(
     credential: Credential,
     work: (tx: LedgerTransaction) => Promise<{ group: Group; members: readonly string[] }>,

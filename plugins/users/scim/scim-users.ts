@@ -1,4 +1,4 @@
-/** Jobs of a SCIM client on users. Each checks the client's key under the ledger's lock. */
+/** Changes that a SCIM client makes to users. Each transaction confirms the client's key under the ledger's lock. */
 import {
   type Actor,
   confirmWithScope,
@@ -22,7 +22,7 @@ import type { Sessions } from "../sessions.ts";
 import { attributeOf, type PatchOperation, readActive, readText } from "./messages.ts";
 import { ScimRecords, type UserRecord } from "./records.ts";
 
-/** The attributes of a SCIM user that the plugin reads. Absent attributes do not change. */
+/** The attributes of a SCIM user that the plugin reads. An absent attribute leaves the value unchanged. */
 interface UserChange {
   external_id?: string;
   user_name?: string;
@@ -30,15 +30,15 @@ interface UserChange {
   active?: boolean;
 }
 
-/** A user of the provider, with the ledger's entry and the SCIM record. */
+/** A user of the provider, from the ledger, with the SCIM record. */
 export interface ScimUser {
   user: User;
   record: UserRecord;
-  /** Keys that were revoked with the user by this change. */
+  /** Ids of keys that this change revoked, because it deactivated the user. */
   revoked_keys?: readonly string[];
 }
 
-/** Whether the provider's SCIM client manages the user. Other users are invisible to it. */
+/** Whether the provider's SCIM client manages the user. The client cannot see other users. */
 export function isManagedBy({ managed_by }: User, { id }: ProviderOptions): boolean {
   return managed_by === `scim:${id}`;
 }
@@ -65,7 +65,7 @@ export class ScimUsers {
     });
   }
 
-  /** Finds a user. Throws USERS_SCIM_NOT_FOUND if there is no such user, or the client deleted them. */
+  /** Returns a user. Throws USERS_SCIM_NOT_FOUND if there is no such user, or the client has deleted them. */
   async find(users: Users, id: string, tx?: LedgerTransaction): Promise<ScimUser> {
     const user = users.get(id);
     const reader = tx === undefined ? this.host.documents : this.host.documents.within(tx);
@@ -76,8 +76,8 @@ export class ScimUsers {
   }
 
   /**
-   * Creates a user, takes over one who signed in before SCIM was configured, or resumes one whom SCIM ended. Throws
-   * USERS_SCIM_CONFLICT if the client has created the user before, or an admin ended them.
+   * Creates a user, takes over one who signed in before SCIM was configured, or reactivates one whom SCIM deactivated.
+   * Throws USERS_SCIM_CONFLICT if the client has already created the user, or an admin deactivated them.
    */
   async create(credential: Credential, change: UserChange): Promise<ScimUser> {
     const { external_id: subject, user_name } = change;
@@ -112,7 +112,7 @@ export class ScimUsers {
     return this.run(credential, async (tx, by) => this.apply(tx, by, await this.find(tx.users, id, tx), change));
   }
 
-  /** Ends the user. For the client, the resource no longer exists afterwards. */
+  /** Deactivates the user. For the client, the resource no longer exists afterwards. */
   delete(credential: Credential, id: string): Promise<ScimUser> {
     return this.run(credential, async (tx, by) => {
       const ended = await this.apply(tx, by, await this.find(tx.users, id, tx), { active: false });
@@ -122,8 +122,7 @@ export class ScimUsers {
   }
 
   /**
-   * Sets the provider's groups of a user who is not ended, and the roles and groups that the configuration derives from
-   * them.
+   * Sets the provider's groups of an active user, and the roles and groups that the configuration derives from them.
    */
   setGroups(tx: LedgerTransaction, by: Actor, user: User, names: readonly string[]): void {
     if (user.ended_at !== null) return;
@@ -154,7 +153,7 @@ export class ScimUsers {
       user = recordUser(tx, "resumed", { ...user, ...mapProviderGroups(this.options, []), name, ended_at: null }, by);
       record = { ...record, deactivated_at: null };
     } else if (!active && user.ended_at === null) {
-      // Also clear the groups: an inactive user cannot be updated, so a removal that the client sends meanwhile would be lost.
+      // Also clear the groups, because an inactive user cannot be updated: a later removal from a group would be lost.
       const bare = { ...user, name, roles: [], groups: [], provider_groups: [] };
       ({ user, revoked_keys } = await endUserIn(this.host, this.sessions, tx, bare, by, "deactivated by the provider"));
       record = { ...record, deactivated_at: user.ended_at };
@@ -163,7 +162,7 @@ export class ScimUsers {
     return { user, record, revoked_keys };
   }
 
-  /** Runs a job with the confirmed key, and then cancels what an ended user has open. */
+  /** Runs a ledger transaction with the confirmed key. Then cancels the open actions of a user who was deactivated. */
   private async run(
     credential: Credential,
     work: (tx: LedgerTransaction, by: Actor) => Promise<ScimUser>,
@@ -179,7 +178,7 @@ export class ScimUsers {
   }
 }
 
-/** Keeps a user's entry small. */
+/** Limits that keep a user's entry small. */
 const MAX_GROUPS = 64;
 const MAX_TEXT = 200;
 
@@ -194,7 +193,7 @@ export function readUser(body: JsonObject): UserChange {
   );
 }
 
-/** Reads the operations of a PATCH. If several set one attribute, the last one applies. */
+/** Reads the operations of a PATCH. If several set the same attribute, the last one applies. */
 export function readUserPatch(operations: readonly PatchOperation[]): UserChange {
   return operations.reduce<UserChange>((change, operation) => ({ ...change, ...readAttribute(operation, {}) }), {});
 }

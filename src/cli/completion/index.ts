@@ -1,4 +1,4 @@
-/** `assent completion`: prints a script with which a shell completes commands and options. */
+/** `assent completion` prints a script that lets a shell complete commands and options. */
 import { EXIT, parse, usage, type Command } from "../command.ts";
 import { bashScript, fishScript, zshScript } from "./scripts.ts";
 import { completionWords, type WordList } from "./words.ts";
@@ -9,13 +9,13 @@ const SCRIPTS: Readonly<Record<string, (lists: readonly WordList[]) => string>> 
   fish: fishScript,
 };
 
-/** @param load resolves to all commands, those of plugins included */
+/** @param load resolves to all commands, including those of plugins */
 export function completion(load: () => Promise<ReadonlyMap<string, Command>>): Command {
   return {
     summary: "print a completion script for a shell",
     help: `usage: assent completion bash|zsh|fish
 
-Prints a script that completes commands, subcommands and options, those of the configured plugins included. It is for a program
+Prints a script that completes commands, subcommands and options, including those of the configured plugins. It is for a program
 named assent on the PATH. Run it again after an update.
 
 examples:

@@ -1,4 +1,4 @@
-/** Completion scripts for shells. */
+/** Completion scripts for bash, zsh and fish. */
 import type { WordList } from "./words.ts";
 
 /** Returns the script for bash. */
@@ -67,7 +67,7 @@ export function fishScript(lists: readonly WordList[]): string {
   return `# Completion of assent for fish: assent completion fish | source\n${lines.join("\n")}\n`;
 }
 
-/** Returns the paths of all subcommands as a pattern of \`case\`. */
+/** Returns the paths of all subcommands as a pattern for the shell's \`case\`. */
 function subcommands(lists: readonly WordList[]): string {
   return lists
     .filter(({ path }) => path.length === 2)

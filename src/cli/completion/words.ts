@@ -1,23 +1,23 @@
-/** What can be typed after each command, read from the help texts, which list every subcommand and option. */
+/** Finds the words that can follow each command, from the help texts, which list every subcommand and option. */
 import type { Command } from "../command.ts";
 
-/** One word that a shell offers. */
+/** A word that a shell offers for completion. */
 interface Word {
   text: string;
-  /** What the shell shows next to it; empty if it shows nothing. */
+  /** Description that the shell shows next to the word; empty if there is none. */
   summary: string;
 }
 
 /** The words that can follow a command line such as `assent keys create`. */
 export interface WordList {
-  /** Command and subcommand; empty for the start. */
+  /** Command and subcommand. Empty for the list of commands. */
   path: readonly string[];
   words: readonly Word[];
 }
 
 const OPTION = /--[a-z][a-z-]*/g;
 
-/** Returns the lists of all commands, the start first. */
+/** Returns the word lists of all commands. The first one lists the commands. */
 export function completionWords(commands: ReadonlyMap<string, Command>): WordList[] {
   const start = [...commands].map(([text, { summary }]) => ({ text, summary }));
   return [
@@ -36,7 +36,7 @@ export function completionWords(commands: ReadonlyMap<string, Command>): WordLis
 }
 
 /**
- * Returns the subcommands: those of the table, else the lower-case words of the usage lines, such as `create` in
+ * Returns the subcommands from `verbs`, or else the lowercase words in the usage lines, such as `create` in
  * `assent keys create NAME`.
  */
 export function listSubcommands(name: string, { help, verbs }: Command): Word[] {
@@ -48,7 +48,7 @@ export function listSubcommands(name: string, { help, verbs }: Command): Word[] 
   return [...new Set(found)].map((text) => ({ text, summary: "" }));
 }
 
-/** @param verb only the options of usage lines with this subcommand; null for all */
+/** @param verb subcommand whose usage lines are read; null for all lines */
 function optionsIn(help: string, verb: string | null): Word[] {
   const lines = help.split("\n");
   const described = new Map<string, string>();
@@ -66,7 +66,7 @@ function optionsIn(help: string, verb: string | null): Word[] {
   return [...new Set([...names, "--help"])].map((text) => ({ text, summary: described.get(text) ?? "" }));
 }
 
-/** Returns the usage as one line for each form, without the continuation's line breaks. */
+/** Returns the usage with one line for each form. Joins continuation lines. */
 function usageLines(help: string): string[] {
   const [usage = ""] = help.replace(/^usage: /, "").split("\n\n");
   return usage

@@ -1,7 +1,7 @@
 /**
- * `assent demo`: plays a day of a support desk against a real service, with decisions, approvals and executions. Then
- * verifies every proof offline and replays every decision. Exits with 1 if a check fails. With `--serve` the service then
- * stays up, with a one-time link that signs in to its console.
+ * `assent demo` simulates a day at a support desk with a real service, including decisions, approvals and executions.
+ * Then it verifies every proof offline and replays every decision. It exits with 1 if a check fails. With `--serve`,
+ * the service keeps running, and a one-time link signs in to its console.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -56,7 +56,7 @@ examples:
     const folder = mkdtempSync(join(tmpdir(), "assent-demo-"));
     const keys = { admin: "", agent: "" };
     const config = defaultConfig({ data: folder, policies: POLICIES });
-    // Allow this, because one admin creates the keys of all approvers in the demo.
+    // One admin creates the keys of all approvers in the demo, so count each owner of a key as one person.
     config.approvals.trust_key_makers = true;
     config.agents = "any";
     const runtime = await createRuntime(config, {
@@ -89,10 +89,10 @@ examples:
   },
 };
 
-/** Prints how to sign in, and resolves when the process receives a signal to stop. */
+/** Prints how to sign in. Resolves when the process receives a signal to stop. */
 async function stayUp(url: string, path: string, keys: DemoKeys, io: Output): Promise<void> {
   await new Promise<void>((stop) => {
-    // The signal ends the wait; the process ends when the store is closed and deleted.
+    // The signal only ends the wait. The process exits once the store is closed and deleted.
     onSignals(() => new Promise(() => stop()));
     io.out(`
 Open this link once to sign in to the console as its admin:
@@ -176,7 +176,7 @@ function expectedStatus(step: Step): string {
   return step.fails === undefined ? "succeeded" : "failed";
 }
 
-/** Verifies the proof of every decision offline against the pinned key, and replays every decision. */
+/** Verifies the proof of every decision offline with the pinned key, and replays every decision. */
 async function checkAll(admin: Assent, actions: readonly ActionRecord[], io: Output): Promise<string[]> {
   const wrong: string[] = [];
   const { keys } = await admin.logKeys();

@@ -6,16 +6,16 @@ import { randomBytes, timingSafeEqual } from "node:crypto";
 import { sha256Hex, utf8 } from "../../domain/hash.ts";
 
 export interface DemoKeys {
-  /** Signs in to the console. */
+  /** Key that signs in to the console. */
   admin: string;
   /** Key that submits actions. The console inserts it into its examples. */
   agent: string;
 }
 
 interface SignInLink {
-  /** Path with the token in its fragment, which is not sent to servers. */
+  /** Path with the token in its fragment, which browsers do not send to servers. */
   path: string;
-  /** Answers requests for the page of the link; null for all other requests. */
+  /** Handles requests for the page of the link. Resolves to null for all other requests. */
   answer(request: Request): Promise<Response | null>;
 }
 

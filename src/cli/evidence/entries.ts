@@ -9,7 +9,7 @@ import type { SubtreeLine } from "./pack-format.ts";
 
 const PAGE = 256;
 
-/** Iterates over entries in order. Throws CommandError if the store lacks one. */
+/** Yields entries in order. Throws CommandError if the store lacks one. */
 export async function* readEntries(store: StorageReader, from: number, to: number): AsyncIterable<EntryRow> {
   for (let seq = from; seq < to; seq += PAGE) {
     const rows = await store.entries(seq, Math.min(seq + PAGE, to));
@@ -21,7 +21,7 @@ export async function* readEntries(store: StorageReader, from: number, to: numbe
 
 /**
  * Returns the sequence numbers of earlier entries about users, keys, agents, stops, legal holds, grants, delegations
- * and signing keys: they determine what was in force at the start of the window.
+ * and signing keys. These entries determine what was in force at the start of the window.
  */
 export async function findContext(store: StorageReader, first: number): Promise<number[]> {
   const found: number[] = [];
@@ -36,9 +36,9 @@ export async function findContext(store: StorageReader, first: number): Promise<
 }
 
 /**
- * Yields the lines of the file: each selected entry as its bytes, and between them the roots of the largest perfect
- * subtrees without a selected entry. Together they hash to the root of the tree.
- * @param others sorted sequence numbers of entries outside the window
+ * Yields the lines of the file: each selected entry as its bytes, and, in the gaps between them, the roots of the
+ * largest perfect subtrees without a selected entry. Together they hash to the root of the tree.
+ * @param others sequence numbers of entries outside the window, sorted
  */
 export async function* renderEntries(
   store: StorageReader,

@@ -1,4 +1,4 @@
-/** `assent evidence` writes a pack with which an auditor can verify a window of the ledger offline. */
+/** `assent evidence` writes a pack that lets an auditor verify a time window of the ledger offline. */
 import { readFileSync } from "node:fs";
 import { CommandError, EXIT, parse, usage, printJson, type Command } from "../command.ts";
 import { configFrom } from "../serve.ts";

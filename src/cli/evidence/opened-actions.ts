@@ -1,4 +1,4 @@
-/** Reads the contents that the entries of actions commit to, for the pack. */
+/** Reads the contents of actions that ledger entries commit to, for the pack. */
 import type { ActionRow, EntryRow, StorageReader } from "../../contract/storage.ts";
 import type { ActionEntry } from "../../domain/action-history.ts";
 import { decodeEdit } from "../../domain/edited-request.ts";
@@ -15,14 +15,14 @@ import type { OpenedAction } from "./pack-format.ts";
 
 const ERASURES = ["erasure", "part_erasure"];
 
-/** Entries of one action that the pack contains: those before the end of the window, and its erasures. */
+/** Returns the entries of an action that the pack contains: those before the end of the window, and all erasures. */
 export async function readActionEntries(store: StorageReader, id: string, end: number): Promise<EntryRow[]> {
   return (await store.entriesOfAction(id)).filter(({ seq, type }) => seq < end || ERASURES.includes(type));
 }
 
 /**
- * Reads the contents of an action. Omits contents that only later entries commit to, so that the pack of a window does
- * not change.
+ * Reads the contents of an action. Omits contents that only entries after the window commit to, so that the pack of a
+ * window stays the same.
  */
 export async function openAction(
   row: ActionRow,

@@ -7,17 +7,17 @@ export const FORMAT = "assent-evidence/1";
 
 export interface Manifest {
   format: typeof FORMAT;
-  /** Name of the log. */
+  /** Origin of the log. */
   origin: string;
-  /** Start of the window, inclusive. The end is exclusive. */
+  /** Start of the window (inclusive). `to` is its end (exclusive). RFC 3339. */
   from: string;
   to: string;
-  /** Sequence numbers of the entries in the window: inclusive start, exclusive end. */
+  /** Sequence number of the first entry in the window. `end` is exclusive. */
   first: number;
   end: number;
-  /** First verifier key of the log. The entries introduce later ones. */
+  /** The log's first verifier key. Entries introduce the later keys. */
   vkey: string;
-  /** Verifier keys of the witnesses that the configuration names. */
+  /** Verifier keys of the configured witnesses. */
   witnesses: string[];
   files: { name: string; sha256: string; bytes: number }[];
 }
@@ -27,7 +27,7 @@ export interface SubtreeLine {
   /** Root of the subtree, hex. */
   hash: string;
   level: number;
-  /** Sequence number of its first entry. */
+  /** Sequence number of the subtree's first entry. */
   start: number;
 }
 
@@ -42,7 +42,7 @@ export interface OpenedAction {
   agent_id: string;
   tool: string;
   operation: string;
-  /** When the contents were erased; every other member is then null or empty. */
+  /** Time at which the contents were erased. Every other member is then null or empty. */
   erased_at: string | null;
   request: ActionRequest | null;
   salt: string | null;
@@ -56,26 +56,26 @@ export interface OpenedAction {
   shown: { policy_set: string | null; preview: string | null; shown_first: string[] } | null;
 }
 
-/** A policy set that decisions in the pack name, and its changes from the previous set in the pack. */
+/** A policy set that decisions in the pack refer to, with its changes since the previous set in the pack. */
 export interface PolicySetLine {
   digest: string;
   document: JsonObject;
   changes: string[];
 }
 
-/** A requirement of a standard, and the records that show it. */
+/** A requirement of a standard, and the records that provide evidence for it. */
 export interface Control {
   standard: string;
   /** What the mapping was made from: the text of the standard, or only public summaries of it. */
   compared_with: "text" | "summaries";
   control: string;
-  /** Address of the text of the standard. */
+  /** URL of the standard's text. */
   url: string;
   subject: string;
-  /** Types of entries. */
+  /** Types of the entries that provide evidence. */
   entries: string[];
-  /** Files of the pack that contain more. */
+  /** Files of the pack that contain additional evidence. */
   files: string[];
-  /** Number of these entries in the window. */
+  /** Number of entries of these types in the window. */
   count: number;
 }

@@ -7,18 +7,19 @@ import { CommandError } from "../command.ts";
 import type { Manifest } from "./pack-format.ts";
 
 interface PackWriter {
-  /** Writes one file from pieces of text. Waits for the disk, so that memory stays bounded. */
+  /** Writes one file from pieces of text. Waits for the disk between the pieces, so that memory use stays bounded. */
   write(name: string, pieces: AsyncIterable<string> | Iterable<string>): Promise<void>;
-  /** Files so far, by name. */
+  /** Returns the files that were written so far, by name. */
   files(): Manifest["files"];
 }
 
 /**
- * Creates the folder. Throws CommandError if it exists and is not empty, so that files of two packs are never mixed.
+ * Creates the folder. Throws CommandError if it is not empty, so that files of two packs are never mixed.
  */
 export function createPackWriter(folder: string): PackWriter {
   mkdirSync(folder, { recursive: true });
-  if (readdirSync(folder).length > 0) throw new CommandError(`the folder "${folder}" is not empty; name another one`);
+  if (readdirSync(folder).length > 0)
+    throw new CommandError(`the folder "${folder}" is not empty; name another folder`);
   const files: Manifest["files"] = [];
   return {
     files: () => [...files].sort((a, b) => (a.name < b.name ? -1 : 1)),
@@ -27,7 +28,7 @@ export function createPackWriter(folder: string): PackWriter {
       let bytes = 0;
       const file = createWriteStream(join(folder, name), { flags: "wx" });
       const finished = once(file, "finish");
-      // Errors reach the caller through `finished`, which is awaited after the pieces.
+      // The caller gets errors through `finished`, which is awaited after the pieces.
       finished.catch(() => {});
       for await (const piece of pieces) {
         const encoded = Buffer.from(piece, "utf8");

@@ -1,4 +1,4 @@
-/** The policy sets that decisions of a pack name, with their changes. */
+/** The policy sets that decisions of a pack refer to, with their changes. */
 import type { StorageReader } from "../../contract/storage.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { canonicalText } from "../../domain/canonical.ts";
@@ -8,14 +8,14 @@ import type { PolicySetDocument } from "../../domain/policy/policy-types.ts";
 import { CommandError } from "../command.ts";
 import type { PolicySetLine } from "./pack-format.ts";
 
-/** Number of compiled sets in memory. */
+/** Maximum number of compiled sets in memory. */
 const MAX_COMPILED = 8;
 
 export interface PolicySets {
-  /** Notes a set. */
+  /** Records that a decision refers to the set. */
   see(digest: string | null): void;
   compiled(digest: string | null): Promise<CompiledPolicySet>;
-  /** Yields a line for each set that occurred, in the order of activation. */
+  /** Yields a line for each set that was recorded, in the order of activation. */
   render(): AsyncIterable<string>;
 }
 

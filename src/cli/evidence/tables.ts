@@ -1,4 +1,4 @@
-/** Tables of a pack for spreadsheets: votes, and people and keys. They are derived from the entries. */
+/** Tables of a pack for spreadsheets: votes, people, and keys. They are derived from the entries. */
 import type { EntryRow, StorageReader } from "../../contract/storage.ts";
 import type { ApprovalEntry, KeyEntry, UserEntry } from "../../domain/entries.ts";
 import { decodeEntry } from "../../domain/entries.ts";
@@ -13,7 +13,7 @@ export interface People {
   keys: ReadonlyMap<string, Key>;
 }
 
-/** Computes users and keys from entries in the order of the ledger. */
+/** Computes the users and keys from entries, which must be in ledger order. */
 export async function foldPeople(rows: AsyncIterable<Pick<EntryRow, "type" | "bytes">>): Promise<People> {
   const users = new Map<string, Person>();
   const keys = new Map<string, Key>();
@@ -107,7 +107,7 @@ function renderRow(cells: readonly string[]): string {
 }
 
 function renderCell(text: string): string {
-  // Names and comments can begin like a formula, which a spreadsheet would run.
+  // A name or comment can begin like a formula, which a spreadsheet would run. Prefix it.
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

@@ -1,4 +1,4 @@
-/** Writes an evidence pack: everything about one window of the ledger, with proofs, in open formats. */
+/** Writes an evidence pack: everything about one time window of the ledger, with proofs, in open formats. */
 import { sha256Hex, utf8 } from "../../domain/hash.ts";
 import type { ActionRow, EntryRow, StorageReader } from "../../contract/storage.ts";
 import { findFirstEntry } from "../../audit/coverage.ts";
@@ -20,20 +20,20 @@ const PAGE = 64;
 
 interface PackOptions {
   folder: string;
-  /** Milliseconds. */
+  /** Start of the window (inclusive) in milliseconds. `to` is its end (exclusive). */
   from: number;
   to: number;
-  /** A checkpoint of this log that covers the window; null selects the newest one. */
+  /** A checkpoint of this log that covers the window; null selects the newest checkpoint. */
   checkpoint: string | null;
   witnesses: string[];
-  /** The page that verifies the pack. */
+  /** HTML of the page that verifies the pack. */
   page: string;
   progress(done: number, total: number): void;
 }
 
 interface WrittenPack {
   manifest: Manifest;
-  /** SHA-256 of manifest.json, which names the digests of all other files. */
+  /** SHA-256 of manifest.json, which contains the digests of all other files. */
   digest: string;
   actions: number;
 }
@@ -103,7 +103,7 @@ export async function writePack(store: StorageReader, options: PackOptions): Pro
   return { manifest, digest, actions };
 }
 
-/** Returns the newest checkpoint that witnesses cosigned if it covers the window; otherwise the newest one. */
+/** Returns the newest checkpoint that witnesses cosigned, if it covers the window; otherwise the newest checkpoint. */
 async function readNewestCheckpoint(store: StorageReader, end: number): Promise<string> {
   const witnessed = await store.meta("witnessed_checkpoint");
   if (witnessed !== null && parseCheckpoint(readNote(witnessed).text).size >= end) return witnessed;
@@ -112,7 +112,7 @@ async function readNewestCheckpoint(store: StorageReader, end: number): Promise<
   return stored.note;
 }
 
-/** Returns the first key of the log. The entries introduce all later ones. */
+/** Returns the first key of the log. Entries introduce the later keys. */
 async function readFirstKey(store: StorageReader): Promise<string> {
   const [row] = await store.entriesOfType("log_key", 0, 1);
   const vkey = row === undefined ? await store.meta("log_vkey") : decodeEntry<LogKeyEntry>(row.bytes).previous;
@@ -123,18 +123,18 @@ async function readFirstKey(store: StorageReader): Promise<string> {
 interface Listeners {
   onEntry(row: EntryRow): void;
   onAction(): void;
-  /** Called for each entry of an action that is outside the window. */
+  /** Called for each entry that is outside the window and belongs to an action in the pack. */
   onOutside(seq: number): void;
 }
 
-/** Yields a line for each action with an entry in the window, when its first entry is reached. */
+/** Yields a line for each action that has an entry in the window, in the order of these entries. */
 async function* renderActions(
   store: StorageReader,
   { first, end }: { first: number; end: number },
   sets: PolicySets,
   listeners: Listeners,
 ): AsyncIterable<string> {
-  /** Ids of actions that were decided before the window. The other actions are new at their decision. */
+  /** Ids of the actions that were decided before the window. The others are new when their decision is reached. */
   const earlier = new Set<string>();
   let page: string[] = [];
   for await (const row of readEntries(store, first, end)) {

@@ -65,7 +65,7 @@ async function acceptAll(
   return exit;
 }
 
-/** Prints the changed definitions. They come from the server, so control characters are replaced. */
+/** Prints the changed definitions. Replaces control characters, because the definitions come from the server. */
 function show({ server, changes }: ServerReview, io: Output): void {
   io.out(`${server.name}: ${changes.length} ${changes.length === 1 ? "definition differs" : "definitions differ"}`);
   for (const change of changes) for (const line of linesOf(change)) io.out(line);

@@ -1,4 +1,4 @@
-/** `assent mcp doctor`: checks that every server of a client is behind the proxy, and that the proxy starts. */
+/** `assent mcp doctor` checks that every server of a client is behind the proxy, and that the proxy starts. */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { checkKey } from "../../hook/install/check-service.ts";
@@ -73,9 +73,9 @@ async function keyFault(): Promise<string | null> {
   }
 }
 
-/** Starts the proxy as the client does, and lists its tools. */
+/** Starts the proxy in the same way as the client, and lists its tools. */
 function start(entry: JsonObject): Promise<{ tools: number; fault: string | null }> {
-  // A client starts the proxy without the variables of this shell.
+  // Remove variables of this shell that the client would not pass to the proxy.
   const { ASSENT_API_KEY: _key, ASSENT_URL: _url, ...env } = process.env;
   const child = spawn(entry["command"] as string, entry["args"] as string[], {
     env: { ...env, ...(isObject(entry["env"]) ? (entry["env"] as Record<string, string>) : {}) },

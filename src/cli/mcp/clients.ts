@@ -1,6 +1,6 @@
 /**
- * MCP clients whose settings `assent mcp install` edits: the location of their servers, and the entry of a server with
- * and without the proxy.
+ * The MCP clients whose settings `assent mcp install` edits: where their servers are configured, and the entry of a
+ * server with and without the proxy.
  */
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
@@ -20,7 +20,7 @@ interface Folders {
   project: string;
 }
 
-/** Member of the settings that holds the servers by name. */
+/** Member of the settings that contains the servers by name. */
 const SERVERS_MEMBER: Readonly<Record<Client, string>> = {
   "claude-code": "mcpServers",
   "claude-desktop": "mcpServers",
@@ -31,7 +31,7 @@ const SERVERS_MEMBER: Readonly<Record<Client, string>> = {
   zed: "context_servers",
 };
 
-/** Returns null if the client has no settings of that scope. */
+/** Returns the settings file of a client; null if the client has no settings of this scope. */
 export function clientFile(client: Client, scope: ClientScope, { home, project }: Folders): string | null {
   const desktop =
     process.platform === "darwin"
@@ -63,17 +63,17 @@ export function readServers(text: string, client: Client): Record<string, JsonOb
   return servers as Record<string, JsonObject>;
 }
 
-/** How clients start the proxy. */
+/** The command line that clients use to start the proxy. */
 interface ProxyCommand {
-  /** The program and its arguments before `mcp proxy`. */
+  /** The program and its arguments in front of `mcp proxy`. */
   program: readonly string[];
-  /** Options of every proxy, such as `--agent`. */
+  /** Options that every proxy gets, such as `--agent`. */
   options: readonly string[];
 }
 
 const STARTS_ASSENT = /(?:^|[/\\:])assent(?:@[^/\\]*)?(?:\.mjs|\.cmd|\.exe)?$|[/\\]cli[/\\]bin\.[cm]?[jt]s$/;
 
-/** Returns the arguments after `mcp proxy` in the entry; null if the entry does not start the proxy. */
+/** Returns the arguments that follow `mcp proxy` in the entry; null if the entry does not start the proxy. */
 function proxyArguments({ command, args }: JsonObject): string[] | null {
   if (typeof command !== "string" || !isTexts(args)) return null;
   const words = [command, ...args];
@@ -83,13 +83,16 @@ function proxyArguments({ command, args }: JsonObject): string[] | null {
 
 export const isProxied = (entry: JsonObject): boolean => proxyArguments(entry) !== null;
 
-/** Returns the entry of a server behind the proxy. Throws SettingsError for a server that the proxy cannot reach. */
+/**
+ * Returns the entry that reaches a server through the proxy. Throws SettingsError for a server that the proxy cannot
+ * reach.
+ */
 export function proxiedEntry(name: string, entry: JsonObject, { program, options }: ProxyCommand): JsonObject {
   const { type, url, httpUrl, headers, command, args = [], ...others } = entry;
   const [first, ...before] = [...program, "mcp", "proxy", "--name", name, ...options] as [string, ...string[]];
   try {
     if (typeof command === "string" && url === undefined && httpUrl === undefined) {
-      if (!isTexts(args)) throw new SettingsError("its args are not a list of texts");
+      if (!isTexts(args)) throw new SettingsError("its args are not a list of strings");
       readServerConfig(name, { command, args });
       return { ...entry, command: first, args: [...before, "--", command, ...args] };
     }
@@ -112,7 +115,7 @@ export function proxiedEntry(name: string, entry: JsonObject, { program, options
   }
 }
 
-/** Returns the entry without the proxy, reconstructed from the entry alone. */
+/** Returns the entry without the proxy, which the proxy's arguments determine. */
 function directEntry(entry: JsonObject): JsonObject {
   const words = proxyArguments(entry) as string[];
   const { command: _command, args: _args, ...others } = entry;
@@ -123,18 +126,18 @@ function directEntry(entry: JsonObject): JsonObject {
   return { ...others, ...("type" in others ? { type: "http" } : {}), url: words[http + 1] as string };
 }
 
-/** The changes of an installation, with which it can be undone exactly. */
+/** The changes of an installation, so that it can be undone exactly. */
 export interface Backup {
   /** The whole file before the installation; null if it already contained servers behind the proxy. */
   before: string | null;
   after: string;
-  /** Each changed entry by its server's name, before and after. */
+  /** Each changed entry, by server name, before and after the installation. */
   servers: Record<string, { direct: JsonObject; proxied: JsonObject }>;
 }
 
 /**
- * Puts every server behind the proxy, except servers that already are. Throws SettingsError, which names each server
- * that cannot be put behind the proxy and is not in `skipped`.
+ * Puts every server behind the proxy, unless it already is. Throws SettingsError that names each server that cannot be
+ * put behind the proxy and is not in `skipped`.
  */
 export function addProxy(
   text: string,
@@ -170,7 +173,7 @@ export function addProxy(
   return { before: wasDirect ? text : null, after, servers: { ...previous?.servers, ...changed } };
 }
 
-/** Takes every server out from behind the proxy. Throws SettingsError. */
+/** Restores the direct connection of every server. Throws SettingsError. */
 export function removeProxy(text: string, client: Client, backup: Backup | null): string {
   if (backup !== null && backup.before !== null && backup.after === text) return backup.before;
   let after = text;
@@ -183,7 +186,7 @@ export function removeProxy(text: string, client: Client, backup: Backup | null)
   return after;
 }
 
-/** Changes only the members that differ, so that comments and secrets next to these members are preserved. */
+/** Replaces only the members that differ, so that comments and secrets next to them are preserved. */
 function withEntry(text: string, path: readonly string[], before: JsonObject, after: JsonObject): string {
   let edited = text;
   for (const [name, value] of Object.entries(after)) {

@@ -1,4 +1,4 @@
-/** `assent policy import-tools`: prints the tools of MCP servers as the `tools:` of a policy. */
+/** `assent policy import-tools` prints the tools of MCP servers in the format of a policy's `tools:`. */
 import { stringify } from "yaml";
 import { validatePolicyDocument } from "../../domain/policy/parse/parse.ts";
 import type { ToolSchemaDocument } from "../../domain/policy/policy-types.ts";
@@ -8,7 +8,7 @@ import { isObject } from "../../mcp/transport/rpc-message.ts";
 import { CommandError, EXIT, parse, safe, usage, printJson, type Verb } from "../command.ts";
 import { loadProxyConfig, splitCommand } from "./proxy-flags.ts";
 
-/** Maximum number of items in `tools` of a policy. */
+/** Maximum number of items in a policy's `tools`. */
 const MAX_TOOLS = 1_000;
 
 export const importTools: Verb = {
@@ -64,7 +64,7 @@ examples:
   },
 };
 
-/** Returns why a policy cannot declare this tool, or null. */
+/** Returns why a policy cannot declare this tool; null if it can. */
 function findFault(tool: ToolSchemaDocument): string | null {
   const policy = { policy: "imported", tools: [tool], rules: [{ name: "any", effect: "deny" }] };
   return validatePolicyDocument(policy)[0]?.detail ?? null;

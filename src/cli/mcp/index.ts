@@ -1,4 +1,4 @@
-/** `assent mcp`: the MCP proxy and its installation. The packages of the protocol are loaded only when a verb runs. */
+/** `assent mcp`: the MCP proxy and its installation. The packages for the protocol are loaded only when a verb runs. */
 import { usage, type Command, type Output, type Verb } from "../command.ts";
 import { CLIENTS } from "./clients.ts";
 
@@ -22,7 +22,7 @@ ${SERVERS}
                      and without listen in the file, the client is on standard input and output. An address
                      that other machines can reach needs ASSENT_MCP_TOKEN, which clients send as a bearer token
   --agent ID         the agent that calls are submitted for; by default the one that the key is bound to
-  --wait DURATION    how long a call waits for an approval before the model is told to try again later
+  --wait DURATION    how long a call waits for an approval before the model is asked to try again later
   --data FOLDER      folder of the accepted definitions; by default mcp in ASSENT_STATE, or in the state folder
 
 examples:
@@ -63,7 +63,7 @@ const install: Verb = {
   help: `usage: assent mcp install --client CLIENT [--scope SCOPE] [--agent ID] [--skip SERVER]... [--dry-run] [--json]
 
 Changes each server in the settings of the client so that the client starts the proxy, which starts the server. Servers
-that are behind the proxy stay as they are, and so does everything else in the file. The proxies submit with the key of
+that are behind the proxy stay unchanged, and so does everything else in the file. The proxies submit with the key of
 "assent login". Changes nothing if the file cannot be parsed, or if a server cannot be put behind the proxy. Keeps a
 backup for "assent mcp uninstall".
 

@@ -1,4 +1,4 @@
-/** `assent mcp install` and `uninstall`: put the servers of an MCP client behind the proxy, and undo that. */
+/** `assent mcp install` puts the servers of an MCP client behind the proxy. `assent mcp uninstall` undoes that. */
 import { createHash } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -79,7 +79,7 @@ export function parseClient(value: string | undefined): Client {
   return client;
 }
 
-/** Returns the files of the client that exist: of one scope, or of all if `scope` is absent. */
+/** Returns the settings files of the client that exist, of one scope, or of all scopes if `scope` is absent. */
 export function existingSettings(client: Client, scope: string | undefined): { path: string; text: string }[] {
   if (scope !== undefined && !CLIENT_SCOPES.includes(scope as ClientScope))
     throw usage(`--scope takes ${CLIENT_SCOPES.join(" or ")}, not "${scope}"`);
@@ -90,7 +90,7 @@ export function existingSettings(client: Client, scope: string | undefined): { p
   });
 }
 
-/** The project's settings, else the user's. */
+/** Returns the project's settings, or else the user's. */
 function settingsOf(client: Client, scope: string | undefined): { path: string; text: string } {
   const [settings] = existingSettings(client, scope);
   if (settings === undefined) {
@@ -100,7 +100,7 @@ function settingsOf(client: Client, scope: string | undefined): { path: string; 
   return settings;
 }
 
-/** A client starts the proxy without the variables of this shell, so the key has to be stored. */
+/** Throws unless a key is stored, because a client starts the proxy without the variables of this shell. */
 async function assertKey(agent: string | null): Promise<void> {
   const login = readLogin();
   if (login === null)

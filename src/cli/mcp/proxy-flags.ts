@@ -35,19 +35,19 @@ interface Setting {
   log(line: string): void;
 }
 
-/** Splits the arguments at `--`, which separates the command of the MCP server. */
+/** Splits the arguments at `--`, which precedes the command of the MCP server. */
 export function splitCommand(args: string[]): { ours: string[]; command: string[] } {
   const end = args.indexOf("--");
   return end < 0 ? { ours: args, command: [] } : { ours: args.slice(0, end), command: args.slice(end + 1) };
 }
 
-/** Seconds. */
+/** Maximum value of `--wait`. Seconds. */
 const MAX_WAIT = 86_400;
 
-/** The default ports of the service and the witness are 8000 and 8001. */
+/** Default port for clients over HTTP. The service and the witness use 8000 and 8001 by default. */
 const DEFAULT_PORT = 8010;
 
-/** Returns the address to listen on for clients over HTTP, or null for standard input and output. */
+/** Returns the address on which to listen for clients over HTTP; null for standard input and output. */
 export function parseListenAddress(
   { http, listen }: Flags,
   { config }: Setting,
@@ -88,7 +88,10 @@ export function readProxySetting(values: Flags, command: string[], io: Output): 
   };
 }
 
-/** Returns the servers that the options name, and the folder to which paths of their file are relative. */
+/**
+ * Returns the configuration of the servers that the options name, and the folder to which paths in the file are
+ * relative.
+ */
 export function loadProxyConfig(values: Flags, command: string[]): { config: ProxyConfig; base: string } {
   const { http, config: file, name } = values;
   if ([http !== undefined, file !== undefined, command.length > 0].filter(Boolean).length > 1)
@@ -128,8 +131,8 @@ function readConfigFile(path: string): ProxyConfig {
 }
 
 /**
- * Returns the folder of accepted definitions. It is not the working folder, because a client can start the proxy in any
- * folder.
+ * Returns the folder of accepted definitions. The default is not the working folder, because a client can start the
+ * proxy in any folder.
  */
 function folderOf(flag: string | undefined, configured: string | undefined, base: string): string {
   if (flag !== undefined) return resolve(flag);

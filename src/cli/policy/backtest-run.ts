@@ -160,7 +160,7 @@ async function backtestService(
   });
 }
 
-/** Returns the policies as one YAML text, with their shared data, which the service does not have. */
+/** Returns the policies as one YAML text. Includes their shared data, which the service does not have. */
 function renderPolicies(policies: readonly { document: PolicyDocument; path: string }[]): string {
   const texts = policies.some(({ document }) => document.data !== undefined)
     ? policies.map(({ document }) => JSON.stringify(document))

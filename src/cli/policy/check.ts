@@ -1,4 +1,4 @@
-/** `assent policy check`: prints every fault of a policy folder. */
+/** `assent policy check` prints every fault of a policy folder. */
 import { ConfigError, loadConfig } from "../../config/index.ts";
 import { findUnknownChannels } from "../../domain/policy/check/unknown-channels.ts";
 import type { TextFault } from "../../domain/policy/parse/parse.ts";
@@ -59,7 +59,7 @@ examples:
   },
 };
 
-/** Returns faults that only occur with the shared data of other environments. */
+/** Returns the faults that occur only with the shared data of other environments. */
 function findFaultsElsewhere(folder: PolicyFolder): TextFault[] {
   if (folder.faults.length > 0) return [];
   return folder.environments.flatMap((environment) =>
@@ -69,7 +69,7 @@ function findFaultsElsewhere(folder: PolicyFolder): TextFault[] {
   );
 }
 
-/** Returns a warning for each rule that no test reaches, in policies that have tests. */
+/** Returns a warning for each rule that no test reaches. Ignores policies without tests. */
 async function findUntestedRules(folder: PolicyFolder): Promise<TextFault[]> {
   if (folder.faults.length > 0 || folder.tests.length === 0) return [];
   const results = (await testPolicyFolder(folder)).results.map(({ result }) => result);
@@ -84,7 +84,7 @@ async function findUntestedRules(folder: PolicyFolder): Promise<TextFault[]> {
   );
 }
 
-/** Returns a warning for each channel that the configuration does not define, and none if there is no configuration. */
+/** Returns a warning for each channel that the configuration does not define; none if there is no configuration. */
 function channelWarnings({ documents }: PolicyFolder, file: string | undefined): TextFault[] {
   let channels: string[];
   try {
@@ -97,7 +97,7 @@ function channelWarnings({ documents }: PolicyFolder, file: string | undefined):
     channels = Object.keys(config.channels);
   } catch (error) {
     if (!(error instanceof ConfigError) || file !== undefined) throw error;
-    // Return no warnings, because the configuration may need variables that are only set where the service runs.
+    // Return no warnings: the configuration may need variables that are set only where the service runs.
     return [];
   }
   return documents.flatMap(({ document, file: policyFile, place }) =>

@@ -1,4 +1,4 @@
-/** `assent policy diff`: compares the rules and effects of two folders or git revisions. */
+/** `assent policy diff` compares the rules and effects of two folders or git revisions. */
 import { statSync } from "node:fs";
 import type { PolicyChange } from "../../domain/policy/diff/diff.ts";
 import { diffPolicySets, type SetDiff } from "../../domain/policy/diff/set-diff.ts";

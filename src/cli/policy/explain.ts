@@ -1,4 +1,4 @@
-/** `assent policy explain`: explains the decision on one action. */
+/** `assent policy explain` explains the decision on one action. */
 import { readFile } from "node:fs/promises";
 import type { JsonObject } from "../../domain/json.ts";
 import { buildPolicySet, compilePolicySet } from "../../domain/policy/compile/compile.ts";
@@ -87,7 +87,7 @@ examples:
     const historyFault = findGivenHistoryFault(history);
     const inputFault = historyFault ?? findGivenFactsFault(compiled, givenFacts);
     if (inputFault !== null) throw usage(inputFault);
-    // No service is asked, so the recorded usage of limits, the past actions and the facts are not known.
+    // This does not contact a service, so the usage of limits, past actions and facts are unknown.
     const standing = givenStanding({ principal, agent, session });
     const facts = withGivenInputs(compiled, request, standing, now, sample);
     const explanation = explainDecision(compiled, request, facts, now);
@@ -146,7 +146,7 @@ function text(
   ];
 }
 
-/** Formats a duration as in policies, such as 1d12h. */
+/** Formats a duration in the format of policies, such as 1d12h. */
 function spanOf(ms: number): string {
   const units = [
     ["d", 86_400_000],
@@ -237,8 +237,8 @@ function mismatches(matchers: readonly MatcherExplanation[]): string {
 
 /**
  * Renders one part of a condition.
- * @param failed whether the whole condition failed. If it did not, the error of a part has no effect, because the other
- *   side of && or || decided.
+ * @param failed whether the whole condition failed. If it did not, an error in a part has no effect, because the other
+ * side of && or || determined the result.
  */
 function partText({ expression, depth, element, value, error }: ConditionPart, failed: boolean): string {
   const where = `${"  ".repeat(depth)}${element === null ? "" : `[${element}] `}${expression}`;

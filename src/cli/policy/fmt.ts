@@ -1,4 +1,4 @@
-/** `assent policy fmt`: formats policy and test files. */
+/** `assent policy fmt` formats policy and test files. */
 import { randomUUID } from "node:crypto";
 import { open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -23,7 +23,7 @@ export const fmt: Verb = {
 
 Formats every policy and test file of FOLDER (./policies) and prints the names of changed files. The layout: two
 spaces per level, lists indented below their key, { a: 1 } and [a], one line for anything in brackets, long text without
-quotes folded at 140 characters. Comments, empty lines between parts, quotes and the order of keys stay.
+quotes wrapped at 140 characters. Comments, empty lines between parts, quotes and the order of keys stay.
 
 Replaces a file only if the new text means the same. Files with faults are not changed but reported; so are files
 whose meaning would change. Exits with 1 in both cases, and with --check if a file would change.

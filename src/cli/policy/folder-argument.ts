@@ -1,4 +1,4 @@
-/** Selects the policy folder and prints its faults, for the verbs of `assent policy`. */
+/** Finds the policy folder and prints its faults, for the verbs of `assent policy`. */
 import { join } from "node:path";
 import type { TextFault } from "../../domain/policy/parse/parse.ts";
 import type { RuleCoverage } from "../../domain/policy/test/coverage.ts";
@@ -17,7 +17,7 @@ export function resolvePolicyFolder(verb: string, positionals: readonly string[]
 /** Options that select the folder's files and the values of their shared data. */
 export const FOLDER_OPTIONS = { recursive: { type: "boolean" }, environment: { type: "string" } } as const;
 
-/** Returns the options for `loadPolicyFolder`. The environment is ASSENT_ENVIRONMENT, if the option is not given. */
+/** Returns the options for `loadPolicyFolder`. The default environment is ASSENT_ENVIRONMENT. */
 export function folderOptions(values: { recursive?: boolean | undefined; environment?: string | undefined }): {
   recursive: boolean;
   environment: string | null;
@@ -26,18 +26,20 @@ export function folderOptions(values: { recursive?: boolean | undefined; environ
   return { recursive: values.recursive === true, environment };
 }
 
-/** Returns the path of a faulty file relative to the working folder, or the folder if the fault is about the folder itself. */
+/** Returns the path of a faulty file relative to the working folder; the folder for a fault of the folder itself. */
 export function faultPath(folder: string, { file, line }: Pick<TextFault, "file" | "line">): string {
   return file === folder && line === null ? folder : join(folder, file);
 }
 
-/** Prints one line for each fault. Text from a file cannot start a line, because some CI systems would run it as a command. */
+/**
+ * Prints one line per fault. Text from a file cannot begin a line, because some CI systems would run it as a command.
+ */
 export function printFaults(faults: readonly TextFault[], io: Output): void {
   for (const fault of faults) io.err(safe(formatFault(fault)));
 }
 
 /**
- * Prints the faults and throws CommandError if there are any.
+ * Prints the faults. Throws CommandError if there are any.
  * @param consequence end of the message, such as "nothing was compared"
  */
 export function assertNoFaults(
@@ -52,7 +54,7 @@ export function assertNoFaults(
   throw new CommandError(`the policies of ${folder} are not valid; ${consequence}`, exit);
 }
 
-/** Returns a warning for each of the rules, at its line. */
+/** Returns a warning for each of the untested rules, at the line of the rule. */
 export function untestedRules(documents: PolicyFolder["documents"], rules: readonly RuleCoverage[]): TextFault[] {
   const byPolicy = new Map(documents.map((entry) => [entry.document.policy, entry]));
   return rules.flatMap(({ policy, rule }): TextFault[] => {

@@ -1,4 +1,4 @@
-/** `assent policy init`: writes an example policy and its test. */
+/** `assent policy init` writes an example policy with its test. */
 import { mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { listPolicyFiles } from "../../policies/folder.ts";
@@ -33,12 +33,12 @@ rules:
     operation: refund
     effect: require_approval
     risk: medium
-    # Said to the agent and to whoever approves.
+    # Shown to the agent and to the approvers.
     reason: refunds above 100 need a person
     approval: { quorum: 1, expires_in: 4h }
 `;
 
-const TEST = `# Runs with "assent policy test"; the service takes the folder only when all tests hold.
+const TEST = `# Runs with "assent policy test"; the service accepts the folder only if all tests pass.
 now: 2026-01-15T10:00:00Z
 policies: [first]
 cases:
@@ -97,7 +97,7 @@ examples:
   },
 };
 
-/** Writes both files or none. Fails if one of them exists, even if another process created it meanwhile. */
+/** Writes both files or none. Fails if one of them exists, even if another process creates it at the same time. */
 async function write(files: [string, string][]): Promise<void> {
   const written: string[] = [];
   try {

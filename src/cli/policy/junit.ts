@@ -1,6 +1,7 @@
 /**
- * Test results as JUnit XML for CI systems: one suite for each file, one case for each test case. JUnit XML has no
- * standard. The output is valid under Jenkins' junit-10.xsd, the strictest schema in use, so `testsuites` has no `skipped`.
+ * Test results as JUnit XML for CI systems, with one suite per file and one case per test case. JUnit XML has no
+ * standard. The output is valid under the strictest schema in use, Jenkins' junit-10.xsd, so `testsuites` has no
+ * `skipped`.
  */
 import { join } from "node:path";
 import type { Coverage } from "../../domain/policy/test/coverage.ts";
@@ -13,7 +14,7 @@ interface Case {
 }
 
 /**
- * @param short whether the coverage is below the minimum. In that case each rule that no test reaches is a failure in
+ * @param short whether the coverage is below the minimum. If so, each rule that no test reaches becomes a failure in
  * the suite "coverage"
  */
 export function renderJunit(folder: string, checked: CheckedFolder, coverage: Coverage | null, short: boolean): string {
@@ -71,7 +72,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "\r": "&#13;",
 };
 
-/** Escapes text for an XML attribute. Characters that XML 1.0 does not allow become U+FFFD. */
+/** Escapes text for an XML attribute. Replaces characters that XML 1.0 does not allow with U+FFFD. */
 function xml(text: string): string {
   return (
     text

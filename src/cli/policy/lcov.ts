@@ -1,4 +1,4 @@
-/** Renders rule coverage as an LCOV trace file, which coverage viewers of CI systems and editors read (geninfo(1)). */
+/** Renders rule coverage as an LCOV trace file (geninfo(1)), which coverage viewers in CI systems and editors read. */
 import { join } from "node:path";
 import type { Coverage, RuleCoverage } from "../../domain/policy/test/coverage.ts";
 import type { RulePlace } from "../../domain/policy/parse/parse.ts";
@@ -7,14 +7,14 @@ import type { PolicyFolder } from "../../policies/folder.ts";
 /** The coverage of one file, by line. */
 interface FileHits {
   lines: Map<number, number>;
-  /** Lines of `BRDA`: for each condition, how often it was true and how often false. */
+  /** `BRDA` lines, which say how often each condition was true and how often it was false. */
   branches: string[];
   branchesHit: number;
 }
 
 /**
- * Returns one record for each policy file. The line of a rule's name counts how often a test reached the rule. The lines of
- * its condition count how often it was evaluated, and its two branches how often it was true and false.
+ * Returns one record per policy file. The line of a rule's name counts how often a test reached the rule. The lines of
+ * the rule's condition count how often it was evaluated. Its two branches count how often it was true and false.
  */
 export function renderLcov(
   folder: string,
@@ -49,7 +49,7 @@ function addRule(hits: FileHits, { reached, failed, condition }: RuleCoverage, p
   if (condition === null || span === null) return;
   const [first, last] = span;
   const evaluated = condition.true + condition.false + failed;
-  // In flow style, the condition can be on the line of the name, which counts what reached the rule.
+  // In flow style, the condition can be on the line of the name. That line counts how often the rule was reached.
   for (let line = first; line <= last; line++) if (line !== place.line) hits.lines.set(line, evaluated);
   for (const [branch, count] of [condition.true, condition.false].entries()) {
     hits.branches.push(`BRDA:${first},0,${branch},${evaluated === 0 ? "-" : count}`);

@@ -9,7 +9,10 @@ const MAX_OUTPUT = 512 * 1024 * 1024;
 
 interface Revision {
   rev: string;
-  /** Path from the root of the repository, or from the working folder if it begins with "./" or "../"; null if none is given. */
+  /**
+   * Folder, relative to the root of the repository, or to the working folder if it begins with "./" or "../". Null if
+   * not given.
+   */
   folder: string | null;
 }
 
@@ -17,7 +20,7 @@ interface Revision {
 export function parseRevision(text: string): Revision {
   const colon = text.indexOf(":");
   const rev = colon < 0 ? text : text.slice(0, colon);
-  // Git would parse this revision as an option, and some options run programs.
+  // Git would parse such a revision as an option, and some options run programs.
   if (rev === "" || rev.startsWith("-"))
     throw new CommandError(`"${text}" is neither a folder nor a revision of git`, EXIT.usage);
   return { rev, folder: colon < 0 ? null : text.slice(colon + 1) };
@@ -25,7 +28,7 @@ export function parseRevision(text: string): Revision {
 
 /**
  * Loads the policies of a revision. Rejects with CommandError.
- * @param fallback folder, relative to the working folder, for a revision without one
+ * @param fallback folder for a revision without one, relative to the working folder
  */
 export async function loadRevision(
   { rev, folder }: Revision,
@@ -33,7 +36,7 @@ export async function loadRevision(
   { recursive = false, environment = null }: { recursive?: boolean; environment?: string | null },
 ): Promise<PolicyFolder> {
   const name = safe(rev);
-  // A bare repository, such as in a server-side hook, has no work tree. In that case paths are relative to the working
+  // A bare repository, such as in a server-side hook, has no work tree. Paths are then relative to the working
   // folder.
   const inTree =
     decode(
@@ -91,7 +94,7 @@ function decode(bytes: Buffer): string {
 
 /**
  * Runs git without a shell. Rejects with CommandError.
- * @param refusal message of the error; git's own message if null
+ * @param refusal error message; null for the message of git
  */
 function git(args: string[], refusal: string | null = null, input = ""): Promise<Buffer> {
   return new Promise((done, fail) => {

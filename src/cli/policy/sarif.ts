@@ -1,13 +1,13 @@
-/** Renders faults as SARIF 2.1.0 (OASIS), the format of code scanning in GitHub, GitLab and editors. */
+/** Renders faults as SARIF 2.1.0 (OASIS), which code scanning in GitHub, GitLab and editors reads. */
 import { relative, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { FaultKind, TextFault, WarningKind } from "../../domain/policy/parse/parse.ts";
 import { faultPath } from "./folder-argument.ts";
 
-/** SARIF rules, by which a reviewer filters and suppresses results. The ids are stable. */
+/** SARIF rules, by which reviewers filter and suppress results. The ids are stable. */
 const KINDS: Readonly<Record<FaultKind | "policy-folder", readonly [name: string, text: string]>> = {
   "yaml-syntax": ["YamlSyntax", "The file is not valid YAML for policies."],
-  "unknown-key": ["UnknownKey", "A key is not known at this position."],
+  "unknown-key": ["UnknownKey", "The key is unknown at this position."],
   "missing-key": ["MissingKey", "A required key is missing."],
   "wrong-value": ["WrongValue", "A value does not have the form that its key requires."],
   condition: ["Condition", "A condition or another expression does not compile."],
@@ -84,7 +84,10 @@ function resultOf(folder: string, fault: TextFault): object {
   };
 }
 
-/** Returns a URI relative to the working folder, so that a viewer finds the file in its own clone. Absolute for a file outside it. */
+/**
+ * Returns a URI relative to the working folder, so that a viewer finds the file in its own clone. Absolute for a file
+ * outside the folder.
+ */
 function uriOf(path: string): string {
   const inside = relative(process.cwd(), path);
   if (inside === "") return ".";

@@ -53,14 +53,14 @@ function numberOf(name: string, given: string | undefined): Record<string, numbe
   return { [name]: Number(given) };
 }
 
-/** Returns the suggestions with these names; all if there are none. */
+/** Returns the suggestions with these names; all suggestions if no names are given. */
 function choose(suggestions: readonly SuggestedPolicy[], names: readonly string[]): SuggestedPolicy[] {
   const unknown = names.find((name) => !suggestions.some(({ policy }) => policy === name));
   if (unknown !== undefined) throw new CommandError(`the service does not suggest "${unknown}" now`);
   return suggestions.filter(({ policy }) => names.length === 0 || names.includes(policy));
 }
 
-/** Writes the policies and tests, and checks the folder with them. Does not change existing files. */
+/** Writes the policies and tests, and checks the folder that contains them. Does not overwrite existing files. */
 async function writeFiles(folder: string, suggestions: readonly SuggestedPolicy[], io: Output): Promise<string[]> {
   const files = suggestions.flatMap(({ policy, yaml, tests }) => [
     { name: `${policy}.yaml`, text: yaml },
@@ -75,7 +75,10 @@ async function writeFiles(folder: string, suggestions: readonly SuggestedPolicy[
   return files.map(({ name }) => name);
 }
 
-/** Commits the files on a new branch, which stays checked out. Other changes in the working tree are not committed. */
+/**
+ * Commits the files on a new branch, and leaves that branch checked out. Does not commit other changes in the working
+ * tree.
+ */
 async function commitBranch(folder: string, suggestions: readonly SuggestedPolicy[], io: Output): Promise<void> {
   const [first] = suggestions;
   if (first === undefined) throw new CommandError("there is nothing to suggest, so no branch was created");
@@ -116,6 +119,6 @@ function renderSuggestion({ yaml, evidence }: SuggestedPolicy): string {
     `  of ${backtest.evaluated} decisions it would change ${backtest.flipped}; besides these approvals it would allow ${newly_allows.unanswered} unanswered and ${newly_allows.approved} other approved requests`,
     ...(open_params.length === 0
       ? []
-      : [`  accepts values that nobody approved in: ${open_params.map(safe).join(", ")}`]),
+      : [`  accepts values that no one approved in: ${open_params.map(safe).join(", ")}`]),
   ].join("\n");
 }

@@ -1,4 +1,4 @@
-/** `assent policy suggest`. Loads the modules that it needs when it runs, because most verbs need no service. */
+/** `assent policy suggest`. Loads its modules when it runs, because most verbs need no service. */
 import type { Verb } from "../command.ts";
 
 const HELP = `usage: assent policy suggest [--since TIME] [--min-approvals N] [--min-people N] [--min-days N] [--json]
@@ -11,7 +11,7 @@ Needs a key with the scopes policies:write and actions:read (ASSENT_URL, ASSENT_
   --min-approvals N   approvals that must support a rule, at most half of them of one agent (20)
   --min-people N      people who must have approved (2)
   --min-days N        days on which they must have approved (3)
-  --json              print the answer of the service
+  --json              print the service's response
   --create            store the named suggestions as candidates; a person activates them
   --write FOLDER      write the suggestions and their tests to FOLDER, and check them there
   --branch FOLDER     the same on a new git branch, with a commit

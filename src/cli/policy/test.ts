@@ -1,4 +1,4 @@
-/** `assent policy test`: runs the tests of policies, and reports which rules no test reaches. */
+/** `assent policy test` runs the tests of policies, and reports the rules that no test reaches. */
 import { measureCoverage, type Coverage, type RuleCoverage } from "../../domain/policy/test/coverage.ts";
 import { checkPolicyFolder, type CheckedFolder } from "../../policies/folder.ts";
 import { EXIT, colour, parseFormat, parse, safe, usage, printJson, type Output, type Verb } from "../command.ts";
@@ -89,7 +89,7 @@ examples:
   },
 };
 
-/** Rounds down to one decimal, so that 100 means that every rule is reached. */
+/** Rounds down to one decimal, so that 100 means that every rule was reached. */
 function rounded(percent: number): number {
   return Math.floor(percent * 10) / 10;
 }

@@ -1,4 +1,4 @@
-/** Finds an effect source in the plugins of the configuration. */
+/** Finds an effect source among the configured plugins. */
 import type { Config } from "../../config/index.ts";
 import type { EffectSource } from "../../contract/effects.ts";
 import { findSimilarName } from "../../domain/similar-name.ts";
@@ -6,7 +6,7 @@ import { loadPlugins, PluginLoadError } from "../../runtime/plugins/loader.ts";
 import { parseOptions, PluginError } from "../../runtime/plugins/plugin-options.ts";
 import { CommandError } from "../command.ts";
 
-/** Throws CommandError if no plugin, or more than one, has a source of this name. */
+/** Returns the source with this name. Throws CommandError if no plugin, or more than one, provides it. */
 export async function findSource(config: Config, name: string): Promise<EffectSource> {
   const sources = await listSources(config);
   const [source, second] = sources.filter((each) => each.name === name);

@@ -66,7 +66,7 @@ examples:
   },
 };
 
-/** Reads the actions, then the files, and compares them. */
+/** Reads the actions and then the files, and compares them. */
 async function compare(
   source: EffectSource,
   files: readonly string[],

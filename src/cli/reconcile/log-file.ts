@@ -17,8 +17,8 @@ export interface ReadFile {
 }
 
 /**
- * Calls `onRecord` for each record of the file, which can be compressed with gzip (`.gz`). Throws CommandError, with the line
- * of the record, if a record cannot be read or `onRecord` throws a RangeError.
+ * Calls `onRecord` for each record of the file. Decompresses a gzip file (`.gz`). Throws CommandError with the record's
+ * line if the record cannot be read, or if `onRecord` throws a RangeError.
  */
 export async function readLogFile(
   path: string,
@@ -34,7 +34,7 @@ export async function readLogFile(
     hash.update(piece);
     bytes += piece.length;
   });
-  // `pipeline` passes on errors of the file.
+  // `pipeline` forwards errors of the file.
   const content = path.endsWith(".gz") ? pipeline(file, createGunzip(), () => {}) : file;
   try {
     for await (const record of source.read(decode(content))) {

@@ -19,12 +19,15 @@ interface ExecutionPage {
 
 type Call = <T>(method: string, path: string) => Promise<T>;
 
-/** Maximum time before the window at which an action can have started whose result or effect is in the window. */
+/**
+ * Maximum run time of an action. An action whose result or effect is in the window started at most this long before the
+ * window.
+ */
 const LONGEST_RUN_MS = 24 * 3_600_000;
 
 /**
- * Returns the actions that started up to `to` (milliseconds), and at the earliest a day before `from`, or whose result
- * came after that day began.
+ * Returns the actions that may have run in the window: they started no earlier than a day before `from` and no later
+ * than `to` (milliseconds), or their result was reported after that day began.
  */
 export async function readStartedActions(call: Call, from: number, to: number): Promise<Map<string, StartedAction>> {
   const actions = new Map<string, StartedAction>();
@@ -43,7 +46,7 @@ export async function readStartedActions(call: Call, from: number, to: number): 
         tool,
         operation,
         params,
-        // If the start is not among the executions, the action started before all of them.
+        // If the executions do not include the start, the action started before all of them.
         started_at: before?.started_at ?? (phase === "start" ? time : 0),
         ended_at: isResult ? time : (before?.ended_at ?? null),
         success: isResult ? success : (before?.success ?? null),

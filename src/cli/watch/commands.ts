@@ -1,4 +1,4 @@
-/** The commands of `assent watch`: list, show and vote on the numbered requests. */
+/** The commands of `assent watch`, which list, show and vote on the numbered requests. */
 import type { ActionRecord, Assent } from "../../client/index.ts";
 import { CommandError, safe, type Output } from "../command.ts";
 import { showForVote, voteOnShown, type ShownRequest } from "../vote-on-shown.ts";
@@ -12,7 +12,7 @@ export const HELP = `  a N [REASON]   show request N, then approve it
   l              list the requests
   q              end the session and quit`;
 
-/** A vote that was shown and waits for a confirmation. */
+/** A vote that was shown and has not been confirmed yet. */
 interface OpenVote {
   number: number;
   request: ShownRequest;
@@ -23,7 +23,10 @@ interface OpenVote {
 export class WatchCommands {
   private readonly service: Assent;
   private readonly io: Output;
-  /** Numbers never change and are not used again, so a vote cannot hit another request than the one that was read. */
+  /**
+   * Numbers of the requests. A number never changes and is not reused, so a vote cannot reach a request other than the
+   * one that was read.
+   */
   private readonly numbers = new Map<string, number>();
   private readonly pending = new Map<number, ActionRecord>();
   private open: OpenVote | null = null;
@@ -39,7 +42,7 @@ export class WatchCommands {
     return `${this.open.approve ? "approve" : "reject"} request ${this.open.number}? [y/N] `;
   }
 
-  /** Prints what changed. */
+  /** Prints the changes. */
   update({ added, removed, more }: PendingChanges): void {
     for (const action of removed) this.remove(action);
     for (const action of added) {
@@ -53,7 +56,7 @@ export class WatchCommands {
     else if (more !== null && more > 0) this.io.out(`and ${more} more; the console lists all of them`);
   }
 
-  /** Runs one line. Resolves to false if it ends the program. */
+  /** Runs one command line. Resolves to false if it ends the program. */
   async run(line: string): Promise<boolean> {
     try {
       if (this.open !== null) await this.answer(this.open, line);

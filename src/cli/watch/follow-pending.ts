@@ -1,17 +1,19 @@
-/** Follows the requests that wait for approval: the service's list, read again whenever an event may have changed it. */
+/**
+ * Follows the requests that wait for approval. Reads the service's list again whenever an event may have changed it.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import { AssentError, ServiceUnavailable, type ActionRecord, type Assent } from "../../client/index.ts";
 
 /** Minimum time between two reads of the list, however many events there are. Milliseconds. */
 const READ_EVERY_MS = 1000;
-/** Interval of reads without events: the time of a deadline passes silently. Milliseconds. */
+/** Interval of reads without events, because a deadline passes without an event. Milliseconds. */
 const POLL_MS = 15_000;
-/** The same while the service cannot be reached. Milliseconds. */
+/** Interval of reads while the service cannot be reached. Milliseconds. */
 const RETRY_MS = 2000;
 const PAGE = 100;
 
 export interface PendingQuery {
-  /** `mine`: only what the caller can approve now. */
+  /** `mine` lists only requests that the caller can approve now. */
   view?: "mine" | undefined;
   agent_id?: string | undefined;
   tool?: string | undefined;
@@ -21,17 +23,18 @@ export interface PendingChanges {
   /** New requests, in the service's order. */
   added: readonly ActionRecord[];
   /**
-   * Requests that are no longer listed, as they are now: settled, or still pending if this caller has voted or more urgent
-   * ones fill the first page. One that this caller can no longer see is as it was listed.
+   * Requests that are no longer listed, in their current state. They are settled, or still pending if this caller has
+   * voted or if more urgent requests fill the first page. A request that this caller can no longer see has its last
+   * listed state.
    */
   removed: readonly ActionRecord[];
-  /** Number of further requests beyond the first page; null if the service does not count them. */
+  /** Number of additional requests beyond the first page; null if the service does not count them. */
   more: number | null;
 }
 
 /**
  * Yields the first list, then every change. Ends when the signal aborts.
- * @param onStatus is told when the service cannot be reached (the reason), and when it can again (null)
+ * @param onStatus called with the reason when the service cannot be reached, and with null when it can be reached again
  */
 export async function* followPending(
   service: Assent,
@@ -79,22 +82,24 @@ async function readAgain(service: Assent, listed: ActionRecord, signal: AbortSig
   }
 }
 
-/** Wakes the reader at each event of an action. Without the right to follow events, the list is read at intervals. */
+/**
+ * Wakes the reader at each event of an action. If the caller may not follow events, the list is only read at intervals.
+ */
 async function followEvents(service: Assent, signal: AbortSignal, wake: () => void): Promise<void> {
   try {
     const { head } = await service.call<{ head: number }>("GET", "/v1/events/page", undefined, {
       query: { limit: 1 },
       signal,
     });
-    // The list may have been read before this position.
+    // Wake the reader, because the list may have been read before this position.
     wake();
     for await (const { action_id } of service.events({ signal, after: head })) if (action_id !== null) wake();
   } catch {
-    // The reader reports what is wrong with the service, and reads at intervals.
+    // Ignore the error: the reader reports problems with the service, and continues to read at intervals.
   }
 }
 
-/** A flag that one reader waits for. */
+/** Creates a flag that one reader waits for. */
 function createWake(): { now(): void; wait(ms: number, signal: AbortSignal): Promise<void> } {
   let isSet = false;
   let resolveWait = (): void => undefined;

@@ -47,7 +47,7 @@ examples:
     const isInteractive = process.stdin.isTTY === true && process.stdout.isTTY === true;
     const stop = new AbortController();
     const abort = (): void => stop.abort();
-    // SIGHUP: the terminal was closed.
+    // SIGHUP means that the terminal was closed.
     const signals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
     for (const signal of signals) process.once(signal, abort);
     try {
@@ -55,7 +55,7 @@ examples:
         await vote(await signInTerminal({ url: serviceUrl(), signal: stop.signal }, io), query, io, stop);
       else await listChanges(await client(), query, io, { json: values.json === true, signal: stop.signal });
     } catch (error) {
-      // An interrupted sign-in is no failure.
+      // An interrupted sign-in is not a failure.
       if (error instanceof CommandError || !stop.signal.aborted) throw error;
     } finally {
       for (const signal of signals) process.off(signal, abort);
@@ -82,7 +82,7 @@ export async function listChanges(
   });
 }
 
-/** Lists and votes until the person quits. */
+/** Lists requests and votes on them until the person quits. */
 async function vote(
   { service, user, end }: TerminalSession,
   query: PendingQuery,

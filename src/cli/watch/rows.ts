@@ -1,4 +1,7 @@
-/** Lines about pending requests. Text of agents cannot control the terminal: hidden characters are spelled out. */
+/**
+ * Renders lines about pending requests. Makes hidden characters in the agent's text visible, so that they cannot
+ * control the terminal.
+ */
 import type { ActionRecord } from "../../client/index.ts";
 import { markedText } from "../../domain/visible-text.ts";
 import { requestSummary } from "../request-summary.ts";
@@ -6,7 +9,7 @@ import { requestSummary } from "../request-summary.ts";
 const MINUTE = 60_000;
 
 /**
- * Returns one line for a person.
+ * Returns a human-readable line that describes a pending request.
  * @example
  * requestLine(3, action, Date.now()); // "  3  support-bot  stripe refund  Refund 500 USD  (high risk, 3 h left)"
  */
@@ -20,7 +23,9 @@ export function requestLine(number: number, action: ActionRecord, now: number): 
   return `${String(number).padStart(3)}  ${parts.join("  ")}${details.length === 0 ? "" : `  (${details.join(", ")})`}`;
 }
 
-/** Returns the cells of a tab-separated row for programs. @param event `pending`, or the status of a settled request */
+/**
+ * Returns the cells of a tab-separated row, for programs. @param event `pending`, or the status of a settled request
+ */
 export function requestCells(event: string, action: ActionRecord): string[] {
   const { id, agent_id, tool, operation, expires_at: expiry } = action;
   return [event, id, ...[agent_id, tool, operation].map(markedText), expiry ?? "-", requestSummary(action)];

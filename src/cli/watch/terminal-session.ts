@@ -1,6 +1,6 @@
 /**
- * Signs a person in to the terminal: they open a link in a browser and type the code that the terminal shows. The session
- * stays in the memory of this process, because a coding agent that runs as the same user could read a file.
+ * Signs a person in to the terminal. The person opens a link in a browser and types the code that the terminal shows.
+ * The session stays in the memory of this process, because a coding agent that runs as the same user could read a file.
  */
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
@@ -10,11 +10,11 @@ import { terminalChallenge, terminalCode } from "../../domain/terminal-code.ts";
 import { CommandError, EXIT, safe, type Output } from "../command.ts";
 import { withServiceErrors } from "../remote.ts";
 
-/** Timeout of one request, in seconds: short, because a person waits at the terminal. */
+/** Timeout of one request in seconds. Short, because a person waits at the terminal. */
 const TIMEOUT = 10;
-/** Interval of requests while the person confirms the sign-in. Milliseconds. */
+/** Poll interval until the person has confirmed the sign-in. Milliseconds. */
 const POLL_MS = 2000;
-/** Time that the person has. Milliseconds. */
+/** Time limit for the person to confirm. Milliseconds. */
 const SIGN_IN_MS = 10 * 60_000;
 const COOKIE = /^(?:__Host-)?assent_session=[^;]+/;
 
@@ -22,7 +22,9 @@ export interface TerminalSession {
   service: Assent;
   /** Name of the user. */
   user: string;
-  /** Ends the session. Does nothing if the service cannot be reached: the session then ends when it has been idle. */
+  /**
+   * Ends the session. If the service cannot be reached, does nothing: the session then expires when it has been idle.
+   */
   end(): Promise<void>;
 }
 
@@ -35,8 +37,8 @@ interface SignInOptions {
 }
 
 /**
- * Prints the link and the code, and waits until the person has confirmed the sign-in. Throws CommandError if the service
- * has no sign-in at this address or has it at another one, or no one confirms.
+ * Prints the link and the code, and waits until the person has confirmed the sign-in. Throws CommandError if no one
+ * confirms, or if the service has no sign-in at this address or has it at another one.
  */
 export async function signInTerminal(
   { url, fetch: send = fetch, pollMs = POLL_MS, signal }: SignInOptions,
@@ -48,10 +50,10 @@ export async function signInTerminal(
     anonymous.call<{ origin: string | null; passkey: { reason: string | null } }>("GET", "/v1/sign-in-methods"),
   );
   if (origin === null) throw new CommandError(safe(passkey.reason ?? "people cannot sign in at this address"));
-  // Otherwise a relay at this address could sign in with the confirmation that the person gives at `origin`.
+  // Otherwise, a relay at this address could sign in with the confirmation that the person gives at `origin`.
   if (new URL(base).origin !== origin)
     throw new CommandError(`people sign in at ${safe(origin)}; set ASSENT_URL to it`);
-  // Without the signal, which would also abort the end of the session.
+  // Do not pass the signal, which would also abort the request that ends the session.
   const service = createAssent({ url: base, apiKey: null, fetch: withCookie(send, origin), timeout: TIMEOUT });
   const verifier = randomBytes(32).toString("base64url");
   const challenge = terminalChallenge(verifier);
@@ -90,14 +92,14 @@ async function waitForSession(
   throw new CommandError("no one confirmed the sign-in within ten minutes", EXIT.failure);
 }
 
-/** Passkeys need a host name, so people sign in at localhost and not at 127.0.0.1. */
+/** Replaces 127.0.0.1 with localhost, because passkeys need a host name. */
 function atLocalhost(url: string): string {
   const parsed = new URL(url);
   if (parsed.hostname === "127.0.0.1") parsed.hostname = "localhost";
   return parsed.href.replace(/\/+$/, "");
 }
 
-/** Returns a `fetch` that sends the session's cookie as a page of the service does, and follows its replacement. */
+/** Returns a `fetch` that sends the session's cookie like a page of the service, and adopts a replaced cookie. */
 function withCookie(send: typeof fetch, origin: string): typeof fetch {
   let cookie = "";
   return async (input, init) => {

@@ -1,16 +1,16 @@
 /**
- * Shortens long arguments before they are submitted. A shortened value contains a SHA-256 digest, so an approval
- * still covers the whole value.
+ * Shortens long arguments before they are submitted. A shortened value contains a SHA-256 digest of the whole value, so
+ * that an approval still covers the whole value.
  */
 import { createHash } from "node:crypto";
 import { truncate, isObject, PayloadError, type JsonObject } from "../payload.ts";
 
-/** Below the service's default limit for an action (64 KiB), to leave room for the action's other members. */
+/** Less than the service's default limit for an action (64 KiB), to leave room for the action's other members. */
 const MAX_ARGUMENT_BYTES = 48 * 1024;
 /** Members whose values are never shortened, because policies match their ends. */
 const NEVER_SHORTENED = new Set(["cwd", "workspace", "path", "paths", "deletes", "reads", "writes", "urls", "hosts"]);
 
-/** Shortens values until they fit. Throws PayloadError if the shortest form is still too large. */
+/** Shortens values until the arguments fit. Throws PayloadError if the shortest form is still too large. */
 export function limitArguments(value: JsonObject): JsonObject {
   for (const maxLength of [16_384, 2_048, 256]) {
     const shortened = shortenMembers(value, maxLength);

@@ -1,6 +1,6 @@
 /**
- * Builds the action of a tool call: canonical tool names, absolute paths, and for a shell command the commands that it
- * would run.
+ * Builds the action of a tool call, with canonical tool names and absolute paths. For a shell command, it also contains
+ * the commands that would run.
  */
 import { hostname } from "node:os";
 import type { ActionRequest } from "../../client/index.ts";
@@ -17,14 +17,14 @@ import type { ParsedShell } from "../shell/shell-types.ts";
 import { CANONICAL_NAMES, searchesFileNames, toolKind, parseMcpToolName, type ToolKind } from "./canonical-tools.ts";
 
 /**
- * Members in which the model explains a call. Their text differs in each call, so they are sent as `meta`; a repeated
- * call then joins the same action.
+ * Members in which the model explains a call. Their text differs in each call, so they are sent as `meta`. A repeated
+ * call can then join the same action.
  */
 const REMARKS = new Set(["description", "explanation", "goal", "reason", "intent", "thought", "summary"]);
 
 interface CanonicalAction {
   request: ActionRequest;
-  /** The model's explanation of the call: for display, not part of the decision. */
+  /** The model's explanation of the call, for display. It is not part of the decision. */
   remarks: JsonObject;
 }
 
@@ -36,7 +36,7 @@ export async function toCanonicalAction(
   const mcp = parseMcpToolName(event.tool);
   const kind = mcp === null ? toolKind(event.tool) : undefined;
   const remarks: JsonObject = {};
-  // Use `Object.fromEntries`, so that a member `__proto__` remains a normal member.
+  // Use `Object.fromEntries`, so that a member `__proto__` stays a normal member.
   const isRemark = ([name, value]: [string, unknown]): boolean =>
     mcp === null && REMARKS.has(name) && typeof value === "string";
   const members = Object.entries(event.input);
@@ -52,8 +52,8 @@ export async function toCanonicalAction(
 }
 
 /**
- * Binds an approval to this machine and workspace: elsewhere, the same paths and server names denote other files and
- * servers.
+ * Binds an approval to this machine and workspace, because the same paths and server names mean other files and servers
+ * elsewhere.
  */
 function actionContext({ workspace, cwd }: CallLocation): JsonObject {
   return { machine: hostname(), folder: workspace ?? cwd };
@@ -75,12 +75,12 @@ function canonicalName(
 interface CallLocation {
   cwd: string;
   /**
-   * Resolves to whether a command runs in `cwd`. Codex lets its model choose another folder, and older versions do
-   * not report it.
+   * Resolves to true if a command is certain to run in `cwd`. In Codex, the model can choose another folder, and older
+   * versions do not report it.
    */
   isFolderCertain(): Promise<boolean>;
   home: string | null;
-  /** Workspace with links resolved; null if unknown, or if it would contain the home folder. */
+  /** Workspace with links resolved. Null if it is unknown, or if it would contain the home folder. */
   workspace: string | null;
   paths: LinkFollower;
   /** Whether the host types commands into the user's own terminal. */
@@ -161,16 +161,16 @@ function commandText(value: unknown): string {
   // Codex may send a list of words. Quote them, so that the text has the same meaning.
   if (Array.isArray(value) && value.length > 0 && value.every((word) => typeof word === "string"))
     return (value as string[]).map(shellQuote).join(" ");
-  throw new PayloadError("the call has no command as text");
+  throw new PayloadError("the call's command is not a string");
 }
 
-/** Parses a command. The parser is loaded on first use. */
+/** Parses a command. Loads the parser at its first use. */
 async function parseCommand(text: string, cwd: string, location: CallLocation): Promise<ParsedShell> {
   const { readShellText: readShell } = await import("../shell/parse-command.ts");
   const { parsed, folders } = readShell(text, { cwds: [cwd], home: location.home });
   const unclear = new Set(parsed.unclear);
   if (!(await location.isFolderCertain())) unclear.add("directory");
-  // Windows has other paths and shells.
+  // Paths and shells differ on Windows, so the result would not be reliable.
   if (process.platform === "win32") unclear.add("shell");
   // Interactive shells replace "!" and "^", and zsh on macOS does not treat "#" as a comment.
   if (location.interactive && /[#!^]/.test(text)) unclear.add("shell");
@@ -195,8 +195,8 @@ async function parseCommand(text: string, cwd: string, location: CallLocation): 
 }
 
 /**
- * Returns the path's target and every path passed while its symbolic links are resolved. A path that contains invisible
- * characters is also returned without them, because some file systems ignore them.
+ * Returns the path's target, and every path that is passed while links are resolved. If a path contains invisible
+ * characters, also returns it without them, because some file systems ignore them.
  */
 async function allNamesOf(path: string, { paths, workspace }: CallLocation): Promise<string[]> {
   const { target: end, names } = await paths.follow(path);
@@ -221,7 +221,7 @@ async function fileParams(
   if (paths.some((path) => typeof path !== "string" || path === ""))
     throw new PayloadError("a path of the call is not a string");
   if (new Set(named.map((name) => input[name])).size > 1) throw new PayloadError("the call has two different paths");
-  // Without a path, a search reads the working folder.
+  // A search without a path reads the working folder.
   if (paths.length === 0 && kind === "search") paths.push(location.cwd);
   if (searchesFileNames(tool)) paths.push(...patternBaseFolders(rest, paths[0] as string));
   if (paths.length === 0) throw new PayloadError("the call names no path");
@@ -244,7 +244,7 @@ async function patchParams(input: JsonObject, location: CallLocation): Promise<J
   const { input: text, patch, patchText, command, ...rest } = input;
   const given = [text, patch, patchText, command].filter((value) => value !== undefined);
   const [content] = given;
-  if (given.length !== 1 || typeof content !== "string") throw new PayloadError("the call has no patch as text");
+  if (given.length !== 1 || typeof content !== "string") throw new PayloadError("the call's patch is not a string");
   const { paths, deletes } = readPatchPaths(content);
   if (paths.length === 0) throw new PayloadError("the patch names no file");
   return {
@@ -257,7 +257,7 @@ async function patchParams(input: JsonObject, location: CallLocation): Promise<J
 function fetchParams(input: JsonObject): JsonObject {
   const { url, urls, ...rest } = input;
   const given = [url, urls].flat().filter((each) => each !== undefined);
-  // Gemini's tool gets the URL inside of a prompt.
+  // Gemini's tool gets its URLs in a prompt.
   const inText = typeof rest["prompt"] === "string" ? (rest["prompt"].match(/https?:\/\/[^\s"'<>]+/gi) ?? []) : [];
   const all = given.length > 0 ? given : inText;
   if (all.length === 0 || all.some((each) => typeof each !== "string" || !URL.canParse(each)))

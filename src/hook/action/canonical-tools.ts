@@ -1,6 +1,6 @@
 /** Maps each host's tool names to canonical names. docs/hooks.md contains the same table. */
 
-/** Kind of a tool, which determines how its arguments are parsed. */
+/** The kind of a tool, which determines how its arguments are parsed. */
 export type ToolKind = "run" | "input" | "read" | "search" | "write" | "patch" | "delete" | "fetch" | "find" | "agent";
 
 /** Tool and operation that policies match, by kind. */
@@ -17,7 +17,7 @@ export const CANONICAL_NAMES: Readonly<Record<Exclude<ToolKind, "agent">, readon
     find: ["web", "search"],
   };
 
-/** Tool names of all hosts, in lower case. No name is used for two kinds. */
+/** Tool names of all hosts, in lowercase. No name belongs to two kinds. */
 const HOST_TOOL_NAMES: Readonly<Record<ToolKind, string>> = {
   run: "bash shell powershell run_in_terminal run_shell_command execute_bash execute_cmd local_shell exec_command run_command terminal",
   // Input for a running command.
@@ -34,7 +34,7 @@ const HOST_TOOL_NAMES: Readonly<Record<ToolKind, string>> = {
   delete: "delete delete_file",
   fetch: "webfetch web_fetch fetch_webpage fetch",
   find: "websearch web_search google_web_search",
-  // Tools with effects only inside the agent, such as lists, questions and subagents. Calls of subagents are decided
+  // Tools whose effects stay within the agent, such as lists, questions and subagents. Calls of subagents are decided
   // separately.
   agent: [
     "task agent todowrite todoread exitplanmode enterplanmode askuserquestion skill slashcommand toolsearch bashoutput killshell",
@@ -60,8 +60,8 @@ export function searchesFileNames(tool: string): boolean {
 }
 
 /**
- * Parses MCP tool names: `mcp__server__tool` of most hosts, `mcp_server_tool` of Gemini and VS Code, `@server/tool`
- * of Kiro.
+ * Parses MCP tool names: `mcp__server__tool` (most hosts), `mcp_server_tool` (Gemini and VS Code), and `@server/tool`
+ * (Kiro).
  */
 export function parseMcpToolName(tool: string): { server: string; name: string } | null {
   const match = /^mcp__(.+?)__(.+)$/s.exec(tool) ?? /^@([^/]+)\/(.+)$/s.exec(tool) ?? /^mcp_([^_]+)_(.+)$/s.exec(tool);

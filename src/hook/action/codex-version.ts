@@ -1,22 +1,25 @@
 /**
- * Determines whether a Codex version reports the folder of each command. The model may choose another folder than the
- * session's.
+ * Determines whether a Codex version reports the folder in which each command runs. The model can choose a folder other
+ * than the session's.
  */
 import { execFile } from "node:child_process";
 import { stat } from "node:fs/promises";
 
-/** Results by executable and file state, so that each executable runs once. */
+/** Results by executable and file state, so that each executable is run only once. */
 const resultsByFile = new Map<string, boolean>();
 const VERSION_TIMEOUT_MS = 5000;
 
-/** Since 0.169.0, `cwd` of the payload is the command's folder; before that version, it was the session's folder. */
+/** Since 0.169.0, `cwd` in the payload is the command's folder. In earlier versions, it was the session's folder. */
 function versionReportsFolder(version: string): boolean {
   const [, major, minor, , preRelease] = /^codex\S*\s+(\d+)\.(\d+)\.(\d+)(-\S+)?\s*$/.exec(version) ?? [];
   if (major === undefined) return false;
   return Number(major) > 0 || Number(minor) > 169 || (Number(minor) === 169 && preRelease === undefined);
 }
 
-/** @param program executable of the Codex process */
+/**
+ * Resolves to true if Codex reports the folder of each command. @param program executable of the Codex process; null if
+ * unknown
+ */
 export async function codexReportsFolder(program: string | null): Promise<boolean> {
   if (program === null) return false;
   try {
@@ -35,7 +38,7 @@ export async function codexReportsFolder(program: string | null): Promise<boolea
 
 function runVersionCommand(program: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    // Use an empty environment and the folder `/`, so that nothing that the agent controls can change the output.
+    // Use an empty environment and the folder `/`, so that the agent cannot influence the output.
     execFile(
       program,
       ["--version"],

@@ -1,6 +1,6 @@
 /**
- * Finds the paths in the arguments of a file tool. Member names differ between hosts, so the search may find too many
- * paths, but never too few.
+ * Finds the paths in the arguments of a file tool. Member names differ between hosts, so this may find too many paths,
+ * but never too few.
  */
 import { fileURLToPath } from "node:url";
 import { isObject, PayloadError, type JsonObject } from "../payload.ts";
@@ -17,12 +17,12 @@ export const PATH_MEMBERS = [
   "target_file",
 ];
 
-/** Endings of member names that contain paths: `target_directory`, `filePaths`. */
+/** Matches the ends of member names whose values are paths, such as `target_directory` and `filePaths`. */
 const PATH_MEMBER_ENDING = /(^|_)(paths?|files?|dirs?|director(y|ies)|folders?|cwd|root|uris?)$/;
 
 /**
- * Finds paths in nested members: `operations: [{ path }]` of Kiro, `replacements: [{ filePath }]` of VS Code,
- * `include` of Gemini, `paths` of others.
+ * Finds paths in nested members: `operations: [{ path }]` (Kiro), `replacements: [{ filePath }]` (VS Code), `include`
+ * (Gemini), `paths` (others).
  */
 export function nestedPaths(rest: JsonObject): unknown[] {
   return Object.entries(rest).flatMap(([name, value]) => {
@@ -37,10 +37,10 @@ export function nestedPaths(rest: JsonObject): unknown[] {
   });
 }
 
-/** Returns the part of a pattern before its first wildcard. */
+/** Returns the part of a pattern in front of its first wildcard. */
 const literalPrefix = (pattern: string): string => pattern.slice(0, /[*?[{]|$/.exec(pattern)?.index);
 
-/** Returns the folders in which file name patterns begin; these may be outside of the named folder. */
+/** Returns the folders in which file name patterns start, which may be outside the named folder. */
 export function patternBaseFolders(rest: JsonObject, folder: string): string[] {
   const patterns = ["pattern", "glob_pattern", "query"].map((name) => rest[name]);
   return patterns
@@ -53,10 +53,10 @@ export function patternBaseFolders(rest: JsonObject, folder: string): string[] {
     });
 }
 
-/** Rejects patterns with `..` after a wildcard, because they can lead anywhere. */
+/** Throws for a pattern with `..` after a wildcard, because it can lead anywhere. */
 function rejectParentSegments(pattern: string): void {
   const wildcardPart = pattern.slice(literalPrefix(pattern).length);
-  // Two single dots in braces can combine to "..".
+  // Two alternatives with a single dot each can combine to "..".
   const segments = pattern.split(/[{},/]/);
   const combinesDots = pattern.includes("{") && segments.filter((piece) => piece === ".").length > 1;
   if (/(^|[/{,])[.][.]([/,}]|$)/.test(wildcardPart) || combinesDots)
@@ -64,8 +64,8 @@ function rejectParentSegments(pattern: string): void {
 }
 
 /**
- * Returns the paths that a host may read from a text: the path of a `file:` URL, and the text without surrounding
- * blanks.
+ * Returns the paths that a host may read from a string: the path of a `file:` URL, and the string without surrounding
+ * whitespace.
  */
 export function pathSpellings(path: string): string[] {
   rejectParentSegments(path);

@@ -1,15 +1,17 @@
-/** Makes paths absolute and resolves their links, including paths of files that do not exist yet. */
+/** Makes paths absolute and resolves their links, even for files that do not exist yet. */
 import { lstat, readlink } from "node:fs/promises";
 import { join, resolve } from "node:path";
 
-/** The same limit as in Linux. */
+/** Maximum number of links in one path. Linux has the same limit. */
 const MAX_LINKS = 40;
 const MAX_SEGMENTS = 256;
 
 interface FollowedPath {
   /** The path with all links resolved. */
   target: string;
-  /** Names of the path before each link is resolved: `/work/app/.env` for a link to `/work/app/env/local`. */
+  /**
+   * The names that the path had before each link was resolved: `/work/app/.env` for a link to `/work/app/env/local`.
+   */
   names: string[];
 }
 
@@ -48,15 +50,17 @@ export class LinkFollower {
     return { target: current, names };
   }
 
-  /** Links above the workspace, such as /tmp on macOS, do not count as further names. */
+  /**
+   * Whether the folder is above the workspace. Links there, such as /tmp on macOS, do not count as additional names.
+   */
   private async isAboveWorkspace(folder: string): Promise<boolean> {
     const { workspace } = this;
     return workspace !== null && isInside(workspace, await realPath(folder).catch(() => folder));
   }
 
-  /** Resolves to null for a path that is not a link, does not exist, or cannot be accessed. */
+  /** Resolves to the link's target; null if the path is not a link, does not exist, or cannot be accessed. */
   private linkAt(path: string): Promise<string | null> {
-    // These paths differ for each process.
+    // Do not resolve these paths, because they differ for each process.
     if (/^\/(proc\/|dev\/(fd|stdin|stdout|stderr)(\/|$))/.test(path)) return Promise.resolve(null);
     let link = this.links.get(path);
     if (link === undefined) this.links.set(path, (link = readLink(path)));

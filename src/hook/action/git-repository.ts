@@ -1,13 +1,13 @@
-/** Determines which repository, and therefore which settings, a git command would use. */
+/** Determines which repository, and therefore which git configuration, a git command would use. */
 import { lstatSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { toAbsolute, isInside, realPath } from "./followed-paths.ts";
 import type { ShellCommand } from "../shell/shell-types.ts";
 
 /**
- * Whether git would use settings in the workspace itself: in a folder with the layout of a bare repository, or in the
- * target of a `.git` file. Such settings can name commands that `git status` runs, and no policy protects these files
- * by name.
+ * Whether git would use a configuration in the workspace: that of a folder with the layout of a bare repository, or
+ * that in the target of a `.git` file. The configuration can name commands that `git status` runs, and no policy
+ * protects these files by name.
  */
 export async function usesWorkspaceGitSettings(folders: readonly string[], workspace: string | null): Promise<boolean> {
   for (const folder of folders)
@@ -24,8 +24,8 @@ export async function usesWorkspaceGitSettings(folders: readonly string[], works
 }
 
 /**
- * Whether `.git` (folder, link or gitfile) resolves to a git directory inside the workspace whose path has no `.git` folder.
- * Only folders named `.git` are write-protected, so an agent could edit its config.
+ * Whether `.git` (a folder, link or gitfile) resolves to a git directory inside the workspace that is not in a `.git`
+ * folder. Only folders named `.git` are write-protected, so an agent could edit the configuration there.
  */
 async function isSettingsInWorkspace(gitPath: string, workspace: string | null): Promise<boolean> {
   try {
@@ -45,14 +45,14 @@ function pathExists(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch {
-    // Ignore the error, because git runs as the same user and cannot read the file either.
+    // Ignore the error: git runs as the same user, so it cannot read the file either.
     return false;
   }
 }
 
 /**
- * Whether git would read files outside of the repository. `git diff` and `git grep` do so if there is no repository, if
- * it belongs to another user, and for paths outside of it.
+ * Whether git would read files outside the repository. `git diff` and `git grep` do so if there is no repository, if
+ * the repository belongs to another user, and for paths outside the repository.
  */
 export function readsUntrackedFiles(
   { args: [verb, ...args] }: ShellCommand,
@@ -74,7 +74,7 @@ export function hasFolderArgument({ args }: ShellCommand, folders: readonly stri
       try {
         return statSync(toAbsolute(word, folder, home), { throwIfNoEntry: false })?.isDirectory() === true;
       } catch {
-        // Ignore the error, because the command runs as the same user and cannot read the file either.
+        // Ignore the error: the command runs as the same user, so it cannot read the file either.
         return false;
       }
     }),

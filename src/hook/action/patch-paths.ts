@@ -1,13 +1,13 @@
 /** Finds the files that a patch changes, in the format that Codex introduced. */
 
 /**
- * Reads the paths of a patch. Some hosts accept blanks around markers, so every line that resembles a marker counts,
- * even inside of a file. `deletes` contains the deleted ones among `paths`.
+ * Returns the paths in a patch. Some hosts accept whitespace around markers, so every line that resembles a marker
+ * counts, even within a file's content. `deletes` contains those of the `paths` that are deleted.
  */
 export function readPatchPaths(patch: string): { paths: string[]; deletes: string[] } {
   const paths: string[] = [];
   const deletes: string[] = [];
-  // Split at LF only, as hosts do, and not at other Unicode line ends.
+  // Split only at LF, like the hosts, and not at other Unicode line ends.
   for (const line of patch.split("\n")) {
     const match = /^[\s\u0085]*\*\*\*[\s\u0085]*(Add File|Update File|Delete File|Move to)\s*:(.*)$/isu.exec(line);
     const path = match?.[2]?.replace(/^[\s\u0085]+|[\s\u0085]+$/gu, "");

@@ -1,5 +1,5 @@
 /**
- * Answer formats of the hosts. The launcher loads this file, but no code that decides, so that a denial in the right
+ * The hosts' answer formats. The launcher loads this file but no code that decides, so that a denial in the right
  * format is ready before anything can fail.
  */
 import { firstNonEmptyString } from "../payload.ts";
@@ -14,10 +14,10 @@ export interface HookAnswer {
 }
 
 interface Dialect {
-  /** Seconds until the answer must be given: well below the host's time limit, or the limit that `install` sets. */
+  /** Time limit for the answer in seconds: well below the host's own time limit, or the one that `install` sets. */
   deadline: number;
   deny(reason: string): HookAnswer;
-  /** For most hosts, no output means "continue" with the host's own rules. */
+  /** Allows the call. For most hosts, no output means that the host continues with its own rules. */
   allow(): HookAnswer;
 }
 
@@ -42,7 +42,7 @@ const preToolUse = (reason: string): HookAnswer =>
 export const DIALECTS: Readonly<Record<Host, Dialect>> = {
   "claude-code": { deadline: 540, deny: preToolUse, allow: answerSilently },
   codex: { deadline: 10, deny: preToolUse, allow: answerSilently },
-  // A longer wait would delay later hooks, and the host runs the call when its own limit expires.
+  // A longer wait would delay the following hooks, and the host runs the call when its own time limit expires.
   copilot: {
     deadline: 10,
     deny: (reason) => jsonAnswer({ permissionDecision: "deny", permissionDecisionReason: reason }),
@@ -52,12 +52,12 @@ export const DIALECTS: Readonly<Record<Host, Dialect>> = {
   cursor: {
     deadline: 100,
     deny: (reason) => jsonAnswer({ permission: "deny", user_message: reason, agent_message: reason }, 2, `${reason}\n`),
-    // With failClosed, an empty answer counts as a failure.
+    // With failClosed, Cursor treats an empty answer as a failure.
     allow: () => jsonAnswer({ permission: "allow" }),
   },
   gemini: { deadline: 50, deny: (reason) => jsonAnswer({ decision: "deny", reason }), allow: answerSilently },
   kiro: { deadline: 20, deny: (reason) => ({ stdout: "", stderr: `${reason}\n`, code: 2 }), allow: answerSilently },
-  // The plugin that `assent hook install` writes continues only on "allow".
+  // The plugin that `assent hook install` writes continues only after "allow".
   opencode: {
     deadline: 540,
     deny: (reason) => jsonAnswer({ decision: "deny", reason }, 2, `${reason}\n`),
@@ -65,7 +65,7 @@ export const DIALECTS: Readonly<Record<Host, Dialect>> = {
   },
 };
 
-/** Detects the host of a payload. Some hosts read each other's settings, and so pass the `--host` of another host. */
+/** Detects the host of a payload. Some hosts read each other's settings, and then pass the `--host` of another host. */
 export function detectHost(payload: Readonly<Record<string, unknown>>, flag: Host): Host {
   const has = (name: string): boolean => Object.hasOwn(payload, name);
   if (has("cursor_version") || has("workspace_roots") || (has("conversation_id") && has("generation_id")))
@@ -75,8 +75,8 @@ export function detectHost(payload: Readonly<Record<string, unknown>>, flag: Hos
   if (event === "BeforeTool" || event === "AfterTool") return "gemini";
   if (has("turn_id")) return "codex";
   if (has("opencode")) return "opencode";
-  // Payloads of Copilot, VS Code and Claude Code can be identical, so rely on the flag. Their denials differ only in
-  // the envelope.
+  // Payloads of Copilot, VS Code and Claude Code can be identical, so use the flag. Their denials differ only in the
+  // envelope.
   return flag;
 }
 
@@ -84,19 +84,19 @@ export function isHost(name: string | undefined): name is Host {
   return (HOSTS as readonly string[]).includes(name ?? "");
 }
 
-/** Returns the event name in lower case; empty for Copilot, which sends none. */
+/** Returns the event name in lowercase; undefined for Copilot, which sends none. */
 export function eventName(payload: Readonly<Record<string, unknown>>): string | undefined {
   return firstNonEmptyString(payload, "hook_event_name", "hookEventName", "hookName", "event")?.toLowerCase();
 }
 
-/** Whether an event needs a decision. True for events before a tool call, and for all unknown events. */
+/** Whether an event needs a decision. True for events that precede a tool call, and for unknown events. */
 export function needsDecision(payload: Readonly<Record<string, unknown>>): boolean {
   const event = eventName(payload);
   if (event === undefined) return !(Object.hasOwn(payload, "toolName") && Object.hasOwn(payload, "toolResult"));
   return !/^(post|after|session|stop|subagent|userprompt|notification|agentspawn)/.test(event);
 }
 
-/** Parses an answer; null if it is incomplete. */
+/** Parses an answer. Returns null if it is incomplete. */
 export function readAnswer(text: string): HookAnswer | null {
   let value: unknown;
   try {

@@ -16,7 +16,7 @@ export function readEvent(host: Host, payload: JsonObject, environment: HookEnvi
   if (kind === "before" && tool === undefined) throw new PayloadError("the call has no tool name");
   const roots = payload["workspace_roots"];
   const root = Array.isArray(roots) && typeof roots[0] === "string" ? roots[0] : null;
-  // Codex reports the folder of the call, which its model chooses. Its hooks start in the folder of the session.
+  // Codex reports the folder of the call, which its model chooses. Codex starts its hooks in the session's folder.
   const workspace = environment.project ?? root ?? (host === "codex" ? environment.cwd : null);
   return {
     host,
@@ -50,7 +50,7 @@ const AFTER_EVENTS = new Set([
 function eventKind(host: Host, payload: JsonObject): HookEvent["kind"] {
   const event = eventName(payload);
   if (event === undefined) {
-    // Only a call that has run has a result.
+    // Only a call that has already run has a result.
     if (host === "copilot" && Object.hasOwn(payload, "toolName"))
       return Object.hasOwn(payload, "toolResult") ? "after" : "before";
     if (host === "copilot" && Object.hasOwn(payload, "source")) return "session";
@@ -68,7 +68,9 @@ const IGNORED_EVENTS = new Set(
   "sessionend stop subagentstart subagentstop userpromptsubmit notification precompact postcompact".split(" "),
 );
 
-/** Each of Cursor's older events is about one kind of tool, without naming it. */
+/**
+ * Tool names by event, because each of Cursor's older events belongs to one kind of tool and does not name the tool.
+ */
 const TOOL_OF_EVENT: Readonly<Record<string, string>> = {
   beforeshellexecution: "Shell",
   aftershellexecution: "Shell",
@@ -91,7 +93,7 @@ function toolName(host: Host, payload: JsonObject): string | undefined {
   return tool;
 }
 
-/** Returns the host of a URL, or the program's name, which policies can match. */
+/** Returns the host name of a URL, or the name of a program. Policies can match either. */
 function serverName(server: string | undefined): string {
   if (server === undefined) return "unknown";
   if (URL.canParse(server) && /^https?:/.test(server)) return new URL(server).hostname;
@@ -102,7 +104,7 @@ function toolInput(payload: JsonObject): JsonObject {
   const inputs = INPUT_MEMBERS.filter((name) => Object.hasOwn(payload, name));
   if (inputs.length > 1) throw new PayloadError("the call has its arguments twice");
   const [name] = inputs;
-  // Cursor's older events have the arguments at the top level.
+  // In Cursor's older events, the arguments are at the top level.
   if (name === undefined) {
     const { command, cwd, file_path: file } = payload;
     if (typeof command === "string") return { command, ...(typeof cwd === "string" && cwd !== "" ? { cwd } : {}) };

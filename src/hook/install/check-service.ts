@@ -1,5 +1,5 @@
 /**
- * Checks that the hook can reach the service and is allowed to submit: before a host uses the hook, and when a user
+ * Checks that the hook can reach the service and may submit actions, before a host uses the hook, and when a user
  * diagnoses it.
  */
 import { tmpdir } from "node:os";
@@ -11,20 +11,20 @@ import { loadConfig, type HookConfig } from "../hook-config.ts";
 import type { Host } from "../hosts/answers.ts";
 import type { JsonObject } from "../payload.ts";
 
-/** Scope with which a key requests session tokens. */
+/** Scope that lets a key request session tokens. */
 const SESSION_SCOPE = "sessions:issue";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
 interface ConfigCheck {
   config: HookConfig | null;
-  /** The agent for which the hook submits; null if it is unknown because of a fault. */
+  /** The agent for which the hook submits; null if a fault makes it unknown. */
   agent: string | null;
   /** Reasons why the service would refuse each call. */
   faults: string[];
 }
 
-/** Reads the hook's configuration and checks its key at the service. */
+/** Reads the hook's configuration and checks its key with the service. */
 export async function checkConfig(env: Variables): Promise<ConfigCheck> {
   let config: HookConfig;
   try {
@@ -36,8 +36,8 @@ export async function checkConfig(env: Variables): Promise<ConfigCheck> {
 }
 
 /**
- * Checks that the key can submit for one agent, and has no other privileges. With `sessions` it must also be able to
- * request session tokens.
+ * Checks that the key can submit for one agent and has no other privileges. With `sessions`, the key must also be able
+ * to request session tokens.
  */
 export async function checkKey({
   url,
@@ -50,7 +50,7 @@ export async function checkKey({
     me = await createCheckClient(url, apiKey).call("GET", "/v1/me");
   } catch (error) {
     const reason = error instanceof AssentError ? `${error.code}: ${error.message}` : String(error);
-    return { agent: null, faults: [`${url} does not answer as the service: ${reason}`] };
+    return { agent: null, faults: [`${url} does not respond like the service: ${reason}`] };
   }
   const faults: string[] = [];
   const bound = typeof me.key?.agent_id === "string" ? me.key.agent_id : null;
@@ -67,13 +67,13 @@ export async function checkKey({
   return { agent: faults.length === 0 ? (bound ?? agent) : null, faults };
 }
 
-/** Timeout in seconds. */
+/** Request timeout in seconds. */
 const TIMEOUT = 15;
 
 export const createCheckClient = (url: string, apiKey: string, timeout = TIMEOUT): Assent =>
   createAssent({ url, apiKey, timeout, retries: 0 });
 
-/** Typical calls of a coding agent. Each host's parser knows these tools under these names. */
+/** Returns typical calls of a coding agent. Every host's parser knows these tools by these names. */
 export function everydayCalls(folder: string): Record<string, { tool: string; input: JsonObject }> {
   const file = join(folder, "README.md");
   return {
@@ -96,14 +96,14 @@ export async function askPolicies(
   host: Host,
   home: string | null,
 ): Promise<PolicyAnswer[]> {
-  // Use a separate folder. Only its name matters, and the working folder may be the home folder, which cannot be a
+  // Use a separate folder, of which only the name matters. The working folder may be the home folder, which cannot be a
   // workspace.
   const folder = join(tmpdir(), "assent-hook-check");
   const assent = createCheckClient(config.url, config.apiKey);
   const environment = { cwd: folder, home, project: folder, codexProgram: null };
   const answers: PolicyAnswer[] = [];
   for (const [call, { tool, input }] of Object.entries(everydayCalls(folder))) {
-    // Only a real Codex can report the folder of a command, so here the hook would require approval for each command.
+    // Skip this call: only a real Codex reports the folder of a command, so the hook would require approval here.
     if (host === "codex" && tool === "Bash") continue;
     const event = {
       host,
@@ -119,7 +119,7 @@ export async function askPolicies(
     };
     const { request } = await toCanonicalAction(event, agent, environment);
     const { decision, reason } = await assent.gate(request);
-    // A null decision means that the rules allow the call, and that a limit counts it at its submission.
+    // A null decision means that the rules allow the call and a limit will count it when it is submitted.
     answers.push({ call, decision: decision ?? "allow", reason });
   }
   return answers;

@@ -22,12 +22,12 @@ import {
 type Variables = Readonly<Record<string, string | undefined>>;
 
 interface Finding {
-  /** `info` describes a behaviour of the host that cannot be changed here. */
+  /** `info` describes behaviour of the host that cannot be changed here. */
   kind: "ok" | "wrong" | "info";
   text: string;
 }
 
-/** Behaviour of each host if its hook does not answer. docs/hooks.md lists which of these were tested. */
+/** What each host does if its hook does not answer. docs/hooks.md says for which hosts this was tested. */
 const BEHAVIOR_WITHOUT_ANSWER: Readonly<Record<Host, string>> = {
   "claude-code":
     'runs the call when the hook is killed, missing or too slow; from 2.1.295 on not with "onFailure": "block", which install writes for those',
@@ -35,14 +35,14 @@ const BEHAVIOR_WITHOUT_ANSWER: Readonly<Record<Host, string>> = {
     "runs the call when the hook is killed, missing or too slow; hooks that are not managed run only once they are trusted",
   copilot: "runs the call when the hook is too slow; stops it when the hook fails otherwise",
   vscode:
-    "runs the call when the hook fails with a code other than 2; what it does when the hook is too slow is not known",
+    "runs the call when the hook fails with an exit code other than 2; its behaviour when the hook is too slow is unknown",
   cursor: 'stops the call when the hook fails or is too slow, as "failClosed" is written; without that it runs',
   gemini: "runs the call when the hook is killed, missing or too slow",
-  kiro: "runs the call when the hook ends with a code other than 2; what it does when the hook is too slow is not known",
+  kiro: "runs the call when the hook ends with an exit code other than 2; its behaviour when the hook is too slow is unknown",
   opencode: "stops the call, as its plugin throws; without the plugin file it runs",
 };
 
-/** @param command the hook's command line, for hooks that are not in the settings */
+/** @param command the hook's command line, if the settings do not contain it */
 export async function diagnoseHook(
   host: Host,
   command: string,
@@ -110,7 +110,7 @@ export function readTextOrNull(path: string): string | null {
 function checkFileMode(path: string, wrong: (text: string) => void): void {
   const mode = statSync(path, { throwIfNoEntry: false })?.mode;
   if (mode !== undefined && path !== MANAGED_CONFIG_FILE && (mode & 0o077) !== 0)
-    wrong(`${path} can be read by others, and holds a key; chmod 600`);
+    wrong(`${path} can be read by others, and contains a key; run chmod 600`);
   if (mode !== undefined && path === MANAGED_CONFIG_FILE && (mode & 0o022) !== 0)
     wrong(`${path} can be written by others`);
 }
@@ -147,7 +147,10 @@ function hookCommandsIn(host: Host, scope: Scope, folders: SettingsFolders, comm
   }
 }
 
-/** Runs the command as the host does. Resolves to null if the service denied the call, otherwise to the output. */
+/**
+ * Runs the command in the same way as the host. Resolves to null if the service denied the call, otherwise to the
+ * output.
+ */
 async function runCanary(
   host: Host,
   commandLine: string,
@@ -157,7 +160,8 @@ async function runCanary(
   const payload = hostPayload(host, "assent_canary", {}, project, `doctor-${Date.now()}`);
   const { out, err, code } = await runCommand(commandLine, JSON.stringify(payload), { ...env, PATH: searchPath(env) });
   const text = (out + err).trim();
-  if (!/denied by/.test(text)) return text === "" ? `it said nothing and ended with ${code}` : text.slice(0, 300);
+  if (!/denied by/.test(text))
+    return text === "" ? `it printed nothing and exited with code ${code}` : text.slice(0, 300);
   return null;
 }
 
@@ -190,10 +194,10 @@ export async function testInstalledHook(
   }
   const allow = DIALECTS[host].allow();
   if (out === allow.stdout && code === allow.code) return null;
-  return (out + err).trim().slice(0, 300) || `it said nothing and ended with ${code}`;
+  return (out + err).trim().slice(0, 300) || `it printed nothing and exited with code ${code}`;
 }
 
-/** Returns the payload that the host sends before a call. */
+/** Returns the payload that the host would send before a call. */
 function hostPayload(host: Host, tool: string, input: JsonObject, folder: string, id: string): JsonObject {
   if (host === "copilot")
     return { sessionId: CANARY_SESSION, cwd: folder, toolName: tool, toolArgs: JSON.stringify(input) };

@@ -1,4 +1,4 @@
-/** Finds host settings that disable hooks, so that the host does not call an installed hook. */
+/** Finds host settings that disable hooks, so that the host does not call the installed hook. */
 import type { Host } from "../hosts/answers.ts";
 import { isObject, type JsonObject } from "../payload.ts";
 import { parseJsonc } from "./jsonc.ts";
@@ -7,12 +7,12 @@ import { hasHook, settingsFile, type SettingsFolders } from "./host-settings.ts"
 /** Returns the text of a file; null if it is missing or unreadable. */
 type ReadFile = (path: string) => string | null;
 
-/** Path of a setting, and the value that disables hooks. */
+/** Path of a setting, and the value with which it disables hooks. */
 type Switch = readonly [path: readonly string[], thrown: boolean];
 
 const SWITCHES: Partial<Record<Host, readonly Switch[]>> = {
   "claude-code": [[["disableAllHooks"], true]],
-  // Older versions read `hooks.enabled` and `tools.enableHooks`.
+  // Older versions use `hooks.enabled` and `tools.enableHooks`.
   gemini: [
     [["hooksConfig", "enabled"], false],
     [["hooks", "enabled"], false],
@@ -46,7 +46,7 @@ export function disabledReason(host: Host, place: SettingsFolders, read: ReadFil
   return null;
 }
 
-/** Codex has this setting in TOML. Check all files, because it is unknown which of them Codex uses. */
+/** Codex has this setting in TOML files. Checks all of them, because it is unknown which ones Codex uses. */
 function codexDisabledReason({ home, project }: SettingsFolders, read: ReadFile): string | null {
   const files = [
     "/etc/codex/requirements.toml",
@@ -59,7 +59,7 @@ function codexDisabledReason({ home, project }: SettingsFolders, read: ReadFile)
 }
 
 /**
- * Whether the file contains `hooks = false`, or its older name `codex_hooks`, under [features] or on one line with it.
+ * Whether the file contains `hooks = false`, or the older name `codex_hooks`, under [features] or on the same line.
  */
 function disablesHooksFeature(toml: string): boolean {
   let table = "";
@@ -81,13 +81,13 @@ function containsHook(text: string | null, host: Host, command: string | undefin
   }
 }
 
-/** Returns the member at a path; undefined if missing. */
+/** Returns the member at a path; undefined if it is missing. */
 export function readMember(text: string | null, path: readonly string[]): unknown {
   let value: unknown;
   try {
     value = text === null ? undefined : parseJsonc(text);
   } catch {
-    // Ignore settings that cannot be parsed, because the host cannot read them either.
+    // Ignore settings that cannot be parsed, because the host cannot parse them either.
     return undefined;
   }
   for (const name of path)

@@ -6,7 +6,7 @@ import { shellQuote } from "../shell/quote.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Returns the PATH that hosts use. Removes the folders that npm and npx prepend only for their own commands. */
+/** Returns the PATH that hosts use, without the folders that npm and npx prepend for their own commands. */
 export function searchPath(env: Variables): string {
   const folders = (env["PATH"] ?? "").split(delimiter);
   const runsInNpm = env["npm_execpath"] !== undefined || env["npm_config_user_agent"] !== undefined;
@@ -29,13 +29,14 @@ function isExecutableFile(path: string): boolean {
   }
 }
 
-/** The hook's script: bundled into one file (which starts fastest), built, or as source. */
+/** The hook's script: the single-file bundle, which starts fastest, or else the built file, or else the source. */
 export const HOOK_FILE = ["cjs", "js", "ts"]
   .map((form) => fileURLToPath(new URL(`../bin.${form}`, import.meta.url)))
   .find((path) => existsSync(path)) as string;
 
 /**
- * Whether the file is in a package manager's temporary cache. If the file is deleted, hosts run calls without the hook.
+ * Whether the file is in a package manager's temporary cache. Once the file is deleted, hosts run calls without the
+ * hook.
  */
 export const isTemporaryInstall = (file: string): boolean =>
   /[/\\]_npx[/\\]|[/\\]dlx-[^/\\]+[/\\]|[/\\]bunx-[^/\\]+[/\\]/.test(file);

@@ -1,4 +1,4 @@
-/** Adds the hook to a host's settings, and removes it: pure functions from text to text. */
+/** Adds the hook to a host's settings, and removes it. All functions are pure and map text to text. */
 import { isDeepStrictEqual } from "node:util";
 import { DIALECTS, type Host } from "../hosts/answers.ts";
 import { isObject, type JsonObject } from "../payload.ts";
@@ -59,16 +59,16 @@ export function settingsFile(host: Host, scope: Scope, { home, project }: Settin
 
 export interface HookInstallation {
   host: Host;
-  /** Command line for the host, without options. */
+  /** The hook's command line, without options. */
   command: string;
   /** Whether this version of Claude Code supports `onFailure` (2.1.295 and later). */
   onFailure?: boolean;
 }
 
 /**
- * Syntax that each host accepts in addition to JSON. A host ignores a file with other syntax, hook included, or does
- * not start. Known from the sources of VS Code and Gemini. The other hosts accept only JSON, or their syntax is
- * unknown.
+ * Syntax that each host accepts in addition to JSON. If a file has other syntax, the host ignores the file, including
+ * the hook, or does not start. For VS Code and Gemini this is known from their sources. The other hosts accept only
+ * JSON, or their syntax is unknown.
  */
 const ACCEPTED_SYNTAX: Partial<Record<Host, readonly SyntaxExtension[]>> = {
   vscode: ["a byte order mark", "comments", "trailing commas"],
@@ -81,14 +81,14 @@ export function unreadableReason(host: Host, text: string): string | null {
   const extras = syntaxExtensionsIn(text).filter((extra) => ACCEPTED_SYNTAX[host]?.includes(extra) !== true);
   return extras.length === 0
     ? null
-    : `it has ${extras.join(" and ")}, and ${host} is not known to read such a file: it would go on without the hook`;
+    : `it has ${extras.join(" and ")}, and ${host} might not be able to read such a file: it would continue without the hook`;
 }
 
-/** Returns the timeout in the host's settings, in seconds: longer than the hook needs. */
+/** Returns the timeout for the host's settings in seconds. It is longer than the hook needs. */
 const hookTimeout = (host: Host): number => DIALECTS[host].deadline + (DIALECTS[host].deadline > 60 ? 60 : 20);
 
 /**
- * Returns the settings with the hook, once; everything else stays unchanged. `text` is null if there is no file yet.
+ * Returns the settings with exactly one hook, otherwise unchanged. `text` is null if the file does not exist yet.
  * @throws SettingsError
  */
 export function addHook(text: string | null, wanted: HookInstallation): string {
@@ -110,10 +110,10 @@ export function addHook(text: string | null, wanted: HookInstallation): string {
   return result;
 }
 
-/** Value of `version` that some hosts require. */
+/** The value of `version`, for hosts that require it. */
 const FORMAT_VERSIONS: Partial<Record<Host, number | string>> = { copilot: 1, vscode: 1, cursor: 1, kiro: "v1" };
 
-/** Returns empty settings, with the byte order mark of the previous text, if any. */
+/** Returns empty settings. Keeps the byte order mark of the previous text. */
 const emptySettings = (text: string): string => `${text.startsWith("\uFEFF") ? "\uFEFF" : ""}{}\n`;
 
 interface Entry {
@@ -130,7 +130,7 @@ function hookEntries({ host, command, onFailure }: HookInstallation): Entry[] {
     case "claude-code":
     case "codex":
     case "gemini": {
-      // Gemini counts in milliseconds.
+      // Gemini's timeouts are in milliseconds.
       const unit = host === "gemini" ? 1000 : 1;
       const [before, ...others] =
         host === "gemini"
@@ -141,7 +141,7 @@ function hookEntries({ host, command, onFailure }: HookInstallation): Entry[] {
           ...(event === "SessionStart" ? {} : { matcher: host === "gemini" ? ".*" : "*" }),
           hooks: [{ type: "command", command: line, timeout: limit * unit, ...more }],
         });
-      // Events after a call and at the start of a session only report, so they need no long timeout.
+      // The hooks after a call and at the start of a session only report, so they do not need a long timeout.
       return [
         eventHook(before as string, seconds, onFailure === true ? { onFailure: "block" } : {}),
         ...others.map((event) => eventHook(event, 20)),
@@ -178,7 +178,7 @@ function hookEntries({ host, command, onFailure }: HookInstallation): Entry[] {
 
 const commandLine = (command: string, host: Host): string => `${command} --host ${host}`;
 
-/** Whether the settings contain exactly these entries of the hook, each once. */
+/** Whether the settings contain exactly these entries of the hook, each of them once. */
 function hasExactEntries(text: string, entries: readonly Entry[], host: Host, command: string): boolean {
   const value = parseSettings(text);
   const ownCommands = hookCommands(value, host, command);
@@ -193,7 +193,7 @@ function hasExactEntries(text: string, entries: readonly Entry[], host: Host, co
 
 /**
  * Returns the settings without the hook; null if nothing else remains.
- * @param command of a hook with a custom command line
+ * @param command command line of the hook, if it is a custom one
  * @throws SettingsError
  */
 export function removeHook(text: string | null, host: Host, command?: string): string | null {
@@ -215,7 +215,7 @@ export function removeHook(text: string | null, host: Host, command?: string): s
   }
 }
 
-/** Returns the hook's command lines in settings, with their paths. */
+/** Returns the hook's command lines in the settings, with the paths of their entries. */
 function hookCommands(
   settings: JsonObject,
   host: Host,

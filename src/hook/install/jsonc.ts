@@ -1,7 +1,7 @@
 /**
- * Edits the text of other programs' settings, and preserves comments, order, indentation and line ends. Uses
- * jsonc-parser to parse the text, but not to edit it: its edits reformat neighbouring lines, and a removal must restore
- * the text byte for byte.
+ * Edits the text of other programs' settings. Preserves comments, order, indentation and line ends. Uses jsonc-parser
+ * to parse the text but not to edit it, because its edits reformat neighbouring lines, and a removal must restore the
+ * text byte for byte.
  */
 import { findNodeAtLocation, parseTree, visit, type Node } from "jsonc-parser";
 import { isDeepStrictEqual } from "node:util";
@@ -21,11 +21,11 @@ interface ParsedText {
   extensions: Set<SyntaxExtension>;
 }
 
-/** Parses a text. Offsets include its byte order mark. @throws SettingsError */
+/** Parses a document. Offsets include its byte order mark. @throws SettingsError */
 function parseText(text: string): ParsedText {
   const extras = new Set<SyntaxExtension>();
   if (text.startsWith(BYTE_ORDER_MARK)) extras.add("a byte order mark");
-  // Replace the byte order mark by a blank, so that offsets do not change.
+  // Replace the byte order mark with a space, so that the offsets stay the same.
   const body = text.replace(BYTE_ORDER_MARK, " ");
   try {
     checkSyntax(body, extras);
@@ -79,16 +79,16 @@ function checkSyntax(text: string, extras: Set<SyntaxExtension>): void {
   );
 }
 
-/** Converts a node to a value. The library's own conversion builds objects without a prototype. */
+/** Converts a node to a value. The library's own conversion creates objects without a prototype. */
 function nodeValue({ type, value, children = [] }: Node): unknown {
   if (type === "array") return children.map(nodeValue);
   if (type !== "object") return value as unknown;
   return Object.fromEntries(children.map((property) => [propertyName(property), nodeValue(contentNode(property))]));
 }
 
-/** Returns the name of an object's property. */
+/** Returns the name of a property node. */
 const propertyName = (property: Node): string => property.children?.[0]?.value as string;
-/** Returns the value node of a property, or the item of a list itself. */
+/** Returns the value node of a property node; a list item unchanged. */
 const contentNode = (child: Node): Node => (child.type === "property" ? (child.children?.[1] as Node) : child);
 const nodeEnd = ({ offset, length }: Node): number => offset + length;
 
@@ -98,7 +98,7 @@ export const parseJsonc = (text: string): unknown => nodeValue(parseText(text).r
 /** Returns the syntax that the text uses in addition to JSON. @throws SettingsError */
 export const syntaxExtensionsIn = (text: string): SyntaxExtension[] => [...parseText(text).extensions].sort();
 
-/** Appends a value to the list or object at a path, and creates missing parents. @throws SettingsError */
+/** Appends a value to the list or object at a path. Creates missing parents. @throws SettingsError */
 export function insertValue(text: string, path: JsonPath, key: string | null, value: unknown): string {
   const { root } = parseText(text);
   let [at, name, content] = [path, key, value];
@@ -121,7 +121,7 @@ export function insertValue(text: string, path: JsonPath, key: string | null, va
     : `${text.slice(0, nodeEnd(last))},${entry}${text.slice(nodeEnd(last))}`;
 }
 
-/** Returns the text with another value at a path that exists. @throws SettingsError */
+/** Returns the text with a different value at an existing path. @throws SettingsError */
 export function replaceValue(text: string, path: JsonPath, value: unknown): string {
   const node = findNodeAtLocation(parseText(text).root, [...path]);
   if (node === undefined) throw new SettingsError(`"${path.join(".")}" is missing`);
@@ -159,7 +159,7 @@ export function removeValue(text: string, path: JsonPath): string {
   return whole;
 }
 
-/** Removes the first comma outside of comments. */
+/** Removes the first comma that is not in a comment. */
 const withoutComma = (gap: string): string => gap.replace(/^((?:[ \t\r\n]+|\/\/[^\r\n]*|\/\*[^]*?\*\/)*),/, "$1");
 
 function valueWithout(value: unknown, [key, ...rest]: JsonPath): unknown {

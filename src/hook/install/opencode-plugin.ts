@@ -1,6 +1,6 @@
 /** Source of the OpenCode plugin that `assent hook install` writes. */
 
-/** Returns the command line in a plugin of Assent; null for other files. */
+/** Returns the command line in a plugin that Assent wrote; null for other files. */
 export function pluginCommand(text: string): string | null {
   const [, command] = /^const COMMAND = (".*");\r?$/m.exec(text) ?? [];
   if (command === undefined || !text.includes("assent hook install")) return null;
@@ -12,7 +12,8 @@ export function pluginCommand(text: string): string | null {
 }
 
 /**
- * Returns the plugin's source. OpenCode runs plugins in its own process. An exception in a plugin prevents the call.
+ * Returns the plugin's source. OpenCode runs plugins in its own process, and an exception in a plugin prevents the
+ * call.
  */
 export function pluginSource(command: string, seconds: number): string {
   return `// Written by "assent hook install": asks assent-hook about each call. Whatever fails, the call does not run.
@@ -32,7 +33,7 @@ function ask(payload) {
       try {
         resolve(JSON.parse(text));
       } catch {
-        resolve({ decision: "deny", reason: "assent-hook gave no answer" });
+        resolve({ decision: "deny", reason: "assent-hook did not answer" });
       }
     });
     child.stdin.on("error", () => {});

@@ -1,4 +1,4 @@
-/** Reads and writes settings files of hosts. Writes are atomic, and fail if the file changed in the meantime. */
+/** Reads and writes settings files of hosts. Writes are atomic, and fail if the file has changed since it was read. */
 import { randomUUID } from "node:crypto";
 import {
   chmodSync,
@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 
-/** Returns the text; null if the file does not exist. @throws Error with a sentence */
+/** Returns the file's text; null if the file does not exist. @throws Error whose message is a sentence */
 export function readSettings(path: string): string | null {
   try {
     const bytes = readFileSync(path);
@@ -30,14 +30,14 @@ export function readSettings(path: string): string | null {
 }
 
 /**
- * Writes the file; `text` null deletes it.
- * @throws Error with a sentence, also if the file no longer equals `before`
- * @param newMode mode of a new file
+ * Writes the file. If `text` is null, deletes it.
+ * @throws Error whose message is a sentence, including if the file no longer equals `before`
+ * @param newMode mode of the file if it is new
  */
 export function writeSettings(path: string, before: string | null, text: string | null, newMode = 0o644): void {
   if (readSettings(path) !== before) throw new Error(`${path} was changed in the meantime; run the command again`);
   try {
-    // Write to the target of a link, so that the link is preserved.
+    // If the file is a link, write to its target, so that the link is preserved.
     const file = before === null ? path : realpathSync(path);
     const mode = before === null ? newMode : statSync(file).mode & 0o777;
     if ((mode & 0o222) === 0) throw new Error("the file is read-only");
@@ -76,7 +76,7 @@ export function lineDiff(before: string | null, after: string | null): string[] 
     string[],
     string[],
   ];
-  // Length of the longest common subsequence of the lines from each position on.
+  // common[i][j] is the length of the longest common subsequence of the lines from i and from j on.
   const common = Array.from({ length: a.length + 1 }, () => new Uint32Array(b.length + 1));
   for (let i = a.length - 1; i >= 0; i--)
     for (let j = b.length - 1; j >= 0; j--)

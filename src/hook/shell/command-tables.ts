@@ -1,13 +1,13 @@
 /** Tables of commands that start other commands, with their options. */
 
 export interface Wrapper {
-  /** Short options without a value (`flags`) and with one (`values`). */
+  /** Short options that have no value (`flags`), and those that have one (`values`). */
   flags: string;
   values: string;
-  /** Long options without dashes. A value follows "=" or, for `longValues`, is the next word. */
+  /** Long options, without dashes. Their value follows "=", or is the next word for `longValues`. */
   long?: readonly string[];
   longValues?: readonly string[];
-  /** Number of positional arguments before the command, such as the time of `timeout`. */
+  /** Number of positional arguments in front of the command, such as the duration for `timeout`. */
   positional?: number;
   /** Whether `NAME=value` can precede the command. */
   assigns?: boolean;
@@ -57,7 +57,7 @@ export const WRAPPERS: Readonly<Record<string, Wrapper>> = {
   },
 };
 
-/** Wrappers whose command is not parsed, so they require approval. */
+/** Wrappers whose command is not parsed. They require approval. */
 export const OPAQUE_WRAPPERS: ReadonlySet<string> = new Set(
   (
     "parallel script expect pkexec runuser chroot unshare nsenter strace ltrace gdb flock at batch entr tmux screen " +
@@ -71,7 +71,7 @@ export const OTHER_SHELLS: ReadonlySet<string> = new Set(
   "fish csh tcsh nu pwsh powershell powershell.exe pwsh.exe cmd cmd.exe xonsh elvish rc es".split(" "),
 );
 
-/** Interpreters, and their options that contain code. */
+/** Interpreters, with the options whose values are code. */
 export const INTERPRETERS: Readonly<Record<string, RegExp>> = {
   python: /^-[A-Za-z]*c/,
   perl: /^-[A-Za-z0-9]*[eE]/,
@@ -88,18 +88,18 @@ export const INTERPRETERS: Readonly<Record<string, RegExp>> = {
 const HARMLESS_VARIABLES: ReadonlySet<string> = new Set("NODE_ENV CI TZ NO_COLOR FORCE_COLOR COLUMNS LINES".split(" "));
 
 /**
- * Whether an assignment cannot change which commands run, or how. Of the locales, only UTF-8 and C are harmless,
+ * Whether an assignment cannot change which commands run, or how they run. Only the locales UTF-8 and C are harmless,
  * because in other character sets a backslash can be the second byte of a letter.
  */
 export function isHarmlessAssignment(variable: string, value: string): boolean {
   return (
-    // zsh evaluates the values of COLUMNS and LINES as numeric expressions.
+    // Check the values too, because zsh evaluates COLUMNS and LINES as numeric expressions.
     (HARMLESS_VARIABLES.has(variable) && /^[\w.,:+/-]*$/.test(value)) ||
     (/^(LANG|LC_[A-Z]+)$/.test(variable) && /^(C|POSIX|\w+[.]UTF-?8|C[.]UTF-?8)$/i.test(value))
   );
 }
 
-/** Folders of the system's commands. */
+/** Folders that contain the system's commands. */
 export const SYSTEM_FOLDERS: ReadonlySet<string> = new Set([
   "/bin",
   "/sbin",

@@ -7,7 +7,10 @@ import { SYSTEM_FOLDERS } from "./command-tables.ts";
 const MAX_FOLDERS = 8;
 
 export class Directories {
-  /** Folders in which the line may run so far. A `cd` might not run, so both folders remain. */
+  /**
+   * Folders in which the current part of the line may run. A `cd` might not run, so it adds a folder and keeps the
+   * others.
+   */
   private readonly folders: Set<string>;
   private readonly home: string | null;
   private readonly note: (reason: UnclearReason) => void;
@@ -18,7 +21,7 @@ export class Directories {
     this.note = note;
   }
 
-  /** `cd` and `pushd`. */
+  /** Applies `cd` or `pushd`. */
   changeFolder(args: readonly ShellArgument[]): void {
     const [target, ...others] = args.filter(({ text }) => !/^-[Le@]+$/.test(text) && text !== "--");
     if (others.length > 0 || target?.isLiteral === false || /^[-+]/.test(target?.text ?? ""))
@@ -28,7 +31,7 @@ export class Directories {
       target === undefined ? [this.home] : before.map((place) => this.resolve(target, target.text, place));
     for (const path of targets) {
       if (path === null || this.folders.size >= MAX_FOLDERS) return this.note("directory");
-      // `cd` resolves ".." in the text of the path, and not by links.
+      // `cd` resolves ".." textually, not by following links.
       this.folders.add(resolve(path));
     }
   }
@@ -37,15 +40,15 @@ export class Directories {
     return [...this.folders];
   }
 
-  /** Returns all paths that a word may name, including some that are not paths. */
+  /** Returns all paths that a word may name. Some of them may not be paths. */
   possiblePaths(argument: ShellArgument): string[] {
     const { text } = argument;
     if (text === "-" || text === "--") return [];
     const paths = text.startsWith("-") ? [] : this.filePaths(argument);
-    // `-f.env`, `-C../x`
+    // An option with an attached value, such as `-f.env` or `-C../x`.
     const at = text.startsWith("-") ? text.search(/[/~.]/) : -1;
     if (at > 0) paths.push(...this.filePaths({ ...argument, text: text.slice(at), startsWithTilde: text[at] === "~" }));
-    // Parts of `of=/dev/sda`, `--file=x`, `HEAD:x`, `host:x`, `src=x,dst=y`, `@x`, but not of URLs.
+    // Also parts of `of=/dev/sda`, `--file=x`, `HEAD:x`, `host:x`, `src=x,dst=y` and `@x`, but not of URLs.
     for (const piece of text.split(/[=:,@]/).slice(text.startsWith("-") ? 1 : 0))
       if (!piece.startsWith("//"))
         paths.push(...this.filePaths({ ...argument, text: piece, startsWithTilde: piece.startsWith("~") }));
@@ -74,7 +77,7 @@ export class Directories {
     return isAbsolute(path) ? path : `${place}/${path}`;
   }
 
-  /** Returns the name of a command: `rm` for `/bin/rm`. Paths outside of the system's folders do not change. */
+  /** Returns the name of a command: `rm` for `/bin/rm`. Leaves paths outside the system's folders unchanged. */
   commandName({ text, isLiteral: clear }: ShellArgument): string {
     return clear && text.startsWith("/") && SYSTEM_FOLDERS.has(dirname(normalize(text)))
       ? normalize(text).slice(dirname(normalize(text)).length + 1)

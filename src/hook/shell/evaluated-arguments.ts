@@ -1,14 +1,14 @@
 /**
- * Builtins that evaluate their arguments as variable names or expressions, which may assign variables and run
+ * Finds builtins that evaluate their arguments as variable names or expressions, which can assign variables and run
  * commands.
  */
 import type { ShellArgument } from "./shell-types.ts";
 import type { UnclearReason } from "./shell-types.ts";
 
 const NUMBER = /^[-+]?[0-9]*$/;
-/** Operators with a numeric operand. zsh evaluates the operand of `-t` as an expression, ksh those of all. */
+/** Operators with a numeric operand. zsh evaluates the operand of `-t` as an expression; ksh evaluates all of them. */
 const NUMERIC_OPERATOR = /^-(t|eq|ne|lt|le|gt|ge)$/;
-/** Conversions other than text. They parse numbers, or set a variable (`%n`). */
+/** Conversions that are not for text. They parse numbers or set a variable (`%n`). */
 const NUMERIC_CONVERSION = /%[-+ #0-9.']*[^-+ #0-9.'sbcq]/;
 /** zsh replaces these escapes before it searches for conversions. */
 const ESCAPED_PERCENT = /\\(0*45|x25|u0*25)/i;

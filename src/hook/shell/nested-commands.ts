@@ -24,7 +24,7 @@ const STATE_BUILTINS = new Set(
 const DECLARATION_BUILTINS = new Set("export declare typeset local readonly".split(" "));
 const FIND_EXEC_OPTIONS = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
-/** The members of the whole line's reader that nested commands use. */
+/** The members of the line's reader that nested commands use. */
 interface CommandReader {
   readonly directories: Directories;
   note(reason: UnclearReason): void;
@@ -44,7 +44,7 @@ export class NestedCommands {
     this.reader = reading;
   }
 
-  /** Reads one command. `input` is the here-document on its standard input; null if it is unknown. */
+  /** Reads one command. @param input here-document on the command's standard input; null if the input is unknown */
   read(argv: readonly ShellArgument[], via: readonly string[], depth: number, input: string | null): void {
     const [first, ...args] = argv;
     if (first === undefined) return;
@@ -85,7 +85,7 @@ export class NestedCommands {
         if (!args.every(({ text }) => HARMLESS_SET_OPTION.test(text))) this.reader.note("state");
         return record();
       case "command":
-        // `command -v` only prints the command.
+        // `command -v` and `command -V` only print information about the command.
         if (/^-[vV]$/.test(args[0]?.text ?? "")) return record();
         break;
       case "let":
@@ -119,7 +119,7 @@ export class NestedCommands {
     if (DECLARATION_BUILTINS.has(name)) {
       for (const { text } of args) {
         this.noteAssignment(text);
-        // Attributes turn values into expressions or name references, and so does a subscript.
+        // Attributes and subscripts turn values into expressions or name references.
         if (!/^(-[px]|[A-Za-z_]\w*(=.*)?)$/s.test(text)) this.reader.note("assignment");
       }
       return record();
@@ -135,7 +135,7 @@ export class NestedCommands {
     if (name !== undefined && !isHarmlessAssignment(name, value as string)) this.reader.note("assignment");
   }
 
-  /** `-` removes a handler; `-l` and `-p` only print. */
+  /** Reads `trap`. `-` removes a handler; `-l` and `-p` only print. */
   private readTrap(args: readonly ShellArgument[], via: readonly string[], depth: number): void {
     const [action] = args[0]?.text === "--" ? args.slice(1) : args;
     if (action === undefined || /^(-|-[lp]+)$/.test(action.text)) return;
@@ -205,7 +205,7 @@ export class NestedCommands {
       this.reader.note("wrapper");
       return record();
     }
-    // A wrapper without a command runs nothing; `env` prints all variables.
+    // A wrapper without a command runs nothing, except that `env` prints all variables.
     if (rest.length === 0) return record();
     // xargs appends arguments from standard input.
     if (name === "xargs") this.reader.note("expansion");
@@ -242,14 +242,17 @@ export class NestedCommands {
       if (!FIND_EXEC_OPTIONS.has((args[index] as ShellArgument).text)) continue;
       const end = args.findIndex(({ text }, i) => i > index && (text === ";" || text === "+"));
       const nestedCommand = args.slice(index + 1, end < 0 ? args.length : end);
-      // `find` inserts file names, which the text does not contain.
+      // `find` inserts file names that are not in the text.
       this.reader.note("expansion");
       this.read(nestedCommand, via, depth, null);
       index += nestedCommand.length;
     }
   }
 
-  /** Reads git's options before the subcommand: settings can run commands, and `-C` changes the folder. */
+  /**
+   * Reads git's options in front of the subcommand. Some set configuration, which can run commands, and `-C` changes
+   * the folder.
+   */
   private readGit(first: ShellArgument, args: readonly ShellArgument[], via: readonly string[]): void {
     let index = 0;
     for (; index < args.length; index++) {
@@ -282,7 +285,7 @@ export class NestedCommands {
   }
 }
 
-/** Returns the number of further words that belong to a group of short options; null if an option is unknown. */
+/** Returns the number of following words that belong to a group of short options; null if an option is unknown. */
 function extraWords({ flags, values }: Wrapper, letters: string): 0 | 1 | null {
   for (const [i, letter] of Array.from(letters).entries()) {
     if (values.includes(letter)) return i === letters.length - 1 ? 1 : 0;

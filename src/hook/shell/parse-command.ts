@@ -1,6 +1,6 @@
 /**
- * Parses a shell command: which commands run, with which arguments, on which files, and what the text does not
- * determine. Pure.
+ * Parses a shell command: which commands run, with which arguments, on which files, and what the text leaves open.
+ * Pure.
  */
 import {
   parse,
@@ -28,15 +28,15 @@ const MAX_PATHS = 128;
 const MAX_DEPTH = 8;
 
 /**
- * Invisible characters, and characters that reorder or join text: control characters except tab and line feed, and
- * blanks except the space.
+ * Invisible characters, and characters that reorder or join text. Includes control characters except tab and line feed,
+ * and whitespace except the space.
  */
 const HIDDEN_CHARACTERS = new RegExp(
   String.raw`(?! )[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u115f\u1160\u3164\uffa0\p{Variation_Selector}\p{Cf}\p{Co}\p{Z}\p{Cs}]`,
   "u",
 );
 
-/** Parses without access to the file system. Treats links as folders, so ".." after a name is unclear. */
+/** Parses without access to the file system. Cannot resolve links, so ".." after a name is unclear. */
 export function parseShell(text: string, place: ShellContext): ParsedShell {
   const { parsed } = readShellText(text, place);
   const climbs = (path: string): boolean => {
@@ -56,8 +56,8 @@ export function parseShell(text: string, place: ShellContext): ParsedShell {
 }
 
 /**
- * Parses with absolute paths that still contain "..", for callers that resolve links. `folders` lists all folders in
- * which the line may run.
+ * Parses, for callers that resolve links: the absolute paths still contain "..". `folders` lists all folders in which
+ * the line may run.
  */
 export function readShellText(text: string, place: ShellContext): { parsed: ParsedShell; folders: string[] } {
   const reading = new ShellReader(place);
@@ -71,10 +71,10 @@ class ShellReader {
   private readonly reads = new Set<string>();
   private readonly writes = new Set<string>();
   private readonly paths = new Set<string>();
-  /** Standard streams that are opened for writing. They count as written files if the line also reads from files. */
+  /** Standard streams that are opened for writing. They count as written files if the line also reads files. */
   private readonly streams = new Set<string>();
   private readonly unclear = new Set<UnclearReason>();
-  /** Arguments that name files only if another part of the line is unclear. */
+  /** Arguments that count as file names only if another part of the line is unclear. */
   private readonly texts: ShellArgument[] = [];
   private words = 0;
   private source = "";
@@ -103,11 +103,11 @@ class ShellReader {
     };
   }
 
-  /** Reads text that a shell runs. */
+  /** Reads a script that a shell runs. */
   readScript(text: string, via: readonly string[], depth: number): void {
     if (text.length > MAX_LENGTH || depth > MAX_DEPTH) return this.note("size");
     // Shells join continued lines before they search for "$(" or "&&", but this parser joins them afterwards. Shells
-    // also disagree about a backslash at the end.
+    // also disagree on a backslash at the end.
     if (/\S\\\n|\\$/.test(text)) this.note("syntax");
     let tree;
     try {
@@ -121,7 +121,7 @@ class ShellReader {
     this.source = before;
   }
 
-  /** Records a command that runs. `files` contains the arguments that may name files. */
+  /** Records a command that runs. @param files arguments that may name files */
   recordCommand(name: ShellArgument, args: readonly ShellArgument[], via: readonly string[], files = args): void {
     this.words += args.length + 1;
     if (this.commands.length >= MAX_COMMANDS || this.words > MAX_WORDS) return this.note("size");
@@ -148,7 +148,7 @@ class ShellReader {
       case "Command":
         return this.readCommand(node, via, depth);
       case "Function":
-        // After the definition of a function, the name may mean something else.
+        // Once a function is defined, the name may mean something else.
         this.note("function");
         break;
       case "Coproc":
@@ -156,11 +156,11 @@ class ShellReader {
         break;
       case "For":
       case "Select":
-        // The loop variable may be PATH.
+        // The loop variable could be PATH.
         this.note("assignment");
         break;
       case "TestCommand":
-        // Operands of -eq and -v are evaluated as expressions, which may run commands. In some shells, "||" ends the
+        // Operands of -eq and -v are evaluated as expressions, which can run commands. In some shells, "||" ends the
         // command.
         this.note("expansion");
         break;
@@ -174,7 +174,7 @@ class ShellReader {
         return this.readRedirect(node, via, depth);
       case "ArithmeticCommand":
       case "ArithmeticFor":
-        // Values of variables are evaluated as expressions, which may run commands.
+        // Values of variables are evaluated as expressions, which can run commands.
         this.note("expansion");
         break;
     }
@@ -190,7 +190,7 @@ class ShellReader {
 
   private readAssignment(node: Assignment, via: readonly string[], depth: number): void {
     const { name, value, append, index } = node;
-    // Subscripts are evaluated as expressions, which may run commands.
+    // Subscripts are evaluated as expressions, which can run commands.
     if (index !== undefined || append === true || value.type === "ArrayValue") this.note("assignment");
     else if (!isHarmlessAssignment(name, wordValue(value).text)) this.note("assignment");
     forEachChild(node, (child) => this.walk(child, via, depth));
@@ -200,7 +200,7 @@ class ShellReader {
     for (const each of node.prefix) if (each.type === "Assignment") this.readAssignment(each, via, depth);
     for (const each of node.redirects) this.readRedirect(each, via, depth, wordAfter(node, each.end));
     if (node.name === undefined) return;
-    // The parser ignores a parenthesis after a word, but in zsh it starts a pattern that can contain "#".
+    // This parser ignores a parenthesis after a word, but in zsh it starts a pattern that can contain "#".
     const recordOpenedFile = /[ \t]*\(/y;
     for (const { end } of [node, node.name, ...node.args]) {
       recordOpenedFile.lastIndex = end;
@@ -216,7 +216,7 @@ class ShellReader {
       const { text, unclear } = wordValue(each.value);
       return { text: `${each.name}=${text}`, isLiteral: unclear === null, startsWithTilde: false };
     });
-    // Not for git, where "HEAD^" and "HEAD~2" are commits, and git's own patterns match only tracked files.
+    // Except for git: "HEAD^" and "HEAD~2" are commits, and git's own patterns match only tracked files.
     if (name.text !== "git" && args.some(({ mayBeZshPattern: extended }) => extended === true)) this.note("glob");
     const documents = node.redirects.filter((each): each is HereDoc => each.type === "HereDoc");
     this.runs.read(
@@ -235,12 +235,12 @@ class ShellReader {
     return null;
   }
 
-  /** Reads a redirection. `next` is the word that follows it, if known. */
+  /** Reads a redirection. @param next word that follows the redirection, if known */
   private readRedirect(node: Redirection, via: readonly string[], depth: number, next?: Word): void {
-    // zsh and dash accept only one digit as a descriptor; two digits are a word.
+    // zsh and dash accept only one digit as a descriptor, and read two digits as a word.
     if (node.descriptor?.type === "FileDescriptor" && node.descriptor.value > 9) this.note("syntax");
     if (node.type === "HereDoc") {
-      // Shells disagree about a here-document without an end, or with a delimiter of two lines.
+      // Shells disagree on a here-document without an end, or with a delimiter of two lines.
       if (node.closing === undefined || node.delimiter?.value.includes("\n") !== false) this.note("syntax");
       if (node.delimiter?.quoted !== true && node.body.parts === undefined && hasExpansion(node.body.text))
         this.note("expansion");
@@ -256,16 +256,16 @@ class ShellReader {
     const target = this.argument(node.target, via, depth);
     if (target.mayBeZshPattern === true) this.note("glob");
     if (node.type === "HereString") return;
-    // In `2>&1` the word names a descriptor, in `>&file` a file.
+    // In `2>&1` the word is a descriptor; in `>&file` it is a file.
     if (node.operator.endsWith("&") && /^([0-9]+-?|-)$/.test(target.text)) return;
-    // Bash expands the file of `>&` again after it removed the quotes, so `>&'$(x)'` and `>&"<(x)"` run x.
+    // Bash expands the file of `>&` again after it has removed the quotes, so `>&'$(x)'` and `>&"<(x)"` run x.
     if (node.operator.endsWith("&") && /[$`]|[<>]\(/.test(target.text)) this.note("expansion");
     // In "<&-x", bash reads "x" as the next word.
     if (node.operator.endsWith("&") && /^[0-9-]/.test(target.text)) this.note("syntax");
     const files = node.operator === "<" || node.operator === "<&" ? this.reads : this.writes;
     this.opens(target, files);
     if (files === this.reads || !node.target.text.startsWith("!")) return;
-    // After ">", zsh reads "!" as bash reads the "|" of ">|", so the file is the next word.
+    // After ">", zsh treats "!" like the "|" in ">|", so the file is the next word.
     this.note("shell");
     const { text } = target;
     if (node.target.text !== "!")
@@ -276,7 +276,7 @@ class ShellReader {
   private opens(target: ShellArgument, files: Set<string>): void {
     for (const path of this.directories.filePaths(target)) {
       if (files.size + this.paths.size >= MAX_PATHS) return this.note("size");
-      // Output to /dev/null writes nothing. /dev/stdout may be a file that is opened again.
+      // Output to /dev/null writes nothing. /dev/stdout may be a file that is opened a second time.
       if (path === "/dev/null" || (files === this.reads && path === "/dev/stdin")) continue;
       if (files === this.writes && /^\/dev\/std(out|err)$/.test(path)) {
         this.streams.add(path);

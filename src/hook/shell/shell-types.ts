@@ -33,20 +33,21 @@ const UNCLEAR_REASONS = [
   /** The folder in which a command runs is unknown. */
   "directory",
   /**
-   * git would read its settings, which can name commands, from the workspace, or read files outside of a repository.
+   * git would read its configuration from the workspace, where it can name commands, or read files outside a
+   * repository.
    */
   "repository",
   /** An argument is a folder, so the files that the command uses are unknown. */
   "folder",
-  /** The command is for another shell than bash or sh, or has another meaning in another shell. */
+  /** The command is for a shell other than bash or sh, or has a different meaning in another shell. */
   "shell",
 ] as const;
 export type UnclearReason = (typeof UNCLEAR_REASONS)[number];
 
 export interface ShellCommand {
-  /** Name of the command: `rm` for `/bin/rm`. Outside of the system's folders as written: `./rm`. */
+  /** Name of the command: `rm` for `/bin/rm`. Unchanged for a path outside the system's folders: `./rm`. */
   name: string;
-  /** Values of the arguments, or the source text of an argument whose value is unknown. */
+  /** Values of the arguments. An argument with an unknown value is its source text. */
   args: string[];
   /** Commands that start this one, outermost first: `sudo`, `env`, `xargs`, `sh`. */
   via: string[];
@@ -54,25 +55,25 @@ export interface ShellCommand {
 
 export interface ParsedShell {
   version: 1;
-  /** All simple commands in the order of the text, including wrapped ones. */
+  /** All simple commands in the order of the text. Includes wrapped commands. */
   commands: ShellCommand[];
   /** Absolute paths of the files from which redirections read. */
   reads: string[];
   writes: string[];
-  /** Absolute paths that the arguments may name, including the targets of links. */
+  /** Absolute paths that the arguments may name, and the targets of links among them. */
   paths: string[];
   /** Reasons why the command is unclear. Sorted, without duplicates. If empty, `commands` is complete. */
   unclear: UnclearReason[];
 }
 
 export interface ShellContext {
-  /** Absolute paths of the working folder: as given, and with symbolic links resolved. */
+  /** Absolute paths of the working folder, both as given and with symbolic links resolved. */
   cwds: readonly string[];
   /** Home folder, absolute; null if unknown. */
   home: string | null;
 }
 
-/** One argument. `text` is its value or, if `isLiteral` is false because the value is unknown, its source text. */
+/** One argument. `text` is its value; if the value is unknown (`isLiteral` is false), it is the source text. */
 export interface ShellArgument {
   text: string;
   isLiteral: boolean;

@@ -5,25 +5,25 @@
 import type { ShellArgument } from "./shell-types.ts";
 
 /**
- * A `sed -n` script that only prints lines, by number or by pattern. Patterns are plain ASCII without "/", "\" and "[",
- * because versions of sed disagree about the end of such a pattern, and the text after it may be a command. The pack
- * "coding-agents" has the same pattern.
+ * Matches a `sed -n` script that only prints lines, selected by number or by pattern. Patterns must be plain ASCII
+ * without "/", "\" and "[", because versions of sed disagree on where other patterns end, and the text after the end
+ * may be a command. The pack "coding-agents" has the same pattern.
  */
 const ADDRESS = String.raw`([0-9]+|[$]|/[ -.0-Z\]-~]+/)`;
 const SED_PRINT_SCRIPT = new RegExp(`^${ADDRESS}(,${ADDRESS})?p(;${ADDRESS}(,${ADDRESS})?[pq])*$`);
 
 interface Options {
-  /** Short options without a value. */
+  /** Short options that have no value. */
   flags: string;
-  /** Short options with a value (in the same or the next word), and the format of the value. */
+  /** Short options that have a value (in the same or the next word), with the value's format. */
   values: Readonly<Record<string, RegExp>>;
-  /** Long options without a value, or with one after "=". */
+  /** Long options that have no value, or have one after "=". */
   long: RegExp;
 }
 
 const NUMBER = /^[0-9]+$/;
 const TYPE = /^[a-z0-9]+$/;
-/** `-C` is missing, because it has no value in some versions. */
+/** Options of grep. `-C` is missing, because it has no value in some versions. */
 const GREP_OPTIONS: Options = {
   flags: "EFGHILPRabchilnoqrsvwxyz0123456789",
   values: { A: NUMBER, B: NUMBER, m: NUMBER },
@@ -46,7 +46,7 @@ const GIT_GREP_OPTIONS: Options = {
   long: /^--(line-number|ignore-case|count|files-with-matches|word-regexp|fixed-strings|cached|heading|break|show-function|no-color)$/,
 };
 
-/** Returns the arguments that may be files: all except the pattern. Returns all of them if an option is unknown. */
+/** Returns the arguments that may be files, which are all except the pattern. Returns all if an option is unknown. */
 export function fileArguments(name: string, args: readonly ShellArgument[]): readonly ShellArgument[] {
   const at = patternIndex(SEARCH_COMMANDS[name] as Options, args);
   if (at === null || (name === "sed" && !SED_PRINT_SCRIPT.test((args[at] as ShellArgument).text))) return args;
@@ -61,8 +61,8 @@ const SCRIPT_RUNNERS = new Set(["npm", "pnpm", "yarn", "bun", "go", "cargo", "py
 const MESSAGE_OPTION = /^(-[a-z]*m|--message)$/;
 
 /**
- * Returns the arguments that are text for this command. Another command of the line may still read them as files (`echo
- * .env | xargs cat`), so the caller must treat them as files unless the whole line is clear.
+ * Returns the arguments that are text for this command. Another command on the line may still read them as file names
+ * (`echo .env | xargs cat`), so the caller must treat them as file names unless the whole line is clear.
  */
 export function textArguments(name: string, args: readonly ShellArgument[]): readonly ShellArgument[] {
   if (name === "echo" || name === "printf") return args;
@@ -82,7 +82,7 @@ export function textArguments(name: string, args: readonly ShellArgument[]): rea
 
 /**
  * Returns the index of the pattern; null if it is unknown. Also considers options after the pattern, because one of
- * them may define another pattern.
+ * them may define a different pattern.
  */
 function patternIndex({ flags, values, long }: Options, args: readonly ShellArgument[]): number | null {
   let pattern: number | null = null;

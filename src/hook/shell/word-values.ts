@@ -1,4 +1,4 @@
-/** Computes the value of a shell word, if the text alone determines it. */
+/** Computes the value of a shell word, if the text determines it. */
 import {
   forEachChild,
   type CommandExpansionPart,
@@ -10,10 +10,10 @@ import {
 import type { UnclearReason } from "./shell-types.ts";
 
 interface WordValue {
-  /** Value of the word, or its source text if `unclear` is set. */
+  /** Value of the word; its source text if `unclear` is set. */
   text: string;
   unclear: UnclearReason | null;
-  /** Scripts in the word's command substitutions, which run, too. */
+  /** Scripts in the word's command substitutions, which also run. */
   scripts: ParsedScript[];
   /** Whether the word begins with a tilde that the shell expands. */
   startsWithTilde: boolean;
@@ -24,16 +24,16 @@ interface WordValue {
 }
 
 /**
- * Whether text that the parser treats as plain has a meaning in a shell, as in "1>(x)", so that parser and shell
- * disagree. The caller replaces quoted parts by a quotation mark.
+ * Whether the parser treats text as plain that has a meaning in a shell, such as "1>(x)", so that the parser and the
+ * shell disagree. The caller must replace quoted parts with a quotation mark.
  */
 function isMisread(raw: string): boolean {
   return /[<>()|&;\s]|\$['"]/.test(withoutEscapes(raw)) || hasExpansion(raw);
 }
 
 /**
- * As `isMisread`, for double quotes and here-documents. zsh allows all letters in names, and "=", "^", "~" and "+"
- * before names.
+ * Like `isMisread`, but for double quotes and here-documents. zsh allows all letters in names, and "=", "^", "~" and
+ * "+" in front of names.
  */
 export function hasExpansion(raw: string): boolean {
   return /`|\$[\w({[@*#?$!=^~+\u0080-\uffff-]/.test(withoutEscapes(raw));
@@ -41,7 +41,7 @@ export function hasExpansion(raw: string): boolean {
 
 const withoutEscapes = (raw: string): string => raw.replace(/\\./gs, "_");
 
-/** Escapes of `$'…'`, except those that all shells expand in the same way. */
+/** Matches the escapes of `$'…'` that shells expand differently. */
 const ESCAPES = /\\(?!\\|[abefnrtv]|x[0-9a-f]{2}|[0-7]{3}|u[0-9a-f]{4})/i;
 
 /** Whether the word contains unquoted "^", "#" or "~", which are pattern operators in zsh. */
@@ -55,7 +55,7 @@ export function wordValue(word: Word): WordValue {
   const first = parts?.[0];
   const bare = parts === undefined ? word.text : first?.type === "Literal" ? first.text : "";
   if (parts === undefined) {
-    // zsh replaces "=name" by the path of the command.
+    // zsh replaces "=name" with the path of the command.
     const unclear = isMisread(word.text) ? "syntax" : bare.startsWith("=") ? "expansion" : null;
     return {
       text: word.value,
@@ -106,7 +106,7 @@ function partValue(part: WordPart, scripts: ParsedScript[]): string | null {
     case "SingleQuoted":
       return part.value;
     case "AnsiCQuoted":
-      // In some shells, the quotation also ends at \'.
+      // In some shells, the quoted string also ends at \'.
       return ESCAPES.test(part.text.replaceAll("\\\\", "")) ? null : part.value;
     case "DoubleQuoted": {
       const { text, unclear } = joinParts(part.parts, scripts);
@@ -121,7 +121,7 @@ function partValue(part: WordPart, scripts: ParsedScript[]): string | null {
   }
 }
 
-/** Agents write long texts as `$(cat <<'EOF' … EOF)`, whose value is the text. */
+/** Returns the value of `$(cat <<'EOF' … EOF)`, with which agents write long strings; null for other substitutions. */
 function substitutionValue({ script }: CommandExpansionPart, scripts: ParsedScript[]): string | null {
   if (script === undefined) return null;
   const [only, ...others] = script.commands;
@@ -145,7 +145,7 @@ function substitutionValue({ script }: CommandExpansionPart, scripts: ParsedScri
   return null;
 }
 
-/** Collects command substitutions below a part: in parameter defaults, arithmetic, braces. */
+/** Collects the command substitutions within a part: in parameter defaults, arithmetic and braces. */
 function collectScripts(node: SyntaxNode, scripts: ParsedScript[]): void {
   if (node.type === "Script") scripts.push(node);
   else forEachChild(node, (child) => collectScripts(child, scripts));

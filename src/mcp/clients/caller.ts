@@ -1,23 +1,23 @@
-/** The client that sent a request, while the proxy works on the request. */
+/** The client that sent a request that the proxy is working on. */
 import type { JsonObject, Reply } from "../transport/rpc-message.ts";
 import type { ServerQuestion } from "../upstreams/upstream.ts";
 
 export interface Caller {
-  /** Aborted when the client cancels the request or disconnects. */
+  /** Aborts when the client cancels the request or disconnects. */
   readonly signal: AbortSignal;
   /** Name and version of the client program. */
   readonly info: JsonObject;
   readonly capabilities: JsonObject;
   /**
-   * Resolves as soon as the client is connected, or has disconnected for good. A client of protocol revision 2026-07-28
-   * disconnects while it answers a question.
+   * Resolves once the client is connected, or has disconnected for good. A client of protocol revision 2026-07-28
+   * disconnects between a question and its answer.
    */
   whenAttached(): Promise<void>;
-  /** Seconds that the call may wait for an approval, if the client set a limit. */
+  /** Maximum number of seconds that the call may wait for an approval, if the client set a limit. */
   readonly maxWait?: number;
-  /** Whether the client asked for progress notifications. */
+  /** Whether the client requested progress notifications. */
   readonly wantsProgress: boolean;
-  /** Sends a progress notification. `params` do not contain the progress token. */
+  /** Sends a progress notification. @param params members of the notification, without the progress token */
   sendProgress(params: JsonObject): void;
   notify(method: string, params: JsonObject): void;
   /** Asks the client for input as part of this request. */

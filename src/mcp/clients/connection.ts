@@ -16,9 +16,9 @@ import { Peer, type Channel, type IncomingRequest } from "../transport/peer.ts";
 import { ClientSession, type SessionOptions } from "../session/client-session.ts";
 
 export interface ClientConnection {
-  /** Resolves to the reason (a sentence) when the connection closes. */
+  /** Resolves when the connection closes, to the reason (a sentence). */
   readonly closed: Promise<string>;
-  /** Whether the client has sent `initialize`, even if the answer has not been sent yet. */
+  /** Whether the client has sent `initialize`, even if the response has not been sent yet. */
   readonly isInitialized: boolean;
   close(): Promise<void>;
 }
@@ -29,7 +29,8 @@ export function connectClient(channel: Channel, options: SessionOptions): Client
   let session: ClientSession | null = null;
   let markInitialized = (): void => {};
   /**
-   * A client of protocol revision 2025-11-25 must not be asked anything before it sends `notifications/initialized`.
+   * Resolves when the client sends `notifications/initialized`. A client of protocol revision 2025-11-25 must not be
+   * asked anything before that.
    */
   const initialized = new Promise<void>((resolve) => (markInitialized = resolve));
 

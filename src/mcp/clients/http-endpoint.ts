@@ -1,7 +1,7 @@
 /**
  * Serves clients over Streamable HTTP, in both protocol revisions. Each session of 2025-11-25 has its own connections
- * to the servers; requests of 2026-07-28 share one set. The transports of the official SDK write the responses. This
- * file parses the request body first, so that ambiguous JSON is rejected.
+ * to the servers; all requests of 2026-07-28 share one set of connections. The official SDK's transports write the
+ * responses. This file parses the request body first, so that ambiguous JSON is rejected.
  */
 import type { IncomingRequest } from "../transport/peer.ts";
 import type { SendNotification } from "./multi-round-request.ts";
@@ -40,7 +40,7 @@ import type { SessionOptions } from "../session/client-session.ts";
 interface HttpEndpointOptions {
   /** Creates the options for a new client session. */
   newSessionOptions(): SessionOptions;
-  /** Token that clients send as `Authorization: Bearer`; null if every client that can connect is trusted. */
+  /** Token that clients must send as `Authorization: Bearer`; null if every client that can connect is trusted. */
   token: string | null;
   /** Host names that clients may use, in addition to the loopback names. */
   hosts: readonly string[];
@@ -52,7 +52,7 @@ interface HttpEndpointOptions {
 const MCP_PATH = "/mcp";
 /** Maximum number of concurrent sessions, because each session has its own server connections. */
 const MAX_SESSIONS = 64;
-/** Closes a session after this time without a request. Milliseconds. */
+/** A session without a request for this time is closed. Milliseconds. */
 const SESSION_IDLE_MS = 30 * 60_000;
 
 interface HttpSession {
@@ -147,7 +147,7 @@ export class HttpEndpoint {
     return isRequest(message) ? this.handleStatelessRequest(request, message) : new Response(null, { status: 202 });
   }
 
-  /** Answers a request of 2026-07-28. Such a request needs no session. Closing its response stream cancels it. */
+  /** Handles a request of 2026-07-28, which needs no session. Closing its response stream cancels it. */
   private async handleStatelessRequest(request: Request, message: RpcRequest): Promise<Response> {
     const mismatch = headerMismatch(request.headers, message) ?? (await this.paramMismatch(request.headers, message));
     if (mismatch !== null) return errorResponse(400, ERROR_CODE.headerMismatch, mismatch, message.id);
@@ -177,8 +177,8 @@ export class HttpEndpoint {
 
   private async paramMismatch(headers: Headers, message: RpcRequest): Promise<string | null> {
     if (message.method !== "tools/call") return null;
-    // If the server cannot be reached, the header rules of its tool are unknown. The policy decides on the body in any
-    // case.
+    // If the server cannot be reached, the header rules of its tool are unknown. That is safe, because the policy
+    // decides on the body.
     const tool = await this.modern.findTool(message).catch(() => undefined);
     const given = message.params?.["arguments"];
     return paramHeaderMismatch(headers, tool?.item["inputSchema"], isObject(given) ? given : {});
@@ -223,7 +223,7 @@ export class HttpEndpoint {
     return session;
   }
 
-  /** Closes sessions that failed to initialize. Their clients received an error and open new sessions. */
+  /** Closes sessions that failed to initialize. Their clients received an error and will open new sessions. */
   private closeUninitialized(): Promise<unknown> {
     const idle = [...this.sessions.values()].filter(
       ({ connection, streams }) => !connection.isInitialized && streams === 0,
@@ -232,8 +232,8 @@ export class HttpEndpoint {
   }
 
   /**
-   * Cancels the request when the client closes the response stream, because the answer can no longer reach the client.
-   * A call that still waits must not run in that case.
+   * Cancels the request when the client closes the response stream, because the response can no longer reach the
+   * client. A call that still waits for approval must then not run.
    */
   private cancelOnDisconnect(response: Response, session: HttpSession, { id }: RpcRequest): Response {
     return this.trackStream(response, session, (interrupted) => {
@@ -279,7 +279,7 @@ export class HttpEndpoint {
 }
 
 /**
- * Methods whose request may wait for an approval. Their response stream opens at once, so that the client sees
+ * Methods whose requests may wait for an approval. Their response stream opens immediately, so that the client sees
  * progress.
  */
 const STREAMED_METHODS = new Set(["tools/call", "prompts/get", "resources/read"]);

@@ -1,6 +1,6 @@
 /**
  * One request of protocol revision 2026-07-28 with all of its rounds. To ask the client for input, the proxy ends the
- * response with the questions. The client then sends the request again with the answers.
+ * response with the questions. The client then repeats the request with the answers.
  */
 import type { Caller } from "./caller.ts";
 import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
@@ -9,14 +9,14 @@ import type { ServerQuestion } from "../upstreams/upstream.ts";
 
 export type SendNotification = (method: string, params: JsonObject) => void;
 
-/** Capability that a client must declare before the proxy can send it a question of this method. */
+/** Capability that a client must declare so that the proxy can send it a question, by the question's method. */
 const REQUIRED_CAPABILITY: Readonly<Record<string, string>> = {
   "elicitation/create": "elicitation",
   "sampling/createMessage": "sampling",
   "roots/list": "roots",
 };
 
-/** The current round, in which a client is connected. */
+/** The current round, during which a client is connected. */
 interface Round {
   notify: SendNotification;
   token: unknown;
@@ -31,18 +31,18 @@ export class MultiRoundRequest implements Caller {
   private readonly work: (caller: Caller) => Promise<Reply>;
   private readonly store: (request: MultiRoundRequest) => string;
   private readonly disconnected = new AbortController();
-  /** Questions without an answer. */
+  /** Questions that have not been answered yet. */
   private readonly questions = new Map<string, { question: ServerQuestion; settle(reply: Reply): void }>();
   private lastQuestion = 0;
   private readonly attachWaiters: (() => void)[] = [];
-  /** Null while the client answers questions. */
+  /** Null while the client collects answers. */
   private connected: Round | null = null;
-  /** The reply to the request. Null before the first round. */
+  /** The final reply to the request. Null before the first round. */
   private finalReply: Promise<Reply> | null = null;
 
   /**
    * @param work executes the request; called once
-   * @param store stores the request until the client returns, and returns a token for it
+   * @param store stores the request until the client returns, and returns a token for the request
    */
   constructor(
     digest: string,
@@ -59,14 +59,14 @@ export class MultiRoundRequest implements Caller {
   }
 
   /**
-   * Connects the client, which may send answers to earlier questions. Resolves to the reply: the result, or new
-   * questions.
+   * Connects the client, which may send answers to earlier questions. Resolves to the reply, which is the result or
+   * contains new questions.
    */
   attach(signal: AbortSignal, notify: SendNotification, token: unknown, answers: JsonObject): Promise<Reply> {
     return new Promise((resolve, reject) => {
       this.connected = { notify, token, settle: resolve };
       const disconnect = (): void => {
-        // A client that received questions is expected to return. A client that left without a question has
+        // A client that received questions is expected to return. A client that left without questions has
         // disconnected.
         if (this.connected?.settle !== resolve) return;
         this.connected = null;
@@ -85,7 +85,7 @@ export class MultiRoundRequest implements Caller {
         },
         (error: unknown) => reject(error instanceof Error ? error : new Error(String(error))),
       );
-      // Send questions without an answer again, which also ends this response.
+      // Send unanswered questions again, which also ends this response.
       setTimeout(() => {
         this.sendQuestions();
         if (this.connected !== null) this.resolveAttached();
@@ -141,7 +141,7 @@ export class MultiRoundRequest implements Caller {
       }
   }
 
-  /** Ends the current response with all open questions. */
+  /** Ends the current response with all unanswered questions. */
   private sendQuestions(): void {
     if (this.connected === null || this.questions.size === 0) return;
     const { settle } = this.connected;

@@ -1,7 +1,7 @@
 /**
- * Serves clients of protocol revision 2026-07-28, which send no `initialize`: each request contains everything it
- * needs. To ask such a client, the proxy returns a result of type `input_required`, and the client repeats the request
- * with its answers. Until then the proxy stores the request in memory.
+ * Serves clients of protocol revision 2026-07-28. They send no `initialize`, because each request contains everything
+ * it needs. To ask such a client, the proxy returns a result of type `input_required`, and the client repeats the
+ * request with its answers. The proxy stores the request in memory until then.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { canonicalText } from "../../domain/canonical.ts";
@@ -25,11 +25,11 @@ import { ClientSession, type SessionOptions } from "../session/client-session.ts
 import type { Tool } from "../tools/tool-catalog.ts";
 import type { ClientFacts } from "../upstreams/upstream.ts";
 
-/** Maximum time until a client returns with its answers. Milliseconds. */
+/** Time limit for a client to return with its answers. Milliseconds. */
 const ROUND_TIMEOUT_MS = 10 * 60_000;
 
 /**
- * Methods whose results need cache members. The proxy forbids caching, because its results are only valid for one
+ * Methods whose results need cache members. The proxy forbids caching, because its results are valid only for one
  * client at one moment.
  */
 const CACHEABLE_METHODS = new Set([
@@ -53,7 +53,7 @@ export class StatelessEndpoint {
     this.onEnded = onEnded;
   }
 
-  /** Returns the tool that a call names; undefined if there is none that can be called. */
+  /** Returns the tool that a call names; undefined if there is no such tool, or it cannot be called. */
   async findTool({ params }: Request): Promise<Tool | undefined> {
     const { [META_KEY.client]: info, [META_KEY.capabilities]: capabilities } = readMeta(params);
     const name = params?.["name"];
@@ -119,8 +119,7 @@ export class StatelessEndpoint {
   }
 
   /**
-   * Opens the session that all clients of this endpoint share. The servers receive the client information of the
-   * first one.
+   * Opens the session that all clients of this endpoint share. The servers receive the first client's information.
    */
   private openSession(facts: ClientFacts): Promise<ClientSession> {
     if (this.sharedSession !== null) return this.sharedSession;
@@ -142,7 +141,7 @@ export class StatelessEndpoint {
     return openedSession;
   }
 
-  /** Starts a request, or continues one whose client returns with answers. */
+  /** Starts a request, or continues one if its client returns with answers. */
   private async handleRequest(
     session: ClientSession,
     request: Request,
@@ -198,8 +197,8 @@ export class StatelessEndpoint {
 }
 
 /**
- * Returns a digest that is equal for repetitions of a request: all parameters except `_meta`, which differs between
- * rounds.
+ * Returns a digest that is the same when a request is repeated. It covers all parameters except `_meta`, which differs
+ * between rounds.
  */
 function requestDigest(method: string, { _meta, ...params }: JsonObject): string {
   return createHash("sha256").update(canonicalText({ method, params })).digest("hex");

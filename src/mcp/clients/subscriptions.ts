@@ -1,6 +1,6 @@
 /**
  * Serves `subscriptions/listen` of protocol revision 2026-07-28: a request that stays open and receives the
- * notifications that it asked for.
+ * notifications that it requested.
  */
 import {
   META_KEY,
@@ -23,7 +23,7 @@ const LIST_CHANGE_FILTERS: Readonly<Record<string, [string, string]>> = {
 export function createSubscriptions() {
   const subscriptions = new Map<symbol, { id: RequestId; filter: JsonObject; notify: SendNotification; end(): void }>();
 
-  /** Returns the part of the requested notifications that the servers support. */
+  /** Returns those of the requested notifications that the servers support. */
   function acceptedFilter({ params }: Request, capabilities: JsonObject): JsonObject {
     const requested = params?.["notifications"];
     const filter: JsonObject = {};
@@ -41,10 +41,10 @@ export function createSubscriptions() {
   const filterUris = (filter: JsonObject): string[] => (filter["resourceSubscriptions"] ?? []) as string[];
 
   return {
-    /** Returns the resources whose updates the request subscribes to. */
+    /** Returns the URIs of the resources whose updates the request subscribes to. */
     requestedUris: (request: Request, capabilities: JsonObject): string[] =>
       filterUris(acceptedFilter(request, capabilities)),
-    /** Whether an open subscription includes a resource. */
+    /** Whether any open subscription includes the resource. */
     hasSubscriber: (uri: string): boolean =>
       [...subscriptions.values()].some(({ filter }) => filterUris(filter).includes(uri)),
     /** Keeps a subscription open. Resolves when the client ends it or the proxy closes. */

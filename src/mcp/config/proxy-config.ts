@@ -1,4 +1,4 @@
-/** Reads `assent-mcp.yaml`, and the command-line flags that configure a single server. */
+/** Reads `assent-mcp.yaml`, or the command-line flags that configure a single server. */
 import { Type, type Static } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { parseDocument } from "yaml";
@@ -57,7 +57,7 @@ const File = Type.Object(
 
 export interface ProxyConfig extends Omit<Static<typeof File>, "servers"> {
   servers: ServerConfig[];
-  /** Bearer token that HTTP clients must send. */
+  /** Bearer token that clients over HTTP must send. */
   token?: string;
 }
 
@@ -75,7 +75,7 @@ export function readProxyConfig(text: string, env: Environment): ProxyConfig {
   const errors = new Map<string, string>();
   for (const fault of Value.Errors(File, value)) {
     const { path } = findInnermostFault(fault);
-    // Report only the first error of each member, because later ones repeat it.
+    // Report only the first error of each member, because the later ones repeat it.
     if (!errors.has(path)) errors.set(path, explainFault(findInnermostFault(fault), siblingNames(File, path)));
   }
   if (errors.size > 0)
@@ -87,7 +87,7 @@ export function readProxyConfig(text: string, env: Environment): ProxyConfig {
   const serverByTool = new Map<string, string>();
   for (const { name, tool } of servers) {
     const other = serverByTool.get(foldName(tool));
-    // Actions of both servers would be equal, so an approval for one server could run on the other.
+    // The actions of both servers would be equal, so an approval for one server could run on the other.
     if (other !== undefined)
       throw new ProxyConfigError(
         `/servers/${name}/tool: "${tool}" is used by the server "${other}" already; choose another name`,
@@ -137,7 +137,10 @@ export function readServerConfig(name: string, values: Static<typeof Server>): S
   };
 }
 
-/** Replaces `${NAME}` and `${NAME:-default}` in strings, so that the file contains no secrets. */
+/**
+ * Replaces `${NAME}` and `${NAME:-default}` in strings with variables, so that the file does not have to contain
+ * secrets.
+ */
 function expandVariables(value: unknown, env: Environment, path: string): unknown {
   if (typeof value === "string")
     return value.replaceAll(
@@ -161,7 +164,7 @@ function expandVariables(value: unknown, env: Environment, path: string): unknow
 const RUNNER_NAME =
   /^(?:npx|pnpx|bunx|uvx|pipx|uv|npm|pnpm|yarn|bun|deno|node|python3?|docker|podman|cmd|\/c|exec|run|dlx|x|tool)(?:\.exe|\.cmd)?$/;
 
-/** Names that do not identify the program. */
+/** Names that are too generic to identify a program. */
 const GENERIC_NAME = /^(?:index|main|server|cli|app|dist|build|out|src|bin|lib|)$/;
 
 /** Derives a server's name from its command or URL. */
@@ -180,10 +183,10 @@ export function deriveServerName(reach: readonly string[] | URL): string {
   return (name || part).replaceAll(/[^A-Za-z0-9._-]/g, "-").slice(0, 32);
 }
 
-/** Seconds that known clients wait for a tool call, by the name that they send. */
+/** Seconds that known clients wait for a tool call, by the client name that they send. */
 const CLIENT_TIMEOUTS: Readonly<Record<string, number>> = { "claude-code": 240, "gemini-cli-mcp-client": 540 };
 
-/** Default in seconds, below the 60 s after which most other clients give up. */
+/** Default for other clients in seconds. Less than the 60 s after which most of them give up. */
 const DEFAULT_WAIT = 50;
 
 export function approvalWaitFor(client: Readonly<Record<string, unknown>>, configured: number | undefined): number {

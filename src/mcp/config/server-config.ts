@@ -1,19 +1,19 @@
 /** Configuration of one MCP server behind the proxy. */
 
 export interface ServerConfig {
-  /** Name of the server: the prefix of ambiguous tool names, and the argument of `assent mcp accept`. */
+  /** Name of the server. It is the prefix of ambiguous tool names, and the argument of `assent mcp accept`. */
   name: string;
   /** Value of `tool` in the server's actions. */
   tool: string;
-  /** Protocol revision of the server; `auto` tries the client's revision first, and then the other one. */
+  /** Protocol revision of the server. `auto` tries the client's revision first, and then the other one. */
   era: "auto" | "2025-11-25" | "2026-07-28";
-  /** Tools that clients cannot list or call, as patterns with `*`. */
+  /** Patterns, with `*`, of tools that clients can neither list nor call. */
   hide: string[];
   /** Methods that the proxy forwards without a decision. */
   open: GovernedMethod[];
-  /** Patterns with `*` of the keys of a call's `_meta` that the server receives. Policies can read these. */
+  /** Patterns, with `*`, of the keys in a call's `_meta` that the server receives. Policies can read these keys. */
   meta: string[];
-  /** `first`: the definitions of the first start are accepted. `accepted`: a person must accept all definitions. */
+  /** `first` accepts the definitions of the first start. With `accepted`, a person must accept all definitions. */
   definitions: "first" | "accepted";
   target: ProcessTarget | HttpTarget;
 }
@@ -22,8 +22,8 @@ export interface ProcessTarget {
   command: string;
   args: string[];
   /**
-   * Variables in addition to the proxy's own environment. The process does not inherit variables that begin with
-   * ASSENT_.
+   * Variables that the process gets in addition to the proxy's environment. It does not inherit variables that begin
+   * with ASSENT_.
    */
   env: Record<string, string>;
   cwd?: string | undefined;
@@ -33,13 +33,13 @@ export interface HttpTarget {
   url: string;
   headers: Record<string, string>;
   /**
-   * Headers of each governed call, in which `{member}` is replaced by a member of the credential that the start issued;
-   * null for none.
+   * Headers of each governed call, in which `{member}` is replaced with a member of the credential that the start
+   * issued; null for none.
    */
   credentialHeaders: Record<string, string> | null;
 }
 
-/** Methods that can need a decision in addition to `tools/call`, which always needs one. */
+/** Methods that can require a decision. `tools/call` is not among them, because it always requires one. */
 export const GOVERNED_METHODS = [
   "resources/read",
   "prompts/get",

@@ -1,9 +1,9 @@
-/** Finds the agent id under which the proxy submits calls. */
+/** Finds the agent id with which the proxy submits calls. */
 import { RequestRefused, type Assent } from "../../client/index.ts";
 
 /**
- * Returns a function that resolves to the configured agent id, or to the agent that the key is bound to. The id is
- * fetched on first use and cached; a failed fetch is repeated.
+ * Returns a function that resolves to the configured agent id, or else to the agent that the key is bound to. The
+ * function fetches the id on first use and caches it. It repeats a failed fetch.
  */
 export function createAgentIdResolver(assent: Assent, configured: string | undefined): () => Promise<string> {
   let pending: Promise<string> | null = configured === undefined ? null : Promise.resolve(configured);

@@ -1,6 +1,6 @@
 /**
- * The proxy's own tool `assent_answer`, with which a model answers an approver's question. Tool lists contain it as
- * soon as a call of the session was refused because of a question.
+ * The proxy's own tool `assent_answer`, with which a model answers an approver's question. Tool lists contain it once a
+ * call of the session was refused because of a question.
  */
 import { AssentError } from "../../client/index.ts";
 import { isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
@@ -23,7 +23,7 @@ export const ANSWER_TOOL_DEFINITION: JsonObject = {
   },
 };
 
-/** Whether the reply is a refusal because of a question. */
+/** Whether the reply is a refusal because an approver asked a question. */
 export function refusesWithQuestion(reply: Reply): boolean {
   if (!("result" in reply)) return false;
   const { _meta: meta } = reply.result;
@@ -31,14 +31,14 @@ export function refusesWithQuestion(reply: Reply): boolean {
   return isObject(refusal) && isObject(refusal["question"]);
 }
 
-/** Sends the answer with `send`, which throws AssentError. Resolves to the result of the tool. */
+/** Sends the answer with `send`, which throws AssentError. Resolves to the tool's result. */
 export async function callAnswerTool(
   send: (id: string, text: string, signal: AbortSignal) => Promise<unknown>,
   { approval, answer }: JsonObject,
   signal: AbortSignal,
 ): Promise<JsonObject> {
   if (typeof approval !== "string" || typeof answer !== "string" || answer === "")
-    return textResult(`${ANSWER_TOOL} takes "approval", the id of the approval, and "answer", a text.`, true);
+    return textResult(`${ANSWER_TOOL} requires "approval", the id of the approval, and "answer", a string.`, true);
   try {
     await send(approval, answer, signal);
     return textResult("The answer was delivered to the approver. Now repeat the call that waits, unchanged.", false);

@@ -7,16 +7,16 @@ import { matchesAny } from "../../domain/policy/compile/glob.ts";
 import type { JsonObject } from "../transport/rpc-message.ts";
 
 /**
- * W3C Trace Context (SEP-414). It is not decided, because it differs in each call. `baggage` is not included because
- * the application chooses its values.
+ * Keys of the W3C Trace Context (SEP-414). No decision covers them, because they differ in each call. `baggage` is not
+ * among them, because the application chooses its values.
  */
 const TRACE_KEYS = new Set(["traceparent", "tracestate"]);
 
-/** Whether the proxy sets this key itself, separately for client and server. */
+/** Whether the proxy sets this key, with separate values for the client and the server. */
 const isProxyKey = (key: string): boolean => key === "progressToken" || key.startsWith("io.modelcontextprotocol/");
 
 interface CallMeta {
-  /** The members that the receiver gets: those in `decided`, and the trace context. */
+  /** The members that the receiver gets: the ones in `decided`, and the trace context. */
   sent: JsonObject;
   /** The forwarded members that policies see. */
   decided: JsonObject;
@@ -24,11 +24,11 @@ interface CallMeta {
   recorded: JsonObject;
 }
 
-/** @param keys patterns from the configuration; empty for methods that need no decision */
+/** @param keys patterns from the configuration; empty for methods that require no decision */
 export function readCallMeta(meta: JsonObject, keys: readonly string[]): CallMeta {
   const members = Object.entries(meta).filter(([key]) => !isProxyKey(key));
   const { traceparent: parent } = meta;
-  // Drop the trace context without a valid `traceparent`, because `tracestate` is then meaningless, and both could
+  // Drop the trace context unless it has a valid `traceparent`: `tracestate` is then meaningless, and both could
   // contain any text.
   const isTraced = typeof parent === "string" && isTraceparent(parent);
   const isTraceMember = ([key, value]: [string, unknown]): boolean =>

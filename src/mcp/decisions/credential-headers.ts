@@ -5,7 +5,7 @@ const PLACEHOLDER = /\{([A-Za-z0-9_]+)\}/g;
 /** Matches visible ASCII and spaces, so that a value cannot add another header. */
 const HEADER_VALUE = /^[\x20-\x7e]*$/;
 
-/** Returns the fault of the configured header templates; null if there is none. */
+/** Returns the fault of the configured header templates; null if they have none. */
 export function findTemplateFault(templates: Readonly<Record<string, string>>): string | null {
   for (const [name, template] of Object.entries(templates)) {
     if (!/^[A-Za-z0-9-]+$/.test(name)) return `"${name}" is not the name of a header`;
@@ -17,8 +17,8 @@ export function findTemplateFault(templates: Readonly<Record<string, string>>): 
 }
 
 /**
- * Returns the headers, with each `{member}` replaced by that member of the credential.
- * @throws Error if there is no credential, or a member is missing or is not text for a header
+ * Returns the headers, with each `{member}` replaced with that member of the credential.
+ * @throws Error if there is no credential, or a member is missing or is not valid in a header
  * @example
  * fillCredentialHeaders({ Authorization: "Bearer {token}" }, { token: "ghs_1" }); // { Authorization: "Bearer ghs_1" }
  */

@@ -1,6 +1,6 @@
 /**
- * Requests the decision about a call and waits for approval. A call runs only after the service has confirmed the
- * start, while the client is still connected. Every other outcome is a refusal.
+ * Requests a decision on a call and waits for approval. A call runs only after the service has confirmed the start
+ * while the client is still connected. Every other outcome is a refusal.
  */
 import type { Action } from "../../client/api.ts";
 import {
@@ -22,7 +22,7 @@ export interface ToolCall {
   params: JsonObject;
   context: JsonObject;
   meta: JsonObject;
-  /** Whether the caller can send the arguments as an approver changed them. */
+  /** Whether the caller can send the arguments that an approver changed. */
   appliesEdits?: boolean;
 }
 
@@ -32,23 +32,23 @@ type CallDecision =
       id: string;
       /** The credential that the start issued; null if no issuer covers the action. */
       secret: JsonObject | null;
-      /** The parameters as an approver changed them; null if no one did. */
+      /** The parameters after an approver changed them; null if no one did. */
       editedParams: JsonObject | null;
       report(success: boolean, error?: string): void;
     }
   | { mayRun: false; refusal: Refusal };
 
 /**
- * Checks, immediately before the start, that the call still matches the decision. Resolves to a refusal if it does not,
- * otherwise to null. `needsApproval` tells whether a person approved the call.
+ * Checks, immediately before the start, that the call still matches the decision. Resolves to null if it does,
+ * otherwise to a refusal. `needsApproval` is true if a person approved the call.
  */
 export type Recheck = (needsApproval: boolean) => Promise<Refusal | null>;
 
 interface CallGateOptions {
   assent: Assent;
-  /** Resolves to the agent id of the calls. @throws AssentError */
+  /** Resolves to the agent id with which calls are submitted. @throws AssentError */
   agentId(): Promise<string>;
-  /** Returns the seconds that a client's call waits for an approval. */
+  /** Returns the number of seconds for which this client's calls wait for an approval. */
   maxWait(client: JsonObject): number;
   /** Interval between progress notifications. Milliseconds. */
   progressIntervalMs?: number;
@@ -57,7 +57,7 @@ interface CallGateOptions {
   log(line: string): void;
 }
 
-/** Maximum number of submissions of a call. It is submitted again if another call has started its action first. */
+/** Maximum number of submissions of a call. A call is submitted again if another call has started its action first. */
 const MAX_SUBMISSIONS = 4;
 const PROGRESS_INTERVAL_MS = 10_000;
 const MAX_SHOWN_PAGES = 10_000;
@@ -65,7 +65,7 @@ const MAX_SHOWN_PAGES = 10_000;
 export class CallGate {
   private readonly options: CallGateOptions;
   private readonly progressIntervalMs: number;
-  /** Ids of actions whose approval page was shown, so that a repeated call does not show it again. */
+  /** Ids of actions whose approval page was shown, so that a repeated call does not show the page again. */
   private readonly shownPages = new Set<string>();
 
   constructor(options: CallGateOptions) {
@@ -79,8 +79,8 @@ export class CallGate {
   }
 
   /**
-   * Resolves to true if the policies deny the tool with any arguments. If the service cannot answer, resolves to false,
-   * because each call is decided anyway.
+   * Resolves to true if the policies deny the tool whatever its arguments are. If the service does not respond,
+   * resolves to false, which is safe because each call is decided anyway.
    */
   async isNeverAllowed(tool: string, operation: string, signal: AbortSignal): Promise<boolean> {
     try {
@@ -94,8 +94,8 @@ export class CallGate {
   }
 
   /**
-   * Submits the call, waits, and starts it.
-   * @throws the reason of the caller's signal if the client disconnects. In that case nothing has run.
+   * Submits the call, waits for approval, and starts it.
+   * @throws the reason of the caller's signal if the client disconnects. The call has then not run.
    */
   async decide(call: ToolCall, caller: Caller, recheck: Recheck = () => Promise.resolve(null)): Promise<CallDecision> {
     const deadline = performance.now() + (caller.maxWait ?? this.options.maxWait(caller.info)) * 1000;
@@ -117,7 +117,8 @@ export class CallGate {
     const startedAt = performance.now();
     const sendProgress = (): void => {
       const waitedSeconds = Math.round((performance.now() - startedAt) / 1000);
-      // MCP requires increasing progress values. The server's own progress follows, so these values remain close to 0.
+      // MCP requires increasing progress values. Values close to 0 leave room for the server's own progress, which
+      // follows.
       caller.sendProgress({
         progress: waitedSeconds / 1e6,
         message: `waiting for approval ${action.id} (${waitedSeconds} s)`,
@@ -126,7 +127,7 @@ export class CallGate {
     if (caller.wantsProgress) sendProgress();
     const timer = caller.wantsProgress ? setInterval(sendProgress, this.progressIntervalMs) : undefined;
     try {
-      // Do not wait for the client's answer: an approval can arrive before it, or without it.
+      // Do not wait for the client's answer, because an approval can arrive before it or without it.
       const pageShown = this.showApprovalPage(action, caller);
       const timeout = Math.max(0, (deadline - performance.now()) / 1000);
       const decision = await this.options.assent.wait(action.id, { timeout, signal: caller.signal });
@@ -141,7 +142,7 @@ export class CallGate {
   }
 
   /**
-   * Asks the client to open the approval page, if the client supports that. The client's answer means only that the
+   * Asks the client to open the approval page, if the client supports that. The client's answer only means that the
    * page was opened.
    */
   private showApprovalPage({ id, reason }: ActionRecord, caller: Caller): boolean {
@@ -159,7 +160,7 @@ export class CallGate {
       mode: "url",
       elicitationId: id,
       url: this.options.approvalPage(id),
-      message: `A call waits for approval: ${reason}. The page shows it to those who may approve it.`,
+      message: `A call waits for approval: ${reason}. The page shows it to its approvers.`,
     };
     caller.askClient({ method: "elicitation/create", params }).catch(() => {});
     return true;
@@ -183,12 +184,12 @@ export class CallGate {
       id = action.id;
       const needsApproval = action.status === "pending_approval";
       if (needsApproval && openQuestion(action) === null) action = await this.waitForApproval(action, caller, deadline);
-      // An action that is already executing belongs to another call, because each action runs once.
+      // An action that was already started belongs to another call, because each action runs only once.
       if (["executing", "unknown", "succeeded", "failed"].includes(action.status)) return "started elsewhere";
       if ((action.status !== "allowed" && action.status !== "approved") || (action.proposed != null && !appliesEdits))
         return { mayRun: false, refusal: callRefusal(action) };
       await caller.whenAttached();
-      // An action that was approved earlier can also be outdated.
+      // Recheck an action that was approved earlier too, because it can be outdated.
       const refusal = await recheck(needsApproval || action.status === "approved");
       if (refusal !== null) return { mayRun: false, refusal };
       caller.signal.throwIfAborted();
@@ -203,14 +204,14 @@ export class CallGate {
     const attempt = newAttempt();
     let secret: JsonObject | null;
     try {
-      // Do not pass the caller's signal, because the proxy must know whether the start was recorded.
+      // Do not pass the caller's signal, because the proxy must learn whether the start was recorded.
       const edited = action.proposed == null ? {} : { requestHash: action.request_hash ?? undefined };
       const started = await this.options.assent.start(id, { permit: action.permit ?? undefined, attempt, ...edited });
       secret = (started.credential?.secret as JsonObject | undefined) ?? null;
     } catch (error) {
       if (!(error instanceof AssentError)) throw error;
       if (error instanceof RequestRefused && RETRYABLE_START_ERRORS.has(error.code)) return "started elsewhere";
-      // The start may have been recorded although its answer was lost. This report says that the call did not run. If
+      // The start may have been recorded even though its response was lost, so report that the call did not run. If
       // another call started the action, the attempt differs, and the report has no effect.
       if (!(error instanceof RequestRefused))
         this.report(id, attempt, false, "the start was not confirmed, so the call did not run");
@@ -231,7 +232,7 @@ export class CallGate {
     };
   }
 
-  /** Sends the report in the background, because the tool has run whether or not the report succeeds. */
+  /** Sends the report in the background. The tool has run whether or not the report succeeds. */
   private report(id: string, attempt: string, success: boolean, error?: string): void {
     this.options.assent
       .result(id, { success, attempt, ...(error === undefined ? {} : { error: clipText(error, 9_999) }) })
@@ -243,7 +244,9 @@ export class CallGate {
   }
 }
 
-/** Start errors after which the same call is submitted again, because the action changed after its decision. */
+/**
+ * Errors of a start after which the same call is submitted again, because its action has changed since the decision.
+ */
 const RETRYABLE_START_ERRORS = new Set([
   "ACTION_NOT_STARTABLE",
   "NO_LONGER_ALLOWED",

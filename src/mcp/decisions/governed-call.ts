@@ -1,4 +1,4 @@
-/** Runs one governed request: decides, starts, forwards, and reports the result. */
+/** Runs one governed request: requests a decision, starts the action, forwards the request, and reports the result. */
 import { clipText } from "../../domain/text.ts";
 import { readCallMeta } from "./call-meta.ts";
 import { fillCredentialHeaders } from "./credential-headers.ts";
@@ -19,8 +19,8 @@ import type { Tool } from "../tools/tool-catalog.ts";
 import type { AskClient, Upstream } from "../upstreams/upstream.ts";
 
 /**
- * JSON-RPC error code of a refusal, for requests whose result cannot express one. It is outside the range that MCP
- * reserves.
+ * JSON-RPC error code of a refusal, for requests whose result cannot express a refusal. It is outside the range that
+ * MCP reserves.
  */
 const REFUSED_CODE = -32010;
 /** Timeout for cancelling a task at a server. Milliseconds. */
@@ -40,16 +40,16 @@ export interface UpstreamCall {
   /** Additional headers, for servers that are called over HTTP. */
   headers?: Readonly<Record<string, string>>;
   context: JsonObject;
-  /** Returns the call with the arguments as an approver changed them. Absent if the arguments cannot be changed. */
+  /** Returns the call with the arguments that an approver changed. Absent if the arguments cannot be changed. */
   withArguments?(changed: JsonObject): Pick<UpstreamCall, "params" | "headers">;
-  /** Last check before the call starts. */
+  /** Called for a last check before the call starts. */
   recheck?: Recheck;
 }
 
 export interface DecisionOptions {
   gate: CallGate;
   session: string;
-  /** Whether lists leave out tools that the policies always deny. */
+  /** Whether tool lists omit tools that the policies always deny. */
   hideDenied: boolean;
 }
 
@@ -83,13 +83,13 @@ const mcpContext = ({ mcp }: JsonObject): JsonObject => (isObject(mcp) ? mcp : {
 
 const clip = (value: unknown): string | null => (typeof value === "string" ? clipText(value, 100) : null);
 
-/** Returns the client's other `_meta` members to record, such as the model's tool-call id. */
+/** Returns those of the client's other `_meta` members that are recorded, such as the model's tool-call id. */
 function recordedMeta(otherMeta: JsonObject): JsonObject {
   const size = Buffer.byteLength(JSON.stringify(otherMeta));
   return size <= 2 || size > MAX_META_BYTES ? {} : { meta: otherMeta };
 }
 
-/** Forwards a request that was decided, or that needs no decision. */
+/** Forwards a request that was decided or that requires no decision. */
 export async function forwardCall(
   { upstream, method, params, headers }: UpstreamCall,
   caller: Caller,
@@ -108,7 +108,7 @@ export async function forwardCall(
   if (params["task"] === undefined || "error" in reply) return reply;
   const { task } = reply.result;
   if (!isObject(task) || typeof task["taskId"] !== "string") return reply;
-  // The server runs the call as a task. Wait for the result, because the client's task is a separate task of the proxy.
+  // The server runs the call as a task. Wait for its result, because the client's task is a separate one of the proxy.
   const { taskId } = task;
   try {
     return await upstream.request("tasks/result", { taskId }, options);
@@ -120,8 +120,8 @@ export async function forwardCall(
 }
 
 /**
- * Decides a call and runs it if allowed. An error after the start is reported as a lost answer, not as a call that did
- * not run, because the call may have taken effect.
+ * Requests a decision on a call and runs it if allowed. Reports an error after the start as a lost answer, not as a
+ * call that did not run, because the call may have taken effect.
  * @throws the reason of the caller's signal if the client disconnects
  */
 export async function runGovernedCall(

@@ -15,13 +15,13 @@ import { ANSWER_TOOL } from "./answer-tool.ts";
 import type { Tool } from "../tools/tool-catalog.ts";
 
 export interface Refusal {
-  /** For the model. */
+  /** The refusal as text for the model. */
   text: string;
-  /** The same facts for programs. */
+  /** The same refusal for programs. */
   facts: {
     status: RefusalOutcome | "pending_approval" | "unavailable" | "refused";
     action_id: string | null;
-    /** Seconds; null if a retry cannot succeed. */
+    /** Seconds until a retry; null if a retry cannot succeed. */
     retry_after: number | null;
     code: string | null;
     /** Present if a person rejected the call: the approver and the comment. */
@@ -31,7 +31,7 @@ export interface Refusal {
   };
 }
 
-/** Time after which the model may repeat a call that waits for approval. Seconds. */
+/** Time until the model should repeat a call that waits for approval. Seconds. */
 const RETRY_AFTER = 30;
 
 const NOT_RUN = "The call was not made: nothing was run and nothing was changed.";
@@ -48,7 +48,7 @@ export function callRefusal(action: ActionRecord): Refusal {
         questionText(action, `with the tool ${ANSWER_TOOL} (or ask the user to run: assent answer ${id} "…")`) +
         `To go on, call this tool again with exactly the same arguments, not before ${RETRY_AFTER} seconds from now: the same ` +
         `call joins the same approval and runs once it is given. Do not change the arguments: that would be another ` +
-        `request, which somebody would have to approve anew. Do not reach the same end in another way. If there is other ` +
+        `request, which would need a new approval. Do not reach the same end in another way. If there is other ` +
         `work, do that first; if there is none, tell the user that this waits for approval.`,
       facts: {
         ...facts,
@@ -76,7 +76,7 @@ export function serviceErrorRefusal(error: AssentError, actionId: string | null)
     return {
       text:
         `${NOT_RUN} The service that decides about calls does not accept the key of this proxy (${code}: ${error.message}). ` +
-        `Calling again will not help until somebody has set up the key; tell the user.`,
+        `Calling again will not help until someone has set up the key; tell the user.`,
       facts: { status: "unavailable", action_id: actionId, retry_after: null, code },
     };
   if (error instanceof RequestRefused)
@@ -94,14 +94,14 @@ export function serviceErrorRefusal(error: AssentError, actionId: string | null)
   };
 }
 
-/** Returns the refusal for a call that the proxy itself does not forward. */
+/** Returns the refusal for a call that the proxy does not forward. */
 export function proxyRefusal(why: string, code: string): Refusal {
   return { text: `${NOT_RUN} ${why}`, facts: { status: "refused", action_id: null, retry_after: null, code } };
 }
 
-/** Returns the refusal of a tool that is withheld, so that no one should approve it. */
+/** Returns the refusal for a withheld tool. It leaves no action that someone could approve. */
 export function withheldToolRefusal({ withheld: held, upstream }: Pick<Tool, "withheld" | "upstream">): Refusal {
-  const what = held === "new" ? "is new, and nobody has accepted it yet" : "has changed since somebody accepted it";
+  const what = held === "new" ? "is new, and no one has accepted it yet" : "has changed since it was accepted";
   return proxyRefusal(
     `The definition of this tool ${what}. Calling again will not help until a person has looked at it and run ` +
       `"assent mcp accept ${upstream.config.name}"; tell the user.`,
@@ -109,7 +109,7 @@ export function withheldToolRefusal({ withheld: held, upstream }: Pick<Tool, "wi
   );
 }
 
-/** Returns the refusal for a tool whose server is disconnected. */
+/** Returns the refusal for a tool whose server has disconnected. */
 export function serverGoneRefusal(server: string, what: string): Refusal {
   const { text, facts } = proxyRefusal(
     `The server "${server}" of this tool ${what}. It is not refused: the same call may go through when the server is ` +
@@ -120,8 +120,8 @@ export function serverGoneRefusal(server: string, what: string): Refusal {
 }
 
 /**
- * Returns a refusal as the result of a tool. Clients check `structuredContent` against the tool's output schema even if
- * `isError` is set. So if there is an output schema, the facts are only in `_meta`.
+ * Returns a refusal as a tool result. Clients validate `structuredContent` against the tool's output schema even if
+ * `isError` is set. If the tool has an output schema, the facts are therefore only in `_meta`.
  */
 export function refusalToolResult({ text, facts }: Refusal, hasOutputSchema: boolean): JsonObject {
   return {

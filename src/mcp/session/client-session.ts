@@ -33,15 +33,15 @@ import { ToolCatalog, type Tool } from "../tools/tool-catalog.ts";
 import type { AskClient, ClientFacts, ServerQuestion, Upstream } from "../upstreams/upstream.ts";
 import { mergeServerInfo } from "../upstreams/merged-server-info.ts";
 
-/** The client of the session. Messages of one request go to that request's `Caller` instead. */
+/** The session's client. Messages that belong to a request go to the request's `Caller` instead. */
 interface SessionClient {
   notify(method: string, params: JsonObject | undefined): void;
   /**
-   * Asks the client outside of a request; null since revision 2026-07-28, which allows questions only as part of a
+   * Asks the client outside of a request. Null since revision 2026-07-28, which allows questions only as part of a
    * request.
    */
   askClient: AskClient | null;
-  /** Called when the only server has closed. */
+  /** Called when the session's only server has closed. */
   ended(reason: string): void;
 }
 
@@ -52,7 +52,8 @@ export interface SessionOptions extends DecisionOptions {
 }
 
 /**
- * Notifications that the proxy does not forward: they concern requests, tasks and subscriptions of the proxy itself.
+ * Notifications that the proxy does not forward, because they concern the proxy's own requests, tasks and
+ * subscriptions.
  */
 const PROXY_NOTIFICATIONS = new Set([
   "notifications/cancelled",
@@ -62,12 +63,12 @@ const PROXY_NOTIFICATIONS = new Set([
 ]);
 
 /**
- * Requests of a server that need no decision: reading the client's roots, and the client's tasks that the server itself
- * started.
+ * Requests of a server that require no decision: it reads the client's roots, or accesses tasks of the client that it
+ * started itself.
  */
 const UNDECIDED_METHODS = /^(?:roots\/list|tasks\/(?:get|list|result|cancel))$/;
 
-/** The only revision with built-in tasks. Later revisions have them as an extension. */
+/** The only revision with built-in tasks. In later revisions, tasks are an extension. */
 const TASKS_VERSION = "2025-11-25";
 
 export class ClientSession {
@@ -130,7 +131,7 @@ export class ClientSession {
     return this.toolCatalog.find(name, this.live(), false);
   }
 
-  /** Returns the servers' capabilities and instructions, merged into one. */
+  /** Returns the merged capabilities and instructions of the servers. */
   serverInfo(): Promise<ServerInfo> {
     return mergeServerInfo(this.live(), this.options.servers.length, this.supportsTasks(), (upstream) =>
       this.toolCatalog.instructions(upstream, this.options.servers.length === 1),
@@ -172,7 +173,7 @@ export class ClientSession {
     return this.pool.live();
   }
 
-  /** Returns the caller of the server's only running request; null if there are none or several. */
+  /** Returns the caller of the server's running request; null unless there is exactly one. */
   private onlyCaller(upstream: Upstream): Caller | null {
     const callers = this.inFlight.get(upstream);
     return callers?.size === 1 ? ([...callers][0] as Caller) : null;
@@ -187,7 +188,8 @@ export class ClientSession {
   }
 
   /**
-   * Handles a server's request to the client. It needs a decision, unless the configuration lists its method in `open`.
+   * Handles a server's request to the client. It requires a decision unless the configuration lists its method in
+   * `open`.
    */
   private async askClient(
     upstream: Upstream,
@@ -238,7 +240,7 @@ export class ClientSession {
     }
   }
 
-  /** Records the caller as active on this server until `work` has finished. */
+  /** Records the caller as active on this server until `work` is done. */
   private async trackCaller<T>(upstream: Upstream, caller: Caller, work: () => Promise<T>): Promise<T> {
     const callers = this.inFlight.get(upstream) ?? new Set();
     this.inFlight.set(upstream, callers.add(caller));
@@ -249,7 +251,7 @@ export class ClientSession {
     }
   }
 
-  /** Forwards a request, with a decision if its method needs one. */
+  /** Forwards a request. Requests a decision first if the method requires one. */
   private send(call: UpstreamCall, caller: Caller): Promise<Reply> {
     const ask: AskClient = (question, signal) => this.askClient(call.upstream, question, signal, caller);
     const { open, meta } = call.upstream.config;

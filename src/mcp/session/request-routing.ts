@@ -33,22 +33,22 @@ import { readTaskSupport, type TaskStore } from "./tasks.ts";
 import { toClientTool, type Tool, type ToolCatalog } from "../tools/tool-catalog.ts";
 import type { Upstream } from "../upstreams/upstream.ts";
 
-/** What the router needs from its session. */
+/** The parts of the session that the router needs. */
 interface RoutingDependencies {
   live(): Upstream[];
   /** Notifies the client that a list of this kind has changed. */
   listChanged(kind: string): void;
   log(line: string): void;
-  /** Resolves to true if policies always deny the tool, so that lists leave it out. */
+  /** Resolves to true if policies always deny the tool, so that lists omit it. */
   isHidden(callTool: Tool, signal: AbortSignal): Promise<boolean>;
   toolCatalog: ToolCatalog;
   /** Null if the client does not support tasks. */
   tasks(): TaskStore | null;
   send(call: UpstreamCall, caller: Caller): Promise<Reply>;
   setLevel(params: JsonObject, live: readonly Upstream[]): Promise<Reply>;
-  /** Runs a tool call. It always needs a decision, whatever `open` contains. */
+  /** Runs a tool call. A tool call always requires a decision, whatever `open` contains. */
   tool(call: UpstreamCall, tool: Tool, caller: Caller): Promise<Reply>;
-  /** Whether clients are offered the proxy's tool that answers approvers. */
+  /** Whether clients see the proxy's tool for answering approvers. */
   offersAnswers(): boolean;
   /** Calls the proxy's tool for answering approvers. Resolves to its result. */
   answer(input: JsonObject, signal: AbortSignal): Promise<JsonObject>;
@@ -65,10 +65,10 @@ const CAPABILITY_OF_LIST: Readonly<Record<string, string>> = {
   resourceTemplates: "resources",
 };
 
-/** Copies `ttl` of a task request, and no other member. */
+/** Copies only the member `ttl` of a task request. */
 const taskLifetime = ({ ttl }: JsonObject): JsonObject => (typeof ttl === "number" ? { ttl } : {});
 
-/** Limits the time of lists that the proxy itself needs, so that a server that hangs does not block the request. */
+/** Adds a timeout for lists that the proxy itself needs, so that a hanging server does not block the request. */
 const withListTimeout = ({ signal, capabilities }: Caller): ListRequester => ({
   signal: AbortSignal.any([signal, AbortSignal.timeout(LIST_TIMEOUT_MS)]),
   capabilities,
@@ -161,7 +161,7 @@ export class RequestRouter {
       }),
       context: { mcp: { ...(isObject(annotations) ? { annotations } : {}), definition: tool.digest } },
       async recheck(refresh) {
-        // The server may have changed the tool meanwhile without a notification.
+        // The server may have changed the tool since it was found, without a notification.
         const current = await findTool(refresh).catch(() => undefined);
         if (current?.upstream !== tool.upstream || current.upstream.closed !== null)
           return serverGoneRefusal(tool.upstream.config.name, "disconnected while the call waited");
@@ -173,10 +173,10 @@ export class RequestRouter {
     return this.dependencies.tool(call, tool, caller);
   }
 
-  /** Refuses a call of an unknown tool. If the tool existed earlier, the reply says that it is gone. */
+  /** Refuses a call of an unknown tool. If the tool existed earlier, the reply says that it no longer exists. */
   private unknownToolReply(name: string): Reply {
     const serverName = this.dependencies.toolCatalog.serverOf(name);
-    // Reply with a tool result, because clients show models the errors of tools but not protocol errors.
+    // Reply with a tool result, because clients show tool errors to models, but not protocol errors.
     if (serverName === undefined) {
       const reason = `There is no tool "${clipText(name, 200)}"; call tools/list to see the available tools.`;
       return { result: refusalToolResult(proxyRefusal(reason, "TOOL_UNKNOWN"), false) };
@@ -192,19 +192,19 @@ export class RequestRouter {
     };
   }
 
-  /** Lists the tools. Hidden tools can still be called by name, and are decided like other tools. */
+  /** Lists the tools. Tools that the list omits can still be called by name, and are decided like other tools. */
   private async listTools(caller: Caller): Promise<Reply> {
     const tools = await this.dependencies.toolCatalog.list(this.dependencies.live());
     const hidden = await Promise.all(tools.map((tool) => this.dependencies.isHidden(tool, caller.signal)));
     const withTasks = isObject(caller.capabilities["tasks"]);
     const shown = tools.filter((_, i) => hidden[i] === false).map((tool) => toClientTool(tool, withTasks));
     if (!this.dependencies.offersAnswers()) return { result: { tools: shown } };
-    // Leave out a server's tool with the name of the proxy's own tool, because it could not be called.
+    // Omit a server's tool that has the name of the proxy's own tool, because it could not be called.
     return { result: { tools: [...shown.filter(({ name }) => name !== ANSWER_TOOL), ANSWER_TOOL_DEFINITION] } };
   }
 
   /**
-   * Lists items of all servers. For display (`isShown`), it does not wait for slow servers. Otherwise it waits for
+   * Lists the items of all servers. A list for display (`isShown`) does not wait for slow servers. Other lists wait for
    * every server, to find the owner of a name or URI.
    */
   private async listItems(method: string, caller: ListRequester, isShown: boolean = false): Promise<ListedItem[]> {
@@ -217,7 +217,7 @@ export class RequestRouter {
     const listCache = isShown && capable.length > 1 ? this.listCaches.get(method) : undefined;
     if (listCache === undefined)
       return listFromAllServers(capable, (upstream) => list(upstream, caller), this.dependencies.log);
-    // Do not use the client's signal, because a late list is cached for the client's next request.
+    // Do not use the client's signal: a late list is cached for the client's next request.
     const requester = { signal: AbortSignal.timeout(LIST_TIMEOUT_MS), capabilities: caller.capabilities };
     return listFromAllServers(
       capable,
@@ -227,8 +227,8 @@ export class RequestRouter {
   }
 
   /**
-   * Finds the server of a resource: the one that lists the URI, or that has a template with the same beginning. Null
-   * if there is none or more than one.
+   * Returns the server of a resource: the one that lists the URI, or that has a template with the same beginning. Null
+   * if there is not exactly one such server.
    */
   private async findResourceServer(uri: string, of: Caller): Promise<Upstream | null> {
     const caller = withListTimeout(of);

@@ -1,6 +1,6 @@
 /**
- * Tasks of protocol revision 2025-11-25: a call runs in the background while the client polls its status. The proxy has
- * its own tasks, so that a call can wait for approval as a task even if the server does not support tasks.
+ * Tasks of protocol revision 2025-11-25: a call runs in the background while the client polls its status. The tasks
+ * belong to the proxy, so that a call can wait for approval as a task even if the server does not support tasks.
  */
 import { randomUUID } from "node:crypto";
 import type { Caller } from "../clients/caller.ts";
@@ -8,7 +8,7 @@ import { ERROR_CODE, errorReply, isObject, readMeta, type JsonObject, type Reply
 import { AnswerLostError } from "../transport/peer.ts";
 import type { ServerQuestion } from "../upstreams/upstream.ts";
 
-/** Capability that the proxy declares for tasks. */
+/** Capability for tasks that the proxy declares. */
 export const TASKS_CAPABILITY: JsonObject = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 const RELATED_TASK_KEY = "io.modelcontextprotocol/related-task";
 const IMMEDIATE_RESPONSE_KEY = "io.modelcontextprotocol/model-immediate-response";
@@ -18,7 +18,9 @@ const MAX_TASKS = 200;
 /** Default lifetime of a task. Milliseconds. */
 const DEFAULT_TTL_MS = 3_600_000;
 const MAX_TTL_MS = 24 * 3_600_000;
-/** Poll interval for clients, and the time without a poll after which a client counts as disconnected. Milliseconds. */
+/**
+ * Poll interval for clients. A client that has not polled for `CLIENT_TIMEOUT_MS` counts as disconnected. Milliseconds.
+ */
 const POLL_INTERVAL_MS = 2000;
 const CLIENT_TIMEOUT_MS = 60_000;
 
@@ -77,7 +79,7 @@ export class TaskStore {
         if (task.reply !== null) return;
         task.reply = reply;
         // A result with `isError` also completes the task, although the specification says "failed": the official
-        // client does not fetch the result of a failed task, so its model would not read what happened.
+        // client does not fetch the result of a failed task, so its model would not learn what happened.
         this.updateTask(task, { status: "result" in reply ? "completed" : "failed" });
       },
       (error: unknown) => {
@@ -136,7 +138,7 @@ export class TaskStore {
     };
   }
 
-  /** Aborts all tasks. A call that has not started does not run. */
+  /** Aborts all tasks. Calls that have not started do not run. */
   close(): void {
     for (const { abort } of this.tasks.values()) abort.abort(new AnswerLostError("the client disconnected"));
     this.tasks.clear();
@@ -160,7 +162,7 @@ export class TaskStore {
       info: caller.info,
       capabilities: caller.capabilities,
       maxWait: (task.facts["ttl"] as number) / 1000,
-      // No request waits for the answer, so the call starts only if the client still polls its tasks.
+      // No request is waiting for the answer, so the call starts only if the client still polls its tasks.
       whenAttached: () =>
         this.openResultRequests > 0 || performance.now() - this.lastPoll < CLIENT_TIMEOUT_MS || signal.aborted
           ? Promise.resolve()
@@ -193,7 +195,7 @@ export class TaskStore {
   }
 }
 
-/** Returns `taskSupport` of a tool definition. */
+/** Returns the `taskSupport` of a tool definition. */
 export function readTaskSupport(tool: JsonObject): unknown {
   const { execution } = tool;
   return isObject(execution) ? execution["taskSupport"] : undefined;

@@ -1,4 +1,4 @@
-/** Accepts the tool definitions of a server: shows what has changed, and records who accepted it. */
+/** Accepts the tool definitions of a server: shows the changes, and records who accepted them. */
 import type { ActionRecord, Assent } from "../../client/index.ts";
 import {
   diffDefinitions,
@@ -12,7 +12,7 @@ import { ERROR_CODE, LEGACY_VERSIONS, errorReply, isObject, type JsonObject } fr
 import type { ServerConfig } from "../config/server-config.ts";
 import { connectUpstream } from "../upstreams/upstream.ts";
 
-/** Maximum length of a server's text in the record, which suffices to recognize the text. Characters. */
+/** Maximum length of a server's text in the record. It is enough to recognize the text. Characters. */
 const MAX_TEXT_LENGTH = 500;
 
 export interface ServerReview {
@@ -62,7 +62,7 @@ export async function fetchDefinitions(
   }
 }
 
-/** Returns the action that records the acceptance. Policies decide on it like on any other. */
+/** Returns the action that records the acceptance. Policies decide on it like on any other action. */
 function acceptanceAction({ server, changes }: ServerReview): {
   tool: string;
   operation: string;
@@ -86,7 +86,8 @@ function acceptanceAction({ server, changes }: ServerReview): {
 }
 
 /**
- * Names the server without its command's arguments and its URL's user info and query, which may contain credentials.
+ * Names the server without the arguments of its command and without user info and query of its URL, which may contain
+ * credentials.
  */
 function serverLocation({ target: reach }: ServerConfig): string {
   if ("command" in reach) return reach.command;
@@ -94,14 +95,14 @@ function serverLocation({ target: reach }: ServerConfig): string {
   return origin + pathname;
 }
 
-/** Returns the text of a definition that a model reads first. */
+/** Returns the part of a definition that a model reads first. */
 export function definitionText(definition: Definition | null): string {
   const { description, instructions } = definition?.definition ?? {};
   return typeof description === "string" ? description : typeof instructions === "string" ? instructions : "";
 }
 
 /**
- * Submits the acceptance and, once it is allowed, stores the accepted definitions. Resolves to the action in its final
+ * Submits the acceptance. Stores the accepted definitions once it is allowed. Resolves to the action in its final
  * state.
  */
 export async function acceptDefinitions(

@@ -1,6 +1,6 @@
 /**
- * Stores the tool definitions that were accepted. Models follow the descriptions that a server writes for its tools.
- * So a definition that has changed is hidden and cannot be called until it is accepted again.
+ * Stores the tool definitions that were accepted. Models follow the descriptions that a server writes for its tools, so
+ * a changed definition is hidden and cannot be called until it is accepted again.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
@@ -9,19 +9,19 @@ import { canonicalText } from "../../domain/canonical.ts";
 import { isObject, type JsonObject, type JsonValue } from "../transport/rpc-message.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 
-/** Key of the server's instructions among its tools. No tool can have an empty name. */
+/** Key under which a server's instructions are stored among its tools. No tool can have an empty name. */
 export const INSTRUCTIONS_KEY = "";
 
 export interface Definition {
-  /** SHA-256 in hex of the canonical JSON of `definition`. */
+  /** SHA-256 of the canonical JSON of `definition`, hex. */
   digest: string;
   definition: JsonObject;
 }
 
-/** Accepted definitions of one server, by tool name. */
+/** The accepted definitions of one server. `tools` is indexed by tool name. */
 export interface AcceptedDefinitions {
   server: string;
-  /** RFC 3339. */
+  /** RFC 3339 time. */
   accepted_at: string;
   /** Action that recorded the acceptance; null if the definitions were accepted on first use. */
   action_id: string | null;
@@ -36,7 +36,7 @@ export interface DefinitionChange {
 }
 
 /**
- * Members that models do not read. Some servers create them again for each session, and `execution` exists only in
+ * Members that models do not see. Some servers generate them anew for each session, and `execution` exists only in
  * protocol revision 2025-11-25.
  */
 const EXCLUDED_MEMBERS = new Set(["_meta", "icons", "execution"]);
@@ -46,7 +46,7 @@ export function toDefinition(tool: JsonObject): Definition {
   return { digest: createHash("sha256").update(canonicalText(definition)).digest("hex"), definition };
 }
 
-/** Returns all texts of a server that a model reads: its instructions and tools. */
+/** Returns all text of a server that a model reads: its instructions and tools. */
 export function toDefinitions(instructions: string | null, tools: JsonObject[]): Map<string, Definition> {
   const definitions = new Map<string, Definition>();
   if (instructions !== null) definitions.set(INSTRUCTIONS_KEY, toDefinition({ instructions }));
@@ -70,8 +70,8 @@ export function diffDefinitions(
 }
 
 /**
- * Stores one file for each server. The file name includes a digest of the command or URL, so that another server
- * under the same name starts with nothing accepted.
+ * Stores one file per server. The file name contains a digest of the command or URL, so that a different server with
+ * the same name starts without accepted definitions.
  */
 export function createDefinitionStore(folder: string) {
   const fileOf = ({ name, target: reach }: ServerConfig): string => {
@@ -80,7 +80,7 @@ export function createDefinitionStore(folder: string) {
     return join(folder, `${name.replaceAll(/[^A-Za-z0-9_-]/g, "_")}-${digest}.json`);
   };
   const cache = new Map<string, { version: string; accepted: AcceptedDefinitions }>();
-  /** Identifies the version of a file. Every write replaces the file, so a changed file has another inode. */
+  /** Identifies the version of a file. Every write replaces the file, so a changed file has a different inode. */
   const fileVersion = (file: string): string | null => {
     const stat = statSync(file, { throwIfNoEntry: false });
     return stat === undefined ? null : `${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`;

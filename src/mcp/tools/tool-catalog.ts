@@ -1,4 +1,4 @@
-/** Lists and finds the tools of all servers under unique names, and checks each definition against the accepted one. */
+/** Lists and finds the tools of all servers under unique names, and compares each definition with the accepted one. */
 import { matchesAny } from "../../domain/policy/compile/glob.ts";
 import {
   diffDefinitions,
@@ -34,14 +34,14 @@ export interface Tool extends NamedItem<ListedItem> {
 type CheckedTool = Omit<Tool, "name" | "exposedName">;
 
 /**
- * @param changed called when the tools of a slow server arrive after a list without them was returned, and they differ
+ * @param changed called when a slow server's tools arrive and differ from the list that was returned without them
  */
 export class ToolCatalog {
   private readonly store: DefinitionStore;
   private readonly log: (line: string) => void;
   private readonly listCache: (upstream: Upstream, list: Promise<CheckedTool[]>) => Promise<CheckedTool[]>;
   private readonly lists = new WeakMap<Upstream, Promise<JsonObject[]>>();
-  /** Verified tools of each list, valid until the accepted definitions change. */
+  /** The compared tools of each list, valid until the accepted definitions change. */
   private readonly comparisons = new WeakMap<
     JsonObject[],
     { accepted: AcceptedDefinitions | null; tools: CheckedTool[] }
@@ -59,8 +59,8 @@ export class ToolCatalog {
   }
 
   /**
-   * Lists the tools for a client. Requests them from all servers, and does not wait for slow ones if there are
-   * several.
+   * Lists the tools for a client. Requests them from all servers. If there are several servers, does not wait for slow
+   * ones.
    */
   list(upstreams: readonly Upstream[]): Promise<Tool[]> {
     return this.listUnique(upstreams, (upstream) =>
@@ -71,8 +71,8 @@ export class ToolCatalog {
   }
 
   /**
-   * Finds a tool by the name that clients see. Undefined if it is missing. For a name that was never listed, waits
-   * for every server, because the tool may belong to a slow one.
+   * Finds a tool by the name that clients see; undefined if there is none. For a name that was never listed, waits for
+   * every server, because the tool may belong to a slow one.
    */
   async find(exposedName: string, upstreams: readonly Upstream[], refresh: boolean): Promise<Tool | undefined> {
     if (!this.assignments.has(exposedName))
@@ -86,14 +86,16 @@ export class ToolCatalog {
     return tool === undefined || duplicates.length > 0 ? undefined : { ...tool, name: assignment.name, exposedName };
   }
 
-  /** Returns the server whose tool had this name most recently, even if the tool or the server no longer exists. */
+  /**
+   * Returns the server that most recently had a tool with this name, even if the tool or the server no longer exists.
+   */
   serverOf(exposedName: string): string | undefined {
     return this.assignments.get(exposedName)?.server;
   }
 
   /**
-   * Returns a server's instructions if they are the accepted ones, otherwise null. Also null for a server that
-   * lists its tools slowly, unless it is the only one.
+   * Returns a server's instructions if they equal the accepted ones, otherwise null. Also returns null if the server
+   * lists its tools slowly, unless it is the only server.
    */
   async instructions(upstream: Upstream, isOnly: boolean): Promise<string | null> {
     if (upstream.instructions === null) return null;
@@ -114,14 +116,14 @@ export class ToolCatalog {
     return null;
   }
 
-  /** Callers share one request, so it uses none of their signals. */
+  /** Fetches a server's tools. Callers share one request, so it uses none of their signals. */
   private async fetchTools(upstream: Upstream, refresh: boolean): Promise<JsonObject[]> {
     if (!isObject(upstream.capabilities["tools"])) return [];
     const cached = refresh ? undefined : this.lists.get(upstream);
     if (cached !== undefined) return cached;
     const list = listAllPages(upstream, "tools/list", "tools", { signal: AbortSignal.timeout(LIST_TIMEOUT_MS) }).then(
       (tools) =>
-        // Leave out tools with the name of an MCP method, because a call would be decided as that method.
+        // Omit tools with the name of an MCP method, because their calls would be decided as that method.
         tools.filter(
           ({ name }) =>
             typeof name === "string" &&
@@ -185,11 +187,11 @@ export class ToolCatalog {
   }
 }
 
-/** Returns the definition that a client sees. For a withheld tool, it contains no text of the server. */
+/** Returns the definition that a client sees. For a withheld tool, it contains no text from the server. */
 export function toClientTool(tool: Tool, withTasks: boolean): JsonObject {
   const { exposedName, withheld } = tool;
   if (withheld === null) {
-    // Declare task support for every tool, because the waiting task is a task of the proxy.
+    // Declare task support for every tool, because the proxy's task waits for the approval.
     const { execution } = tool.item;
     if (!withTasks || readTaskSupport(tool.item) === "required") return toClientItem(tool);
     return { ...toClientItem(tool), execution: { ...(isObject(execution) ? execution : {}), taskSupport: "optional" } };

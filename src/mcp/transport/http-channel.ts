@@ -6,13 +6,13 @@ import type { Channel } from "./peer.ts";
 import type { HttpTarget } from "../config/server-config.ts";
 
 export interface HttpChannel extends Channel {
-  /** Sets the negotiated protocol version, which all later requests carry in a header. */
+  /** Sets the negotiated protocol version, which all later requests send in a header. */
   setVersion(version: string): void;
 }
 
 /** Timeout for ending the session at the server. Milliseconds. */
 const TERMINATE_TIMEOUT_MS = 2000;
-/** Internal header that refers to the credential of a request. It is never sent. */
+/** Name of an internal header that refers to a request's credential. The header is never sent. */
 const CREDENTIAL_REFERENCE = "assent-credential-reference";
 
 export async function openHttpChannel(
@@ -20,17 +20,17 @@ export async function openHttpChannel(
   { url, headers }: HttpTarget,
   log: (line: string) => void,
 ): Promise<HttpChannel> {
-  // Send only the configured headers. No header of the client reaches the server.
-  /** Credentials of requests that are being sent, by the reference in `CREDENTIAL_REFERENCE`. */
+  /** Credentials of the requests that are being sent, by the reference in `CREDENTIAL_REFERENCE`. */
   const credentials = new Map<string, Readonly<Record<string, string>>>();
-  // The SDK sets `Authorization` itself, so the credential is inserted when the SDK calls fetch.
+  // Send the configured headers and the credential, but no header of the client. The SDK sets `Authorization` itself,
+  // so insert the credential when the SDK calls fetch.
   const fetchWithCredential = (input: string | URL, init: RequestInit = {}): Promise<Response> => {
     const sent = new Headers(init.headers);
     const reference = sent.get(CREDENTIAL_REFERENCE);
     if (reference === null) return fetch(input, init);
     sent.delete(CREDENTIAL_REFERENCE);
     for (const [header, value] of Object.entries(credentials.get(reference) ?? {})) sent.set(header, value);
-    // Do not follow redirects, because they could send the credential to another server.
+    // Do not follow redirects, because a redirect could send the credential to another server.
     return fetch(input, { ...init, headers: sent, redirect: "error" });
   };
   const transport = new StreamableHTTPClientTransport(new URL(url), {
@@ -47,7 +47,7 @@ export async function openHttpChannel(
     async send(message, { signal, headers: extraHeaders, credentialHeaders } = {}) {
       const modern = isRequest(message) && META_KEY.version in readMeta(message.params);
       isModern ||= modern;
-      // Servers of protocol revision 2026-07-28 accept only requests.
+      // Servers of protocol revision 2026-07-28 accept requests only.
       if (isModern && !isRequest(message)) return;
       const reference = credentialHeaders === undefined ? null : randomUUID();
       if (reference !== null && credentialHeaders !== undefined) credentials.set(reference, credentialHeaders);
@@ -62,12 +62,12 @@ export async function openHttpChannel(
           ...(isRequest(message)
             ? {
                 onRequestStreamEnd: () =>
-                  channel.onAnswerLost?.(message.id, `the server "${name}" ended the answer before it was complete`),
+                  channel.onAnswerLost?.(message.id, `the server "${name}" ended the response before it was complete`),
               }
             : {}),
         });
       } catch (error) {
-        // The server no longer knows the session and did not read the request. The next request opens a new session.
+        // The server no longer knows the session and did not process the request. The next request opens a new session.
         if (error instanceof SdkHttpError && error.status === 404 && transport.sessionId !== undefined) {
           markClosed(`the server "${name}" has ended the session`);
           void transport.close().catch(() => {});
@@ -110,7 +110,7 @@ export async function openHttpChannel(
 
 function describeError(error: unknown): string {
   if (error instanceof UnauthorizedError) return "it rejected the credentials; set `headers` in its configuration";
-  if (error instanceof SdkHttpError) return `it answered ${error.status}`;
+  if (error instanceof SdkHttpError) return `it responded with status ${error.status}`;
   const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
   return `${error instanceof Error ? error.message : String(error)}${cause}`;
 }

@@ -24,7 +24,7 @@ export function headerMismatch(headers: Headers, { method, params }: Request): s
   return null;
 }
 
-/** As `headerMismatch`, for tool arguments that the tool's schema repeats in headers. */
+/** Like `headerMismatch`, but for tool arguments that the tool's schema repeats in headers. */
 export function paramHeaderMismatch(headers: Headers, schema: unknown, toolArguments: JsonObject): string | null {
   for (const { header, path } of headerParams(schema)) {
     const value = headerText(valueAt(toolArguments, path));
@@ -49,9 +49,9 @@ export function paramHeaders(schema: unknown, toolArguments: JsonObject): Record
 }
 
 const HEADER_KEYWORD = "x-mcp-header";
-/** Field name according to RFC 9110 section 5.1. */
+/** Valid field names according to RFC 9110 section 5.1. */
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-/** Depth limit for schemas. */
+/** Maximum depth of a schema. */
 const MAX_DEPTH = 32;
 
 /** Returns the arguments that the schema marks for headers, with their paths. */
@@ -74,7 +74,7 @@ function valueAt(toolArguments: JsonObject, path: readonly string[]): JsonValue 
   return value;
 }
 
-/** Returns the header text of a value; null for types that have none. */
+/** Returns a value's text in a header; null for types that have none. */
 function headerText(value: JsonValue | undefined): string | null {
   return typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : null;
 }

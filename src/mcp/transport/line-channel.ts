@@ -4,7 +4,7 @@ import { decodeUtf8 } from "../../domain/json.ts";
 import { ERROR_CODE, MessageError, type Message } from "./rpc-message.ts";
 import type { Channel } from "./peer.ts";
 
-/** Limit of one line. Bytes. */
+/** Maximum size of one line. Bytes. */
 const MAX_LINE_BYTES = 10 * 1024 * 1024;
 
 interface LineChannelOptions {

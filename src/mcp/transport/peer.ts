@@ -1,4 +1,4 @@
-/** One end of a JSON-RPC connection over any channel. Matches answers with requests, in both directions. */
+/** One end of a JSON-RPC connection over any channel. Matches replies with requests in both directions. */
 import {
   ERROR_CODE,
   errorReply,
@@ -21,26 +21,26 @@ export interface Channel {
   send(message: Message, options?: SendOptions): Promise<void>;
   close(): Promise<void>;
   onmessage: (message: Message) => void;
-  /** Called once when the channel closes, also after `close`. `reason` is a sentence. */
+  /** Called once when the channel closes, including after `close`. `reason` is a sentence. */
   onclose: (reason: string) => void;
-  /** Called on channels with one connection per request if the answer to a request was lost. */
+  /** Called if the reply to a request was lost, on channels with one connection per request. */
   onAnswerLost?: (id: RequestId, reason: string) => void;
 }
 
 interface SendOptions {
-  /** The incoming request to which this message belongs. */
+  /** The incoming request that this message belongs to. */
   related?: RequestId | undefined;
-  /** Closes the connection of this request, on channels with one connection per request. */
+  /** Aborting it closes the connection of this request, on channels with one connection per request. */
   signal?: AbortSignal | undefined;
   /** Additional HTTP headers for this message. */
   headers?: Readonly<Record<string, string>> | undefined;
-  /** Headers with the credential of this message. They replace configured headers of the same name. */
+  /** Headers that contain this message's credential. They replace configured headers with the same name. */
   credentialHeaders?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface IncomingRequest {
   request: Request;
-  /** Aborted when the other side cancels the request or disconnects. */
+  /** Aborts when the other side cancels the request or disconnects. */
   signal: AbortSignal;
 }
 
@@ -55,11 +55,11 @@ export interface RequestOptions {
   related?: RequestId | undefined;
   headers?: SendOptions["headers"];
   credentialHeaders?: SendOptions["credentialHeaders"];
-  /** Called with the params of each progress notification. If present, the request asks for such notifications. */
+  /** Called with the params of each progress notification. If present, the request asks for these notifications. */
   onprogress?: ((params: JsonObject) => void) | undefined;
 }
 
-/** The other side disconnected, or the request was cancelled. The request might have taken effect. */
+/** The other side disconnected, or the request was cancelled. The request may have taken effect. */
 export class AnswerLostError extends Error {}
 
 export class Peer {
@@ -124,7 +124,7 @@ export class Peer {
     return this.isClosed;
   }
 
-  /** Sends a request. Resolves to the answer, which may be an error. @throws AnswerLostError */
+  /** Sends a request. Resolves to the reply, which may be an error. @throws AnswerLostError */
   request(method: string, params: JsonObject | undefined, options: RequestOptions = {}): Promise<Reply> {
     const { signal, onprogress, related, headers, credentialHeaders } = options;
     if (this.isClosed !== null) return Promise.reject(new AnswerLostError(this.isClosed));
@@ -179,7 +179,7 @@ export class Peer {
       .catch(() => {});
   }
 
-  /** Closes the channel and aborts the running requests of the other side. */
+  /** Closes the channel and aborts the other side's running requests. */
   close(): Promise<void> {
     return this.channel.close();
   }
@@ -199,7 +199,7 @@ export class Peer {
       );
     }
     if (this.runningRequests.get(id) === abort) this.runningRequests.delete(id);
-    // A cancelled request gets no answer.
+    // Do not reply to a cancelled request.
     if (abort.signal.aborted || this.isClosed !== null) return;
     await this.channel.send({ jsonrpc: "2.0", id, ...reply }).catch(() => {});
   }

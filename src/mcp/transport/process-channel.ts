@@ -1,5 +1,5 @@
 /**
- * Starts a server as a child process and connects to its standard input and output. The server shares the proxy's
+ * Starts a server as a child process and connects to its standard input and output. The server writes to the proxy's
  * standard error.
  */
 import { spawn } from "node:child_process";
@@ -8,12 +8,12 @@ import { parseServerMessage } from "./rpc-message.ts";
 import type { Channel } from "./peer.ts";
 import type { ProcessTarget } from "../config/server-config.ts";
 
-/** Time for a server to exit after its input has ended, and again after SIGTERM. Milliseconds. */
+/** Time limit for a server to exit after its input has ended, and again after SIGTERM. Milliseconds. */
 const EXIT_TIMEOUT_MS = 2000;
 
 /**
- * Resolves when the process has started.
- * @throws Error whose message can be shown to the user, if it cannot be started
+ * Starts the process. Resolves when it has started.
+ * @throws Error whose message can be shown to the user, if the process cannot be started
  */
 export async function startServerProcess(
   name: string,
@@ -51,7 +51,7 @@ export async function startServerProcess(
   });
 }
 
-/** Returns the proxy's environment without its own ASSENT_ variables, which contain the API key. */
+/** Returns the proxy's environment without the ASSENT_ variables, which contain the API key. */
 function serverEnvironment(): Record<string, string> {
   return Object.fromEntries(
     Object.entries(process.env).filter(

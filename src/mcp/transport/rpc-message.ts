@@ -1,4 +1,4 @@
-/** JSON-RPC 2.0 messages as MCP uses them: one message per line or body, no batches. */
+/** JSON-RPC 2.0 messages in the form that MCP uses: one message per line or body, no batches. */
 import { isJsonObject as isObject, JsonFault, parseJson, type JsonObject, type JsonValue } from "../../domain/json.ts";
 
 export { isObject, type JsonObject, type JsonValue };
@@ -64,7 +64,7 @@ export function readMeta(value: JsonObject | undefined): JsonObject {
   return isObject(meta) ? meta : {};
 }
 
-/** Returns `params` with this `_meta`; an empty `_meta` is left out. */
+/** Returns `params` with this `_meta`. Omits an empty `_meta`. */
 export function withMeta(params: JsonObject | undefined, meta: JsonObject): JsonObject {
   const { _meta, ...rest } = params ?? {};
   return Object.keys(meta).length === 0 ? rest : { ...rest, _meta: meta };
@@ -74,9 +74,9 @@ export const errorReply = (code: number, message: string, data?: JsonValue): Rep
   error: { code, message, ...(data === undefined ? {} : { data }) },
 });
 
-/** A text that is not a message, or that JSON parsers would interpret differently. */
+/** A string that is not a message, or that JSON parsers would interpret differently. */
 export class MessageError extends Error {
-  /** The request, if its id could be parsed, so that it can be answered. */
+  /** The request to which to reply; null if its id could not be parsed. */
   readonly request: Request | null;
   readonly code: number;
   constructor(message: string, request: Request | null, code: number) {
@@ -87,8 +87,8 @@ export class MessageError extends Error {
 }
 
 /**
- * Parses a message of a client. Rejects JSON that parsers interpret differently: duplicate keys, integers beyond 2^53,
- * lone surrogates.
+ * Parses a message from a client. Rejects JSON that parsers interpret differently: duplicate keys, integers beyond
+ * 2^53, and lone surrogates.
  * @throws MessageError
  */
 export function parseMessage(text: string): Message {
@@ -108,7 +108,7 @@ export function parseMessage(text: string): Message {
 }
 
 /**
- * Parses a message of a server. Inexact numbers are accepted, because no policy decides on a server's data.
+ * Parses a message from a server. Accepts inexact numbers, because no policy decides on a server's data.
  * @throws MessageError
  */
 export function parseServerMessage(text: string): Message {
@@ -153,7 +153,7 @@ const isId = (value: unknown): value is RequestId => typeof value === "string" |
 const isFailure = (value: unknown): boolean =>
   isObject(value) && typeof value["code"] === "number" && typeof value["message"] === "string";
 
-/** Reads id and method of a rejected message, so that it can be answered. */
+/** Reads id and method of an invalid message, so that a reply can be sent. */
 function salvageRequest(text: string): Request | null {
   try {
     const value = JSON.parse(text) as unknown;

@@ -1,4 +1,4 @@
-/** Handles `logging/setLevel`: sends the level to all servers, and later to servers that connect afterwards. */
+/** Handles `logging/setLevel`: sends the level to all servers, including those that connect later. */
 import { LIST_TIMEOUT_MS, settlesWithin } from "./slow-upstreams.ts";
 import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
 import type { Upstream } from "./upstream.ts";
@@ -8,7 +8,7 @@ export function createLogLevel(log: (line: string) => void) {
 
   const acceptsLevel = ({ era, capabilities }: Upstream): boolean =>
     era === "legacy" && isObject(capabilities["logging"]);
-  /** Has a time limit of its own: the client may get its reply before a slow server replies to this request. */
+  /** Sends the level with a separate time limit: the client may get its reply before a slow server has replied. */
   const sendLevel = (upstream: Upstream, params: JsonObject): Promise<Reply> =>
     upstream.request("logging/setLevel", params, {
       signal: AbortSignal.timeout(LIST_TIMEOUT_MS),
@@ -19,13 +19,13 @@ export function createLogLevel(log: (line: string) => void) {
 
   return {
     /**
-     * Sends the level. Resolves to the first reply. With several servers, resolves to an error only if all replies in
-     * time are errors.
+     * Sends the level. Resolves to the first reply. With several servers, resolves to an error only if all replies that
+     * arrive in time are errors.
      */
     async set({ level }: JsonObject, live: readonly Upstream[]): Promise<Reply> {
       const params = { level: typeof level === "string" ? level : null };
       const previousLevel = requestedLevel;
-      // Set this before sending, so that a server that connects meanwhile also receives the level.
+      // Set this before sending, so that a server that connects during the request also receives the level.
       requestedLevel = params;
       const replies: Reply[] = [];
       const requests = live
@@ -34,7 +34,7 @@ export function createLogLevel(log: (line: string) => void) {
       await settlesWithin(Promise.all(requests));
       const [first] = replies;
       if (first === undefined || !replies.every((reply) => "error" in reply)) return { result: {} };
-      // A newer request may have changed the level meanwhile.
+      // Restore the previous level, unless a newer request has changed it.
       if (requestedLevel === params) requestedLevel = previousLevel;
       return first;
     },

@@ -11,20 +11,20 @@ export interface ListedItem {
 }
 
 export type NamedItem<T extends ListedItem> = T & {
-  /** Name of the item at the server. */
+  /** Name that the server gave the item. */
   name: string;
-  /** The item as the client sees it. */
+  /** Name under which clients see the item. */
   exposedName: string;
 };
 
-/** Maximum number of pages of one list, in case a server's cursors never end. */
+/** Maximum number of pages of one list, in case a server always returns another cursor. */
 const MAX_PAGES = 200;
 
-/** Signal and capabilities for a list request. Without capabilities, those of the initialization apply. */
+/** Signal and capabilities for a list request. The default capabilities are those of the initialization. */
 export type ListRequester = Pick<Caller, "signal"> & { capabilities?: Caller["capabilities"] | undefined };
 
 /**
- * Fetches a list from several servers in parallel. A server that fails is logged and left out, unless it is the only
+ * Fetches a list from several servers in parallel. A server that fails is logged and omitted, unless it is the only
  * one.
  */
 export async function listFromAllServers<T>(
@@ -48,7 +48,7 @@ export async function listFromAllServers<T>(
   return each.flat();
 }
 
-/** Fetches all pages of a list. @throws ListError if the server answers with an error */
+/** Fetches all pages of a list. @throws ListError if the server replies with an error */
 export async function listAllPages(
   upstream: Upstream,
   method: string,
@@ -70,7 +70,7 @@ export async function listAllPages(
       );
     const list = reply.result[key];
     if (!Array.isArray(list) || !list.every(isObject))
-      throw new ListError(null, `the server "${upstream.config.name}" answered "${method}" without a list of ${key}`);
+      throw new ListError(null, `the server "${upstream.config.name}" replied to "${method}" without a list of ${key}`);
     items.push(...list);
     const nextCursor = reply.result["nextCursor"];
     if (typeof nextCursor !== "string") return items;
@@ -87,13 +87,13 @@ export class ListError extends Error {
   }
 }
 
-/** The item to which each name was assigned, for the lifetime of the session. */
+/** The item that each name was assigned to, for the lifetime of the session. */
 export type NameAssignments = Map<string, { server: string; name: string }>;
 
 /**
- * Gives each item a unique name: the server's own name if no other server uses it, otherwise prefixed with the server's
- * name. A name is never assigned to another item later, even if its server is gone, because a client with an older list
- * would then call the wrong item. Leaves out items without a name, and items whose name is still ambiguous.
+ * Gives each item a unique name: the server's name for the item if no other server uses it, otherwise the same with the
+ * server's name as a prefix. A name is never reassigned, even if its server has disconnected, because a client with an
+ * older list would then call the wrong item. Omits items without a name, and items whose name is still ambiguous.
  */
 export function assignUniqueNames<T extends ListedItem>(
   items: readonly T[],
@@ -133,7 +133,7 @@ export function assignUniqueNames<T extends ListedItem>(
   });
 }
 
-/** Returns the item as the client sees it, under its unique name. */
+/** Returns the item in the form that clients see, with its unique name. */
 export const toClientItem = ({ item, exposedName }: NamedItem<ListedItem>): JsonObject => ({
   ...item,
   name: exposedName,

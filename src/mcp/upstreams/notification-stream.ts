@@ -1,5 +1,5 @@
 /**
- * Receives the notifications of a server of protocol revision 2026-07-28, which sends them only on an open
+ * Receives the notifications of a server of protocol revision 2026-07-28. Such a server sends them only on an open
  * `subscriptions/listen` request.
  */
 import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
@@ -17,7 +17,7 @@ export function createNotificationStream(
   const supports = (kind: string, feature: string): boolean =>
     isObject(capabilities[kind]) && capabilities[kind][feature] === true;
 
-  /** Opens a new request, and only then closes the previous one, so that no notification is missed. */
+  /** Opens a new request, and closes the previous one only then, so that no notification is missed. */
   function listen(): void {
     const previous = current;
     current = new AbortController();
@@ -37,8 +37,8 @@ export function createNotificationStream(
   return {
     listen,
     /**
-     * Handles `resources/subscribe` and `resources/unsubscribe` of protocol revision 2025-11-25, which 2026-07-28
-     * replaces by this request.
+     * Handles `resources/subscribe` and `resources/unsubscribe` of protocol revision 2025-11-25. In 2026-07-28, the
+     * open request replaces them.
      */
     subscribe(method: string, uri: unknown): Reply {
       if (!supports("resources", "subscribe") || typeof uri !== "string")

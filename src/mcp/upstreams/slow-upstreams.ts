@@ -1,17 +1,17 @@
-/** Prevents one slow server from delaying the answers of the others. */
+/** Prevents a slow server from delaying the replies of the others. */
 import type { Upstream } from "./upstream.ts";
 
-/** How long a list of several servers waits for one of them. Milliseconds. */
+/** Maximum time that a list of several servers waits for each of them. Milliseconds. */
 const SHARED_LIST_TIMEOUT_MS = 3000;
 /**
- * How long `initialize` waits for all of several servers. Servers installed on demand start slowly, and clients wait
- * at least 10 s. Milliseconds.
+ * Maximum time that `initialize` waits for several servers. Servers that are installed on demand start slowly, and
+ * clients wait at least 10 s. Milliseconds.
  */
 export const INITIALIZE_TIMEOUT_MS = 8000;
 /** Timeout of a list request to a server. Milliseconds. */
 export const LIST_TIMEOUT_MS = 30_000;
 
-/** Resolves to whether `work` settled within the time limit. */
+/** Resolves to true if `work` settles within the time limit, otherwise to false. */
 export async function settlesWithin(work: Promise<unknown>, timeoutMs = SHARED_LIST_TIMEOUT_MS): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const timedOut = new Promise<boolean>((resolve) => (timer = setTimeout(() => resolve(false), timeoutMs)));
@@ -29,9 +29,9 @@ export async function settlesWithin(work: Promise<unknown>, timeoutMs = SHARED_L
 }
 
 /**
- * Returns a function that resolves to a server's list, or, if the server is slow, to its previous list (or an empty
- * one). Calls `changed` when the late list arrives and differs.
- * @param textOf text of an item for the comparison
+ * Returns a function that resolves to a server's list. If the server is slow, it resolves to the previous list, which
+ * is empty at first, and calls `changed` when the late list arrives and differs.
+ * @param textOf returns the text of an item, for the comparison
  */
 export function createListCache<T>(
   textOf: (item: T) => string,
@@ -47,7 +47,7 @@ export function createListCache<T>(
       return items;
     }
     const { name } = upstream.config;
-    log(`the server "${name}" is slow to return its list; the proxy answers with the other servers' items for now`);
+    log(`the server "${name}" is slow to return its list; for now the proxy returns the other servers' items`);
     list.then(
       (items) => {
         const previous = lastLists.get(upstream) ?? [];

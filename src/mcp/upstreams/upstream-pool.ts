@@ -8,18 +8,18 @@ interface UpstreamPoolHandlers {
   /** Forwards a server's question to the client. */
   askClient(upstream: Upstream, question: ServerQuestion, signal: AbortSignal): Promise<Reply>;
   onnotification(upstream: Upstream, notification: Notification): void;
-  /** Called when a server connects or disconnects, because the lists change. */
+  /** Called when a server connects or disconnects, because that changes the lists. */
   changed(upstream: Upstream): void;
-  /** Called when the only server is a process and has exited, because the session ends with it. */
+  /** Called when the only server has exited and is a process, because the session ends with it. */
   ended(reason: string): void;
   log(line: string): void;
 }
 
 /** Kinds of lists that can change. */
 export const LIST_KINDS = ["tools", "prompts", "resources"] as const;
-/** Delays before reconnecting, by the number of consecutive losses. Milliseconds. */
+/** Delays before reconnecting, by the number of consecutive lost connections. Milliseconds. */
 const RECONNECT_DELAYS_MS = [250, 1000, 4000, 15_000, 60_000];
-/** Duration of a connection that resets the number of losses. Milliseconds. */
+/** A connection that lasts this long resets the number of lost connections. Milliseconds. */
 const STABLE_AFTER_MS = 60_000;
 
 interface PoolEntry {
@@ -139,7 +139,7 @@ export class UpstreamPool {
     entry.timer.unref();
   }
 
-  /** Connects for the first time. With several servers, a failed attempt is repeated. */
+  /** Connects for the first time. If there are several servers, retries a failed attempt. */
   private async connectFirst(entry: PoolEntry): Promise<void> {
     try {
       this.announce(entry, await this.trackConnect(entry));

@@ -18,14 +18,14 @@ import { Peer, readErrorMessage, AnswerLostError, type Channel, type RequestOpti
 import { startServerProcess } from "../transport/process-channel.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 
-/** What a client reports about itself in `initialize`, or with each request. */
+/** Facts that a client reports about itself in `initialize`, or with each request. */
 export interface ClientFacts {
   version: string;
   info: JsonObject;
   capabilities: JsonObject;
 }
 
-/** A request of a server to the client. */
+/** A request from a server to the client. */
 export interface ServerQuestion {
   method: string;
   params: JsonObject;
@@ -35,8 +35,8 @@ export type AskClient = (question: ServerQuestion, signal: AbortSignal) => Promi
 
 interface UpstreamHandlers {
   /**
-   * Handles a server's request to the client (sampling, elicitation). Servers of protocol revision 2025-11-25 can send one
-   * outside of a client request.
+   * Handles a server's request to the client (sampling, elicitation). Servers of protocol revision 2025-11-25 can send
+   * such a request even when no client request is running.
    */
   askClient: AskClient;
   onnotification(notification: Notification): void;
@@ -45,9 +45,9 @@ interface UpstreamHandlers {
 
 interface UpstreamRequestOptions extends RequestOptions {
   signal: AbortSignal;
-  /** Handles questions of the server that belong to this request (since 2026-07-28). */
+  /** Handles the server's questions that belong to this request (since 2026-07-28). */
   ask: AskClient;
-  /** Capabilities of the client behind this request; by default those of the initialization. */
+  /** Capabilities of the client that sent this request. Default: those of the initialization. */
   capabilities?: JsonObject | undefined;
 }
 
@@ -60,13 +60,13 @@ export interface Upstream {
   readonly instructions: string | null;
   /** Why the connection closed; null while it is open. */
   readonly closed: string | null;
-  /** Resolves to the server's answer. @throws AnswerLostError */
+  /** Sends a request. Resolves to the server's reply. @throws AnswerLostError */
   request(method: string, params: JsonObject | undefined, options: UpstreamRequestOptions): Promise<Reply>;
   notify(method: string, params?: JsonObject): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Maximum number of question rounds in one request, as in the official client. */
+/** Maximum number of question rounds in one request. The official client has the same limit. */
 const MAX_ROUNDS = 10;
 /** Timeout of the initialization. Milliseconds. */
 const INITIALIZE_TIMEOUT_MS = 60_000;
@@ -85,7 +85,7 @@ export async function connectUpstream(
 ): Promise<Upstream> {
   const { target: reach, name } = config;
   const [firstEra, secondEra = null] = erasToTry(config, client);
-  // A server rejects a revision that it does not speak, so do not log errors of the first attempt.
+  // A server rejects a revision that it does not support, so do not log errors of the first attempt.
   let quiet = secondEra !== null;
   const report = (line: string): void => void (quiet || log(line));
   // Load the official transport only for HTTP servers, because it is large.
@@ -121,7 +121,7 @@ export async function connectUpstream(
       firstError = error;
     }
     attemptSignal?.throwIfAborted();
-    // Reuse a running process. An HTTP transport keeps state, so each attempt needs a new one.
+    // Reuse a running process. An HTTP transport has state, so each attempt needs a new one.
     if (peer.closed !== null || "url" in reach) {
       await channel.close();
       channel = await open();
@@ -130,7 +130,7 @@ export async function connectUpstream(
     }
     quiet = false;
     return await connectIn(secondEra).catch((error: unknown) => {
-      // Every server can answer `initialize`, so its error is more informative than that of `server/discover`.
+      // Every server can reply to `initialize`, so its error is more informative than that of `server/discover`.
       throw firstEra === "legacy" ? firstError : error;
     });
   } catch (error) {
@@ -144,19 +144,19 @@ export async function connectUpstream(
 
 /**
  * Returns the revisions to try, in order. `auto` starts with the client's revision, because servers may behave
- * differently. Servers of the Python SDK, for example, ask no questions in 2026-07-28.
+ * differently in the other one. For example, servers of the Python SDK ask no questions in 2026-07-28.
  */
 function erasToTry({ era }: ServerConfig, client: ClientFacts): [Upstream["era"], Upstream["era"]?] {
   if (era !== "auto") return [era === MODERN_VERSION ? "modern" : "legacy"];
   return client.version === MODERN_VERSION ? ["modern", "legacy"] : ["legacy", "modern"];
 }
 
-/** The server does not speak this revision. */
+/** The server does not support this revision. */
 class OtherEraError extends Error {}
 
 /** Whether the other revision should be tried after this error. */
 function shouldTryOtherEra(error: unknown, era: Upstream["era"], { target: reach }: ServerConfig): boolean {
-  // Older servers ignore `server/discover` or exit. Over HTTP, they answer with an error status.
+  // Older servers ignore `server/discover` or exit. Over HTTP, they respond with an error status.
   return error instanceof OtherEraError || era === "modern" || ("url" in reach && error instanceof AnswerLostError);
 }
 
@@ -167,7 +167,7 @@ async function initializeWith(peer: Peer, method: string, params: JsonObject, na
     return await peer.request(method, params, { signal: timeout.signal });
   } catch (error) {
     if (timeout.signal.aborted)
-      throw new Error(`the server "${name}" did not answer "${method}" in ${INITIALIZE_TIMEOUT_MS / 1000} s`, {
+      throw new Error(`the server "${name}" did not reply to "${method}" within ${INITIALIZE_TIMEOUT_MS / 1000} s`, {
         cause: error,
       });
     throw error;
@@ -257,7 +257,7 @@ async function connectModern(config: ServerConfig, peer: Peer, client: ClientFac
         `the server "${config.name}" asked for input more than ${MAX_ROUNDS} times`,
       );
     },
-    // Clients of protocol revision 2026-07-28 send no notifications except cancellations, which the peer sends.
+    // Clients of protocol revision 2026-07-28 send only cancellations as notifications, and the peer sends those.
     notify: () => Promise.resolve(),
     close: () => peer.close(),
   };

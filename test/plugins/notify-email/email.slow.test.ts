@@ -227,7 +227,7 @@ describe("mails", () => {
         "30,000 items",
         "1. ada@example.com",
         "2. eve@exаmple.net [Cyrillic а U+0430]",
-        "Some lines are folded. The approval page shows all of them.",
+        "Some lines are collapsed. The approval page shows all of them.",
         "also: this",
       ])
         assert.ok(content.includes(words), words);

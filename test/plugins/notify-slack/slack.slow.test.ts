@@ -270,7 +270,7 @@ describe("failures", () => {
       ],
       [null, null, null],
     );
-    assert.match(notifier.check?.("#finance", null) ?? "", /is no id of Slack/);
+    assert.match(notifier.check?.("#finance", null) ?? "", /is not a Slack id/);
     assert.match(notifier.check?.("C0123456789", "anna") ?? "", /several people see/);
     assert.throws(() => createNotifier({ token: "secret" }), /xoxb-/);
     for (const api_url of ["http://slack.example/api", "nonsense", "ftp://127.0.0.1/"])

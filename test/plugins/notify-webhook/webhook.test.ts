@@ -247,7 +247,7 @@ describe("deliveries", () => {
       receiver.answer = (_, response) =>
         void response.writeHead(307, { location: `http://127.0.0.1:${other.port}/` }).end();
       const error = await failure(createNotifier({ ops: open(receiver.port) }).deliver(askedMessage("ops"), never));
-      assert.match(error.message, /answered 307, and redirects are not followed/);
+      assert.match(error.message, /responded with status 307, and redirects are not followed/);
       assert.deepEqual([other.connections, error.permanent], [0, false]);
     } finally {
       await other.close();

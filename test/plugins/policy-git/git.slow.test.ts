@@ -414,7 +414,7 @@ describe("policy-git", () => {
       await until(
         "the log line",
         async () => (service as Service).logged.join("\n"),
-        (log) => log.includes("GitHub answered 401"),
+        (log) => log.includes("GitHub responded with status 401"),
       );
       assert.ok(!(service as Service).logged.join("\n").includes(token));
     } finally {

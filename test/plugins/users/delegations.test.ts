@@ -150,7 +150,10 @@ test("nobody approves in the place of the person behind the agent, nor the deleg
     const own = await submit("finance", annsAgent.key, "anns");
     const refused = await vote(own, ben);
     assert.deepEqual(said(refused), [403, "APPROVER_NOT_ELIGIBLE"]);
-    assert.match(refused.body.detail as string, /Ann .* is behind the agent, so nobody can approve in their place/);
+    assert.match(
+      refused.body.detail as string,
+      /Ann .* is the person behind the agent, so no one can approve in their place/,
+    );
     const delegates = await submit("finance", bensAgent.key, "bens");
     assert.equal((await terms(delegates, ben)).blocked.code, "SELF_APPROVAL");
     assert.deepEqual(said(await vote(delegates, ben)), [403, "SELF_APPROVAL"]);

@@ -257,7 +257,7 @@ test("while the provider is down, sessions continue and new sign-ins say why the
   const refused = await visitor.get(path);
   assert.equal(refused.status, 503, JSON.stringify(refused.body));
   assert.equal(refused.body.code, "USERS_PROVIDER_UNAVAILABLE");
-  assert.match(refused.body.detail, /^The other does not answer, so nobody can sign in there now/);
+  assert.match(refused.body.detail, /^The other does not respond, so no one can sign in there now/);
   assert.equal((await eve.get("/v1/session")).status, 200);
   other.status = 0;
   assert.equal((await visitor.get(path)).status, 303, "the same answer works once the provider is back");

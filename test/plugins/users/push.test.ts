@@ -247,7 +247,7 @@ test("a message is retried until a device is reached, and a device that fails do
   await ada.call("DELETE", `/v1/users/${ada.id}/devices/${good.id}`);
   const { state, last_error } = await attempted(await submit());
   assert.equal(state, "waiting");
-  assert.match(last_error ?? "", /^127\.0\.0\.1:\d+ answered 503$/);
+  assert.match(last_error ?? "", /^127\.0\.0\.1:\d+ responded with status 503$/);
   push.answer = (_, response) => void response.end();
   await ada.call("DELETE", `/v1/users/${ada.id}/devices/${bad.id}`);
 });

@@ -1,4 +1,7 @@
-/** The page about one agent, registered or not: its status, what it does, what governs it, and what happened to it. */
+/**
+ * The page about one agent, registered or not: its status, its actions, the rules and limits that govern it, and its
+ * history.
+ */
 import { useState } from "preact/hooks";
 import { Figures } from "../analytics/figures.tsx";
 import { DecisionSeries } from "../analytics/decision-series.tsx";
@@ -57,7 +60,7 @@ export function AgentPage({ id }: { id: string }) {
   );
 }
 
-/** Resolves to null in place of an agent that is not registered. */
+/** Resolves to `{ agent: null }` for an agent that is not registered. */
 async function readAgent(id: string, signal: AbortSignal): Promise<{ agent: Agent | null }> {
   try {
     return { agent: await request("GET /v1/agents/{id}", { path: [id], signal }) };

@@ -1,4 +1,4 @@
-/** Agents: the list of the registered ones, and the page about one. */
+/** Agents: the list of the registered agents, and the page about one. */
 import { useState } from "preact/hooks";
 import type { Agent } from "../core/api-types.ts";
 import { encodeSegment, request, url } from "../core/api.ts";
@@ -13,7 +13,7 @@ import { AgentButtons, Tools } from "./agent-parts.tsx";
 import { AgentPage } from "./agent.tsx";
 import { TEXTS } from "./strings.ts";
 
-/** Agents that the list loads. */
+/** Maximum number of agents that the list loads. */
 const MAX_AGENTS = 1000;
 const HEAD = ["Agent", "Status", "Tools", "Changed", ""];
 

@@ -1,4 +1,4 @@
-/** Cards about what governs an agent: grants, limits and keys. */
+/** Cards about the controls of an agent: grants, limits and keys. */
 import type { Action, Grant, Policy, Replay } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";

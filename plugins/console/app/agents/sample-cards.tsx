@@ -11,8 +11,8 @@ import { AGENT_TEXTS as TEXTS } from "./strings.ts";
 import { findTypicalParameters, type TypicalKind } from "./typical.ts";
 
 /**
- * Maximum number of actions that the cards are computed from, and that are listed. The service compares with the same
- * number.
+ * Maximum number of actions that the cards are computed from and that they list. The service compares an action with
+ * the same number.
  */
 const MAX_ACTIONS = 300;
 const LATEST = 8;
@@ -142,7 +142,7 @@ function Member({ member }: { member: TypicalKind["members"][number] }) {
     );
   }
   const { values, distinct } = member;
-  if (values.length === 0) return <span class="quiet">another value each time</span>;
+  if (values.length === 0) return <span class="quiet">different each time</span>;
   return (
     <>
       {values.map(({ text, count }) => (

@@ -52,7 +52,7 @@ export const AGENT_TEXTS = {
   typicalHelp: (count: number) =>
     `From the newest ${counted(count, "action")}. A range covers 90 % of the values; the number in the middle is the median.`,
   noTypical: "Its actions had no parameters, or they were erased.",
-  votes: "How people answered",
+  votes: "How people voted",
   noVotes: (count: number) => `No person voted on the newest ${counted(count, "action")}.`,
   votesHelp: (count: number) => `Votes on the newest ${counted(count, "action")}.`,
   grants: "Grants in use",

@@ -1,4 +1,7 @@
-/** How much is requested, how it is decided, which rules ask people, and how long people take. */
+/**
+ * The analytics page: how much is requested, how it is decided, which rules require approval, and how long approvals
+ * take.
+ */
 import { useState } from "preact/hooks";
 import { encodeSegment } from "../core/api.ts";
 import { type Bar, Bars } from "../ui/bars.tsx";
@@ -134,7 +137,10 @@ function Content({ sums }: { sums: Sums }) {
   );
 }
 
-/** Returns the bar of a rule. Decisions without a rule have no link, because no list of actions shows exactly those. */
+/**
+ * Returns the bar of a rule. The bar of decisions without a rule has no link, because no filter of the action list
+ * selects exactly those.
+ */
 function ruleBar({ policy, rule, count }: Sums["by_rule"][number], since: string): Bar {
   const name = `${policy ?? ""} ${rule ?? ""}`;
   if (policy === null || rule === null) return { name, label: TEXTS.noRule, count };

@@ -1,4 +1,4 @@
-/** Decisions over time: a drawing of the full intervals, and a table of all. */
+/** Decisions over time: a chart of the complete intervals, and a table of all intervals. */
 import { useMemo } from "preact/hooks";
 import { Chart } from "../ui/chart.tsx";
 import { Count } from "../ui/bars.tsx";

@@ -1,4 +1,4 @@
-/** Which rules ask people, and how people answer: read from the ledger's entries. */
+/** Which rules require approval, and how people vote, computed from the ledger's entries. */
 import { useState } from "preact/hooks";
 import type { Oversight } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";

@@ -19,14 +19,14 @@ export const RANGES = {
 } as const satisfies Record<string, { length: number; interval: Interval }>;
 export type RangeName = keyof typeof RANGES;
 
-/** If the first action is younger than this, sums are by the hour, because one or two days make no line. */
+/** If the first action is younger than this, sums are per hour, because one or two daily values make no line. */
 const FIRST_DAYS = 2 * DAY;
 
 type Interim = Analytics["series"][number];
 
 /** Sums without the empty time before the first action. */
 export interface Sums extends Analytics {
-  /** Whether time before `since` was left out because it had no action. */
+  /** Whether the time before `since` was left out because it had no actions. */
   isShortened: boolean;
   /** Intervals that are over. */
   whole: readonly Interim[];
@@ -47,14 +47,14 @@ function startOfInterval(time: number, interval: Interval): number {
 
 interface Given {
   range: RangeName;
-  /** Null: what suits the range. */
+  /** Null for the default interval of the range. */
   interval: Interval | null;
   agent_id?: string;
 }
 
 /**
- * Loads the sums of a range. If the first action is younger than two days, they begin with it and are by the hour, unless
- * an interval is chosen.
+ * Loads the sums of a range. If the first action is younger than two days, the sums begin with it and are per hour,
+ * unless an interval is chosen.
  */
 export async function loadSums({ range, interval, agent_id }: Given, signal: AbortSignal): Promise<Sums> {
   const { length, interval: suitable } = RANGES[range];
@@ -94,7 +94,7 @@ type Filters = Partial<
   Record<"status" | "decision" | "agent_id" | "tool" | "policy" | "rule" | "until", string | null>
 >;
 
-/** Returns the address of the list of actions that were created in a range. Without `until`, up to now. */
+/** Returns the address of the list of actions that were created in a range. Without `until`, the range ends now. */
 export function actionsAddress(since: string, filters: Filters = {}): string {
   const { until, ...rest } = filters;
   return url("#/actions", {

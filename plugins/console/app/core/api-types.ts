@@ -64,7 +64,7 @@ export interface Action {
   context: Record<string, unknown>;
   /** `meta` of the submission, with the request's `traceparent`; `{}` if there was none. */
   meta: Record<string, unknown>;
-  /** Questions of approvers to the agent, in order. At most 5. The agent answers with POST …/answers. Render the texts like `params`: they can contain hidden characters. */
+  /** Questions of approvers to the agent, in order. At most 5. The agent answers with POST …/answers. Render the strings like `params`, because they can contain hidden characters. */
   questions: ({
     /** Number of the question within the action, starting at 1. */
     number: number;
@@ -73,7 +73,7 @@ export interface Action {
     /** When the question was asked. */
     asked_at: string;
     question: string;
-    /** When the question was answered; null before. */
+    /** Time at which the question was answered; null until then. */
     answered_at: string | null;
     /** The agent's answer; null until it answers. */
     answer: string | null;
@@ -141,7 +141,7 @@ export interface Action {
     self_approval: boolean;
     /** Principal of the user in whose place the approver voted, by a delegation. */
     on_behalf_of: string | null;
-    /** Whether the approver approved alone in an emergency. */
+    /** Whether the approver approved in an emergency without other approvers (break-glass). */
     break_glass: boolean;
     /** Time of the vote. */
     created_at: string;
@@ -196,7 +196,7 @@ export interface Action {
   shown_first?: string[];
   /** For an approver of a pending action: what is unusual about it, as sentences that are safe to display. Names a tool, operation, recipient or value that the agent did not use before, and an amount above the 99th percentile of earlier ones. At most 8. Compared with at most 300 earlier actions of the agent. Never affects a decision. */
   unusual?: string[];
-  /** For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if none is among those compared. */
+  /** For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if the compared actions include none. */
   differs_from?: {
     action_id: string;
     /** At most 16. Long values are shortened. */
@@ -220,7 +220,7 @@ export interface Action {
   })[];
   /** Number of earlier actions of the agent with which the request was compared: the newest ones that the approver may see, at most 300. */
   compared_with?: number;
-  /** In lists: the stored request, `meta` or result cannot be read, because someone altered the store. These members are empty, and the action's own routes answer RECORD_ALTERED. */
+  /** In lists: the stored request, `meta` or result cannot be read, because someone altered the store. These members are empty, and the action's own routes return RECORD_ALTERED. */
   altered?: true;
   /** Result of evaluating the policies again, in the response to the request for a permit. */
   redecision?: {
@@ -289,7 +289,7 @@ export interface Action {
     } | null;
     /** Principal of the user in whose place this credential would approve. */
     on_behalf_of: string | null;
-    /** Whether this user can approve alone in an emergency. */
+    /** Whether this user can approve in an emergency without other approvers (break-glass). */
     may_break_glass: boolean;
   };
   /** Only for a credential that may vote on this action. */
@@ -1358,7 +1358,7 @@ export interface LinkedAction {
   operation: string;
   params: Record<string, unknown>;
   context: Record<string, unknown>;
-  /** Questions of approvers to the agent, in order. At most 5. The agent answers with POST …/answers. Render the texts like `params`: they can contain hidden characters. */
+  /** Questions of approvers to the agent, in order. At most 5. The agent answers with POST …/answers. Render the strings like `params`, because they can contain hidden characters. */
   questions: ({
     /** Number of the question within the action, starting at 1. */
     number: number;
@@ -1367,7 +1367,7 @@ export interface LinkedAction {
     /** When the question was asked. */
     asked_at: string;
     question: string;
-    /** When the question was answered; null before. */
+    /** Time at which the question was answered; null until then. */
     answered_at: string | null;
     /** The agent's answer; null until it answers. */
     answer: string | null;
@@ -1393,7 +1393,7 @@ export interface LinkedAction {
   shown_first?: string[];
   /** For an approver of a pending action: what is unusual about it, as sentences that are safe to display. Names a tool, operation, recipient or value that the agent did not use before, and an amount above the 99th percentile of earlier ones. At most 8. Compared with at most 300 earlier actions of the agent. Never affects a decision. */
   unusual?: string[];
-  /** For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if none is among those compared. */
+  /** For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if the compared actions include none. */
   differs_from?: {
     action_id: string;
     /** At most 16. Long values are shortened. */
@@ -1428,7 +1428,7 @@ export interface LinkedAction {
     self_approval: boolean;
     /** Principal of the user in whose place the approver voted, by a delegation. */
     on_behalf_of: string | null;
-    /** Whether the approver approved alone in an emergency. */
+    /** Whether the approver approved in an emergency without other approvers (break-glass). */
     break_glass: boolean;
     /** Time of the vote. */
     created_at: string;
@@ -1467,7 +1467,7 @@ export interface BreakGlassApproval {
   agent_id: string;
   tool: string;
   operation: string;
-  /** Principal of the person who approved alone. */
+  /** Principal of the person who approved without other approvers. */
   approver: string;
   /** Why it could not wait. */
   reason: string;
@@ -1679,7 +1679,7 @@ export interface Event {
 
 export interface Position {
   type: "position";
-  /** Newest sequence number that the stream has passed, also by filtering; -1 if there is none. */
+  /** Newest sequence number that the stream has passed, including filtered entries; -1 if there is none. */
   seq: number;
 }
 
@@ -1743,9 +1743,9 @@ export interface Plan {
   agent_id: string;
   /** Each action can start only when all earlier actions have ended. Default: false. */
   ordered: boolean;
-  /** No action can start after another one has failed or has an unknown outcome, or was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
+  /** No action can start after another action has failed, has an unknown outcome, was denied or cancelled, or has expired, unless people approved the list without that action. Default: false. */
   stop_on_failure: boolean;
-  /** Digest of the remaining actions: those that were not denied or cancelled and did not expire. Each vote contains it. A change of the digest voids earlier votes. */
+  /** Digest of the remaining actions, which were not denied or cancelled and have not expired. Each vote contains it. A change of the digest voids earlier votes. */
   digest: string;
   /** The action at which the plan stopped; null if it has not stopped. */
   stopped: {
@@ -1771,7 +1771,7 @@ export interface PlanSummary {
   agent_id: string;
   /** Each action can start only when all earlier actions have ended. Default: false. */
   ordered: boolean;
-  /** No action can start after another one has failed or has an unknown outcome, or was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
+  /** No action can start after another action has failed, has an unknown outcome, was denied or cancelled, or has expired, unless people approved the list without that action. Default: false. */
   stop_on_failure: boolean;
   /** Key. */
   submitted_by: string;
@@ -2507,7 +2507,7 @@ export interface UserDetails {
   link_expires_at: string | null;
   managed_by: string | null;
   ended_at: string | null;
-  /** Last sign-in, also of a session that has ended; null if there was none. */
+  /** Last sign-in, even if its session has ended; null if there was none. */
   last_sign_in_at: string | null;
 }
 
@@ -2517,7 +2517,7 @@ export interface Device {
   browser: string;
   /** When the device was added. */
   created_at: string;
-  /** When it is no longer notified, unless the user opens the console on it earlier. */
+  /** Time from which it is no longer notified, unless the user opens the console on it earlier. */
   expires_at: string;
 }
 
@@ -2572,7 +2572,7 @@ export interface Api {
         limits: ({
           agents: string[] | null;
           tools: string[] | null;
-          /** Further limits that an action must meet, such as those of the user who made the key. */
+          /** Other limits that an action must also meet, such as the limits of the user who made the key. */
           also: ({
             agents: string[] | null;
             tools: string[] | null;
@@ -2583,7 +2583,7 @@ export interface Api {
         agent_id: string | null;
         approvals: number;
         rejections: number;
-        /** Approvals alone in an emergency. */
+        /** Emergency approvals without other approvers (break-glass). */
         break_glass: number;
         /** Share of approvals among the votes. */
         approval_rate: number | null;
@@ -2666,7 +2666,7 @@ export interface Api {
     body: {
       /** Default: the first question without an answer. */
       number?: number | undefined;
-      /** For the approvers. The ledger holds a commitment to it. */
+      /** For the approvers. The ledger contains a commitment to it. */
       answer: string;
     };
     response: Action;
@@ -2688,7 +2688,7 @@ export interface Api {
         count: number;
         /** Condition in CEL over what policies can read, such as `params.repo == "web"`. Absent: covers every request. Stays in the ledger forever. */
         scope?: string | undefined;
-        /** Absent: no such cap. */
+        /** Default: no such cap. */
         sum?: {
           /** CEL expression with a number as its value, such as `params.amount`. */
           of: string;
@@ -2698,7 +2698,7 @@ export interface Api {
         /** true: a failed result of a use ends the grant. false when absent. */
         ends_on_failure?: boolean | undefined;
       } | undefined;
-      /** true: approves alone in an emergency. Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review. */
+      /** true: approves in an emergency without other approvers (break-glass). Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review. */
       break_glass?: boolean | undefined;
     };
     response: Action;
@@ -2756,7 +2756,7 @@ export interface Api {
       suggestions: ({
         /** Condition in CEL; null covers every request of the agent, tool and operation. */
         scope: string | null;
-        /** Number of those requests that it would have covered. */
+        /** Number of the compared requests that it would have covered. */
         covered: number;
         /** The newest of them, at most five. */
         requests: ({
@@ -2789,7 +2789,7 @@ export interface Api {
   "POST /v1/actions/{id}/questions": {
     query: never;
     body: {
-      /** For the agent. The ledger holds a commitment to it. */
+      /** For the agent. The ledger contains a commitment to it. */
       question: string;
     };
     response: Action;
@@ -2826,7 +2826,7 @@ export interface Api {
       permit?: string | undefined;
       /** `request_hash` of the record that the caller is about to run. Required if an approver or the policies changed the request, so that no caller runs the proposed parameters. */
       request_hash?: string | undefined;
-      /** Random text for this start. If the response is lost, repeat the start with the same `attempt`: it gets the same response while the action may still start. */
+      /** Random string for this start. If the response is lost, repeat the start with the same `attempt`. It gets the same response while the action may still start. */
       attempt?: string | undefined;
     };
     response: Action;
@@ -2969,7 +2969,7 @@ export interface Api {
       scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "holds:write" | "credentials:receive" | "approvals:decide" | "approvals:break_glass" | "grants:write" | "sessions:issue" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry" | "coverage:write" | "users:provision")[] | undefined;
       /** Agent that the key is bound to: it submits only as that agent and sees only its actions. */
       agent_id?: string | null | undefined;
-      /** Person behind the key: the name of an active user or `user:<id>`, or any name until the first user has enrolled. If absent, the key belongs to whoever creates it: the user of the session, or the owner of the creating key. A key that may approve needs an owner. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared. */
+      /** Person behind the key: the name of an active user or `user:<id>`, or any name until the first user has enrolled. Default: the creator of the key, which is the user of the session or the owner of the creating key. A key that may approve needs an owner. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared. */
       owner?: string | null | undefined;
       expires_at?: string | null | undefined;
     };
@@ -3033,7 +3033,7 @@ export interface Api {
       approve: boolean;
       /** Recorded in the ledger. */
       reason?: string | undefined;
-      /** `shown` of the answer that the voter read. The vote is refused if the request, its preview or the questions to the agent have changed since. */
+      /** `shown` of the response that the voter read. The vote is rejected if the request, its preview or the questions to the agent have changed since. */
       shown: string;
       /** Link token: the part of the link after `#`. */
       token: string;
@@ -3052,7 +3052,7 @@ export interface Api {
       q?: string | undefined;
       /** Default `deadline`, the earliest first. `risk` puts the highest first, then the earliest deadline. */
       sort?: "deadline" | "newest" | "oldest" | "risk" | undefined;
-      /** With `view=mine`: actions that this user can approve now, among those that the caller sees. Other users than the caller need `users:read` or `users:manage`. */
+      /** With `view=mine`: lists the actions that this user can approve now and the caller can see. For a user other than the caller, requires `users:read` or `users:manage`. */
       user_id?: string | undefined;
       /** Maximum number of items on a page; a page with large items can have fewer. */
       limit?: number | undefined;
@@ -3443,7 +3443,7 @@ export interface Api {
       count: number;
       /** Condition in CEL over what policies can read, such as `params.repo == "web"`. Absent: covers every request. Stays in the ledger forever. */
       scope?: string | undefined;
-      /** Absent: no such cap. */
+      /** Default: no such cap. */
       sum?: {
         /** CEL expression with a number as its value, such as `params.amount`. */
         of: string;
@@ -3495,9 +3495,9 @@ export interface Api {
       reason: string;
       /** Id of the action to keep. */
       action?: string | undefined;
-      /** Keeps the actions of this agent, also later ones, in any spelling of its name. */
+      /** Keeps the actions of this agent, including later ones, in any spelling of its name. */
       agent?: string | undefined;
-      /** A person's identifier, such as an e-mail address: keeps the actions that mention it, also later ones, as in `POST /v1/erasures`. The ledger contains only a salted commitment. The store keeps the identifier until the hold is released. */
+      /** A person's identifier, such as an e-mail address: keeps the actions that mention it, including later ones, as in `POST /v1/erasures`. The ledger contains only a salted commitment. The store keeps the identifier until the hold is released. */
       subject?: string | undefined;
     };
     response: LegalHold;
@@ -3540,7 +3540,7 @@ export interface Api {
       })[];
       /** Each action can start only when all earlier actions have ended. Default: false. */
       ordered?: boolean | undefined;
-      /** No action can start after another one has failed or has an unknown outcome, or was denied, cancelled or left to expire, unless people approved the list without it. Default: false. */
+      /** No action can start after another action has failed, has an unknown outcome, was denied or cancelled, or has expired, unless people approved the list without that action. Default: false. */
       stop_on_failure?: boolean | undefined;
     };
     response: Plan;
@@ -3660,7 +3660,7 @@ export interface Api {
     query: never;
     body: {
       nonce: string;
-      /** `toJSON()` of the answer of `navigator.credentials.get`. */
+      /** `toJSON()` of the result of `navigator.credentials.get`. */
       response: {
         id: string;
         response: {
@@ -3932,7 +3932,7 @@ export interface Api {
         more_changes: number;
       })[];
       tests: {
-        /** Faults of the text of the tests. No test runs if there is one. */
+        /** Faults of the tests' text. No test runs if there is a fault. */
         faults: ({
           /** From 1; null if the fault has no position. */
           line: number | null;
@@ -4442,9 +4442,9 @@ export interface Api {
     body: {
       /** Recorded permanently in the ledger. */
       reason: string;
-      /** Stops only these agents. Glob: `*` stands for any characters, `?` for one; without regard to case. */
+      /** Stops only these agents. Glob: `*` matches any characters, `?` one character. Ignores case. */
       agent?: string | undefined;
-      /** Stops only the use of these tools. Glob: `*` stands for any characters, `?` for one; without regard to case. */
+      /** Stops only the use of these tools. Glob: `*` matches any characters, `?` one character. Ignores case. */
       tool?: string | undefined;
       /** Name of a policy. Stops only actions that its rules or limits decide. */
       policy?: string | undefined;
@@ -4519,7 +4519,7 @@ export interface Api {
     response: {
       user: User;
       link: {
-        /** Give it to this person alone. It is shown this once and works once. */
+        /** Give it only to this person. It is shown only once, and works only once. */
         url: string;
         expires_at: string;
       };
@@ -4645,7 +4645,7 @@ export interface Api {
     response: {
       user: User;
       link: {
-        /** Give it to this person alone. It is shown this once and works once. */
+        /** Give it only to this person. It is shown only once, and works only once. */
         url: string;
         expires_at: string;
       };
@@ -4704,7 +4704,7 @@ export interface Api {
       limits: ({
         agents: string[] | null;
         tools: string[] | null;
-        /** Further limits that an action must meet, such as those of the user who made the key. */
+        /** Other limits that an action must also meet, such as the limits of the user who made the key. */
         also: ({
           agents: string[] | null;
           tools: string[] | null;
@@ -4742,7 +4742,7 @@ export interface Api {
         approve: boolean;
         /** Recorded in the ledger, and signed. */
         reason?: string | undefined;
-        /** true: approves alone in an emergency. Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review. */
+        /** true: approves in an emergency without other approvers (break-glass). Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review. */
         break_glass?: boolean | undefined;
         /** Grants later actions of the same agent, tool and operation together with the approval. The scope must cover this action. */
         grant?: {
@@ -4752,7 +4752,7 @@ export interface Api {
           count: number;
           /** Condition in CEL over what policies can read, such as `params.repo == "web"`. Absent: covers every request. Stays in the ledger forever. */
           scope?: string | undefined;
-          /** Absent: no such cap. */
+          /** Default: no such cap. */
           sum?: {
             /** CEL expression with a number as its value, such as `params.amount`. */
             of: string;
@@ -4763,7 +4763,7 @@ export interface Api {
           ends_on_failure?: boolean | undefined;
         } | undefined;
       })[];
-      /** `toJSON()` of the answer of `navigator.credentials.get`. */
+      /** `toJSON()` of the result of `navigator.credentials.get`. */
       response: {
         id: string;
         response: {
@@ -4798,7 +4798,7 @@ export interface Api {
         approve: boolean;
         /** Recorded in the ledger, and signed. */
         reason?: string | undefined;
-        /** true: approves alone in an emergency. Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review. */
+        /** true: approves in an emergency without other approvers (break-glass). Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review. */
         break_glass?: boolean | undefined;
         /** Grants later actions of the same agent, tool and operation together with the approval. The scope must cover this action. */
         grant?: {
@@ -4808,7 +4808,7 @@ export interface Api {
           count: number;
           /** Condition in CEL over what policies can read, such as `params.repo == "web"`. Absent: covers every request. Stays in the ledger forever. */
           scope?: string | undefined;
-          /** Absent: no such cap. */
+          /** Default: no such cap. */
           sum?: {
             /** CEL expression with a number as its value, such as `params.amount`. */
             of: string;

@@ -23,7 +23,7 @@ interface ProblemDetails {
   errors?: Fault[];
 }
 
-/** A problem (RFC 9457) that the service returned. `status` is 0 if the service did not answer. */
+/** A problem (RFC 9457) that the service returned. `status` is 0 if the service did not respond. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
@@ -46,10 +46,10 @@ export interface Options {
   /** Media type of the body. */
   type?: string;
   headers?: Record<string, string>;
-  /** Null sends no credential. Undefined sends the one that is signed in. */
+  /** Null sends no credential. Undefined sends the signed-in credential. */
   key?: string | null;
   signal?: AbortSignal;
-  /** Time-out in milliseconds. */
+  /** Timeout in milliseconds. */
   longest?: number;
 }
 
@@ -58,7 +58,7 @@ let downSince: number | null = null;
 let isChecking = false;
 const watchers = new Set<(since: number | null) => void>();
 
-/** Returns the service's time in milliseconds. Deadlines are the service's. */
+/** Returns the service's time in milliseconds, because deadlines are in the service's time. */
 export function now(): number {
   return Date.now() + clockOffset;
 }
@@ -98,7 +98,10 @@ export async function checkReachability(): Promise<void> {
   setReachable(true);
 }
 
-/** The timer keeps its controller alive, so the timeout also ends a health check that hangs. */
+/**
+ * Resolves to true if the service responds to a health check. The timer keeps its controller alive, so the timeout also
+ * ends a check that hangs.
+ */
 async function answersHealthCheck(): Promise<boolean> {
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), HEALTH_CHECK_MS);
@@ -121,7 +124,7 @@ function setReachable(isReachable: boolean): void {
 
 type Given<K extends keyof Api> = (Api[K]["query"] extends never ? { query?: never } : { query?: Api[K]["query"] }) &
   (Api[K]["body"] extends never ? { body?: never } : { body: Api[K]["body"] }) & {
-    /** Values of the path's parameters, in their order. */
+    /** Values of the path's parameters, in the order of the path. */
     path?: readonly string[];
     key?: string | null;
     signal?: AbortSignal | undefined;
@@ -163,12 +166,12 @@ export function request<K extends keyof Api>(operation: K, given: Given<K>): Pro
   }) as Promise<Api[K]["response"]>;
 }
 
-/** Returns the response. Throws `ApiError` unless the status is 2xx. The time-out ends with the headers. */
+/** Returns the response. Throws `ApiError` unless the status is 2xx. The timeout covers only the headers. */
 export function send(path: string, options: Options = {}): Promise<Response> {
   return exchange(path, options, (response) => Promise.resolve(response));
 }
 
-/** Returns the response's JSON; null without a body. Prefer `request`, which is typed. */
+/** Returns the response's JSON; null if it has no body. Prefer `request`, which is typed. */
 export function call(path: string, options: Options = {}): Promise<unknown> {
   return exchange(path, options, async (response) => (response.status === 204 ? null : response.json()));
 }
@@ -221,7 +224,10 @@ async function exchange<T>(
   }
 }
 
-/** The header has whole seconds, so ignore smaller differences. */
+/**
+ * Updates the clock offset from the response's Date header. The header has whole seconds, so smaller differences are
+ * ignored.
+ */
 function setClock(response: Response): void {
   const date = Date.parse(response.headers.get("date") ?? "");
   if (!Number.isNaN(date)) clockOffset = Math.abs(date - Date.now()) > 2000 ? date - Date.now() : 0;
@@ -245,23 +251,23 @@ async function problemOf(response: Response): Promise<ApiError> {
   return new ApiError({
     title: response.statusText,
     code: "UNKNOWN",
-    detail: `the service answered ${response.status}`,
+    detail: `the service responded with status ${response.status}`,
     ...problem,
     status: response.status,
   });
 }
 
-/** After a failed write, it is unknown whether the write took effect. */
+/** Returns the advice after a failed request. After a failed write, it is unknown whether the write took effect. */
 const adviceFor = (method: string): string =>
   method === "GET" ? "try again" : "it may have taken effect: check before you repeat it";
 
 function timeoutError(method: string, longest: number): ApiError {
-  const detail = `the service has not answered for ${Math.round(longest / 1000)} seconds; ${adviceFor(method)}`;
+  const detail = `the service has not responded for ${Math.round(longest / 1000)} seconds; ${adviceFor(method)}`;
   return new ApiError({ status: 0, code: "TIMEOUT", detail });
 }
 
 function unreachableError(method: string): ApiError {
-  return new ApiError({ status: 0, code: "UNREACHABLE", detail: `the service does not answer; ${adviceFor(method)}` });
+  return new ApiError({ status: 0, code: "UNREACHABLE", detail: `the service does not respond; ${adviceFor(method)}` });
 }
 
 /** Returns `/path?…` without empty parameters. */

@@ -1,23 +1,23 @@
-/** This browser as a device on which the user is notified: its service worker, and its subscription at the push service. */
+/** Notifications on this device: the browser's service worker, and its subscription at the push service. */
 import type { Api } from "./api-types.ts";
 import { request } from "./api.ts";
 import { decodeBase64Url } from "./base64url.ts";
 import { scriptAddress } from "./script-address.ts";
 
-/** `blocked`: the person or the browser does not allow notifications of this site. */
+/** `blocked` means that the person or the browser denies this site notifications. */
 type PushSupport = "unsupported" | "blocked" | "available";
 
 const ID_BYTES = 16;
 
 /** Returns whether this browser can show notifications of the console. */
 export function pushSupport(): PushSupport {
-  // None of them exists without HTTPS, except on localhost, and on an iPhone in a browser's tab.
+  // Without HTTPS (except on localhost), and in a browser tab on an iPhone, none of these APIs exists.
   const hasAll = [navigator.serviceWorker, globalThis.PushManager, globalThis.Notification].every(Boolean);
   if (!hasAll) return "unsupported";
   return Notification.permission === "denied" ? "blocked" : "available";
 }
 
-/** Resolves to the id that the service has for this browser's subscription; null without one. */
+/** Resolves to the service's id for this browser's subscription; null without a subscription. */
 export async function deviceId(): Promise<string | null> {
   const subscription = await currentSubscription();
   return subscription === null ? null : idOf(subscription);
@@ -29,9 +29,10 @@ async function idOf({ endpoint }: PushSubscription): Promise<string> {
 }
 
 /**
- * Asks for the permission, subscribes at the browser's push service and adds the device. Resolves to false if the permission
- * is not given. A new subscription each time, so that an earlier user of this browser is not notified here any more.
- * @param publicKey of the service, base64url
+ * Asks for permission, subscribes at the browser's push service and adds the device. Resolves to false if the
+ * permission is denied. Always replaces an earlier subscription, so that an earlier user of this browser gets no more
+ * notifications here.
+ * @param publicKey the service's public key, base64url
  */
 export async function subscribeDevice(userId: string, publicKey: string): Promise<boolean> {
   if ((await Notification.requestPermission()) !== "granted") return false;
@@ -55,7 +56,7 @@ export async function unsubscribeDevice(): Promise<void> {
   await (await currentSubscription())?.unsubscribe();
 }
 
-/** Confirms the subscription of this browser, if it is this user's, so that it lasts and ends with the current session. */
+/** Confirms this browser's subscription if it belongs to the user, so that it lasts as long as the current session. */
 export async function renewDevice(userId: string): Promise<void> {
   const subscription = await currentSubscription();
   if (subscription === null) return;

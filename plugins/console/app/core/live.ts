@@ -7,7 +7,7 @@ import type { LedgerEvent, StreamState } from "./stream.ts";
 export type { LedgerEvent } from "./stream.ts";
 
 const PAGE = 1000;
-/** Entries that arrive within this time cause one read. Milliseconds. */
+/** Entries that arrive within this time are read together. Milliseconds. */
 const COLLECT_MS = 200;
 
 /** Filters of the API's event list. */
@@ -20,7 +20,7 @@ interface EventFilters {
 
 interface FollowOptions {
   filters?: EventFilters;
-  /** Sequence number after which events are delivered. If absent, only new events are delivered. */
+  /** Delivers events after this sequence number. If absent, only new events are delivered. */
   after?: number;
   signal: AbortSignal;
   onEvent(event: LedgerEvent): void;
@@ -46,7 +46,8 @@ let source: Source | null = null;
 export function follow({ filters = {}, after, signal, onEvent, onState }: FollowOptions): void {
   const fits = matcherOf(filters);
   let last = after;
-  // Events before the start of the stream, and filters that only the service can apply, require reading pages.
+  // Events from before the stream began must be read in pages. So must events for filters that only the service can
+  // apply.
   let isBehind = after !== undefined;
   let isReading = false;
   const catchUp = async (): Promise<void> => {
@@ -96,7 +97,7 @@ export function follow({ filters = {}, after, signal, onEvent, onState }: Follow
   if (source?.state) follower.state(source.state);
 }
 
-/** Runs the source while there are followers, with the credential that is signed in. */
+/** Runs the source with the signed-in credential while there are followers. */
 function settle(): void {
   const wanted = followers.size === 0 ? null : key();
   if (source !== null && source.key !== wanted) {
@@ -123,7 +124,7 @@ function settle(): void {
   });
 }
 
-/** Returns a function that applies the API's filters, as far as an entry contains what they need. */
+/** Returns a function that applies those of the API's filters for which an entry contains the data. */
 function matcherOf({ type, agent_id, action_id }: EventFilters): (event: LedgerEvent) => boolean {
   const types = type ? new Set(type.split(",")) : null;
   return (event) =>

@@ -8,12 +8,12 @@ export type Me = Api["GET /v1/me"]["response"];
 
 /** Null until it is loaded. */
 const current = signal<Me | null>(null);
-/** Names by id; null for a key that is unknown or is being requested. */
+/** Names of keys by id; null for a key that is unknown or is being requested. */
 const names = new Map<string, string | null>();
 const watchers = new Set<() => void>();
 let missingIds = new Set<string>();
 
-/** Names that are missing at the same time are one request. Milliseconds. */
+/** Names that are missed within this time are read with one request. Milliseconds. */
 const COLLECT_MS = 20;
 const MAX_IDS = 100;
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
@@ -46,8 +46,8 @@ export function hasScope(scope: string): boolean {
 }
 
 /**
- * Returns the name of a key; null while it is unknown. In that case requests the name, and notifies the watchers when
- * it arrives.
+ * Returns the name of a key. If the name is not known yet, requests it, returns null, and notifies the watchers when it
+ * arrives.
  */
 export function nameOfKey(id: string): string | null {
   const name = names.get(id);

@@ -2,11 +2,11 @@
 import type { Event } from "./api-types.ts";
 import { request } from "./api.ts";
 
-/** Maximum entries that one step reads. The service reads at most 2,560 for one request. */
+/** Maximum number of entries that one step reads. The service reads at most 2,560 for one request. */
 const STEP = 2500;
-/** Maximum steps of one call, which then returns the events that it has found. */
+/** Maximum number of steps of one call, which then returns the events found so far. */
 const MAX_STEPS = 4;
-/** Events that are enough for one call. */
+/** A call stops once it has found this number of events. */
 const ENOUGH = 30;
 const PAGE = 1000;
 
@@ -19,7 +19,7 @@ export interface PastFilters {
 interface PastEvents {
   /** Newest first. */
   rows: readonly Event[];
-  /** Continues where this page ended; null at the beginning of the ledger. */
+  /** Continues at the end of this page; null at the beginning of the ledger. */
   next_cursor: string | null;
 }
 

@@ -1,4 +1,7 @@
-/** Addresses of scripts that run outside the page. The page's policy accepts no text as the address of a script. */
+/**
+ * Addresses of scripts that run outside the page. The page's Content-Security-Policy rejects plain strings as script
+ * addresses.
+ */
 interface TrustedTypes {
   createPolicy(
     name: string,
@@ -6,7 +9,10 @@ interface TrustedTypes {
   ): { createScriptURL(text: string): string };
 }
 
-/** The only addresses that the policy accepts. All modules are in one folder; the service worker is not versioned. */
+/**
+ * The only addresses that the policy accepts. All modules are in one folder. The address of the service worker has no
+ * version.
+ */
 const ADDRESSES = {
   stream: new URL("./stream-worker.js", import.meta.url).href,
   service: "/service-worker.js",
@@ -14,7 +20,7 @@ const ADDRESSES = {
 
 let policy: { createScriptURL(text: string): string } | undefined;
 
-/** Returns the address of a worker's script, as the browser's constructors accept it. */
+/** Returns the address of a worker's script, in the form that the browser's constructors accept. */
 export function scriptAddress(worker: keyof typeof ADDRESSES): string {
   const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes };
   policy ??= trustedTypes?.createPolicy("assent-worker", {

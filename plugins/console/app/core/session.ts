@@ -5,7 +5,7 @@
  * `COOKIE` on the device after a sign-in, so that the console knows that there is a session.
  */
 const STORE = "assent.key";
-/** Time that a new tab waits for a signed-in tab to answer. Milliseconds. */
+/** Time that a new tab waits for a response from a signed-in tab. Milliseconds. */
 const ANSWER_MS = 400;
 
 /** Credential of a user who signed in with a session cookie. The browser sends the cookie by itself. */
@@ -27,15 +27,15 @@ export function key(): string | null {
   return sessionStorage.getItem(STORE) ?? localStorage.getItem(STORE);
 }
 
-/** Returns how `fetch` sends a credential. Null sends none. */
+/** Returns the `fetch` options that send a credential. For null, they send none. */
 export function authorize(credential: string | null): {
   credentials: RequestCredentials;
   headers: Record<string, string>;
 } {
-  // A form of another site cannot send this header. The service requires it, because the browser sends the cookie with
+  // A form on another site cannot send this header. The service requires it, because the browser sends the cookie with
   // every request.
   if (credential === COOKIE) return { credentials: "same-origin", headers: { "assent-session": "1" } };
-  // Never send credentials that the browser adds by itself.
+  // Never send credentials that the browser adds on its own.
   return { credentials: "omit", headers: credential === null ? {} : { authorization: `Bearer ${credential}` } };
 }
 
@@ -54,7 +54,7 @@ export function signIn(credential: string, remember: boolean): void {
   post({ type: "key", key: credential });
 }
 
-/** Signs out in every tab. @param reason shown on the sign-in page; empty if the person asked for it */
+/** Signs out in every tab. @param reason shown on the sign-in page; empty if the person chose to sign out */
 export function signOut(reason = ""): void {
   const credential = key();
   forget();
@@ -63,9 +63,9 @@ export function signOut(reason = ""): void {
 }
 
 /**
- * Signs out in every tab because the service answered 401.
- * @param detail detail of the response. Users do not see it, because it asks for an API key if the browser has dropped
- * the session cookie
+ * Signs out in every tab because the service responded with 401.
+ * @param detail detail of the response. Not displayed for a session cookie: if the browser has dropped the cookie, the
+ * detail asks for an API key
  */
 export function signOutAfterRefusal(detail: string): void {
   signOut(key() === COOKIE ? "your session has ended" : detail);
@@ -116,7 +116,7 @@ function openChannel(): BroadcastChannel {
   return opened;
 }
 
-/** Reasons and drafts are private, too: delete everything that the person typed. */
+/** Deletes everything that the person typed, because reasons and drafts are private. */
 function forget(): void {
   localStorage.removeItem(STORE);
   for (const name of Object.keys(sessionStorage)) if (name.startsWith("assent.")) sessionStorage.removeItem(name);

@@ -1,11 +1,14 @@
 /**
- * The source of the ledger's events in this tab. Normally a worker that all tabs share; without shared workers, the tab
- * that holds a lock and reads for the others; without locks, a separate stream.
+ * The source of the ledger's events in this tab. Normally this is a worker that all tabs share. Without shared workers,
+ * the tab that holds a lock reads for the others. Without locks, each tab has its own stream.
  */
 import { scriptAddress } from "./script-address.ts";
 import { readStream, type LedgerEvent, type StreamListener, type StreamState } from "./stream.ts";
 
-/** Time after which a worker counts as not loaded, because a failed load reports nothing. Milliseconds. */
+/**
+ * A worker that has not responded within this time counts as not loaded, because a failed load reports nothing.
+ * Milliseconds.
+ */
 const WORKER_START_MS = 5000;
 
 export async function listen(key: string, signal: AbortSignal, listener: StreamListener): Promise<void> {
@@ -20,7 +23,7 @@ export async function listen(key: string, signal: AbortSignal, listener: StreamL
 let connecting: Promise<MessagePort | null> | null = null;
 let subscriptions = 0;
 
-/** Resolves to null without a worker. */
+/** Connects to the worker. Resolves to null if the browser has no shared workers or the worker does not load. */
 function workerPort(): Promise<MessagePort | null> {
   connecting ??= new Promise((resolve) => {
     if (globalThis.SharedWorker === undefined) return resolve(null);
@@ -63,7 +66,7 @@ function listenToWorker(
     },
     options,
   );
-  // A page in the back-forward cache may be restored, and then joins again.
+  // A page in the back-forward cache may be restored, so it leaves now and joins again then.
   addEventListener("pagehide", leave, options);
   addEventListener("pageshow", (event) => event.persisted && join(), options);
   signal.addEventListener("abort", () => (leave(), ended.abort()), { once: true });
@@ -80,7 +83,7 @@ async function listenByLock(key: string, signal: AbortSignal, { onEvent, onState
   let isReading = false;
   const deliver = (message: DeliveredMessage): void => {
     if (message.event !== undefined) {
-      // The tab that was the leader before may already have delivered this event.
+      // The previous leader tab may already have delivered this event.
       if (last !== undefined && message.event.seq <= last) return;
       last = message.event.seq;
       onEvent(message.event);

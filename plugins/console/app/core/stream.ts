@@ -1,7 +1,10 @@
-/** The ledger's events as one endless stream, over fetch: EventSource cannot send a header. */
+/** Reads the ledger's events as an endless stream with fetch, because EventSource cannot send a header. */
 import { ApiError, send, url } from "./api.ts";
 
-/** A connection can break without notice; the service writes a comment every 15 s. Milliseconds. */
+/**
+ * Reconnects after this time without data, because a connection can break silently. The service writes a comment every
+ * 15 s. Milliseconds.
+ */
 const MAX_SILENCE_MS = 60_000;
 const MAX_BACK_OFF_MS = 15_000;
 
@@ -17,9 +20,9 @@ export interface LedgerEvent {
 export interface StreamState {
   state: "starting" | "live" | "waiting" | "refused";
   why: string;
-  /** HTTP status of a refusal. */
+  /** HTTP status of a refused request. */
   status: number;
-  /** Sequence number of the last event that was delivered or existed before the start. */
+  /** Sequence number of the last delivered event, or of the last event before the start. */
   last: number;
 }
 
@@ -34,7 +37,9 @@ interface StreamOptions extends StreamListener {
   signal: AbortSignal;
 }
 
-/** Reads until the signal aborts. Reconnects by sequence, so that no event is missed or delivered twice. */
+/**
+ * Reads until the signal aborts. Reconnects at the last sequence number, so that no event is missed or delivered twice.
+ */
 export async function readStream({ key, last: from, signal, onEvent, onState }: StreamOptions): Promise<void> {
   let last = from;
   let wait = 1000;
@@ -87,7 +92,7 @@ interface Block {
   data: string;
 }
 
-/** Yields the stream's blocks that have data. Comments only call `onBytes`. */
+/** Yields the stream's blocks that have data. Comments in the stream only call `onBytes`. */
 async function* blocksOf(response: Response, onBytes: () => void): AsyncGenerator<Block> {
   if (response.body === null) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -1,4 +1,4 @@
-/** The page of grants: what is allowed in advance, by whom, until when, and how often it was used. */
+/** The page of grants: what is allowed in advance, by whom, until when, and how often each grant was used. */
 import { useState } from "preact/hooks";
 import type { Api } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
@@ -162,7 +162,7 @@ function Row({ grant, onRevoke }: { grant: Grant; onRevoke(): void }) {
   );
 }
 
-/** Renders how much of a grant is used and left, with a link to its uses. */
+/** Renders the used and the remaining amount of a grant, with a link to its uses. */
 function Uses({ grant: { id, count, used, sum } }: { grant: Grant }) {
   return (
     <>

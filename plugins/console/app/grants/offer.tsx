@@ -24,7 +24,7 @@ interface Props {
   onChoose(terms: GrantTerms | null): void;
 }
 
-/** Loads nothing until the approver opens it. */
+/** Renders the collapsed offer. Loads it when the approver expands it. */
 export function GrantOffer(props: Props) {
   const [isOpen, setOpen] = useState(false);
   return (

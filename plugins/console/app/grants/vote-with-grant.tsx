@@ -1,4 +1,7 @@
-/** The vote bar of one request, with the offer to allow later requests where the rules and the voter's scopes permit it. */
+/**
+ * The vote bar of one request. If the rules and the voter's scopes permit it, the bar also offers to grant later
+ * requests.
+ */
 import type { Ref } from "preact";
 import { useState } from "preact/hooks";
 import { hasScope } from "../core/me.ts";

@@ -25,7 +25,7 @@ import type { VoteBarHandle } from "./vote-bar.tsx";
 export function Approvals({ id, query: search }: { id: string | null; query: URLSearchParams }) {
   const query = readQuery(search);
   const queue = useQueue(id, query);
-  // Deadlines pass without an event. The countdowns in the rows redraw themselves.
+  // Deadlines pass without an event, so redraw regularly. The countdowns in the rows redraw themselves.
   useNow(5000);
   const [status, setStatus] = useState("");
   const [isHelpOpen, setHelpOpen] = useState(false);
@@ -211,16 +211,16 @@ function Detail({ id, item, queue, rows, selection, handle, onVoted }: DetailPro
   );
 }
 
-/** The same condition as in inbox.css, which then shows either the list or the request. */
+/** Whether the layout has one column: either the list or the request. The same condition is in inbox.css. */
 const isOneColumn = (): boolean => matchMedia("(max-width: 60rem), (max-height: 34rem)").matches;
 
-/** Returns the number of requests in the list, as far as it is known. */
+/** Returns the known number of requests in the list. */
 function countText({ total, loading, rows, cursor }: Queue, isFiltered: boolean): string {
   if (total !== null) return isFiltered ? TEXTS.matching(total) : TEXTS.pending(total);
   return loading || cursor === null ? "" : TEXTS.many(rows.length);
 }
 
-/** Returns the next request that can be voted on: after `id`, or else the first. */
+/** Returns the first request after `id` that can be voted on, or else the first in the list. */
 function nextOpen(rows: readonly Item[], id: string): string | null {
   const place = rows.findIndex(({ action }) => action.id === id);
   const others = [...rows.slice(place + 1), ...rows.slice(0, Math.max(place, 0))];
@@ -291,8 +291,8 @@ function useSelection(rows: readonly Item[]): Selection {
 }
 
 /**
- * Renders the number of new requests that belong above the last row. The button covers the end of the list instead of
- * moving it.
+ * Renders a button with the number of new requests that belong above the last row. The button covers the end of the
+ * list instead of moving it.
  */
 function Held({ queue: { heldRows, showHeld } }: { queue: Queue }) {
   if (heldRows.length === 0) return null;
@@ -316,8 +316,8 @@ interface ToolbarProps {
 function Toolbar({ queue, rows, selection, children }: ToolbarProps) {
   const [isLoading, setLoading] = useState(false);
   /**
-   * Selects every request of the list. Loads the requests that are not loaded yet, because votes are on loaded
-   * requests.
+   * Selects every request of the list. First loads the requests that are not loaded yet, because only loaded requests
+   * can be voted on.
    */
   const selectAll = async (): Promise<void> => {
     setLoading(true);

@@ -1,4 +1,4 @@
-/** The form with which an approver asks the agent of the open request. */
+/** The form for an approver's question to the agent of the open request. */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { request } from "../core/api.ts";

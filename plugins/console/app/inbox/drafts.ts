@@ -1,6 +1,6 @@
 /**
- * Reasons that were typed and not recorded yet. They are in the tab's session storage, so they survive a reload. The
- * sign-out deletes them.
+ * Drafts of reasons, which were typed and not recorded yet. They are in the tab's session storage, so they survive a
+ * reload. Signing out deletes them.
  */
 
 const nameOf = (subject: string): string => `assent.reason.${subject}`;

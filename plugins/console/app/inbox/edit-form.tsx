@@ -1,4 +1,4 @@
-/** The form with which an approver changes parameters of the open request, where its rules allow it. */
+/** The form with which an approver changes parameters of the open request, if its rules allow changes. */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
@@ -60,7 +60,7 @@ export function EditForm({ action, onEdited }: { action: Action; onEdited(action
   );
 }
 
-/** Returns the text as a value of the same type as before. The service rejects an invalid value. */
+/** Returns the text as a value of the same type as `before`. The service rejects an invalid value. */
 function toValue(text: string, before: unknown): string | number | boolean {
   if (typeof before === "number" && text.trim() !== "" && Number.isFinite(Number(text))) return Number(text);
   if (typeof before === "boolean" && (text === "true" || text === "false")) return text === "true";

@@ -1,4 +1,4 @@
-/** The inbox's search, filters and order. They are in the address, so that a view can be bookmarked and sent. */
+/** The inbox's search, filters and order. They are in the address, so that a view can be bookmarked and shared. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Ref } from "preact";
 import { encodeSegment } from "../core/api.ts";
@@ -8,10 +8,10 @@ import { SORTS, TABS, TEXTS } from "./strings.ts";
 
 const NAMES = ["view", "agent_id", "tool", "operation", "risk_level", "q", "sort"] as const;
 const RISKS = ["low", "medium", "high", "critical"] as const;
-/** Time without typing after which the service searches. Milliseconds. */
+/** The service searches after this time without typing. Milliseconds. */
 const TYPING_MS = 250;
 
-/** Reads the query from the address. A value that the service does not know is left out. */
+/** Reads the query from the address. Omits values that the service does not know. */
 export function readQuery(search: URLSearchParams): ListQuery {
   const given = (name: string): string | undefined => search.get(name) ?? undefined;
   const among = <T extends string>(name: string, values: readonly T[]): T | undefined =>
@@ -28,7 +28,7 @@ export function readQuery(search: URLSearchParams): ListQuery {
   return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as ListQuery;
 }
 
-/** Returns the address of a request, or of the list, in this view. */
+/** Returns the address of a request, or of the list if `id` is null, with the filters of this view. */
 export function addressOf(id: string | null, query: ListQuery): string {
   const search = new URLSearchParams();
   for (const name of NAMES) if (query[name] !== undefined && query[name] !== "") search.set(name, query[name]);
@@ -38,7 +38,7 @@ export function addressOf(id: string | null, query: ListQuery): string {
 interface Props {
   query: ListQuery;
   onChange(query: ListQuery): void;
-  /** The search field, for the shortcut. */
+  /** The search field, so that the keyboard shortcut can focus it. */
   field: Ref<HTMLInputElement>;
 }
 
@@ -136,7 +136,7 @@ function Search({
   const [text, setText] = useState(value);
   const latest = useRef(onChange);
   latest.current = onChange;
-  // A link to another view.
+  // A link can open another view, whose search text replaces the current one.
   useEffect(() => setText(value), [value]);
   useEffect(() => {
     if (text.trim() === value) return undefined;

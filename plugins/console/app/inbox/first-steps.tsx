@@ -1,4 +1,4 @@
-/** What an empty inbox shows: how to submit the first request, with the address and the key filled in. */
+/** The content of an empty inbox: how to submit the first request, with the address and the key filled in. */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";
@@ -8,7 +8,7 @@ import { Snippet } from "../ui/snippet.tsx";
 import { FIRST_STEPS as TEXTS } from "./strings.ts";
 import { createAgentKey, POLICY_YAML, readAgentKey, sendTestRequest, storeAgentKey } from "./test-request.ts";
 
-/** Stands for the key until there is one. */
+/** Placeholder for the key until one is created. */
 const NO_KEY = "YOUR_AGENT_KEY";
 
 export function FirstSteps({ text }: { text: string }) {

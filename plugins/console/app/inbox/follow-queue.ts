@@ -3,14 +3,14 @@ import { follow } from "../core/live.ts";
 import { type Outcome, reviewOutcome } from "./outcome.tsx";
 import { changeItem, type QueueState } from "./queue-state.ts";
 
-/** Events within this time cause one rendering. Milliseconds. */
+/** Events that arrive within this time are rendered together. Milliseconds. */
 const COLLECT_MS = 150;
-/** Poll interval without events. Milliseconds. */
+/** Poll interval if the event stream is refused. Milliseconds. */
 const POLL_MS = 5000;
 /** Poll interval for waiting agents, which change without an event. Milliseconds. */
 const WAITING_EVERY_MS = 15_000;
 
-/** Returns how a request ended, from the ledger's entry; null if it is pending. */
+/** Returns the outcome of a request, from a ledger entry; null if the request is pending. */
 function outcomeOfEntry(entry: Record<string, unknown>): Outcome | null {
   const { status, verdict, reviewer, by, comment } = entry as {
     status?: string;
@@ -35,11 +35,11 @@ interface Following {
   setLive(live: { state: string; why: string }): void;
   setState(change: (old: QueueState) => QueueState): void;
   isOpen(id: string): boolean;
-  /** Returns the minimum time between two reads that events cause. Milliseconds. */
+  /** Returns the minimum time between two reads that are triggered by events. Milliseconds. */
   readEvery(): number;
 }
 
-/** Keeps the queue up to date. Returns a function that ends it. */
+/** Keeps the queue up to date. Returns a function that stops this. */
 export function followQueue({ load, reread, setLive, setState, isOpen, readEvery }: Following): () => void {
   const over = new AbortController();
   const { signal } = over;
@@ -48,7 +48,7 @@ export function followQueue({ load, reread, setLive, setState, isOpen, readEvery
   let soon: ReturnType<typeof setTimeout> | undefined;
   let next: ReturnType<typeof setTimeout> | undefined;
   let readAt = -Infinity;
-  /** Apply immediately what the entries contain. */
+  /** Applies the outcomes that the entries contain immediately, without a read. */
   const applySettled = (): void => {
     soon = undefined;
     const outcomes = new Map(settled);
@@ -88,7 +88,7 @@ export function followQueue({ load, reread, setLive, setState, isOpen, readEvery
     },
     onState(state, why) {
       setLive({ state, why });
-      // Events before the start of the stream are only in the list, so read it.
+      // The stream does not deliver events from before its start, so read the list.
       if (state === "live") void load(signal);
       if (state === "refused") poll ??= setInterval(() => void load(signal), POLL_MS);
     },

@@ -1,4 +1,4 @@
-/** The history of the open request, read when it is unfolded. */
+/** The history of the open request, which is read when it is expanded. */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { request } from "../core/api.ts";

@@ -1,4 +1,4 @@
-/** Components of the inbox that few people need. They are loaded when they are displayed for the first time. */
+/** Components of the inbox that few people need. They are loaded when they are first displayed. */
 import type { ComponentProps, ComponentType } from "preact";
 import { Loading, Problem } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";

@@ -1,4 +1,4 @@
-/** The list of requests. It draws only the rows in view, however many are loaded. */
+/** The list of requests. Renders only the rows in view, however many are loaded. */
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from "@tanstack/virtual-core";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { hasScope } from "../core/me.ts";
@@ -9,7 +9,7 @@ import { uniqueLabel, OwnVote } from "./pane.tsx";
 import type { Item } from "./queue-state.ts";
 import { approvalsGiven, findVoteAvailability } from "./vote-availability.ts";
 
-/** Height of a row in pixels; the style sheet has the same. */
+/** Height of a row in pixels. The style sheet must have the same value. */
 const ROW = 64;
 const OVERSCAN = 6;
 
@@ -18,9 +18,9 @@ interface Props {
   open: string | null;
   selected: ReadonlySet<string>;
   onOpen(id: string): void;
-  /** @param isRange from the last selected row to this one */
+  /** @param isRange whether to select all rows from the last selected one to this one */
   onSelect(id: string, isRange: boolean): void;
-  /** The last loaded row is in view. */
+  /** Called when the last loaded row comes into view. */
   onEnd(): void;
 }
 
@@ -29,7 +29,7 @@ export function List({ rows, open, selected, onOpen, onSelect, onEnd }: Props) {
   const virtual = useVirtualizer(scroller, rows.length, (index) => rows[index]?.action.id ?? index);
   const items = virtual.getVirtualItems();
   const openIndex = rows.findIndex(({ action }) => action.id === open);
-  // The row of the open request takes the focus as soon as it is drawn, unless the person is typing or in a dialog.
+  // The row of the open request gets the focus once it is rendered, unless the person is typing or in a dialog.
   const unfocused = useRef<string | null>(null);
   useEffect(() => {
     if (openIndex < 0) return;

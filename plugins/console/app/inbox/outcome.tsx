@@ -1,4 +1,4 @@
-/** How a request ended. */
+/** The outcome of a request. */
 import type { Action } from "../core/api-types.ts";
 import { Notice, Text } from "../ui/elements.tsx";
 import { Who } from "../ui/person.tsx";
@@ -6,14 +6,14 @@ import { Who } from "../ui/person.tsx";
 export interface Outcome {
   kind: "good" | "bad" | "busy";
   text: string;
-  /** Principal, rendered ahead of the text. */
+  /** Principal of the person, rendered in front of the text. */
   by?: string | undefined;
   reason?: string | null | undefined;
-  /** Whether this browser's vote settled it. */
+  /** Whether this browser's vote settled the request. */
   isMine?: boolean;
 }
 
-/** Returns null while the request is pending. */
+/** Returns the outcome of an action; null while the action is pending. */
 export function outcomeOf(action: Action): Outcome | null {
   if (action.status === "pending_approval") return null;
   const last = action.approvals.at(-1);
@@ -29,7 +29,9 @@ export function outcomeOf(action: Action): Outcome | null {
   return { kind: "good", text: "approved it", ...vote };
 }
 
-/** Returns the outcome of a machine review. @param denier the reviewer that denied it; null if all approved it */
+/**
+ * Returns the outcome of a machine review. @param denier the reviewer that denied the request; null if all approved it
+ */
 export function reviewOutcome(denier: string | null, reason: string | null | undefined): Outcome {
   if (denier === null) return { kind: "good", text: "Machine reviewers approved it." };
   return { kind: "bad", text: "denied it", by: `the reviewer ${denier}`, reason };

@@ -1,4 +1,6 @@
-/** The right side without an open request: what is pending, grouped by shape; or the selection with its vote bar. */
+/**
+ * The right side without an open request: the pending requests, grouped by shape, or the selection with its vote bar.
+ */
 import { useRef, useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { Notice } from "../ui/elements.tsx";
@@ -57,7 +59,7 @@ interface BatchProps {
 }
 
 /**
- * Renders the selection. Votes on each request by itself: some votes may be recorded while others fail, and the summary
+ * Renders the selection. Votes on each request separately, so some votes may be recorded while others fail. The summary
  * counts both.
  */
 export function Batch({ items, onSelect, onClear, onBack, onVoted, onDone }: BatchProps) {
@@ -90,7 +92,7 @@ export function Batch({ items, onSelect, onClear, onBack, onVoted, onDone }: Bat
             Select none
           </button>
         </p>
-        <p class="quiet">Each request is voted on by itself. Open a request to see all of it.</p>
+        <p class="quiet">Each request gets a separate vote. Open a request to see all of it.</p>
         {groups.slice(0, MAX_BATCH_GROUPS).map((group, i) => (
           <GroupTable key={group.key} position={i + 1} {...{ group, selected, onSelect }} canSelect />
         ))}
@@ -110,7 +112,7 @@ export function Batch({ items, onSelect, onClear, onBack, onVoted, onDone }: Bat
   );
 }
 
-/** Groups the selection when it changes. While votes are recorded, the tables stay as they are. */
+/** Groups the selection when it changes. The tables do not change while votes are being recorded. */
 function useGroups(items: readonly Item[], isVoting: boolean): Group<Action>[] {
   const last = useRef<{ key: string; groups: Group<Action>[] }>({ key: "", groups: [] });
   const key = items.map(({ action }) => action.id).join();

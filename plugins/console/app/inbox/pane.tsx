@@ -1,5 +1,5 @@
 /**
- * The open request, in this order: what happens, why approval is required, what is unusual, parameters, votes, proof.
+ * The open request, in this order: preview, why approval is required, what is unusual, parameters, votes, proof.
  */
 import type { ComponentChildren, Ref } from "preact";
 import { useState } from "preact/hooks";
@@ -100,7 +100,7 @@ export function Pane({ item, handle, onVoted, onAsked, onLeave }: Props) {
   );
 }
 
-/** Renders the vote bar, or the reason why there is none. It does not scroll with the request. */
+/** Renders the vote bar, or why the person cannot vote. It does not scroll with the request. */
 function Answer({
   item,
   availability,
@@ -164,7 +164,7 @@ function requiresSignature({ approval_terms }: Action): boolean {
   return approval_terms?.approvers.some(({ signature }) => signature === "passkey") === true;
 }
 
-/** Shows the typed reason if the request was settled before the vote. */
+/** Shows the reason that the person typed, if the request was settled before they voted. */
 function LostReason({ id }: { id: string }) {
   const [reason, setReason] = useState(readDraft(id));
   if (reason === "") return null;
@@ -196,7 +196,7 @@ export function Chip({ icon, children }: { icon: "bot" | "clock" | "users"; chil
   );
 }
 
-/** Whether the agent is still connected and will continue after an approval. */
+/** Shows whether the agent is still connected and will continue after an approval. */
 export function Waiting({ action }: { action: Action }) {
   return (
     <span class="quiet">
@@ -220,7 +220,7 @@ export function Votes({ action }: { action: Pick<Action, "approvals" | "approval
             <li key={`${approver} ${created_at}`}>
               <Badge value={approve ? "approved" : "denied"} /> <PersonLink principal={approver} />{" "}
               {approve ? "approved" : "denied"}
-              {break_glass ? " alone in an emergency" : ""}
+              {break_glass ? " in an emergency, without other approvers" : ""}
               {on_behalf_of === null ? null : (
                 <>
                   {" "}
@@ -241,14 +241,14 @@ export function Votes({ action }: { action: Pick<Action, "approvals" | "approval
   );
 }
 
-/** Returns a label that no other request has: "stripe refund by support-bot, amount 120, 7f3a21". */
+/** Returns a label that is unique among requests: "stripe refund by support-bot, amount 120, 7f3a21". */
 export function uniqueLabel(action: Action): string {
   const { tool, operation, agent_id, id } = action;
   const value = action.erased_at ? "" : formatHeadline(action);
   return `${renderPlain(`${tool} ${operation} by ${agent_id}`)}, ${value === "" ? "" : `${value}, `}${id.slice(-6)}`;
 }
 
-/** The badge of the person's own vote. */
+/** Renders a badge for the signed-in person's vote. */
 export function OwnVote({ action }: { action: Action }) {
   const vote = findOwnVote(action);
   if (vote === null) return null;

@@ -9,7 +9,7 @@ const MAX_REREADS = 20;
 /** How the list is filtered and sorted: parameters of `GET /v1/approvals`. */
 export type ListQuery = Omit<NonNullable<Api["GET /v1/approvals"]["query"]>, "limit" | "cursor">;
 
-/** Whether the list leaves pending requests out. */
+/** Whether the query has a filter, so that the list omits some pending requests. */
 export function isNarrowed(query: ListQuery): boolean {
   return Object.entries(query).some(([name, value]) => name !== "sort" && value !== undefined);
 }
@@ -17,7 +17,7 @@ export function isNarrowed(query: ListQuery): boolean {
 export interface Item {
   action: Action;
   outcome: Outcome | null;
-  /** Whether the request was read individually. Only then its votes and token are complete. */
+  /** Whether the request was read individually. Only then are its votes and token complete. */
   isFull: boolean;
   error: unknown;
   /** Whether a link led to the request after it was settled. */
@@ -25,13 +25,13 @@ export interface Item {
 }
 
 export interface QueueState {
-  /** The query that the rows answer. */
+  /** The query that returned the rows. */
   query: ListQuery;
   items: ReadonlyMap<string, Item>;
   order: readonly string[];
   held: readonly string[];
   cursor: string | null;
-  /** Null if it is not known yet, or if more are pending than the service counts for this query. */
+  /** Null while it is unknown, or if more requests are pending than the service counts for this query. */
   total: number | null;
   loading: boolean;
   error: unknown;
@@ -54,9 +54,9 @@ export const EMPTY_QUEUE: QueueState = {
 const deadlineOf = (action: Action): number => Date.parse(action.expires_at ?? "");
 const RISKS: readonly (string | null)[] = ["low", "medium", "high", "critical"];
 const byId = (a: Action, b: Action): number => (a.id < b.id ? -1 : 1);
-/** By deadline, then by id, which grows. */
+/** Sorts by deadline, then by id, because ids grow over time. */
 const byDeadline = (a: Action, b: Action): number => deadlineOf(a) - deadlineOf(b) || byId(a, b);
-/** The service's orders. */
+/** The orders in which the service sorts. */
 const ORDERS = {
   deadline: byDeadline,
   oldest: byId,
@@ -76,12 +76,12 @@ export function changeItem(state: QueueState, id: string, more: Partial<Item>): 
   return old === undefined ? state : { ...state, items: new Map(state.items).set(id, { ...old, ...more }) };
 }
 
-/** Adds a pending request: after the listed ones, or to the held ones. */
+/** Adds a pending request: at the end of the list, or to the held requests if it belongs further up. */
 function place(state: QueueState, action: Action): QueueState {
   if (state.order.includes(action.id) || state.held.includes(action.id)) return storeAction(state, action);
   const last = state.items.get(state.order.at(-1) ?? "")?.action;
   if (last === undefined || orderOf(state)(action, last) > 0) {
-    // The request is on a page that was not loaded.
+    // The request is on a page that has not been loaded yet.
     if (last !== undefined && state.cursor !== null) return state;
     return { ...storeAction(state, action), order: [...state.order, action.id] };
   }
@@ -137,7 +137,8 @@ export function storeReadAction(state: QueueState, action: Action, open: string 
 }
 
 /**
- * Marks requests as settled that were pending before `page` was read and are not on it. The stream missed their end.
+ * Marks requests as settled that were pending before `page` was read and are not on it. The stream missed the entries
+ * that settled them.
  */
 export function markSettled(state: QueueState, known: ReadonlySet<string>, page: Page): QueueState {
   const isAbsent = absenceFrom(page, state);
@@ -148,14 +149,14 @@ export function markSettled(state: QueueState, known: ReadonlySet<string>, page:
   return next;
 }
 
-/** Returns a test of whether a request belongs on the page, but is not on it. */
+/** Returns a function that tests whether a request is missing from the page although it belongs there. */
 function absenceFrom({ actions, next_cursor }: Page, state: QueueState): (action: Action) => boolean {
   const remaining = new Set(actions.map(({ id }) => id));
   const last = next_cursor === null ? undefined : actions.at(-1);
   return (action) => !remaining.has(action.id) && (last === undefined || orderOf(state)(action, last) < 0);
 }
 
-/** Returns the listed requests that a filtered page lacks: they are settled, or no longer pass the filter. */
+/** Returns the listed requests that a filtered page lacks, because they are settled or no longer match the filter. */
 export function listAbsent(page: Page, state: QueueState): string[] {
   const isAbsent = absenceFrom(page, state);
   const isToRead = (id: string): boolean => {

@@ -28,38 +28,38 @@ import {
 
 const PAGE = 50;
 const MAX_PAGE = 1000;
-/** Minimum time between two reads that events cause, however many events there are. Milliseconds. */
+/** Minimum time between two reads that are triggered by events, however many events there are. Milliseconds. */
 const READ_EVERY_MS = 2000;
-/** As READ_EVERY_MS, for a list that the service has to search. Milliseconds. */
+/** Like `READ_EVERY_MS`, but for a list that the service has to search. Milliseconds. */
 const SEARCH_EVERY_MS = 5000;
 
 export interface Queue extends QueueState {
   live: { state: string; why: string };
-  /** The open request, if no loaded page has it. */
+  /** The open request, if it is on no loaded page. */
   apart: Item | null;
   rows: readonly Item[];
   heldRows: readonly Item[];
   more(): Promise<void>;
-  /** Loads all pages. Resolves to the requests of the list, or to null if one page cannot be read. */
+  /** Loads all pages. Resolves to the requests of the list, or to null if a page cannot be read. */
   loadAll(): Promise<readonly Item[] | null>;
   reload(): void;
-  /** Records how a request ended, or that a vote was recorded. */
+  /** Updates a request after it was settled or a vote was recorded. */
   update(id: string, more: Partial<Item>): void;
   showHeld(): void;
   clearSettled(): void;
 }
 
-/** Reads of the list, and of single requests. They use the newest query and open request. */
+/** Functions that read the list and single requests. They use the latest query and open request. */
 interface QueueReads {
   reread(id: string, signal?: AbortSignal): Promise<void>;
   load(signal?: AbortSignal, isQuiet?: boolean): Promise<void>;
-  /** Reads the next page. Returns false if it was not read. */
+  /** Reads the next page. Resolves to false if it could not be read. */
   readNext(limit: number): Promise<boolean>;
-  /** Loads all pages. Resolves to the requests of the list, or to null if one page cannot be read. */
+  /** Loads all pages. Resolves to the requests of the list, or to null if a page cannot be read. */
   readAll(): Promise<readonly Item[] | null>;
 }
 
-/** The newest values of a rendering, for work that outlasts it. */
+/** The latest values of a rendering, for asynchronous work that outlasts it. */
 interface Newest {
   state: QueueState;
   query: ListQuery;
@@ -92,7 +92,7 @@ function createQueueReads(
     try {
       const limit = isSame ? Math.min(MAX_PAGE, Math.max(PAGE, state.order.length)) : PAGE;
       const page = await request("GET /v1/approvals", { query: { ...asked, limit }, signal });
-      // The person changed the query meanwhile, and the new query has its own read.
+      // The person changed the query during the read. The new query has its own read.
       if (!isSameQuery(newest().query, asked)) return;
       if (isNarrowed(asked)) {
         setState((old) => storeFirstPage(old, asked, page));
@@ -122,10 +122,10 @@ function createQueueReads(
   async function readAll(): Promise<readonly Item[] | null> {
     const asked = newest().query;
     while (newest().state.cursor !== null) {
-      // Scrolling may have started a read.
+      // Wait for a read that scrolling has started.
       while (isLoadingMore) await new Promise((resolve) => setTimeout(resolve, 20));
       if (!(await readNext(MAX_PAGE)) || !isSameQuery(newest().query, asked)) return null;
-      // The next rendering has the page.
+      // Let the component render the page, so that `newest()` contains it.
       await new Promise((resolve) => setTimeout(resolve));
     }
     const { state } = newest();
@@ -135,7 +135,7 @@ function createQueueReads(
   return { reread, load, readNext, readAll };
 }
 
-/** @param open id of the open request, whose token and votes are read, too */
+/** @param open id of the open request, whose token and votes are also read */
 export function useQueue(open: string | null, query: ListQuery): Queue {
   const [state, setState] = useState(EMPTY_QUEUE);
   const [live, setLive] = useState({ state: "starting", why: "" });
@@ -168,7 +168,7 @@ export function useQueue(open: string | null, query: ListQuery): Queue {
   }, [open, state.loading]);
 
   const isRead = state.order.length === 0 && !state.loading && state.error === null;
-  // All listed requests are settled and cleared, so load the next pending ones.
+  // All listed requests were settled and cleared, so load the next pending ones.
   useEffect(() => {
     if (isRead && (state.total ?? 0) > 0) void load();
   }, [isRead, state.total]);

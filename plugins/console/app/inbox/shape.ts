@@ -14,31 +14,31 @@ interface Comparable {
 }
 
 export interface Group<T extends Comparable> {
-  /** Equal for requests of the same shape. */
+  /** A key that requests of the same shape share. */
   key: string;
   tool: string;
   operation: string;
   /** Names of the members whose values differ, ranked as parameters of a summary are. */
   columns: readonly string[];
-  /** Names of other members that differ, which have no column. */
+  /** Names of other members that differ and have no column. */
   moreColumns: readonly string[];
   /** Members with the same value in all requests. */
   common: readonly { name: string; text: string }[];
-  /** Outliers first. */
+  /** The requests, outliers first. */
   rows: readonly GroupRow<T>[];
 }
 
 interface GroupRow<T extends Comparable> {
   action: T;
-  /** Values of the columns, as text. */
+  /** Values of the columns, as strings. */
   cells: readonly { text: string; isOutlier: boolean }[];
 }
 
 const MAX_COLUMNS = 5;
 const MAX_CELL = 60;
-/** Distance from the median, in median absolute deviations, from which a number is an outlier. */
+/** A number at least this far from the median is an outlier. Median absolute deviations. */
 const OUTLIER = 6;
-/** Share of the rows below which a value that others share is an outlier. */
+/** A value that at most this share of the rows has is an outlier, if more than half of the rows share another value. */
 const RARE = 0.1;
 
 /** Returns the shape of a request: tool, operation and the names of its members. */
@@ -102,13 +102,13 @@ function toGroup<T extends Comparable>(key: string, actions: readonly T[]): Grou
   };
 }
 
-/** Returns for each value how unusual it is among the others; 1 and more is an outlier. */
+/** Returns how unusual each value is among the others. A score of 1 or more marks an outlier. */
 export function scoreOutliers(values: readonly unknown[]): number[] {
   if (values.length < 3) return values.map(() => 0);
   if (values.every((value) => typeof value === "number")) return numberScores(values as readonly number[]);
   const counts = new Map<string, number>();
   for (const value of values) counts.set(textOf(value), (counts.get(textOf(value)) ?? 0) + 1);
-  // If all values differ, as ids do, none is unusual.
+  // If all values differ, like ids, no value is unusual.
   const isRepeating = [...counts.values()].some((count) => count / values.length > 0.5);
   return values.map((value) => (isRepeating && (counts.get(textOf(value)) ?? 0) / values.length <= RARE ? 1 : 0));
 }
@@ -135,7 +135,7 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** Returns a note about the part of a long value that is not in the table. */
+/** Returns the text, shortened to fit a table cell, with a note on the length of the removed part. */
 function clip(text: string): string {
   const clipped = clipText(text, MAX_CELL);
   return text.length <= MAX_CELL ? text : `${clipped} ${(text.length - MAX_CELL).toLocaleString("en")} more characters`;

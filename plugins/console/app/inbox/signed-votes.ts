@@ -4,7 +4,7 @@ import type { Action, Api } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
 import type { GrantTerms } from "../grants/offer.tsx";
 
-/** One signature covers at most this many votes. */
+/** Maximum number of votes that one signature covers. */
 export const MAX_SIGNED_VOTES = 100;
 
 type Votes = Api["POST /v1/votes"]["body"]["votes"];
@@ -14,11 +14,11 @@ export type SignedResult = Api["POST /v1/votes"]["response"]["results"][number];
 /** A person's vote on one request, or on each request of a selection. */
 export interface Ballot {
   approve: boolean;
-  /** Empty for none. */
+  /** Empty if the voter gave no reason. */
   reason: string;
-  /** Approves alone in an emergency. */
+  /** Approves in an emergency, without other approvers. */
   break_glass?: boolean;
-  /** Also allows later requests. Only with an approval of one request. */
+  /** Grant for later requests. Only for the approval of one request. */
   grant?: GrantTerms | null;
 }
 
@@ -43,9 +43,9 @@ interface SignatureRequest {
 }
 
 /**
- * Asks the service what to sign for votes on up to `MAX_SIGNED_VOTES` actions. Returns null if the user has no passkey
- * for this site. Rejects with an `ApiError` if the service refuses, and with an Error if the service's request is for
- * other votes.
+ * Requests from the service what to sign for votes on up to `MAX_SIGNED_VOTES` actions. Returns null if the user has no
+ * passkey for this site. Rejects with an `ApiError` if the service refuses, and with an Error if the service's response
+ * is for different votes.
  */
 export async function requestSignature(
   actions: readonly Pick<Action, "id">[],
@@ -59,8 +59,8 @@ export async function requestSignature(
 }
 
 /**
- * Signs and casts the votes. Returns the result of each, in their order. Rejects with an Error if the user did not
- * sign, and with an `ApiError` if the service refused.
+ * Signs and casts the votes. Returns the result of each vote, in order. Rejects with an Error if the user did not sign,
+ * and with an `ApiError` if the service refused.
  */
 export async function sendSignedVotes({ votes, challenge }: SignatureRequest): Promise<SignedResult[]> {
   const body = { nonce: challenge.nonce, votes, response: await sign(challenge.options) };
@@ -71,7 +71,7 @@ async function startSigning(votes: Votes): Promise<Challenge | null> {
   try {
     return await request("POST /v1/votes/challenge", { body: { votes } });
   } catch (error) {
-    // Before the signature, this code means that the user has no passkey.
+    // Before the signature is requested, this code means that the user has no passkey.
     if (error instanceof ApiError && error.code === "VOTE_SIGNATURE_INVALID") return null;
     throw error;
   }

@@ -1,6 +1,6 @@
 /**
- * Shows what the signed-in person's vote on the open request would count as: their own, in the place of another user,
- * or not at all and why. Also offers the emergency approval.
+ * Shows what the signed-in person's vote on the open request would count as: their own vote, a vote in another user's
+ * place, or no vote, with the reason. Also offers the emergency approval.
  */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
@@ -12,10 +12,10 @@ import { castEmergencyApproval, type VoteResult } from "./vote.ts";
 import { FormButtons } from "../ui/forms.tsx";
 
 const TEXTS = {
-  button: "Approve alone in an emergency…",
-  title: "Approve alone in an emergency?",
+  button: "Emergency approval…",
+  title: "Approve in an emergency, without other approvers?",
   meaning:
-    "It is approved at once, with your vote alone. This is announced, and the review stays open until another person closes it. Use it only if the approvers cannot be reached.",
+    "Your vote approves it immediately, without other approvers. This is announced, and the review stays open until another person closes it. Use it only if the approvers cannot be reached.",
   reason: "Why can it not wait?",
   reasonHelp: "Recorded in the ledger, announced, and read by the reviewer.",
 } as const;
@@ -54,7 +54,7 @@ export function Standing({ action, onVoted }: Props) {
   );
 }
 
-/** Whether to offer the emergency approval: only where the person's ordinary vote is not enough. */
+/** Whether to offer the emergency approval, because the person's ordinary vote is not enough. */
 function canBreakGlass(action: Action): boolean {
   const { approval_terms: terms } = action;
   if (terms === undefined || !terms.may_break_glass) return false;
@@ -99,7 +99,7 @@ function EmergencyDialog({ action, onVoted, onClose }: Props & { onClose(): void
         </div>
         <Problem error={error} />
         <FormButtons look="danger" isDisabled={isBusy || reason.trim() === ""} onClose={onClose}>
-          {isBusy ? "Approving…" : "Approve alone"}
+          {isBusy ? "Approving…" : "Approve now"}
         </FormButtons>
       </form>
     </Dialog>

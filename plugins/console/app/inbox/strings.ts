@@ -46,17 +46,17 @@ export const TEXTS = {
   history: "History",
   submit: "Submit a request",
   submitHelp: "Try an approval.",
-  notSettledYet: "The service has not answered yet.",
+  notSettledYet: "The service has not responded yet.",
 } as const;
 
-/** Tabs, each with its value of the list's parameter `view`. */
+/** Tabs, each with the value of the list's parameter `view`. */
 export const TABS = [
   { view: "mine", title: "Mine" },
   { view: "second_vote", title: "Needs a second vote" },
   { view: "", title: "All" },
 ] as const;
 
-/** Orders of the service's list. */
+/** Orders in which the service sorts the list. */
 export const SORTS = [
   { sort: "deadline", title: "Earliest deadline" },
   { sort: "risk", title: "Highest risk" },

@@ -1,5 +1,5 @@
 /**
- * Renders requests of the same shape as a table. Its columns are the parameters that differ, and its first rows the
+ * Renders requests of the same shape as a table. Its columns are the parameters that differ. Its first rows are the
  * outliers.
  */
 import { useState } from "preact/hooks";
@@ -11,12 +11,12 @@ import { uniqueLabel } from "./pane.tsx";
 import type { Group } from "./shape.ts";
 
 /**
- * Rows of a table that are rendered at first, and with each click. Few, so that the tab stays responsive with all
- * tables open.
+ * Number of rows of a table that are rendered at first, and added by each click. Low, so that the tab stays responsive
+ * with all tables open.
  */
 const FIRST_ROWS = 20;
 const MORE_ROWS = 50;
-/** Common members that are listed. */
+/** Maximum number of common members that are listed. */
 const MAX_COMMON = 8;
 
 interface Props {
@@ -24,7 +24,7 @@ interface Props {
   selected: ReadonlySet<string>;
   onSelect(ids: readonly string[], isSelected: boolean): void;
   canSelect: boolean;
-  /** Position of the group among those displayed, from 1. Distinguishes groups of the same tool and operation. */
+  /** Position of the group among the displayed ones, from 1. Distinguishes groups with the same tool and operation. */
   position: number;
 }
 

@@ -7,7 +7,7 @@ const TOOL = "assent";
 const OPERATION = "test_request";
 const POLICY = "test-requests";
 
-/** Where the tab stores the agent key that the examples show. It ends with the tab and with the sign-out. */
+/** Session storage key of the agent key that the examples show. Deleted when the tab closes or the person signs out. */
 const KEY_STORE = "assent.agent-key";
 
 /** The policy that makes test requests pending, for services whose policies are files. */
@@ -35,7 +35,7 @@ export function storeAgentKey(key: string): void {
   sessionStorage.setItem(KEY_STORE, key);
 }
 
-/** Creates a key with which an agent can submit, and stores it for the examples. Returns it. */
+/** Creates a key with which an agent can submit, stores it for the examples, and returns it. */
 export async function createAgentKey(): Promise<string> {
   const name = `first-agent-${crypto.getRandomValues(new Uint32Array(1))[0]?.toString(16)}`;
   // The agent has no owner, so its creator may approve the test request.
@@ -51,8 +51,8 @@ async function readAgentOf(key: string): Promise<string> {
 }
 
 /**
- * Submits the test request with the agent's key, and returns the action, which is pending unless the policies deny it.
- * Adds the policy for test requests first if it is missing and this credential may activate policies.
+ * Submits the test request with the agent's key. Returns the action, which is pending unless the policies deny it.
+ * First adds the policy for test requests if it is missing and this credential may activate policies.
  */
 export async function sendTestRequest(key: string): Promise<Action> {
   const agent_id = await readAgentOf(key);
@@ -63,7 +63,7 @@ export async function sendTestRequest(key: string): Promise<Action> {
 }
 
 async function ensurePolicy(): Promise<void> {
-  // Read the list, because the browser would report the 404 of a missing policy as an error of the page.
+  // Read the list of policies, because the browser would log the 404 of a missing policy as an error of the page.
   const { policies } = await request("GET /v1/policies", { query: { limit: 1000 } });
   if (policies.some(({ name }) => name === POLICY)) return;
   await call(url("/v1/policies", { activate: true }), {

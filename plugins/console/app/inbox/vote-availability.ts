@@ -1,4 +1,4 @@
-/** What the signed-in person can do with a request. */
+/** Determines what the signed-in person can do with a request. */
 import { now } from "../core/api.ts";
 import type { Action } from "../core/api-types.ts";
 import { hasScope, me } from "../core/me.ts";
@@ -8,7 +8,7 @@ export type VoteAvailability = "settled" | "expired" | "voted" | "not yours" | "
 
 type Vote = Action["approvals"][number];
 
-/** Returns the person's own vote. */
+/** Returns the signed-in person's vote. */
 export function findOwnVote(action: Action): Vote | null {
   return action.approvals.find(({ approver }) => approver === me()?.principal) ?? null;
 }

@@ -1,4 +1,6 @@
-/** The bar with the reason and the two votes. It is not a dialog: the request above it stays readable. */
+/**
+ * The bar with the reason and the two vote buttons. It is not a dialog, so that the request above it stays readable.
+ */
 import { useImperativeHandle, useRef, useState } from "preact/hooks";
 import type { Ref } from "preact";
 import { readDraft, writeDraft } from "./drafts.ts";
@@ -12,11 +14,11 @@ export interface VoteBarHandle {
 interface Props {
   /** Identifies the draft of the reason. */
   subject: string;
-  /** Casts the vote. Resolves to whether it was recorded. The reason is only cleared in that case. */
+  /** Casts the vote. Resolves to true if it was recorded. Only then is the reason cleared. */
   cast(approve: boolean, reason: string): Promise<boolean>;
-  /** Number of requests. Ctrl+Enter only votes on a single request. */
+  /** Number of requests to vote on. Ctrl+Enter votes only if there is a single one. */
   count?: number;
-  /** Label of the button that approves. */
+  /** Label of the approve button. */
   approve?: string;
   onLeave?(): void;
   handle?: Ref<VoteBarHandle>;
@@ -74,7 +76,7 @@ export function VoteBar({ subject, cast, count = 1, approve: approveLabel = "App
           if (event.key === "Escape") onLeave?.();
           if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
           event.preventDefault();
-          // Votes on many requests need a click on the button, which shows their number.
+          // Votes on several requests need a click on the button, which shows their number.
           if (count !== 1) return;
           if (chosen === null) setHint(TEXTS.chooseFirst);
           else void vote(chosen);

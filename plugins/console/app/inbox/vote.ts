@@ -1,4 +1,4 @@
-/** Casts votes. Each vote is bound to the request hash that the page showed. The votes of a session are signed. */
+/** Casts votes. Each vote is bound to the request hash that the page displayed. Votes of signed-in users are signed. */
 import type { Action } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
 import type { GrantTerms } from "../grants/offer.tsx";
@@ -20,7 +20,7 @@ export type VoteResult =
   | { kind: "recorded"; action: Action }
   /** The request was settled or expired before the vote arrived. */
   | { kind: "late"; action: Action | null; outcome: Outcome }
-  /** The vote is not recorded, or it is unknown whether it is. */
+  /** The vote was not recorded, or it is unknown whether it was. */
   | { kind: "failed"; error: Error };
 
 const HASH_CHANGED =
@@ -30,7 +30,7 @@ const QUESTIONS_CHANGED =
 const CHANGED = "the request has changed since this page was read; no vote was recorded; read it and vote again";
 const NOT_ALLOWED = "this key cannot vote on it: it has voted already, or it belongs to the requester";
 
-/** A request as a page shows it. Lists have no approval token. */
+/** A request as a page displays it. Requests in lists have no approval token. */
 type Shown = Pick<Action, "id" | "request_hash" | "questions" | "preview" | "approval_token">;
 
 /** Votes on one request. Rejects only for programming errors. */
@@ -43,7 +43,7 @@ export function castVote(
   return castOne(shown, { approve, reason, grant });
 }
 
-/** Approves one request alone in an emergency. Rejects only for programming errors. */
+/** Approves one request in an emergency, without other approvers. Rejects only for programming errors. */
 export function castEmergencyApproval(shown: Shown, reason: string): Promise<VoteResult> {
   return castOne(shown, { approve: true, reason, break_glass: true });
 }
@@ -55,8 +55,9 @@ async function castOne(shown: Shown, ballot: Ballot): Promise<VoteResult> {
 }
 
 /**
- * Votes on requests, and reports the result of each. A user with a passkey signs up to `MAX_SIGNED_VOTES` with one
- * gesture; a user without one, and an API key, vote on each request by itself. Rejects only for programming errors.
+ * Votes on requests, and reports the result of each. A user with a passkey signs up to `MAX_SIGNED_VOTES` votes with
+ * one gesture. Without a passkey, and with an API key, each vote is cast separately. Rejects only for programming
+ * errors.
  */
 export function castVotes(
   shown: readonly Shown[],
@@ -81,13 +82,13 @@ async function castAll(
   }
 }
 
-/** A request that is still as the page shows it. */
+/** A request that has not changed since the page displayed it. */
 interface Open {
   shown: Shown;
   current: Action;
 }
 
-/** Reads requests again. Returns those that are as the page shows them, and reports the others. */
+/** Reads requests again. Returns the ones that match what the page displays, and reports the others. */
 async function readAll(shown: readonly Shown[], onResult: (id: string, result: VoteResult) => void): Promise<Open[]> {
   const open: Open[] = [];
   for (const each of shown) {
@@ -97,7 +98,9 @@ async function readAll(shown: readonly Shown[], onResult: (id: string, result: V
   return open;
 }
 
-/** Reads a request again and compares it with what is shown. Returns null if no vote is possible, and reports why. */
+/**
+ * Reads a request again and compares it with the displayed one. If no vote is possible, reports why and returns null.
+ */
 async function readAgain(shown: Shown, onResult: (id: string, result: VoteResult) => void): Promise<Action | null> {
   const refuse = (error: Error): null => (onResult(shown.id, { kind: "failed", error }), null);
   try {
@@ -116,7 +119,7 @@ async function readAgain(shown: Shown, onResult: (id: string, result: VoteResult
   }
 }
 
-/** Whether a member that the page read has changed. */
+/** Whether a member has changed. False if the page did not read it. */
 function differs(shown: string | null | undefined, current: string | null | undefined): boolean {
   return shown !== undefined && shown !== current;
 }
@@ -133,7 +136,7 @@ async function voteUnsigned(action: Action, ballot: Ballot): Promise<VoteResult>
 /**
  * Signs all votes at once and reports the result of each. Returns false if the user has no passkey to sign with. Reads
  * the requests again after the service has returned what to sign, so that the signature covers only what the page
- * shows.
+ * displays.
  */
 async function voteSigned(
   given: readonly Open[],
@@ -184,11 +187,15 @@ async function signedResult(id: string, result: SignedResult | undefined, ballot
 
 function resultOf(action: Action, { approve, break_glass = false }: Ballot): VoteResult {
   if (action.status === "pending_approval") return { kind: "recorded", action };
-  const text = break_glass ? "You approved it alone." : approve ? "You approved it." : "You denied it.";
+  const text = break_glass
+    ? "You approved it without other approvers."
+    : approve
+      ? "You approved it."
+      : "You denied it.";
   return { kind: "settled", action, outcome: { kind: approve ? "good" : "bad", text, isMine: true } };
 }
 
-/** Returns the result of a refused vote: the request was settled or expired before, or the vote failed. */
+/** Returns the result of a refused vote: the request had already been settled or had expired, or the vote failed. */
 async function refusedResult(id: string, error: ApiError): Promise<VoteResult> {
   if (error.status !== 409 && error.status !== 410) return { kind: "failed", error };
   const current = await request("GET /v1/actions/{id}", { path: [id] }).catch(() => null);

@@ -32,7 +32,7 @@ export function CreateKey({ onClose, onCreated }: { onClose(): void; onCreated(c
       name,
       ...(preset === "" ? { scopes } : { preset }),
       agent_id: agent_id === "" ? null : agent_id,
-      // Without the member, the key of a signed-in user belongs to that user.
+      // If `owner` is omitted, a key that a signed-in user creates belongs to that user.
       ...(isShared ? { owner: null } : owner === "" ? {} : { owner }),
       expires_at: expires_at === "" ? null : new Date(expires_at).toISOString(),
     };

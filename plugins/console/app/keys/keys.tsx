@@ -1,4 +1,4 @@
-/** API keys: who can call the service, and what for. */
+/** API keys: who can call the service, and for what. */
 import { useState } from "preact/hooks";
 import type { Api, ApiKey } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
@@ -12,7 +12,7 @@ import { TEXTS } from "./strings.ts";
 
 type Status = "live" | "ended";
 
-/** Keys that the page loads. */
+/** Maximum number of keys that the page loads. */
 const MAX_KEYS = 1000;
 
 export function Keys() {
@@ -35,7 +35,7 @@ export function Keys() {
           </button>
         }
       >
-        {/* Whatever happens to the list, the value of a new key appears. */}
+        {/* Displays the value of a new key even if the list cannot be loaded. */}
         {newKey === null ? null : <NewKey created={newKey} onDone={() => setNewKey(null)} />}
         <Done text={done} />
         <StatusFilter status={status} onChange={setStatus} />
@@ -109,7 +109,7 @@ function KeyList({ page: { api_keys: keys, next_cursor }, status, onRevoke }: Ke
   );
 }
 
-/** Renders keys. Without `onRevoke` the table has no buttons. */
+/** Renders keys. The table has no buttons if `onRevoke` is absent. */
 export function KeyTable({ keys, onRevoke }: { keys: readonly ApiKey[]; onRevoke?: (key: ApiKey) => void }) {
   const { may, agent, owner, used, ends } = TEXTS.columns;
   return (

@@ -5,7 +5,9 @@ type Body = Api["POST /v1/api-keys"]["body"];
 export type KeyScope = NonNullable<Body["scopes"]>[number];
 export type KeyPreset = NonNullable<Body["preset"]>;
 
-/** What each scope permits. The type makes the compiler require a text for each new scope of the API. */
+/**
+ * Describes what each scope permits. The type makes the compiler require a description for each new scope of the API.
+ */
 export const SCOPES: Readonly<Record<KeyScope, string>> = {
   admin: "everything, always",
   "actions:submit": "submit actions",
@@ -16,7 +18,7 @@ export const SCOPES: Readonly<Record<KeyScope, string>> = {
   "actions:settle": "settle unknown outcomes",
   "credentials:receive": "receive credentials for actions that it starts",
   "approvals:decide": "approve and deny",
-  "approvals:break_glass": "approve alone in an emergency (in a session)",
+  "approvals:break_glass": "approve in an emergency without other approvers (in a session)",
   "grants:write": "grant later actions, and revoke grants",
   "sessions:issue": "start and continue sessions of agents",
   "policies:read": "see policies",

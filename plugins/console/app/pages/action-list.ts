@@ -34,24 +34,24 @@ export const STATUSES = [
 
 const PAGE = 50;
 /**
- * Maximum rows that are loaded to fill a gap, such as after the computer slept. The list starts again after a larger
- * gap.
+ * Maximum number of rows that are loaded to fill a gap, for example after the computer slept. After a larger gap, the
+ * list starts again.
  */
 const MAX_MISSED = 1000;
-/** Events within this time cause one read. Milliseconds. */
+/** Events that arrive within this time cause one read. Milliseconds. */
 const COLLECT_MS = 1000;
-/** As COLLECT_MS, for a list that the service has to search. Milliseconds. */
+/** Like `COLLECT_MS`, but for a list that the service has to search. Milliseconds. */
 const SEARCH_EVERY_MS = 5000;
 
 type Query = NonNullable<Api["GET /v1/actions"]["query"]>;
 
-/** Returns the filters as parameters of the API. Times in the address are in the reader's zone. */
+/** Returns the filters as parameters of the API. Times in the address are in the user's time zone. */
 export function toQuery(filters: ActionFilters): Query {
   const given = Object.entries({ ...filters, since: toUtc(filters.since), until: toUtc(filters.until) });
   return Object.fromEntries(given.filter(([, value]) => value !== "")) as Query;
 }
 
-/** Whether the service has to search for matching actions. Then one request reads only some of the actions. */
+/** Whether the service has to search for matching actions. One request then searches only some of the actions. */
 export function isSearch({ q, decision, policy, rule }: ActionFilters): boolean {
   return [q, decision, policy, rule].some((value) => value !== "");
 }
@@ -88,7 +88,7 @@ export function useActions(filters: ActionFilters): ActionListState {
       signal,
     });
 
-  /** Reads the newest pages, down to the rows that are displayed. Those rows and the older ones below them stay. */
+  /** Reads the newest pages until they reach the displayed rows. Keeps the displayed rows that are older. */
   const refresh = async (signal?: AbortSignal): Promise<void> => {
     try {
       const newest: Action[] = [];

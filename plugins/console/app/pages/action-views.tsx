@@ -1,4 +1,4 @@
-/** Views of the list of actions: named filters. Some are built in; a person can save others in this browser. */
+/** Views of the list of actions, which are named filters. Some are built in; a person can save more in this browser. */
 import { useState } from "preact/hooks";
 import { url } from "../core/api.ts";
 import { Icon } from "../ui/icons.tsx";

@@ -1,4 +1,4 @@
-/** One action: its request, the decision and its reasons, what happened since, and its proof. */
+/** One action: its request, the decision and its reasons, its history, and its proof. */
 import { useEffect, useState } from "preact/hooks";
 import type { Action, Api } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
@@ -63,7 +63,7 @@ export function ActionDetail({ id }: { id: string }) {
       onEvent: reload,
       onState(state, why) {
         setLive({ state, why });
-        // An event between the first read and the start of the stream is in neither, so read again.
+        // Neither the first read nor the stream contains an event between the two, so read again.
         if (state === "live") reload();
       },
     });

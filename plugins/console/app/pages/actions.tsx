@@ -44,7 +44,7 @@ export function Actions({ id, query }: Props) {
   return id === null ? <List key={query.toString()} query={query} /> : <ActionDetail key={id} id={id} />;
 }
 
-/** The filters are in the address, so that a view can be bookmarked and sent. */
+/** Renders the list. The filters are in the address, so that a view can be bookmarked and shared. */
 function List({ query }: { query: URLSearchParams }) {
   const filters = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ""])) as ActionFilters;
   const { rows, error, loading, live, hasMore, older, reload } = useActions(filters);
@@ -73,7 +73,7 @@ function List({ query }: { query: URLSearchParams }) {
   );
 }
 
-/** Policy and rule have no input, because they are set by links. */
+/** Returns the filters that the form shows. Policy and rule appear only if a link has set them. */
 function shownFields(filters: ActionFilters) {
   const rare = (["policy", "rule"] as const).filter((name) => filters[name] !== "");
   return ["agent_id", "tool", "operation", "grant_id", ...rare] as const;
@@ -137,8 +137,8 @@ function FilterForm({ filters, isFiltered }: { filters: ActionFilters; isFiltere
 }
 
 /**
- * Renders the columns in which the actions differ. Actions of one shape have a column for each differing parameter.
- * Other actions have one column with the most distinctive value.
+ * Renders the columns in which the actions differ. Actions of the same shape have a column for each differing
+ * parameter. Otherwise, one column has the most distinctive value of each action.
  */
 function ActionTable({ rows }: { rows: readonly Action[] }) {
   const groups = groupByShape(rows);
@@ -202,7 +202,7 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
   );
 }
 
-/** The parameter that distinguishes an action from others of its kind. */
+/** Renders the parameter that distinguishes an action from others of its kind. */
 function Headline({ action }: { action: Action }) {
   const value = action.erased_at ? null : findHeadlineMember(action);
   if (value === null) return null;

@@ -1,9 +1,9 @@
-/** Writes CSV (RFC 4180) that spreadsheets open without running anything. Pure. */
+/** Writes CSV (RFC 4180) in which spreadsheets find no formulas. Pure. */
 
 /** Spreadsheets evaluate a cell that starts with one of these characters as a formula. */
 const FORMULA = /^[=+\-@\t\r]/;
 
-/** Returns rows as CSV. Values that are not text are written as JSON; null is an empty cell. */
+/** Returns rows as CSV. Values other than strings are written as JSON; null is an empty cell. */
 export function toCsv(head: readonly string[], rows: readonly (readonly unknown[])[]): string {
   return [head, ...rows].map((row) => `${row.map(toCell).join(",")}\r\n`).join("");
 }

@@ -1,4 +1,4 @@
-/** Messages to people and programs: sent, waiting, and given up. */
+/** Messages to people and programs: sent, waiting, and abandoned. */
 import { useEffect, useState } from "preact/hooks";
 import type { Delivery } from "../core/api-types.ts";
 import { encodeSegment, request, url } from "../core/api.ts";
@@ -57,7 +57,7 @@ const BADGES: Readonly<Record<Delivery["state"], string>> = {
   obsolete: "expired",
 };
 
-/** The filters are in the address. */
+/** Renders the page. The filters are in the address. */
 export function Deliveries({ query }: { query: URLSearchParams }) {
   return <List key={query.toString()} state={query.get("state") ?? ""} action={query.get("action_id") ?? ""} />;
 }
@@ -130,7 +130,9 @@ function Filters({ state, action, isFiltered }: { state: string; action: string;
   );
 }
 
-/** Loads deliveries, reads the newest page again every few seconds, and retries one. */
+/**
+ * Loads deliveries and reads the newest page again every few seconds. Returns them with a function that retries one.
+ */
 function useDeliveries(state: string, action: string) {
   const [rows, setRows] = useState<readonly Delivery[]>([]);
   const [cursor, setCursor] = useState<string | null>(null);
@@ -183,7 +185,7 @@ function useDeliveries(state: string, action: string) {
   };
 }
 
-/** Whether a delivery was given up, or waits because an attempt failed. */
+/** Whether a delivery was abandoned, or waits because an attempt failed. */
 const canRetry = ({ state, last_error }: Delivery): boolean =>
   hasScope("deliveries:retry") && (state === "dead" || (state === "waiting" && last_error !== null));
 

@@ -1,4 +1,4 @@
-/** One line for each kind of ledger entry. */
+/** Renders a one-line summary for each type of ledger entry. */
 import type { ComponentChildren } from "preact";
 import type {
   AgentEntry,
@@ -64,7 +64,7 @@ const OCCASIONS: Readonly<Record<RedecisionEntry["occasion"], string>> = {
 
 const words = (name: string): string => name.replaceAll("_", " ");
 
-/** Renders the line of an event. Renders nothing for an unknown type, such as a plugin's. */
+/** Renders the line of an event. Renders nothing for an unknown type, such as one from a plugin. */
 export function EventSummary({ event }: { event: LedgerEvent }) {
   return <span>{summarize(event.entry as unknown as Entry)}</span>;
 }

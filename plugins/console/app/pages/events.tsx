@@ -10,7 +10,7 @@ import { EventSummary } from "./event-summary.tsx";
 
 /** Maximum number of events on the page, which can stay open for weeks. Older events are removed. */
 const MAX_EVENTS = 500;
-/** Events within this time are rendered together. Milliseconds. */
+/** Events that arrive within this time are rendered together. Milliseconds. */
 const RENDER_EVERY_MS = 500;
 
 const TEXTS = {
@@ -31,7 +31,7 @@ const TEXTS = {
   action: "Action",
 };
 
-/** The filters are in the address. */
+/** Renders the page. The filters are in the address. */
 export function Events({ query }: { query: URLSearchParams }) {
   return <Tail key={query.toString()} query={query} />;
 }
@@ -74,7 +74,7 @@ interface TailFilters {
   types: readonly string[];
   agent: string;
   tool: string;
-  /** Sequence number after which events are listed; empty for events from now on. */
+  /** Lists events after this sequence number; empty to list only new events. */
   from: string;
 }
 
@@ -111,7 +111,7 @@ function useTail({ types, agent, tool, from }: TailFilters) {
       signal: over.signal,
       onEvent(event) {
         arrived.unshift(event);
-        // More would leave the page at once.
+        // The page would drop more events immediately.
         if (arrived.length > MAX_EVENTS) arrived.length = MAX_EVENTS;
         timer ??= setTimeout(render, RENDER_EVERY_MS);
       },
@@ -189,7 +189,7 @@ function Filters({ types, agent, tool, from }: TailFilters) {
   );
 }
 
-/** Elements by event. Preact does not compare an element again if it is the same object. */
+/** Elements by event. Preact skips the comparison of an element that is the same object as before. */
 const rendered = new WeakMap<LedgerEvent, VNode>();
 
 function renderRow(event: LedgerEvent): VNode {

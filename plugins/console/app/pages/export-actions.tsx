@@ -1,4 +1,4 @@
-/** Saves the actions that pass the filters as CSV or JSON. */
+/** Saves the actions that match the filters as CSV or JSON. */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
@@ -8,7 +8,7 @@ import { type ActionFilters, toQuery } from "./action-list.ts";
 import { toCsv } from "./csv.ts";
 
 const PAGE = 1000;
-/** The file is built in memory. */
+/** Maximum number of exported actions, because the file is built in memory. */
 const MAX_ROWS = 20_000;
 
 const TEXTS = {

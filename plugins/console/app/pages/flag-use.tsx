@@ -1,4 +1,4 @@
-/** Flags an action that a grant or a suggested rule allowed. A flag ends the grant, or reverts the rule. */
+/** Flags an action that a grant or a suggested rule allowed. A flag ends the grant or reverts the rule. */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
@@ -44,7 +44,7 @@ function findAllowed(action: Action, events: readonly ActionEvent[]): AllowanceS
 interface Props {
   action: Action;
   events: readonly ActionEvent[];
-  /** Receives what to display. */
+  /** Receives the message to display. */
   onFlagged(message: string): void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Checks the ledger's checkpoint in the browser: that the pinned key signed it, and that it extends the checkpoint that
- * this browser verified before.
+ * Checks the ledger's checkpoint in the browser: whether the pinned key signed it, and whether it extends the
+ * checkpoint that this browser verified before.
  */
 import type { Api } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
@@ -8,7 +8,7 @@ import { canVerify, type Checkpoint, fromHex, openUnderPin, toHex, verifyConsist
 
 export type LedgerKeys = Api["GET /v1/provenance/keys"]["response"];
 
-/** Where the browser stores the newest checkpoint that it verified. */
+/** Local storage key of the newest checkpoint that this browser verified. */
 const STORE = "assent.checkpoint";
 
 interface SeenCheckpoint {
@@ -18,7 +18,7 @@ interface SeenCheckpoint {
   root: string;
 }
 
-/** The result for people. `next` is the successor of the pinned key; null if it has none. */
+/** The result to display. `next` is the successor of the pinned key; null if it has none. */
 interface LedgerCheck {
   kind: "good" | "busy" | "bad";
   text: string;
@@ -49,8 +49,8 @@ function storeSeen(vkey: string, { size, root }: Checkpoint): void {
 }
 
 /**
- * Keeps the stored checkpoint if the successor of the pinned key is pinned. Otherwise removes the checkpoint, because
- * it belongs to another log.
+ * Updates the stored checkpoint after another key was pinned. Keeps it if the new key is the successor of the old one.
+ * Otherwise removes it, because it belongs to a different log.
  */
 export function moveSeen(vkey: string | null, isSuccessor: boolean): void {
   const before = readSeen();
@@ -58,7 +58,7 @@ export function moveSeen(vkey: string | null, isSuccessor: boolean): void {
   else localStorage.removeItem(STORE);
 }
 
-/** Checks the current checkpoint and stores it if it extends the one before. @param vkey the pinned key */
+/** Checks the current checkpoint and stores it if it extends the stored one. @param vkey the pinned key */
 export async function checkLedger(keys: LedgerKeys, vkey: string | null): Promise<LedgerCheck> {
   if (!canVerify) return { kind: "busy", text: TEXTS.unsupported, next: null };
   if (vkey === null) return { kind: "busy", text: TEXTS.unpinned, next: null };

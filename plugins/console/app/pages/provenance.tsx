@@ -1,4 +1,4 @@
-/** The ledger for people: its size and signature, and the check of a proof, all computed in this browser. */
+/** The ledger page: size, signature, and the verification of a proof, all computed in this browser. */
 import { useState } from "preact/hooks";
 import { encodeSegment, request } from "../core/api.ts";
 import { Badge, Copy, Data, Facts, Hash, Notice, Problem, Text, Time } from "../ui/elements.tsx";

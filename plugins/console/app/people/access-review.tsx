@@ -1,4 +1,4 @@
-/** The access review: who can approve what, who did, and which keys and users are unused. */
+/** The access review: who can approve what, who approved, and which keys and users are unused. */
 import { useMemo, useState } from "preact/hooks";
 import type { Api } from "../core/api-types.ts";
 import { request, callForText, url } from "../core/api.ts";
@@ -13,7 +13,11 @@ type Row = Review["rows"][number];
 const TEXTS = {
   title: "Access review",
   intro: "Who can approve what, who did in the period, and what is unused. Counted from the ledger's entries.",
-  none: { approvers: "No user and no key can approve.", unused: "Everything was used.", all: "There is nobody yet." },
+  none: {
+    approvers: "No user and no key can approve.",
+    unused: "Everything was used.",
+    all: "There are no people or keys yet.",
+  },
   next: "Give a user the role approver, or create a key with the preset approver.",
 } as const;
 
@@ -25,7 +29,7 @@ const FILTERS = [
 type Filter = (typeof FILTERS)[number]["name"];
 
 const PERIODS = [30, 90, 180, 366];
-/** Rows that are rendered at first. */
+/** Number of rows that are rendered at first. */
 const FIRST_ROWS = 200;
 
 export function AccessReview({ query }: { query: URLSearchParams }) {
@@ -70,7 +74,7 @@ export function AccessReview({ query }: { query: URLSearchParams }) {
   );
 }
 
-/** Downloads are fetched, because a link would not send an API key. */
+/** Buttons that download the review. They fetch the file, because a link would not send an API key. */
 function Downloads({ days }: { days: number }) {
   const [error, setError] = useState<unknown>(null);
   const save = async (format: "csv" | "json"): Promise<void> => {
@@ -177,7 +181,7 @@ function ReviewRow({ row, names }: { row: Row; names: ReadonlyMap<string, string
             {Math.round(approval_rate * 100)} % approved{" "}
             <span class="quiet">
               ({approvals} of {approvals + rejections}
-              {break_glass === 0 ? "" : `, ${break_glass} alone in an emergency`})
+              {break_glass === 0 ? "" : `, ${break_glass} emergency approvals`})
             </span>
           </>
         )}
@@ -201,7 +205,7 @@ function ReviewRow({ row, names }: { row: Row; names: ReadonlyMap<string, string
   );
 }
 
-/** Keys without an owner have no page. */
+/** Renders the name, as a link if the person has a page. Keys without an owner have none. */
 function Name({ row: { principal, name } }: { row: Row }) {
   const address = personAddress(principal);
   return address === null ? (
@@ -236,7 +240,7 @@ function Power({ row, names }: { row: Row; names: ReadonlyMap<string, string> })
 
 type Limit = NonNullable<Row["limits"]>[number];
 
-/** Returns "agents support-* with tools stripe, but only agents support-1". */
+/** Returns a description such as "agents support-* with tools stripe, but only agents support-1". */
 export function describeLimit({ also, ...own }: Limit): string {
   return [own, ...also].map(describePatterns).join(", but only ");
 }

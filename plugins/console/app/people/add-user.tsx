@@ -10,7 +10,7 @@ type Role = NonNullable<Api["POST /v1/users"]["body"]["roles"]>[number];
 const ROLES: Readonly<Record<Role, string>> = {
   viewer: "reads actions, policies, agents and events",
   approver: "votes on actions",
-  break_glass: "votes, and approves alone in an emergency",
+  break_glass: "votes, and approves in an emergency without other approvers",
   policy_author: "writes and activates policies",
   key_manager: "creates agents and their keys",
   auditor: "reads everything, and replays decisions",

@@ -15,9 +15,9 @@ import { What } from "../ui/request.tsx";
 const TEXTS = {
   title: "Break-glass approvals",
   intro:
-    "A person with the role break_glass approved alone because the approvers could not be reached. Each approval stays open until another person has reviewed it.",
+    "A person with the role break_glass approved without other approvers, who could not be reached. Each approval stays open until another person has reviewed it.",
   none: { open: "No review is open.", reviewed: "No emergency approval has been reviewed yet." },
-  next: "An emergency approval appears here when someone approves a request alone in an emergency.",
+  next: "An emergency approval appears here when someone approves a request without other approvers.",
   own: "You gave this approval, so someone else must review it.",
   closed: "The review is closed.",
 } as const;

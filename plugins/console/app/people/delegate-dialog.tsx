@@ -135,13 +135,13 @@ async function loadDelegates(user: string, signal: AbortSignal) {
   }
 }
 
-/** Two people can have one name. */
+/** Returns the label of a user in the list. Adds the id if several users have the same name. */
 function optionLabel({ id, name }: Delegate, all: readonly Delegate[]): string {
   const isUnique = all.filter((other) => renderPlain(other.name) === renderPlain(name)).length === 1;
   return isUnique ? renderPlain(name) : `${renderPlain(name)} (…${id.slice(-6)})`;
 }
 
-/** Throws RangeError for a time that the browser cannot read. */
+/** Reads the form. Throws RangeError for a time that the browser cannot parse. */
 function readForm(form: HTMLFormElement, isLimited: boolean) {
   const { to = "", until = "", starts_at = "", agents = "", tools = "", comment = "" } = values(form);
   const groups = new FormData(form).getAll("groups").map(String);
@@ -161,6 +161,6 @@ function readForm(form: HTMLFormElement, isLimited: boolean) {
 
 function toRfc3339(local: string): string {
   const time = new Date(local);
-  if (Number.isNaN(time.getTime())) throw new RangeError(`"${local}" is no time; choose a day and a time`);
+  if (Number.isNaN(time.getTime())) throw new RangeError(`"${local}" is not a valid time; choose a day and a time`);
   return time.toISOString();
 }

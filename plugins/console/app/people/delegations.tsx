@@ -1,4 +1,7 @@
-/** Delegations: who approves in whose place. Users create their own; each of the two users, and admins, can revoke one. */
+/**
+ * Delegations: who approves in whose place. Users create their own. Admins and the two users of a delegation can revoke
+ * it.
+ */
 import { useState } from "preact/hooks";
 import type { Delegation } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
@@ -16,7 +19,7 @@ import { DelegateDialog } from "./delegate-dialog.tsx";
 const TEXTS = {
   title: "Delegations",
   intro:
-    "A delegation lets another approver vote in someone's place for a time. Both count as one person, and nobody approves what either of them must not.",
+    "A delegation lets another approver vote in someone's place for a time. Both count as one person, and neither can approve what the other must not approve.",
   none: { current: "No delegation is active or scheduled.", ended: "No delegation has ended yet." },
   next: "Before you are away, let another approver vote in your place.",
   signIn: "Only a signed-in user can delegate, and only their own approvals.",
@@ -80,7 +83,10 @@ export function Delegations() {
   );
 }
 
-/** A user has at most 20 delegations that have not ended, so both kinds fit into one page for all but large services. */
+/**
+ * Loads the active and future delegations. A user has at most 20 of them, so one page is enough for all but large
+ * services.
+ */
 async function loadDelegations(shown: Shown, cursor: string | undefined, signal: AbortSignal | undefined) {
   const page = async (status: Delegation["status"]) => {
     const query = { status, limit: 200, ...(cursor === undefined ? {} : { cursor }) };
@@ -94,7 +100,7 @@ async function loadDelegations(shown: Shown, cursor: string | undefined, signal:
   return { rows: [...scheduled.rows, ...active.rows], next_cursor: active.next_cursor };
 }
 
-/** Renders delegations. Without `onRevoke` the table is for reading. */
+/** Renders delegations. The table has no buttons if `onRevoke` is absent. */
 export function DelegationTable({
   rows,
   onRevoke,
@@ -182,7 +188,7 @@ function Covers({ delegation: { groups, agents, tools } }: { delegation: Delegat
   );
 }
 
-const CAUSES = { revoked: "revoked", user_ended: "a user was ended" } as const;
+const CAUSES = { revoked: "revoked", user_ended: "a user was deactivated" } as const;
 
 function Ended({ delegation: { ended } }: { delegation: Delegation }) {
   if (ended === null) return null;

@@ -1,4 +1,4 @@
-/** The card of one's own page with the devices on which one is notified. */
+/** The card on the user's own page that lists the devices on which the user is notified. */
 import { useState } from "preact/hooks";
 import type { Device } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
@@ -9,7 +9,7 @@ import { LoadedCard } from "../ui/section.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 import { DEVICE_TEXTS as TEXTS } from "./person-strings.ts";
 
-/** @param props.id of the signed-in user */
+/** @param props.id id of the signed-in user */
 export function DeviceCard({ id, name }: { id: string; name: string }) {
   const [done, setDone] = useState("");
   const [error, setError] = useState<unknown>(null);
@@ -73,7 +73,7 @@ export function DeviceCard({ id, name }: { id: string; name: string }) {
   );
 }
 
-/** Offers to notify this device, or says why it cannot be notified. */
+/** Offers notifications on this device, or says why they are not possible. */
 function ThisDevice({ isBusy, onAdd }: { isBusy: boolean; onAdd(): void }) {
   const support = pushSupport();
   if (support === "unsupported") return <p class="quiet">{TEXTS.unsupported}</p>;
@@ -144,7 +144,7 @@ function DeviceTable({
   );
 }
 
-/** Says what the user is notified of. Without a channel, shows what the operator has to add. */
+/** Lists the channels that notify the user. If there are none, shows what the operator has to configure. */
 function Channels({ channels, name, hasDevices }: { channels: readonly string[]; name: string; hasDevices: boolean }) {
   if (channels.length > 0)
     return (

@@ -1,4 +1,4 @@
-/** The dialogs that end a user and let an ended user sign in again. */
+/** The dialogs that deactivate a user, and reactivate a deactivated user. */
 import type { UserDetails } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
@@ -19,7 +19,7 @@ export function EndUser({ user: { id, name }, onClose, onDone }: Props) {
     const body = reason === "" ? {} : { reason };
     const { revoked_keys } = await request("POST /v1/users/{id}/end", { path: [id], body });
     const keys = revoked_keys.length === 0 ? "" : ` ${counted(revoked_keys.length, "key")} revoked.`;
-    onDone(`${name} was ended.${keys}`);
+    onDone(`${name} was deactivated.${keys}`);
   });
   return (
     <Dialog title="End this user?" onClose={onClose}>

@@ -2,10 +2,11 @@
 
 export const PERSON_TEXTS = {
   title: "Person",
-  nobody: "You are signed in with an API key, which is no person.",
+  nobody: "You are signed in with an API key, which does not identify a person.",
   signIn: "Sign in as a user",
   review: "Open the access review",
-  owner: "An owner of API keys, who is no user: the service knows the name only. Keys of one owner vote as one person.",
+  owner:
+    "An owner of API keys who is not a user. The service knows only the name. Keys of one owner vote as one person.",
   limited: "Only the person and auditors see roles, sessions and pending requests (scope users:read).",
   ended: "ended",
   keys: "Keys",
@@ -37,7 +38,7 @@ export const PERSON_TEXTS = {
   timeline: "Timeline",
 } as const;
 
-/** Texts of the card with one's own devices. */
+/** Texts of the card that lists the user's devices. */
 export const DEVICE_TEXTS = {
   title: "Notifications on your devices",
   help: "Notifications name the agent, the tool and the operation, never parameters. To vote, the request opens here, and you sign with your passkey.",

@@ -1,6 +1,6 @@
 /**
- * The page about one person: what they can approve, what is pending for them, their votes, their sessions, and who votes
- * in their place. The id is a user's, or `owner:<owner>` for someone who only has keys.
+ * The page about one person: what they can approve, what is pending for them, their votes and sessions, and who votes
+ * in their place. The id is a user's id, or `owner:<owner>` for someone who has only keys.
  */
 import type { Event, User } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
@@ -96,7 +96,7 @@ function UserPage({ id, isOwn }: { id: string; isOwn: boolean }) {
   );
 }
 
-/** Resolves to the user, or to the name alone if the credential cannot read users. */
+/** Resolves to the user, or only to the name if the credential cannot read users. */
 async function readUser(id: string, isOwn: boolean, signal: AbortSignal): Promise<{ user: User | null; name: string }> {
   if (mayReadUsers()) {
     const user = await request("GET /v1/users/{id}", { path: [id], signal });
@@ -143,7 +143,10 @@ function List({ names }: { names: readonly string[] }) {
 /** Entry types that can be about a person. */
 const VOTE_TYPES = "approval";
 const TYPES = `${VOTE_TYPES},question,grant,delegation,break_glass,stop,policy_set,api_key,agent,user,suggested_rule,erasure`;
-/** Owners of keys have no sessions, and a service without the users plugin does not know this type. */
+/**
+ * Entry types for users. Owners of keys have no sessions, and a service without the users plugin does not know this
+ * type.
+ */
 const USER_TYPES = `${TYPES},users:session`;
 
 /** The members of entries that name a person. */

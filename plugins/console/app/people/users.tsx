@@ -1,4 +1,4 @@
-/** Users: their state, roles, groups, ways to sign in and sessions. Admins add, end and resume them. */
+/** Users: their state, roles, groups, sign-in methods and sessions. Admins add, deactivate and reactivate them. */
 import { useState } from "preact/hooks";
 import type { Api, UserDetails } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
@@ -16,8 +16,8 @@ type InviteResult = Api["POST /v1/users"]["response"];
 
 const TEXTS = {
   title: "Users",
-  intro: "People who sign in. A user who is ended loses sessions, keys, grants and delegations at once.",
-  none: { live: "There is no user yet.", ended: "No user has been ended." },
+  intro: "People who sign in. Deactivating a user immediately ends their sessions, keys, grants and delegations.",
+  none: { live: "There are no users yet.", ended: "No user has been deactivated." },
   next: "Add a user, or let people sign in at your identity provider.",
 } as const;
 

@@ -1,4 +1,4 @@
-/** The texts of the page of a plan. */
+/** Texts of the page of a plan. */
 interface Terms {
   ordered: boolean;
   stop_on_failure: boolean;
@@ -15,7 +15,7 @@ export const TEXTS = {
   cancelTitle: "Cancel this plan?",
   cancelHelp: (isAdmin: boolean): string =>
     isAdmin
-      ? "Its pending actions are cancelled, and so are those that may start and have not started."
+      ? "Its pending actions are cancelled, and so are actions that may start and have not started."
       : "Its pending actions are cancelled, and the votes on the others are void.",
   keepPlan: "Keep it",
   submitted: "submitted these actions together",

@@ -1,4 +1,4 @@
-/** Casts a vote on a plan: on exactly the list that the page shows. A user with a passkey signs it. */
+/** Casts a vote on exactly the list of actions that the page displays. A user with a passkey signs the vote. */
 import type { Api } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
 import { COOKIE, key } from "../core/session.ts";
@@ -13,29 +13,32 @@ const OTHER_STATEMENT =
   "the service asked for a signature of other votes than yours; nothing was signed; report this to its operator";
 const CHANGED = "the plan has changed since this page was read; no vote was recorded; read it and vote again";
 
-/** Returns the plan after the vote. Rejects with an Error if nothing was signed, and with an ApiError if the service refused. */
+/**
+ * Returns the plan after the vote. Rejects with an Error if the user did not sign, and with an ApiError if the service
+ * refused.
+ */
 export async function castPlanVote(shown: PlanRecord, answer: Answer): Promise<PlanRecord> {
   const path = [shown.id] as [string];
   const challenge = key() === COOKIE ? await startSigning(shown.id, answer) : null;
   if (challenge === null) {
-    // The token was issued for the list that this page shows.
+    // The token was issued for the list that this page displays.
     const body = { token: shown.approval_token ?? "", ...answer };
     return request("POST /v1/plans/{id}/approval", { path, body });
   }
   const current = await request("GET /v1/plans/{id}", { path });
-  // Tokens contain the digest of the list and of the questions.
+  // Compare tokens, because they contain the digests of the list and of the questions.
   if (current.approval_token !== shown.approval_token) throw new Error(CHANGED);
   assertSameVotes(challenge, shown, answer);
   const body = { nonce: challenge.nonce, response: await sign(challenge.options), ...answer };
   return request("POST /v1/plans/{id}/signed-approval", { path, body });
 }
 
-/** Returns null if the user has no passkey for this site. */
+/** Starts a signed vote. Returns null if the user has no passkey for this site. */
 async function startSigning(id: string, body: Answer): Promise<Challenge | null> {
   try {
     return await request("POST /v1/plans/{id}/challenge", { path: [id], body });
   } catch (error) {
-    // Before the signature, this code means that the user has no passkey.
+    // Before the signature is requested, this code means that the user has no passkey.
     if (error instanceof ApiError && error.code === "VOTE_SIGNATURE_INVALID") return null;
     throw error;
   }

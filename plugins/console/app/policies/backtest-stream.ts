@@ -1,4 +1,4 @@
-/** Runs a backtest and reports its progress while it runs. */
+/** Runs a backtest and reports its progress. */
 import type { Api, Backtest } from "../core/api-types.ts";
 import { send } from "../core/api.ts";
 
@@ -7,12 +7,15 @@ export interface Progress {
   flipped: number;
 }
 
-/** The service reports progress twice a second, so a stream without progress for this long has failed. Milliseconds. */
+/**
+ * A stream without progress for this time has failed, because the service reports progress twice a second.
+ * Milliseconds.
+ */
 const SILENCE_MS = 60_000;
 
 /**
- * Runs one backtest. Aborting the signal ends the work in the service, too. Throws `ApiError`, or `Error` if the stream ends
- * before its result.
+ * Runs one backtest. Aborting the signal also ends the work in the service. Throws `ApiError`, or `Error` if the stream
+ * ends before it delivers the result.
  */
 export async function runBacktest(
   body: Api["POST /v1/replay/progress"]["body"],

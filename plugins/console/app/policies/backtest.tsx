@@ -1,5 +1,5 @@
 /**
- * Shows what a version would have changed: past decisions evaluated again with it, and the recorded results of a policy
+ * Shows what a version would have changed: past decisions evaluated again with it, or the recorded results of a policy
  * in shadow mode.
  */
 import { useEffect } from "preact/hooks";
@@ -11,16 +11,18 @@ import { flipKey, type FlipReport } from "./flips.ts";
 import { RANGES, type ReportState, useReport } from "./report-parts.ts";
 import { BACKTEST } from "./strings.ts";
 
-/** Maximum number of decisions in one part of the report. A person can continue with older ones. */
+/** Maximum number of decisions in one part of the report. The user can continue with older ones. */
 const PART = 10_000;
 
 interface BacktestProps {
   /** Unique on the page. */
   name: string;
   candidate: { yaml: string } | { policy: Record<string, unknown> };
-  /** Whether it starts without a click. */
+  /** Whether the backtest starts without a click. */
   startsItself?: boolean;
-  /** Called with the error of a request. Returns true if the editor displays the error; then this component does not. */
+  /**
+   * Called with the error of a request. Returns true if the editor displays the error, so that this component does not.
+   */
   onRefused?: (error: unknown) => boolean;
 }
 
@@ -77,8 +79,7 @@ export function Backtest({ name, candidate, startsItself = false, onRefused }: B
 }
 
 /**
- * Evaluates the range with the active policies. Flips that also occur with the active policies are not caused by the
- * candidate.
+ * Evaluates the range with the active policies. A flip that they also produce is not caused by the candidate.
  */
 async function compareWithCurrent(data: FlipReport, signal: AbortSignal): Promise<CurrentFlips | null> {
   if (data.flipped === 0) return null;
@@ -93,7 +94,7 @@ async function compareWithCurrent(data: FlipReport, signal: AbortSignal): Promis
   }
 }
 
-/** Renders what a policy in shadow mode would have changed. @param props.id of the policy */
+/** Renders what a policy in shadow mode would have changed. @param props.id id of the policy */
 export function Shadow({ id }: { id: string }) {
   const report = useReport<null>({
     fetchPart: ({ since, until, before, signal }) =>
@@ -121,7 +122,7 @@ export function Shadow({ id }: { id: string }) {
 
 interface ResultsProps {
   report: ReportState<unknown>;
-  /** Shown if the range has no decision. */
+  /** Text to show if the range has no decisions. */
   nothing: string;
   current: CurrentFlips | null;
 }

@@ -1,4 +1,4 @@
-/** Checks a text in the service while a person types. */
+/** Validates a policy's text in the service while a person types. */
 import { useEffect, useState } from "preact/hooks";
 import type { Api } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
@@ -14,7 +14,7 @@ export interface CheckState {
   again(): void;
 }
 
-/** Pause in typing before a check starts. Milliseconds. */
+/** A check starts after this time without typing. Milliseconds. */
 const PAUSE_MS = 300;
 
 /** Returns the check of a policy and of its tests. A newer text aborts the check of an older one. */

@@ -1,4 +1,4 @@
-/** A text area for YAML with line numbers, marks at faults, and completion. */
+/** A text area for YAML with line numbers, error marks and completion. */
 import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Loading, Problem } from "../ui/elements.tsx";
@@ -9,10 +9,10 @@ import { EDITOR } from "./strings.ts";
 
 interface Props {
   label: string;
-  /** The initial text. To replace the text, give the element another key. */
+  /** The initial text. To replace the text, give the element a different `key`. */
   text: string;
   marks: readonly Mark[];
-  /** Receives the editor while it exists. */
+  /** Refers to the editor while it exists. */
   handle: RefObject<Editor | null>;
   onChange(text: string): void;
   complete?: (text: string, position: number) => Completion | null;

@@ -1,6 +1,6 @@
 /**
- * The text editor of policies. The only module that imports CodeMirror, so that the bundler puts it into a chunk of its own,
- * which a page loads when it needs it.
+ * The text editor of policies. Only this module imports CodeMirror, so that the bundler puts CodeMirror into a separate
+ * chunk, which a page loads when needed.
  */
 import {
   autocompletion,
@@ -18,7 +18,7 @@ import { EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemir
 import { tags } from "@lezer/highlight";
 import type { Completion } from "./completions.ts";
 
-/** A fault or a warning at a position of the text. A null position means the whole text. */
+/** An error or a warning at a position of the text. A null position means the whole text. */
 export interface Mark {
   severity: "error" | "warning";
   line: number | null;
@@ -37,14 +37,14 @@ interface Options {
   /** Accessible name. */
   label: string;
   text: string;
-  /** Receives the text byte for byte. */
+  /** Called with the new text, byte for byte. */
   onChange(text: string): void;
   complete(text: string, position: number): Completion | null;
 }
 
 /**
- * Creates an editor in an element. It is in a shadow root, where CodeMirror adopts its style sheets. In the document it would
- * insert a `style` element, which the page's Content-Security-Policy refuses.
+ * Creates an editor within a shadow root of the element, where CodeMirror adopts its style sheets. In the document,
+ * CodeMirror would insert a `style` element, which the page's Content-Security-Policy blocks.
  */
 export function createEditor(parent: HTMLElement, { label, text, onChange, complete }: Options): Editor {
   const root = parent.shadowRoot ?? parent.attachShadow({ mode: "open" });
@@ -98,15 +98,15 @@ export function createEditor(parent: HTMLElement, { label, text, onChange, compl
 }
 
 /**
- * Returns the line break of a text. If a text mixes line breaks, the carriage returns stay visible characters of its lines, so
- * that it is saved as it was.
+ * Returns the line break of a text. If a text mixes line breaks, its carriage returns stay visible characters, so that
+ * the text is saved unchanged.
  */
 function lineSeparatorOf(text: string): "\n" | "\r\n" {
   return text.includes("\r\n") && !/(?:^|[^\r])\n|\r(?!\n)/.test(text) ? "\r\n" : "\n";
 }
 
 function completionResult(context: CompletionContext, complete: Options["complete"]): CompletionResult | null {
-  // A line break in the document has length 1, whatever the length in the text.
+  // A line break has the length 1 in the document, even if it is two characters in the text.
   const found = complete(context.state.doc.toString(), context.pos);
   if (found === null || (!context.explicit && found.from === context.pos)) return null;
   const depth = depthOf(context.state.sliceDoc(found.from, context.pos));
@@ -122,7 +122,7 @@ function offsetOf({ doc }: EditorState, number: number, column: number | null): 
   return line.from + Math.min((column ?? 1) - 1, line.length);
 }
 
-/** Marks the word at the position, or the line if there is none. */
+/** Returns the diagnostic that marks the word at the position, or the line if there is no word. */
 function toDiagnostic(state: EditorState, { severity, line, column, detail }: Mark): Diagnostic {
   if (line === null) return { from: 0, to: state.doc.line(1).to, severity, message: detail };
   const from = offsetOf(state, line, column);
@@ -140,7 +140,7 @@ const HIGHLIGHTING = HighlightStyle.define([
 
 const THEME = EditorView.theme({
   "&": { height: "100%", color: "var(--text)", backgroundColor: "var(--card)", fontSize: "var(--small)" },
-  // The outline is on the element around the editor, because the gutters would cover it here.
+  // The element around the editor has the outline, because the gutters would cover it here.
   "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "20px" },
   ".cm-content": { caretColor: "var(--text)" },

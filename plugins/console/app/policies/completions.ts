@@ -1,6 +1,6 @@
 /**
- * Suggests keys, values and names of expressions at a position in the text of a policy or of its tests. Pure. It reads lines and their
- * indentation, because a text that is being typed is rarely valid YAML.
+ * Suggests keys, values and names of expressions at a position in the text of a policy or of its tests. Pure. Works on
+ * lines and their indentation, because a text that is being typed is rarely valid YAML.
  */
 import type { Api } from "../core/api-types.ts";
 
@@ -8,7 +8,7 @@ type Vocabulary = Api["GET /v1/policy-vocabulary"]["response"];
 type NamedVariable = Vocabulary["variables"][number];
 type Tool = Vocabulary["tools"][number];
 
-/** Names that the service knows, and names that the last valid text declared. */
+/** Names that the service knows, and names that the last valid text declares. */
 export interface Words {
   vocabulary: Vocabulary;
   variables: readonly NamedVariable[];
@@ -17,9 +17,9 @@ export interface Words {
 
 export interface Suggestion {
   label: string;
-  /** Text to insert in place of the label. */
+  /** Text to insert instead of the label. */
   apply?: string;
-  /** Type or kind, next to the label. */
+  /** Type or kind, displayed next to the label. */
   detail?: string;
   /** Explanation of the selected suggestion. */
   info?: string;
@@ -42,7 +42,7 @@ interface Schema {
   anyOf?: Schema[];
 }
 
-/** Which text is completed. */
+/** The kind of text that is being completed. */
 export type TextKind = "policy" | "tests";
 
 /** Keys whose values are expressions. */
@@ -52,7 +52,7 @@ const FLOW_ENTRY = /\{.*,\s*(?!(?:when|per|sum|cel):)\w+:\s*["']?[\w.*-]*$/;
 const ITEM = "[]";
 
 /**
- * Returns suggestions for a position, or null.
+ * Returns suggestions for a position; null if there are none.
  * @example completeAt("rules:\n  - eff", 14, words) // { from: 11, suggestions: [{ label: "effect", apply: "effect: ", … }] }
  */
 export function completeAt(text: string, position: number, words: Words, kind: TextKind = "policy"): Completion | null {
@@ -200,11 +200,11 @@ function alternatives(schema: Schema): Schema[] {
 interface LocatedEntry {
   /** Keys from the root to the map that contains the position. `[]` stands for an item of a list. */
   path: string[];
-  /** The text of the entry before the position. */
+  /** The part of the entry in front of the position. */
   rest: string;
 }
 
-/** A line: the columns of its dashes, and its key with its column. */
+/** The columns of a line's dashes, and its key with its column. */
 interface Row {
   dashes: number[];
   column: number;
@@ -231,14 +231,14 @@ function locate(before: readonly string[]): LocatedEntry {
       .slice(open + 1)
       .split(",")
       .at(-1) ?? "";
-  // Before the brace, the line has either a key or only the dash of a list.
+  // In front of the brace, the line has either a key or only the dash of a list item.
   return { path: row.key === null ? path : [...path, row.key], rest: entry.trimStart() };
 }
 
-/** Returns the path of the map that contains a row, from the rows above it. */
+/** Returns the path of the map that contains a row. @param above the rows above it */
 function pathOf(above: readonly string[], row: Row): string[] {
   const path: string[] = [];
-  // A key belongs to a row that is further left. A dash also belongs to a key in its own column.
+  // The parent key of a key is further left. The parent key of a dash can also be in the same column.
   let limit = row.column;
   let isItem = false;
   const enterItems = (dashes: readonly number[]): void => {

@@ -1,6 +1,6 @@
 /** Groups the results of a dry run by cause. Pure. */
 
-/** A decision, as far as its cause goes. */
+/** A decision and its cause. */
 export interface Cause {
   effect: string;
   policy: string | null;
@@ -28,7 +28,7 @@ export interface DryRunGroup extends DryRunResult {
 }
 
 /**
- * Groups actions with the same decisions now and then. Changed groups first; within both kinds the largest group first.
+ * Groups actions with the same current and candidate decisions. Groups with a change come first, then larger groups.
  * @param results one result for each action, in the same order
  */
 export function groupByCause(actions: readonly SampleAction[], results: readonly DryRunResult[]): DryRunGroup[] {

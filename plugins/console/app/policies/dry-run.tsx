@@ -1,4 +1,4 @@
-/** The dry run of the editor: sample actions, decided now and with the text, grouped by cause. */
+/** The dry run of the editor: decides sample actions with the active policies and with the text, grouped by cause. */
 import { useEffect, useState } from "preact/hooks";
 import { request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
@@ -16,7 +16,7 @@ const EXAMPLE_ACTION: SampleAction = {
   params: { amount: 50, currency: "USD" },
 };
 
-/** Returns the newest real actions as JSON; an example if the key cannot see any. */
+/** Returns the newest real actions as JSON, or an example if the key cannot see any. */
 export function useSamples(): [string, (samples: string) => void] {
   const [samples, setSamples] = useState(() => JSON.stringify([EXAMPLE_ACTION], null, 2));
   useEffect(() => {
@@ -43,8 +43,8 @@ export function useSamples(): [string, (samples: string) => void] {
 }
 
 /**
- * Parses sample actions. Throws an error whose message can be displayed if they are not JSON. The service validates the
- * rest.
+ * Parses sample actions. Throws an error with a message for the user if they are not valid JSON. The service validates
+ * the rest.
  */
 export function parseSamples(samples: string): SampleAction[] {
   try {
@@ -58,7 +58,7 @@ interface Props {
   yaml: string;
   samples: string;
   onSamples: (samples: string) => void;
-  /** Called with the error of a request. Returns true if the editor displays it, so that it is not displayed here. */
+  /** Called with the error of a request. Returns true if the editor displays it, so that this component does not. */
   onRefused: (error: unknown) => boolean;
 }
 

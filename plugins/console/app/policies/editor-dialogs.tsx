@@ -1,4 +1,4 @@
-/** The dialogs of the editor, which ask before changes are discarded and before a text becomes active. */
+/** The dialogs of the editor, which ask for confirmation before changes are discarded or a text becomes active. */
 import { Dialog } from "../ui/dialog.tsx";
 import { Backtest } from "./backtest.tsx";
 import { EDITOR } from "./strings.ts";
@@ -23,7 +23,9 @@ interface ActivateProps {
   yaml: string;
   onClose(): void;
   onActivate(): void;
-  /** Called with the error of a request. Returns true if the editor displays the error; then this component does not. */
+  /**
+   * Called with the error of a request. Returns true if the editor displays the error, so that this component does not.
+   */
   onRefused: (error: unknown) => boolean;
 }
 

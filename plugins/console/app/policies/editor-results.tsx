@@ -1,4 +1,4 @@
-/** What the editor shows next to the text: problems, changes, dry run, tests, backtest and shadow mode. */
+/** The results next to the editor's text: problems, changes, dry run, tests, backtest and shadow mode. */
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { Notice, Problem, Text } from "../ui/elements.tsx";
@@ -17,11 +17,11 @@ interface Props {
   yaml: string;
   tests: string;
   check: CheckState;
-  /** Id of a stored policy. */
+  /** Id of a policy that is stored; null for a new one. */
   shadowId: string | null;
-  /** For completion in the tests; null while they are loading. */
+  /** Words for completion in the tests; null while they are loading. */
   words: Words | null;
-  /** Goes to a position of the policy's text. */
+  /** Moves the cursor to a position in the policy's text. */
   goTo: (line: number, column: number | null) => void;
   onTests: (tests: string) => void;
   onRefused: (error: unknown) => boolean;
@@ -29,7 +29,7 @@ interface Props {
 
 export function EditorResults({ yaml, tests, check, shadowId, words, goTo, onTests, onRefused }: Props) {
   const [tab, setTab] = useState<Tab>("problems");
-  /** Opened tabs stay in the page, so that their results remain. */
+  /** The tabs that were opened. They stay in the page, so that their results remain. */
   const [opened, setOpened] = useState<ReadonlySet<Tab>>(new Set());
   const [samples, setSamples] = useSamples();
   const testHandle = useRef<Editor | null>(null);

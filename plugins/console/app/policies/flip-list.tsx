@@ -6,7 +6,7 @@ import { What } from "../ui/request.tsx";
 import { type Flip, flipKey, type FlipReport, groupByRule, isLessStrict, type Outcome } from "./flips.ts";
 import { BACKTEST } from "./strings.ts";
 
-/** Number of flips that the active policies have too, by key, or why it is unknown. */
+/** Number of times that the active policies also produce each flip, by its key. `error` is set if it is unknown. */
 export interface CurrentFlips {
   counts: ReadonlyMap<string, number>;
   error: unknown;

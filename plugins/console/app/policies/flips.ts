@@ -19,7 +19,7 @@ export type FlipReport = Pick<
   | "next"
 >;
 
-/** Flips to the same outcome. */
+/** Flips that have the same outcome. */
 interface RuleFlips {
   to: Outcome;
   count: number;
@@ -55,7 +55,7 @@ export function joinReports(first: FlipReport | null, more: FlipReport): FlipRep
   };
 }
 
-/** Groups flips by the rule that would decide, the rule with the most flips first. */
+/** Groups flips by the rule that would decide. The rule with the most flips comes first. */
 export function groupByRule(flips: readonly Flip[]): RuleFlips[] {
   const rules = new Map<string, RuleFlips>();
   for (const flip of flips) {
@@ -68,7 +68,7 @@ export function groupByRule(flips: readonly Flip[]): RuleFlips[] {
   return [...rules.values()].sort((a, b) => b.count - a.count);
 }
 
-/** Whether the new outcome is less strict: the action now runs, or now runs without a person. */
+/** Whether the new outcome is less strict: the action now runs, or runs without an approval. */
 export function isLessStrict({ from, to }: Pick<Flip, "from" | "to">): boolean {
   return (STRICTNESS[to.effect] ?? 2) < (STRICTNESS[from.effect] ?? 2);
 }

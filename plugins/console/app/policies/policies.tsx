@@ -1,4 +1,4 @@
-/** The list of policies, and the address of each policy's page and editor. */
+/** The list of policies, and the addresses of their pages and editors. */
 import type { Api } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";

@@ -17,7 +17,7 @@ export type Change =
 interface Props {
   change: Change;
   policy: Policy;
-  /** The service refuses the change if the policy has changed since it had this entity tag. */
+  /** Entity tag of the policy. The service rejects the change if the policy no longer has this tag. */
   etag: string;
   onClose(): void;
   onDone(words: string): void;

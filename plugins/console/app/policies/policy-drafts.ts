@@ -1,9 +1,9 @@
 /**
  * Unsaved drafts of policies. They are in the tab's session storage, so they survive a reload and a visit to other
- * pages. The sign-out deletes them.
+ * pages. Signing out deletes them.
  */
 
-/** A draft, and the state of the policy on which it is based. */
+/** A draft, with the entity tag of the policy version that it is based on. */
 interface PolicyDraft {
   yaml: string;
   tests: string;
@@ -13,12 +13,12 @@ interface PolicyDraft {
 
 const PREFIX = "assent.draft.";
 
-/** @param title of the editor's page */
+/** Returns the draft; null if there is none. @param title title of the editor's page */
 export function readPolicyDraft(title: string): PolicyDraft | null {
   return JSON.parse(sessionStorage.getItem(`${PREFIX}${title}`) ?? "null") as PolicyDraft | null;
 }
 
-/** Stores a draft. Returns false if it is too large for the browser's storage, so that only the open page has it. */
+/** Stores a draft. Returns false if it is too large for the browser's storage: it then exists only in the open page. */
 export function writePolicyDraft(title: string, draft: PolicyDraft): boolean {
   try {
     sessionStorage.setItem(`${PREFIX}${title}`, JSON.stringify(draft));
@@ -33,7 +33,7 @@ export function deletePolicyDraft(title: string): void {
   sessionStorage.removeItem(`${PREFIX}${title}`);
 }
 
-/** Returns the titles of the pages whose drafts are not saved. */
+/** Returns the titles of the pages that have unsaved drafts. */
 export function listPolicyDrafts(): string[] {
   return Object.keys(sessionStorage)
     .filter((name) => name.startsWith(PREFIX))

@@ -1,5 +1,5 @@
 /**
- * The editor of a policy: its text on the left, and the effects of the text on the right, before anything is stored.
+ * The editor of a policy: its text on the left, and on the right the text's effects, before anything is stored.
  */
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Policy } from "../core/api-types.ts";
@@ -53,7 +53,7 @@ export function NewPolicy() {
   );
 }
 
-/** @param props.address of the policy's page */
+/** @param props.address address of the policy's page */
 export function EditPolicy({ address, loaded }: { address: string; loaded: LoadedPolicy }) {
   const { policy, etag, versions } = loaded;
   const newest = versions[0];
@@ -79,13 +79,13 @@ export function EditPolicy({ address, loaded }: { address: string; loaded: Loade
 
 interface Props {
   title: string;
-  /** The text to begin with. */
+  /** The initial text. */
   text: string;
-  /** Entity tag of the policy on which the text is based; empty for a new policy. */
+  /** Entity tag of the policy that the text is based on; empty for a new policy. */
   base: string;
   /** One sentence that says which version decides. */
   standing: string;
-  /** Id of a stored policy, which may have been in shadow mode. */
+  /** Id of a stored policy, which may have been in shadow mode; null for a new one. */
   shadowId: string | null;
   /** Address to return to. */
   back: string;
@@ -119,7 +119,7 @@ function PolicyEditor({ title, text, base, standing, shadowId, back, save }: Pro
       setBusy(false);
     }
   };
-  /** Check a text again that the service refused, so that its faults appear at their lines. */
+  /** Validates a text again that the service rejected, so that its errors appear at their lines. */
   const showFaults = (refusal: unknown): boolean => {
     if (!(refusal instanceof ApiError) || !refusal.errors.some(({ line }) => line !== undefined)) return false;
     setDialog(null);
@@ -201,7 +201,7 @@ function BackLink({ href, onClick }: { href: string; onClick: () => void }) {
   );
 }
 
-/** Says that the text is an unsaved draft, or that the draft is too large to be stored. */
+/** Reports that the text is an unsaved draft, or that the draft is too large to be stored. */
 function DraftNotices({ draft }: { draft: ReturnType<typeof useDraft> }) {
   return (
     <>
@@ -221,7 +221,7 @@ function DraftNotices({ draft }: { draft: ReturnType<typeof useDraft> }) {
 /** Returns the words for completion; null while the vocabulary is loading. Without it, the editor works and suggests nothing. */
 function useWords(checked: CheckResult | null): Words | null {
   const { data: vocabulary } = useLoad((signal) => request("GET /v1/policy-vocabulary", { signal }), []);
-  // While the text has a fault, suggest the names of the last valid text.
+  // While the text has an error, suggest the names of the last valid text.
   const declared = useRef<Pick<Words, "variables" | "tools">>({ variables: [], tools: [] });
   if (checked !== null && checked.faults.length === 0) declared.current = checked;
   return vocabulary === null ? null : { vocabulary, ...declared.current };

@@ -29,7 +29,7 @@ type Results = NonNullable<CheckResult["tests"]>;
 export function PolicyTests({ yaml, tests, samples, check, handle, words, onTests, onRefused }: Props) {
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
-  /** Changes when the text is replaced, so that the editor is created again with the new text. */
+  /** Counter that changes when the text is replaced, so that the editor is created again with the new text. */
   const [written, setWritten] = useState(0);
   const results = check.result?.tests ?? null;
   const marks = useMemo(() => (results === null ? [] : marksOf(results)), [results]);
@@ -139,7 +139,7 @@ function marksOf({ faults, results }: Results): Mark[] {
   return [...faults.map((fault) => ({ severity: "error" as const, ...fault })), ...failed];
 }
 
-/** Returns one test for each action, which expects the recorded decision. */
+/** Returns a test for each action. The test expects the recorded decision. */
 function renderTests(actions: readonly SampleAction[], results: readonly DryRunResult[]): string {
   const cases = new Map<string, object>();
   for (const [i, result] of results.entries()) {

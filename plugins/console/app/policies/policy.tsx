@@ -1,4 +1,4 @@
-/** One policy: its versions, what differs between them, and which one decides. */
+/** One policy: its versions, their differences, and the version that decides. */
 import { useState } from "preact/hooks";
 import type { Policy } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";

@@ -5,7 +5,7 @@ import type { Progress } from "./backtest-stream.ts";
 import { type FlipReport, joinReports } from "./flips.ts";
 
 const DAY = 86_400_000;
-/** Ranges that a person can choose, in milliseconds. */
+/** Ranges that the user can choose, in milliseconds. */
 export const RANGES: Readonly<Record<string, number>> = {
   "24 hours": DAY,
   "7 days": 7 * DAY,
@@ -15,11 +15,11 @@ export const RANGES: Readonly<Record<string, number>> = {
 };
 const DEFAULT_RANGE = "7 days";
 
-/** What one request of a report asks for. */
+/** The range of one request of a report. */
 export interface Part {
   since: string;
   until: string | undefined;
-  /** Where the previous part ended; null for the first part. */
+  /** Sequence number at which the previous part ended; null for the first part. */
   before: number | null;
   signal: AbortSignal;
   onProgress: (counts: Progress) => void;
@@ -27,11 +27,11 @@ export interface Part {
 
 interface Options<Comparison> {
   fetchPart: (part: Part) => Promise<FlipReport>;
-  /** Receives the whole report after each part. */
+  /** Called with the whole report after each part. */
   compare?: (report: FlipReport, signal: AbortSignal) => Promise<Comparison | null>;
-  /** Returns true if another element displays the error. */
+  /** Called with the error of a request. Returns true if another element displays it. */
   onRefused?: (error: unknown) => boolean;
-  /** The subject of the report. A report about another subject is stale. */
+  /** The subject of the report. A report about a different subject is stale. */
   subject: string;
 }
 
@@ -50,7 +50,7 @@ export interface ReportState<Comparison> extends Omit<State<Comparison>, "subjec
   isStale: boolean;
   setRange(range: string): void;
   start(): void;
-  /** Continues with older decisions. */
+  /** Continues the report with older decisions. */
   goOn(): void;
   cancel(): void;
 }

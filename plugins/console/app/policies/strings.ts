@@ -22,7 +22,7 @@ export const DETAIL = {
   enforce: "Enforce…",
   deactivate: "Deactivate…",
   delete: "Delete…",
-  managed: "and read-only here: change the file in its source. The service loads it by itself.",
+  managed: "and read-only here: change the file in its source. The service loads it automatically.",
   standing: "What decides",
   versions: "Versions",
   versionsLabel: "Versions of the policy",
@@ -64,7 +64,7 @@ export interface ChangeTexts {
   title: string;
   effect: string;
   button: string;
-  /** Shown after the change. */
+  /** Message to show after the change. */
   done: string;
 }
 
@@ -215,7 +215,7 @@ export const DRY_RUN = {
 /** Texts of the tests. */
 export const TESTS = {
   label: "Tests, as YAML",
-  help: "Tests of this text alone, in the format of NAME_test.yaml. They are part of your draft and are not stored with the policy: save the file next to the policy in git.",
+  help: "Tests of only this text, in the format of NAME_test.yaml. They are part of your draft and are not stored with the policy: save the file next to the policy in git.",
   record: "Write tests from the sample actions",
   recordHelp: "Each expects what this text decides now, so it fails when a later change decides differently.",
   download: "Download",

@@ -3,14 +3,14 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { deletePolicyDraft, readPolicyDraft, writePolicyDraft } from "./policy-drafts.ts";
 
 /**
- * Stores the typed text in the tab, with the entity tag of the policy that it is based on, so that saving it does not
- * overwrite what someone else saved meanwhile. The browser asks before it closes a page with a draft.
+ * Stores the typed text in the tab, with the entity tag of the policy version that it is based on. Saving the text then
+ * cannot overwrite a newer version by someone else. The browser asks before it closes a page with a draft.
  */
 export function useDraft(title: string, text: string, base: string) {
   const [kept, setKept] = useState(() => readPolicyDraft(title));
   const [content, setContent] = useState({ yaml: kept?.yaml ?? text, tests: kept?.tests ?? "" });
   const [isTooLarge, setTooLarge] = useState(false);
-  /** Changes when the text is replaced, so that the editors are created again with the new text. */
+  /** Counter that changes when the text is replaced, so that the editors are created again with the new text. */
   const [round, setRound] = useState(0);
   const from = useRef(kept?.base ?? base);
   const isChanged = content.yaml !== text || content.tests !== "";

@@ -1,11 +1,11 @@
-/** What differs between two versions of a policy, rule by rule. */
+/** The differences between two versions of a policy, rule by rule. */
 import { useState } from "preact/hooks";
 import { request } from "../core/api.ts";
 import { Problem, Text } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { DETAIL } from "./strings.ts";
 
-/** @param props.versions numbers, newest first; at least two */
+/** @param props.versions version numbers, newest first; at least two */
 export function VersionDiff({
   id,
   versions,

@@ -1,11 +1,11 @@
-/** Versions of a policy as the policy pages use them. */
+/** Loads versions of a policy for the policy pages. */
 import type { Api, Policy } from "../core/api-types.ts";
 import { encodeSegment, request, callWithEtag } from "../core/api.ts";
 import { renderYaml } from "./yaml.ts";
 
 export type Version = Api["GET /v1/policies/{id}/versions"]["response"]["versions"][number];
 
-/** A policy with its newest versions, and the entity tag for changes. */
+/** A policy with its newest versions, and its entity tag, which changes must send. */
 export interface LoadedPolicy {
   policy: Policy;
   etag: string;
@@ -22,12 +22,15 @@ export async function loadPolicy(id: string, signal: AbortSignal): Promise<Loade
   return { policy: body as Policy, etag, versions, hasMore: next_cursor !== null };
 }
 
-/** Returns the text of a version: the author's text if it was sent as YAML, otherwise YAML generated from the JSON. */
+/**
+ * Returns the text of a version: the author's YAML if the version was sent as YAML, otherwise YAML generated from the
+ * JSON.
+ */
 export function textOfVersion(version: Version): string {
   return version.yaml ?? renderYaml(version.definition);
 }
 
-/** Returns the text of a version in shadow mode, changed to be enforced. */
+/** Returns the text of a version in shadow mode, changed so that it is enforced. */
 export function enforcedText(version: Version): string {
   const text = textOfVersion(version);
   const enforced = text.replace(/^mode:\s*shadow\b/m, "mode: enforce");

@@ -1,13 +1,13 @@
 /**
- * Writes a value as YAML that people can read and edit. The service parses YAML, because its errors contain line
- * numbers.
+ * Writes a value as YAML that people can read and edit. The service parses the YAML, because its errors then contain
+ * line numbers.
  */
 
 const PLAIN = /^[A-Za-z_][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+-]+)*$/;
-/** Words that YAML 1.1 or 1.2 reads as something other than text. */
+/** Words that YAML 1.1 or 1.2 does not read as strings. */
 const RESERVED = /^(?:true|false|yes|no|on|off|null|y|n|nan|inf)$/i;
 
-/** Order of the members as people write them, because the service stores them alphabetically. Other members follow. */
+/** Order in which people usually write the members. The service stores them alphabetically. Other members follow. */
 const ORDER = [
   "policy",
   "name",
@@ -38,7 +38,7 @@ export function renderYaml(value: unknown): string {
   return `${renderBlock(value, "").replace(/^\n/, "")}\n`;
 }
 
-/** Renders a value after its key. The result starts with a line feed if the value has several lines. */
+/** Renders a value that follows its key. The result starts with a line feed if the value has several lines. */
 function renderBlock(value: unknown, indent: string): string {
   if (Array.isArray(value)) return renderList(value, indent);
   if (isMap(value)) {
@@ -70,12 +70,12 @@ function isMap(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Whether a text of several lines can be written as a literal block and reads back unchanged. */
+/** Whether a multi-line string can be written as a literal block and reads back unchanged. */
 function isBlockText(text: string): boolean {
   return /\n./.test(text) && /^[^\s]/.test(text) && !/[^\n\x20-\x7e\xa1-\ud7ff]|\n\n$| \n/.test(text);
 }
 
-/** A JSON string is a double-quoted scalar of YAML. */
+/** Renders a scalar. A JSON string is also a valid double-quoted scalar in YAML. */
 function renderScalar(value: unknown): string {
   return typeof value === "string" && PLAIN.test(value) && !RESERVED.test(value) ? value : JSON.stringify(value);
 }

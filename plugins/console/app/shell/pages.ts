@@ -3,23 +3,23 @@ import type { ComponentType } from "preact";
 import { hasScope } from "../core/me.ts";
 import type { IconName } from "../ui/icons.tsx";
 
-/** Sections of the menu, in their order. The first has no heading. */
+/** Sections of the menu, in order. The first has no heading. */
 export const SECTIONS = ["Work", "Control", "People", "Record", "Service"] as const;
 export type Section = (typeof SECTIONS)[number];
 
 type PageView = ComponentType<{ id: string | null; query: URLSearchParams }>;
 
 export interface PageEntry {
-  /** Name in the address. */
+  /** Name of the page in the address. */
   name: string;
   /** Label in the menu. */
   title: string;
   icon: IconName;
-  /** Null for a page that is not in the menu and is opened from other pages. */
+  /** Null for a page that is not in the menu, because only other pages link to it. */
   section: Section | null;
-  /** Loads its module when the page is opened for the first time. */
+  /** Loads the page's module when the page is opened for the first time. */
   load(): Promise<PageView>;
-  /** Scopes of which any one opens the page. If empty, no scope is needed. */
+  /** A credential with any of these scopes can open the page. If empty, no scope is needed. */
   scopes: readonly string[];
 }
 

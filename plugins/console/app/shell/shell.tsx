@@ -65,7 +65,7 @@ function Console() {
       setMenuOpen(false);
     };
     addEventListener("hashchange", update);
-    // The address may have changed after the first rendering.
+    // The address may have changed since the first rendering.
     update();
     return () => removeEventListener("hashchange", update);
   }, []);
@@ -195,8 +195,8 @@ function Menu({ user, pages, current, isOpen, onToggle, onStop, onSignOut }: Men
 }
 
 /**
- * Renders one section of the menu. The link to the API documentation ends the last section, although it is not a page
- * of the console.
+ * Renders one section of the menu. The last section ends with the link to the API documentation, which is not a page of
+ * the console.
  */
 function MenuSection({ title, pages, current }: { title: Section; pages: readonly PageEntry[]; current: string }) {
   const isLast = title === SECTIONS.at(-1);
@@ -226,15 +226,15 @@ function MenuSection({ title, pages, current }: { title: Section; pages: readonl
   );
 }
 
-/** Signs out in every tab. Throws if the service cannot end the user's session, which then continues. */
+/** Signs out in every tab. Throws if the service cannot end the user's session; the user then stays signed in. */
 async function endSession(): Promise<void> {
   if (key() === COOKIE) await call("/v1/session", { method: "DELETE" });
   signOut();
-  // The service has forgotten the device already. The push service need not answer for that.
+  // The service has already removed the device, so do not wait for the push service.
   void unsubscribeDevice().catch(() => undefined);
 }
 
-/** Asks before a sign-out discards drafts, which are in the tab's storage only. */
+/** Asks for confirmation before a sign-out discards drafts, which exist only in the tab's storage. */
 function SignOutDialog({ onClose, onSignOut }: { onClose(): void; onSignOut(): void }) {
   return (
     <Dialog title="Sign out and discard drafts?" onClose={onClose}>
@@ -264,19 +264,19 @@ function Current({ route, main }: { route: Route; main: RefObject<HTMLElement | 
   const isOpenable = page !== null && mayOpen(page);
   const { data, error, reload } = useLoad(async () => (isOpenable ? loadPage(page) : null), [isOpenable, route.name]);
   const View = data !== null && data.name === route.name ? data.View : null;
-  // Focus the heading of the new page, so that screen readers announce it. Not for the first page.
+  // Focus the heading of a new page, so that screen readers announce it. Skip the first page.
   const isFirst = useRef(true);
   useEffect(() => {
     if (isOpenable && View === null) return;
     const focused = document.activeElement;
-    // Leave the focus alone if the page has moved it, as the inbox does.
+    // Do not move the focus if the page has already moved it, as the inbox does.
     if (!isFirst.current && (focused === document.body || focused?.closest("nav")))
       main.current?.querySelector("h1")?.focus();
     isFirst.current = false;
   }, [route.name, route.id, View]);
   if (page === null)
     return (
-      <Page title="There is no such page">
+      <Page title="Page not found">
         <p>
           The console has no page at <code>{location.hash}</code>. The address may be mistyped or cut off.
         </p>

@@ -5,7 +5,7 @@ import { storeMe } from "../core/me.ts";
 import { signIn, userSignInAddress } from "../core/session.ts";
 import { Problem } from "../ui/elements.tsx";
 
-/** @param props.why why the person was signed out; empty if they asked for it */
+/** @param props.why why the person was signed out; empty if they chose to sign out */
 export function SignIn({ why }: { why: string }) {
   useEffect(() => {
     document.title = "Sign in · Assent";
@@ -45,7 +45,7 @@ function KeyForm() {
     setBusy(true);
     setError(null);
     try {
-      // Headers accept printable ASCII only, and fetch would fail without saying why.
+      // Headers accept printable ASCII only, and the error of fetch would not say why.
       if (!/^[\x21-\x7e]+$/.test(value))
         throw new Error("this is not an API key: a key starts with assent_ and has only letters, digits, - and _");
       storeMe(await request("GET /v1/me", { key: value }));

@@ -1,4 +1,4 @@
-/** Stops: the bar over every page while one is active, and the dialogs that place and lift them. */
+/** Stops: the bar that every page shows while a stop is active, and the dialogs that place and lift stops. */
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Stop } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
@@ -10,7 +10,7 @@ import { Field, FormButtons, values } from "../ui/forms.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { Who } from "../ui/person.tsx";
 
-/** Poll interval, after which stops of other people appear. Milliseconds. */
+/** Poll interval for the active stops. Milliseconds. */
 const POLL_MS = 5000;
 const HOUR = 3_600_000;
 const READ_SCOPES = [
@@ -27,7 +27,7 @@ export function mayStop(): boolean {
   return hasScope("stop:write") && me()?.key.agent_id === null;
 }
 
-/** Returns the active stops and polls them. @param isReady whether it is known who is signed in */
+/** Returns the active stops and polls them. @param isReady whether the signed-in credential is known */
 export function useStops(isReady: boolean): { stops: readonly Stop[]; look: () => void } {
   const [stops, setStops] = useState<readonly Stop[]>([]);
   const [round, setRound] = useState(0);
@@ -39,7 +39,7 @@ export function useStops(isReady: boolean): { stops: readonly Stop[]; look: () =
       try {
         if (!document.hidden) setStops((await request("GET /v1/stop", { signal: over.signal })).stops);
       } catch (error) {
-        // The service does not have the stop plugin. Other errors are temporary, and are reported elsewhere.
+        // The service does not have the stop plugin. Other errors are temporary, and are displayed elsewhere.
         if (error instanceof ApiError && error.status === 404) return;
       }
       if (!over.signal.aborted) timer = setTimeout(() => void poll(), POLL_MS);
@@ -122,7 +122,7 @@ function Cover({ stop: { agent, tool, policy } }: { stop: Stop }) {
 
 const SELECTED: Readonly<Record<string, string>> = { agent: "Agents", tool: "Tools", policy: "Policy" };
 
-/** @param props.agent agent that the dialog fills in */
+/** @param props.agent initial value of the agent field */
 export function StopDialog({ agent, onClose, onDone }: { agent?: string; onClose: () => void; onDone: () => void }) {
   const [error, setError] = useState<unknown>(null);
   const [what, setWhat] = useState(agent === undefined ? "" : "agent");

@@ -1,4 +1,4 @@
-/** The page of suggestions: rules that match people's approvals, and the suggested rules that were activated. */
+/** The page of suggestions: rules that would match people's approvals, and the suggested rules that were activated. */
 import { useState } from "preact/hooks";
 import type { Api } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";

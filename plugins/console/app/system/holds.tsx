@@ -48,7 +48,7 @@ export function Holds() {
   );
 }
 
-/** Returns "agent support-bot", or "subject" where the caller may not see the value. */
+/** Returns a description such as "agent support-bot"; "subject" if the caller may not see the person. */
 function describeCover(hold: LegalHold): string {
   const value = hold[hold.scope];
   return value === null ? hold.scope : `${hold.scope} ${value}`;

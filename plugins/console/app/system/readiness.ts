@@ -9,11 +9,14 @@ export const POLL_MS = 5000;
 export interface Check {
   ok: boolean;
   detail: string;
-  /** Numbers of the check, by name. */
+  /** Numbers that the check reports, by name. */
   [figure: string]: unknown;
 }
 
-/** What a policy source offered last, and what of it is applied. Without commits if it is not a repository. */
+/**
+ * The latest revision that a policy source offered, and the one that is applied. Has no commits if the source is not a
+ * repository.
+ */
 export interface Offer {
   source: string;
   commit: string | null;
@@ -29,13 +32,13 @@ interface PolicyCheck extends Check {
   faults: { file: string; line: number | null }[];
 }
 
-/** Response of `GET /readyz`. Not a typed response in the OpenAPI document, because 503 has the same body. */
+/** Response of `GET /readyz`. The OpenAPI document has no type for it, because 200 and 503 have the same body. */
 export type Ready = { ready: boolean; policies: PolicyCheck } & Record<string, Check | boolean>;
 
 interface Readiness {
   ready: Ready | null;
   error: Error | null;
-  /** Time of the answer. */
+  /** Time of the response. */
   at: string | null;
 }
 
@@ -46,7 +49,7 @@ export function useReadiness(): Readiness {
     const check = async (): Promise<void> => {
       try {
         const signal = AbortSignal.any([over.signal, AbortSignal.timeout(POLL_MS)]);
-        // A 503 is a valid answer, too: it says what is missing.
+        // A 503 is also a valid response: it says what is missing.
         const response = await fetch("/readyz", { cache: "no-store", credentials: "omit", signal });
         setState({ ready: (await response.json()) as Ready, error: null, at: new Date(now()).toISOString() });
       } catch {

@@ -108,7 +108,7 @@ function Revision({ commit }: { commit: string | null }) {
   return commit === null ? <span class="quiet">{TEXTS.noCommit}</span> : <Hash value={commit} />;
 }
 
-/** Returns the check's numbers, whatever the service adds: "applied 4, known 4". */
+/** Returns all numbers of a check as text: "applied 4, known 4". */
 function formatNumbers(check: Check): string {
   return Object.entries(check)
     .flatMap(([name, value]) => (typeof value === "number" ? [`${name} ${value}`] : []))

@@ -54,7 +54,7 @@ function toStep(event: ActionEvent): Step {
   };
 }
 
-/** Returns the colour of the timeline's step for an entry. */
+/** Returns the kind of the timeline step for an entry, which determines its colour. */
 export function kindOfEntry({ decision, verdict, status }: Entry): Step["kind"] {
   const effects: Readonly<Record<string, Step["kind"]>> = { allow: "good", deny: "bad", require_approval: "busy" };
   const statuses: Readonly<Record<string, Step["kind"]>> = {

@@ -1,14 +1,14 @@
-/** Bars by size. A number links to the list of what it counts, if there is such a list. */
+/** Bars in order of size. A number links to the list of the items that it counts, if there is such a list. */
 import type { ComponentChildren } from "preact";
 import { Text } from "./elements.tsx";
 import { renderPlain } from "./format.ts";
 
 export interface Bar {
-  /** Unique in the list. Displayed if there is no label. */
+  /** Unique within the list. Displayed if there is no label. */
   name: string;
   label?: ComponentChildren;
   count: number;
-  /** Address of what is counted. */
+  /** Address of the list of counted items. */
   href?: string | undefined;
 }
 
@@ -33,7 +33,7 @@ export function Bars({ label, rows, others = 0 }: { label: string; rows: readonl
   );
 }
 
-/** Renders a number as a link to what it counts. @param props.of what is counted, for screen readers */
+/** Renders a number as a link to the items that it counts. @param props.of name of the items, for screen readers */
 export function Count({ count, of, href }: { count: number; of: string; href?: string | undefined }) {
   const text = count.toLocaleString();
   if (href === undefined || count === 0) return <>{text}</>;
@@ -44,7 +44,7 @@ export function Count({ count, of, href }: { count: number; of: string; href?: s
   );
 }
 
-/** Renders a number that summarizes a page, with a link to what it counts. */
+/** Renders a number that summarizes a page, with a link to the items that it counts. */
 export function Figure({ name, value, href }: { name: string; value: string; href?: string | undefined }) {
   return (
     <div class="figure">

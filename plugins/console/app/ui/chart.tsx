@@ -1,4 +1,4 @@
-/** Lines over time, drawn by uPlot in the page's colours. */
+/** Draws lines over time with uPlot, in the page's colours. */
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 
@@ -7,21 +7,21 @@ const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-d
 const WHEN = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 const HEIGHT = 280;
-/** Steps of the axis of counts. */
+/** Possible intervals between the marks on the axis of counts. */
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 100_000, 1_000_000];
 /** Maximum number of points that are drawn with dots. Above it, only the line is drawn. */
 const MAX_POINTS = 60;
 
 export interface Line {
   name: string;
-  /** Name of a custom property. */
+  /** Name of a CSS custom property. */
   color: string;
   dash?: number[];
   values: number[];
 }
 
 interface Props {
-  /** Label for people who cannot see the drawing. A table has the same numbers. */
+  /** Label for people who cannot see the chart. A table has the same numbers. */
   label: string;
   /** Seconds since 1970, ascending; at least two. */
   times: number[];
@@ -37,7 +37,7 @@ export function Chart({ label, times, lines }: Props) {
   return <div class="chart" role="img" aria-label={label} ref={place} />;
 }
 
-/** Draws into `node`, and again when its width or the colour scheme changes. Returns a function that stops this. */
+/** Draws into `node`, and redraws when its width or the colour scheme changes. Returns a function that stops this. */
 function mount(node: HTMLElement, data: Omit<Props, "label">): () => void {
   let plot: uPlot | null = null;
   const draw = (): void => {
@@ -67,7 +67,7 @@ function optionsOf(node: HTMLElement, { times, lines }: Omit<Props, "label">): u
     height: HEIGHT,
     cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (_plot, _min, max) => [0, Math.max(4, Math.ceil(max * 1.05))] } },
-    // uPlot's own formats are American.
+    // uPlot's default formats are American.
     axes: [
       { ...axis, space: 60, values: (_plot, seconds) => seconds.map(formatTick) },
       { ...axis, incrs: STEPS },
@@ -91,8 +91,8 @@ function formatTick(second: number): string {
 }
 
 /**
- * Returns a function that reads custom properties as a canvas needs them, because light-dark() is only resolved in a
- * used colour.
+ * Returns a function that resolves custom properties to colours for a canvas. A canvas cannot use light-dark(), which
+ * is resolved only in the computed colour of an element.
  */
 function colorReader(node: HTMLElement): (name: string) => string {
   return (name) => {

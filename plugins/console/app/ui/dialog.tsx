@@ -20,11 +20,11 @@ export function Dialog({
   useEffect(() => {
     const before = document.activeElement;
     ref.current?.showModal();
-    // The top of the dialog stays in view.
+    // Focus without scrolling, so that the top of the dialog stays in view.
     ref.current?.querySelector<HTMLElement>("[data-focus]")?.focus({ preventScroll: true });
     return () => before instanceof HTMLElement && before.focus();
   }, []);
-  // Enter alone is a line feed in a text.
+  // Require Ctrl or Cmd, because Enter inserts a line feed in a text area.
   const submit = (event: KeyboardEvent): void => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();

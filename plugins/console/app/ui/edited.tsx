@@ -1,4 +1,4 @@
-/** What an approver changed in a request, and what the agent proposed. */
+/** Renders what an approver changed in a request, and what the agent had proposed. */
 import type { Action, LinkedAction } from "../core/api-types.ts";
 import { Notice, Text, Time } from "./elements.tsx";
 import { Who } from "./person.tsx";

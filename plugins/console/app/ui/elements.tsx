@@ -1,4 +1,4 @@
-/** Elements of every page. Text from the API is rendered by `Text` or `Data`, which make hidden characters visible. */
+/** Elements that all pages use. `Text` and `Data` render text from the API and make hidden characters visible. */
 import { useComputed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -8,7 +8,7 @@ import { duration, markText, renderPlain, shortDuration, formatTime } from "./fo
 import { second } from "./hooks.ts";
 import { Icon } from "./icons.tsx";
 
-/** @param props.lines keeps line feeds */
+/** @param props.lines whether to keep line feeds */
 export function Text({ value, lines = false }: { value: unknown; lines?: boolean }) {
   return <bdi>{markText(String(value), { lines }).map(renderPart)}</bdi>;
 }
@@ -29,7 +29,7 @@ function renderPart({ text, kind, mark }: TextPart) {
   );
 }
 
-/** Renders a value as JSON, complete. */
+/** Renders a complete value as JSON. */
 export function Data({ value, label }: { value: unknown; label: string }) {
   return (
     <pre class="data" tabIndex={0} role="region" aria-label={label}>
@@ -48,7 +48,7 @@ export function Time({ at }: { at: string | null | undefined }) {
   );
 }
 
-/** Renders how long ago something happened, such as "12m". Redraws only itself. */
+/** Renders how long ago something happened, such as "12m". Updates without redrawing the page. */
 export function Age({ at }: { at: string }) {
   const text = useComputed(() => shortDuration(second.value - Date.parse(at)));
   return (
@@ -58,7 +58,7 @@ export function Age({ at }: { at: string }) {
   );
 }
 
-/** Renders the time until a deadline. Redraws only itself. */
+/** Renders the time until a deadline. Updates without redrawing the page. */
 export function TimeLeft({ at, short = false }: { at: string; short?: boolean }) {
   const text = useComputed(() => {
     const ms = Date.parse(at) - second.value;
@@ -113,7 +113,7 @@ export function Badge({ value, label }: { value: string; label?: string }) {
   );
 }
 
-/** Renders pairs of names and values. A value that is null or undefined is left out. */
+/** Renders pairs of names and values. Omits values that are null or undefined. */
 export function Facts({ rows }: { rows: readonly (readonly [string, ComponentChildren])[] }) {
   return (
     <dl class="facts">
@@ -178,7 +178,7 @@ export function Notice({ kind = "", children }: { kind?: string; children?: Comp
   );
 }
 
-/** Shows the result of a change, and announces it to screen readers. An empty text shows nothing. */
+/** Shows the result of a change, and announces it to screen readers. Shows nothing for an empty text. */
 export function Done({ text }: { text: string }) {
   return (
     <div role="status">
@@ -218,7 +218,7 @@ export function Banner() {
   );
 }
 
-/** Renders an empty list: what is missing, and what to do next. */
+/** Renders the message in place of an empty list, and what to do next. */
 export function Empty({ text, children }: { text: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -235,7 +235,7 @@ const LIVE_WORDS: Readonly<Record<string, string>> = {
   starting: "connecting",
 };
 
-/** Shows whether the page follows the service's events. */
+/** Shows whether the page is connected to the service's event stream. */
 export function Live({ state, why }: { state: string; why: string }) {
   return (
     <span class={`live ${state}`} role="status">
@@ -272,7 +272,7 @@ export function Copy({ value, label = "Copy" }: { value: string; label?: string 
   );
 }
 
-/** A page with its title. @param props.side right of the title */
+/** A page with its title. @param props.side content to the right of the title */
 export function Page({
   title,
   side,
@@ -298,7 +298,7 @@ export function Page({
   );
 }
 
-/** A table. On a narrow screen its cells are stacked, named by `data-label`. */
+/** A table. On a narrow screen, its cells are stacked, and each is labelled with its `data-label`. */
 export function Table({
   label,
   head,

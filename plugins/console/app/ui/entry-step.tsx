@@ -80,7 +80,7 @@ export function toEntryStep(event: Event): Step {
   };
 }
 
-/** Only the decision entry contains the tool and the operation. */
+/** Renders the action of an entry. Only the decision entry contains the tool and the operation. */
 function Subject({ entry: { tool, operation }, action }: { entry: Entry; action: string | null }) {
   if (action === null) return null;
   return (
@@ -129,7 +129,7 @@ function Change({ type, entry }: { type: string; entry: Entry }) {
   );
 }
 
-/** Why a credential ended. */
+/** Texts for the reasons why a credential ended. */
 const CREDENTIAL_ENDS: Readonly<Record<string, string>> = {
   result: "the action has ended",
   expired: "it expired",
@@ -138,7 +138,7 @@ const CREDENTIAL_ENDS: Readonly<Record<string, string>> = {
   not_started: "the action was not started",
 };
 
-/** Returns what the entry is about, after the name of its type. */
+/** Returns the subject of an entry, which follows the name of its type. */
 function subjectOf(type: string, entry: Entry): ComponentChildren {
   switch (type) {
     case "agent":

@@ -1,6 +1,6 @@
 /**
  * Formats text for people. Text from outside passes through `markText`, so that it cannot hide, reorder or imitate the
- * surrounding text.
+ * text around it.
  */
 import { markedText, markText } from "../../../../src/browser.ts";
 
@@ -57,7 +57,7 @@ export function toLocalInput(ms: number): string {
   return local.toISOString().slice(0, 16);
 }
 
-/** Splits a list typed by hand at spaces and commas. */
+/** Splits a hand-typed list at spaces and commas. */
 export function list(text: string): string[] {
   return text.split(/[\s,]+/).filter((item) => item !== "");
 }

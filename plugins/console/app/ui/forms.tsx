@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { ApiError } from "../core/api.ts";
 
-/** The attributes that forms of the console set. */
+/** Attributes that the console's forms set on an input. */
 interface Input {
   type?: "text" | "password" | "number" | "email" | "datetime-local";
   value?: string;
@@ -18,8 +18,8 @@ interface Input {
 
 /**
  * A labelled field.
- * @param props.name unique on the page, and the name of the member that an error points to
- * @param props.error what an `ApiError` says about this member appears under the field
+ * @param props.name unique on the page; equals the name of the member that an error refers to
+ * @param props.error an `ApiError`, whose message about this member appears below the field
  */
 export function Field({
   name,
@@ -62,7 +62,7 @@ export function Field({
   );
 }
 
-/** Renders one checkbox for each option, with a text that explains it. */
+/** Renders a checkbox for each option, with an explanation. */
 export function Checklist({
   legend,
   name,
@@ -117,7 +117,7 @@ export function FormButtons({
   );
 }
 
-/** Returns what was typed, trimmed. */
+/** Returns the trimmed values of the form, by field name. */
 export function values(form: HTMLFormElement): Record<string, string> {
   return Object.fromEntries(
     [...new FormData(form)].map(([name, value]) => [name, typeof value === "string" ? value.trim() : ""]),
@@ -125,9 +125,9 @@ export function values(form: HTMLFormElement): Record<string, string> {
 }
 
 /**
- * Returns the state of a form that sends one request. After a failure the form can be sent again; after a success it stays
- * busy, because its dialog closes.
- * @param send called with the form; rejects with the error to display
+ * Returns the state of a form that sends one request. After a failure the form can be sent again. After a success it
+ * stays busy, because its dialog closes.
+ * @param send sends the form; rejects with the error to display
  */
 export function useSubmit(send: (form: HTMLFormElement) => Promise<void>): {
   error: unknown;

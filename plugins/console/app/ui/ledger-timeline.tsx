@@ -17,13 +17,13 @@ const TEXTS = {
   earlier: "Search earlier entries",
 } as const;
 
-/** Steps that are rendered at first, and with each click. */
+/** Number of steps that are rendered at first, and added by each click. */
 const STEPS = 30;
 
 const ALL = (): boolean => true;
 
 /**
- * Renders a timeline that the reader extends into the past. Newer entries appear when the page is opened again.
+ * Renders a timeline that the user can extend into the past. It shows newer entries only when the page is opened again.
  * @param props.isWanted selects events by criteria that the API has no filter for
  */
 export function LedgerTimeline({

@@ -1,11 +1,11 @@
-/** A page that loads its data: one place for the title, the loading state, the error state and the failed refresh. */
+/** A page that loads its data. Handles the title, the loading state, the error state and a failed refresh. */
 import type { ComponentChildren } from "preact";
 import { Loading, Page, Problem } from "./elements.tsx";
 import type { LoadState } from "./hooks.ts";
 
 interface Props<T> {
   title: string;
-  /** What is loaded, for "Loading …". */
+  /** Name of the data, for "Loading …". */
   what: string;
   loaded: LoadState<T>;
   /** Right of the title. */

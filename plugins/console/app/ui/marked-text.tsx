@@ -1,9 +1,9 @@
-/** A text of several lines, some of which are marked. */
+/** Renders a text of several lines, and highlights some of them. */
 import { useEffect, useRef } from "preact/hooks";
 import { Text } from "./elements.tsx";
 import type { LineRange } from "./rule-lines.ts";
 
-/** @param props.marked lines that the link names; they scroll into view */
+/** @param props.marked lines to highlight and scroll into view, because a link names them */
 export function MarkedText({ text, label, marked }: { text: string; label: string; marked: LineRange | null }) {
   const mark = useRef<HTMLElement>(null);
   useEffect(() => mark.current?.scrollIntoView({ block: "center" }), [marked?.from, text]);

@@ -4,8 +4,8 @@ import type { PagedRows } from "./paged.ts";
 
 /**
  * Renders a list that is loaded page by page: its error, its loading and empty states, and the button for more.
- * @param props.what names the rows, such as "users"
- * @param props.empty is shown in place of a list without rows
+ * @param props.what name of the rows, such as "users"
+ * @param props.empty shown if the list has no rows
  */
 export function PagedList<T>({
   list,

@@ -18,7 +18,7 @@ interface OnePage<T> {
   next_cursor: string | null;
 }
 
-/** Loads a list page by page. It starts again when `deps` change. */
+/** Loads a list page by page. Starts again when `deps` change. */
 export function usePaged<T>(
   load: (cursor: string | undefined, signal: AbortSignal | undefined) => Promise<OnePage<T>>,
   deps: readonly unknown[],
@@ -33,7 +33,7 @@ export function usePaged<T>(
     setMoreError(null);
     try {
       const next = await load(cursor, undefined);
-      // The list was loaded again meanwhile, so its cursor differs.
+      // If the list was loaded again during this read, its cursor differs, and this page does not belong to it.
       set((now) => (now?.next_cursor === cursor ? { ...next, rows: [...now.rows, ...next.rows] } : now));
     } catch (problem) {
       setMoreError(problem);

@@ -1,5 +1,6 @@
 /**
- * Renders the parameters of an action: the members that the policy names first, each level folded, each fold counted.
+ * Renders the parameters of an action: first the members that the policy names, then the others. Each level is
+ * collapsed and shows the number of hidden members.
  */
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
@@ -7,7 +8,7 @@ import { findHeadline, formatCount, MAX_LINES, moreLines, outline, type Outline 
 import { Data, Text } from "./elements.tsx";
 import { renderPlain } from "./format.ts";
 
-/** Number of lines that one click unfolds. */
+/** Number of lines that one click expands. */
 const STEP = 50;
 
 type Unfold = (pointer: string, lines: number) => void;
@@ -17,7 +18,7 @@ interface FoldProps {
   /** Name of the member, for the button's label. */
   of: string;
   unfold: Unfold;
-  /** Whether the maximum number of lines is reached, so that nothing more can be unfolded. */
+  /** Whether the maximum number of lines is reached, so that nothing more can be expanded. */
   isFull: boolean;
 }
 
@@ -99,14 +100,14 @@ function Members({ node, ...fold }: FoldProps & { node: Extract<Outline, { kind:
 interface ParamsProps {
   value: Record<string, unknown>;
   label: string;
-  /** Pointer of `value` in the request, such as /params. */
+  /** JSON pointer of `value` in the request, such as /params. */
   root: string;
-  /** Pointers of the members that the policy names. */
+  /** JSON pointers of the members that the policy names. */
   first?: readonly string[] | undefined;
   lines?: number;
 }
 
-/** Renders an object within a budget of lines; the reader unfolds the rest step by step. */
+/** Renders an object with a limited number of lines. The reader expands the rest step by step. */
 export function Params({ value, label, root, first, lines = 40 }: ParamsProps) {
   const [unfolded, setUnfolded] = useState<ReadonlyMap<string, number>>(new Map());
   const drawn = useMemo((): ComponentChildren => {
@@ -141,7 +142,7 @@ export function formatHeadline(action: DescribedAction): string {
   return found === null ? "" : `${found.name} ${found.value.slice(0, 60)}`;
 }
 
-/** Renders a collapsed value, as JSON once it is opened. */
+/** Renders a collapsed value. When expanded, it shows the JSON. */
 export function JsonDisclosure({
   value,
   label,

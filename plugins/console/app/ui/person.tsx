@@ -1,10 +1,10 @@
-/** Keys and people by their names. */
+/** Renders keys and people by their names. */
 import { useEffect, useState } from "preact/hooks";
 import { encodeSegment } from "../core/api.ts";
 import { me, nameOfKey, watchNames } from "../core/me.ts";
 import { Text } from "./elements.tsx";
 
-/** Renders a key's name; its id if the name is unknown. */
+/** Renders the name of a key; its id if the name is unknown. */
 export function Key({ id }: { id: string }) {
   const [, redraw] = useState(0);
   useEffect(() => watchNames(() => redraw((n) => n + 1)), []);
@@ -17,7 +17,7 @@ export function Key({ id }: { id: string }) {
   );
 }
 
-/** Renders a principal: "ada" for owner:ada, the name of a user, "the key laptop" for a key without an owner. */
+/** Renders a principal: "ada" for owner:ada, the name of a user, or "the key laptop" for a key without an owner. */
 export function Who({ principal }: { principal: string }) {
   if (principal.startsWith("owner:")) return <Text value={principal.slice(6)} />;
   if (principal.startsWith("user:")) return <Key id={principal.slice(5)} />;
@@ -35,7 +35,7 @@ export function personAddress(principal: string): string | null {
   return principal.startsWith("owner:") ? `/#/people/${encodeSegment(principal)}` : null;
 }
 
-/** Renders a principal as a link to the page about the person. Without a signed-in credential, it is text. */
+/** Renders a principal as a link to the page about the person. Renders plain text if no one is signed in. */
 export function PersonLink({ principal }: { principal: string }) {
   const address = me() === null ? null : personAddress(principal);
   return address === null ? (

@@ -1,4 +1,4 @@
-/** The verification of one ledger entry, made in the browser with the pinned key. */
+/** Verifies one ledger entry in the browser, with the pinned key. */
 import { useState } from "preact/hooks";
 import { request, callForText as readText } from "../core/api.ts";
 import { encodeSegment } from "../core/api.ts";
@@ -12,7 +12,7 @@ export function pinned(): string | null {
   return localStorage.getItem(STORE);
 }
 
-/** Pins a verifier key, or removes it. Throws an Error unless it is a verifier key. */
+/** Pins a verifier key; null removes the pinned key. Throws an Error unless the string is a verifier key. */
 export async function pin(vkey: string | null): Promise<void> {
   if (vkey === null) return localStorage.removeItem(STORE);
   await parseVkey(vkey);
@@ -21,13 +21,13 @@ export async function pin(vkey: string | null): Promise<void> {
 
 /**
  * Reads the proof of an entry and verifies it: computes the hash, follows the path, and checks the signature.
- * @param hash of the entry's leaf, hex
+ * @param hash leaf hash of the entry, hex
  */
 export async function verifyEntry(hash: string, vkey: string): Promise<VerifiedEntry> {
   return verifyAnswer(await request("GET /v1/provenance/{hash}/proof", { path: [hash] }), hash, vkey);
 }
 
-/** @param props.hash of an entry's leaf */
+/** @param props.hash leaf hash of an entry */
 export function Proof({ hash }: { hash: string }) {
   const [result, setResult] = useState<VerifiedEntry | null>(null);
   const [error, setError] = useState<unknown>(null);

@@ -1,4 +1,4 @@
-/** Renders a request for the person who votes: completely, in an order that its author cannot influence. */
+/** Renders a complete request for the person who votes, in an order that the request's author cannot influence. */
 import { useMemo, useState } from "preact/hooks";
 import { encodeRequest } from "../../../../src/browser.ts";
 import type { Action, LinkedAction } from "../core/api-types.ts";
@@ -31,8 +31,8 @@ export function Risk({ risk }: { risk: string | null }) {
 }
 
 /**
- * Renders what will happen: the policy's sentence, in which the service marked misleading characters. Without one, the
- * tool, the operation and the value that distinguishes the request.
+ * Renders what will happen, in the policy's words. The service has marked misleading characters in them. If the policy
+ * has no preview, renders the tool, the operation and the value that distinguishes the request.
  */
 export function Preview({ action }: { action: Shown }) {
   if (typeof action.preview === "string" && action.preview !== "") return <p class="preview">{action.preview}</p>;
@@ -78,13 +78,15 @@ export function Why({ action }: { action: Shown }) {
   );
 }
 
-/** Returns the link to the lines of the rule that decided, in the version that was active then. */
+/** Returns the link to the deciding rule's lines in the policy version that was active then. */
 function policyAddress(action: Shown, policy: string): string {
   const version = "policy_version" in action ? action.policy_version : null;
   return url(`#/policies/${encodeSegment(policy)}`, { rule: action.rule, version });
 }
 
-/** Renders the answers of machine reviewers. Renders nothing if the rules name none, or none has answered. */
+/**
+ * Renders the answers of machine reviewers. Renders nothing if the rules name no reviewer, or none has answered yet.
+ */
 export function Reviews({ action, level }: { action: Shown; level: 2 | 3 }) {
   const reviews = "reviews" in action ? (action.reviews ?? []) : [];
   if (reviews.length === 0) return null;
@@ -109,12 +111,15 @@ export function Reviews({ action, level }: { action: Shown; level: 2 | 3 }) {
 }
 
 /**
- * Maximum number of sentences that are not folded. The agent causes them, so more could push the parameters out of
- * view.
+ * Maximum number of sentences that are not collapsed. The agent's request determines their number, and more of them
+ * could push the parameters out of view.
  */
 const SENTENCES = 3;
 
-/** Renders what is unusual about the action. Differences from the agent's last similar action, and votes on such actions, are collapsed. */
+/**
+ * Renders what is unusual about the action. Collapses its differences from the agent's last similar action, and the
+ * votes on similar actions.
+ */
 export function Unusual({ action, level }: { action: Shown; level: 2 | 3 }) {
   const [isOpen, setOpen] = useState(false);
   const { unusual = [], differs_from: earlier = null, earlier_votes: votes = [] } = action;
@@ -201,7 +206,7 @@ function countOf(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** Renders parameters and context, folded. */
+/** Renders parameters and context, collapsed beyond a number of lines. */
 export function Content({ action, level, lines = 40 }: { action: Shown; level: 2 | 3; lines?: number }) {
   const name = renderPlain(`${action.tool} ${action.operation}`);
   if (action.erased_at)
@@ -238,7 +243,7 @@ export function Content({ action, level, lines = 40 }: { action: Shown; level: 2
 }
 
 /**
- * Renders the parts of a request that a vote is about, in order: preview, reason, what is unusual, parameters, context,
+ * Renders the parts of a request that a vote covers, in order: preview, reason, what is unusual, parameters, context,
  * questions.
  */
 export function Asked({ action, level = 3, lines = 40 }: { action: Shown; level?: 2 | 3; lines?: number }) {
@@ -275,7 +280,7 @@ export function Origin({ action }: { action: Shown }) {
   );
 }
 
-/** Renders a request completely, with its metadata and its hash. */
+/** Renders a complete request, with its metadata and its hash. */
 export function Request({ action, level = 3 }: { action: Action; level?: 2 | 3 }) {
   return (
     <>
@@ -298,7 +303,7 @@ export function Metadata({ action, level }: { action: Action; level: 2 | 3 }) {
   );
 }
 
-/** Renders the request hash that a vote is bound to, and computes it again from the data on the page. */
+/** Renders the request hash that a vote is bound to, and compares it with the hash of the displayed data. */
 export function Bound({ action }: { action: Shown }) {
   const computed = useMemo(() => hashOf(action), [action.request_hash]);
   if (action.request_hash === null) return null;

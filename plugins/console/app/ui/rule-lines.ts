@@ -24,7 +24,7 @@ export function findRuleLines(text: string, rule: string): LineRange | null {
 
 const indentOf = (line: string): number => line.length - line.trimStart().length;
 
-/** Returns the value of `name:` in a line of YAML, in block or flow style; null without one. */
+/** Returns the value of `name:` in a line of YAML, in block or flow style; null if the line has none. */
 function nameIn(line: string): string | null {
   const match = /^\s*(?:- )?(?:\{.*?\b|)"?name"?:\s*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,}#]+)/.exec(line);
   const value = match?.[1]?.trim();

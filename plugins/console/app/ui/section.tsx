@@ -1,4 +1,4 @@
-/** A part of a page that loads its own data, so that an error leaves the rest of the page usable. */
+/** A section of a page that loads its own data, so that its errors do not affect the rest of the page. */
 import type { ComponentChildren } from "preact";
 import { Loading, Problem } from "./elements.tsx";
 import type { LoadState } from "./hooks.ts";
@@ -12,7 +12,7 @@ export function Card({
 }: {
   id: string;
   title: string;
-  /** Right of the title. */
+  /** Content to the right of the title. */
   side?: ComponentChildren;
   children?: ComponentChildren;
 }) {
@@ -46,7 +46,7 @@ export function LoadedCard<T>({
   id: string;
   title: string;
   side?: ComponentChildren;
-  /** What is loaded, for "Loading …". */
+  /** Name of the data, for "Loading …". */
   what: string;
   loaded: Pick<LoadState<T>, "data" | "error" | "reload">;
   children(data: T): ComponentChildren;

@@ -1,6 +1,6 @@
 /**
- * A timeline, oldest step first, with the time between two steps drawn: for an action, an agent, a person or the
- * system.
+ * A timeline of an action, an agent, a person or the system. Shows the oldest step first by default, and draws the time
+ * between two steps.
  */
 import type { ComponentChildren } from "preact";
 import { Time } from "./elements.tsx";
@@ -15,12 +15,12 @@ export interface Step {
   content: ComponentChildren;
 }
 
-/** Shorter intervals are not drawn. Milliseconds. */
+/** Gaps between steps that are shorter than this are not drawn. Milliseconds. */
 const MIN_GAP_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** @param props.newestFirst the steps are in descending order of time */
+/** @param props.newestFirst whether the steps are in descending order of time */
 export function Timeline({
   label,
   steps,
@@ -52,7 +52,7 @@ export function Timeline({
   );
 }
 
-/** Longer intervals are drawn longer, in three steps, so that a pause of days fits on the page. */
+/** Returns the size in which a gap is drawn. There are only three sizes, so that a pause of days fits on the page. */
 function gapSize(ms: number): "minutes" | "hours" | "days" {
   if (ms >= DAY_MS) return "days";
   return ms >= HOUR_MS ? "hours" : "minutes";

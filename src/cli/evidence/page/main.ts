@@ -1,7 +1,7 @@
-/** The page of an evidence pack: verifies the selected files and shows who approved what, on what grounds. */
+/** The page of an evidence pack. Verifies the selected files and shows who approved what, and on what grounds. */
 import { type PackReport, type Vote, verifyPack } from "./verify-pack.ts";
 
-/** Maximum number of votes that are displayed at a time. The search finds the others. */
+/** Maximum number of votes that the page displays at a time. The search finds the others. */
 const MAX_ROWS = 200;
 
 const filesInput = document.querySelector<HTMLInputElement>("#files");
@@ -56,7 +56,7 @@ function renderVerified(report: PackReport): HTMLElement {
       [
         witnesses.length === 0
           ? "No witness cosigned the checkpoint."
-          : `Cosigned by ${witnesses.map(({ name, at, vkey: key }) => `${name} at ${at} with the key ${key}`).join(", ")}. The operator named these keys: compare them with those of the witnesses.`,
+          : `Cosigned by ${witnesses.map(({ name, at, vkey: key }) => `${name} at ${at} with the key ${key}`).join(", ")}. The operator named these keys: compare them with the witnesses' own keys.`,
       ],
       [`${counts.signedVotes} votes are signed with passkeys, which was verified.`],
       [`${counts.erased} actions were erased, as their entries record.`],
@@ -93,7 +93,7 @@ function renderVote(vote: Vote): (string | HTMLElement)[][] {
     quiet(approver),
     quiet(isSigned ? "signed with a passkey" : "not signed by the approver"),
     ...(on_behalf_of === null ? [] : [quiet(`in the place of ${on_behalf_of}`)]),
-    ...(break_glass ? [quiet("alone, in an emergency")] : []),
+    ...(break_glass ? [quiet("in an emergency, without other approvers")] : []),
   ];
   const grounds = [
     ...(decision === null
@@ -185,7 +185,7 @@ function element(name: string, text: string): HTMLElement {
 function link(text: string, url: string): HTMLElement {
   const made = document.createElement("a");
   made.textContent = text;
-  // The file could have been written by anyone.
+  // Allow only https, because anyone could have written the file.
   if (url.startsWith("https://")) Object.assign(made, { href: url, rel: "noopener noreferrer", target: "_blank" });
   return made;
 }

@@ -1,8 +1,8 @@
-/** The page of a pack, which verifies the pack in a browser without network access. */
+/** Renders the page that verifies a pack in a browser without network access. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-/** The bundled script, which the build makes from main.ts. */
+/** The script that the build bundles from main.ts. */
 const BUNDLE = new URL(
   import.meta.url.endsWith(".ts") ? "../../../../dist/src/cli/evidence/page/bundle.js" : "./bundle.js",
   import.meta.url,

@@ -18,7 +18,7 @@ export async function digestFile(file: PackFile): Promise<{ sha256: string; byte
   return { sha256: toHex(hash.digest()), bytes };
 }
 
-/** Yields the lines of a file without their line feeds. Throws SyntaxError if the last line is not complete. */
+/** Yields the lines of a file without their line feeds. Throws SyntaxError if the last line is incomplete. */
 export async function* readLines(file: PackFile): AsyncIterable<Uint8Array> {
   let rest = new Uint8Array(0);
   for await (const piece of file.stream()) {
@@ -33,10 +33,11 @@ export async function* readLines(file: PackFile): AsyncIterable<Uint8Array> {
   if (rest.length > 0) throw new SyntaxError("the file ends inside a line");
 }
 
-/** Returns the JSON object in a line. Throws SyntaxError. */
+/** Parses a line as a JSON object. Throws SyntaxError. */
 export function parseLine(line: Uint8Array): Record<string, unknown> {
   const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(line));
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new SyntaxError("a line is no object");
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new SyntaxError("a line is not an object");
   return value as Record<string, unknown>;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Verifies signatures with WebCrypto, which is asynchronous, for functions that expect a synchronous result: the queue
+ * Lets functions that expect a synchronous result verify signatures with WebCrypto, which is asynchronous: the queue
  * returns true immediately, and verifies the signature later.
  */
 import { parsePasskeyKey } from "../../../domain/passkey-key.ts";
@@ -7,9 +7,9 @@ import { parsePasskeyKey } from "../../../domain/passkey-key.ts";
 type Verify = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean;
 
 interface SignatureQueue {
-  /** Returns a function that queues Ed25519 signatures. */
+  /** Returns a function that queues an Ed25519 signature for verification. */
   ed25519(what: string): Verify;
-  /** Returns a function that queues signatures under COSE keys. */
+  /** Returns a function that queues a signature by a COSE key for verification. */
   passkey(what: string): Verify;
   /** Verifies all queued signatures. Returns a sentence for each invalid one. */
   drain(): Promise<string[]>;
@@ -55,7 +55,7 @@ async function verifyPasskey(coseKey: Uint8Array, message: Uint8Array, signature
 }
 
 /**
- * Converts an ECDSA signature from DER, the format of passkeys, to the two concatenated numbers that WebCrypto expects.
+ * Converts an ECDSA signature from DER, which passkeys use, to two concatenated numbers, which WebCrypto expects.
  */
 function toRawSignature(der: Uint8Array): Uint8Array {
   const raw = new Uint8Array(64);

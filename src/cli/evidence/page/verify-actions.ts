@@ -17,11 +17,11 @@ export interface Commitments {
   past: string[];
   questions: { question: string; answer: string | null }[];
   erased: boolean;
-  /** Parts that were erased while the request was kept. */
+  /** Parts that were erased while the request was not. */
   erasedParts: readonly ErasablePart[];
 }
 
-/** Adds the commitments of an entry. @param before null for the decision */
+/** Adds the commitments of an entry. @param before commitments so far; null for the decision entry */
 export function addCommitments(before: Commitments | null, entry: ActionEntry): Commitments | null {
   if (entry.type === "decision")
     return {
@@ -51,7 +51,7 @@ export function addCommitments(before: Commitments | null, entry: ActionEntry): 
   return before;
 }
 
-/** Returns what does not match; null if everything matches. */
+/** Returns which content does not match its commitment; null if everything matches. */
 export function findActionFault(action: OpenedAction, committed: Commitments): string | null {
   if (action.erased_at !== null) return committed.erased ? null : "it is marked as erased, and no entry says so";
   const { request, salt, effective, past } = action;
@@ -61,7 +61,7 @@ export function findActionFault(action: OpenedAction, committed: Commitments): s
   const { agent_id, tool, operation } = request;
   if (agent_id !== action.agent_id || tool !== action.tool || operation !== action.operation)
     return "its name was changed";
-  // The store has only the newest of several changes, so an earlier change cannot be compared.
+  // The store keeps only the newest of several changes, so earlier changes cannot be compared.
   if (effective !== null && commitDigest(effective.salt, encodeRequest(effective.request).hash) !== committed.effective)
     return "the change of its request was changed";
   const { result, meta, questions } = action;

@@ -1,4 +1,4 @@
-/** Verifies the entries of a pack: they hash to the root of the checkpoint, and the window has no gap. */
+/** Verifies that the entries of a pack hash to the root of the checkpoint, and that the window has no gap. */
 import type { EntryBody } from "../../../domain/entries.ts";
 import { equalBytes, fromHex } from "../../../domain/hash.ts";
 import { EMPTY_ROOT, hashLeaf, hashNode } from "../../../domain/merkle.ts";
@@ -14,7 +14,7 @@ interface Subtree {
 
 /**
  * Calls `onEntry` for each entry in order. Returns the size and the root of the tree that the lines hash to. Throws
- * RangeError or SyntaxError for lines that cannot come from a log, or for a gap in the window.
+ * RangeError or SyntaxError if the lines cannot come from a log, or if the window has a gap.
  */
 export async function verifyEntries(
   file: PackFile,

@@ -1,4 +1,4 @@
-/** Verifies a whole pack, and collects what an auditor reads. Runs in browsers, and in tests. */
+/** Verifies a whole pack, and collects the facts that an auditor reads. Runs in browsers, and in tests. */
 import type { ActionEntry } from "../../../domain/action-history.ts";
 import { canonicalBytes } from "../../../domain/canonical.ts";
 import { verifyCosignatures } from "../../../domain/cosignature.ts";
@@ -15,7 +15,7 @@ import { createSignatureQueue } from "./signature-queue.ts";
 import { addCommitments, type Commitments, findActionFault } from "./verify-actions.ts";
 import { type PackEntry, isSameRoot, verifyEntries } from "./verify-entries.ts";
 
-/** One vote, for reading. */
+/** One vote, for display. */
 export interface Vote {
   seq: number;
   at: string;
@@ -30,15 +30,15 @@ export interface Vote {
   signedPreview: string | null;
   on_behalf_of: string | null;
   break_glass: boolean;
-  /** The newest decision before the vote. */
+  /** The newest decision before the vote; null if there is none. */
   decision: Decision | null;
   action: { id: string; agent_id: string; tool: string; operation: string; outcome: string };
-  /** Null for an action that was erased. */
+  /** What the approver saw. Null for an action that was erased. */
   seen: {
     preview: string | null;
     /**
-     * Whether the signature of the vote covers the preview. If false, the preview was computed from the policies and
-     * the request.
+     * Whether the vote's signature covers the preview. If false, the preview was computed from the policies and the
+     * request.
      */
     isPreviewSigned: boolean;
     params: unknown;
@@ -53,15 +53,15 @@ export interface PackReport {
   faults: string[];
   manifest: Manifest | null;
   digest: string;
-  /** The key that signed the checkpoint, and all keys of the log in the pack. */
+  /** The key that signed the checkpoint. `vkeys` contains all of the log's keys in the pack. */
   vkey: string;
   vkeys: string[];
-  /** Witnesses that cosigned the checkpoint, with the keys that the operator named. */
+  /** Witnesses that cosigned the checkpoint, with the keys that the operator configured. */
   witnesses: { name: string; at: string; vkey: string }[];
   counts: { entries: number; actions: number; erased: number; signedVotes: number };
   votes: Vote[];
   controls: Control[];
-  /** Sequence numbers of the entries in the window by type, at most `MAX_LISTED` for each type. */
+  /** Entries in the window by type: their number, and at most `MAX_LISTED` sequence numbers. */
   byType: Map<string, { count: number; seqs: number[] }>;
   policySets: PolicySetLine[];
 }
@@ -69,14 +69,14 @@ export interface PackReport {
 const MAX_LISTED = 200;
 const MAX_FAULTS = 20;
 
-/** State of an action while the entries are read. */
+/** State of an action while the entries are being read. */
 interface ActionState {
   commitments: Commitments;
   decision: Decision;
   outcome: string;
 }
 
-/** @param pinned a key of the log that the reader knows; empty for none */
+/** @param pinned a key of the log that the reader trusts; empty if there is none */
 export async function verifyPack(files: ReadonlyMap<string, PackFile>, pinned: string): Promise<PackReport> {
   const report: PackReport = {
     faults: [],
@@ -113,7 +113,7 @@ async function verifyFiles(
   const stated = files.get("manifest.sha256");
   if (file === undefined || stated === undefined) {
     fault(
-      "the selected files are no pack: manifest.json or manifest.sha256 is missing; select all files of the folder",
+      "the selected files are not a pack: manifest.json or manifest.sha256 is missing; select all files of the folder",
     );
     return null;
   }
@@ -158,7 +158,7 @@ async function verifyContents(
   const note = await readText(fileOf("checkpoint.txt"));
   const checkpoint = openLogCheckpoint(note, entries.keys(), signatures.ed25519("the checkpoint"));
   if (checkpoint.size !== size || !isSameRoot(checkpoint.root, root))
-    fault("the entries are not those that were signed");
+    fault("the entries are not the ones that were signed");
   report.vkey = currentVkey(entries.keys());
   report.vkeys = listVkeys(entries.keys());
   if (pinned !== "" && !report.vkeys.includes(pinned)) fault("the key that you know is not a key of this log");
@@ -170,8 +170,8 @@ async function verifyContents(
 }
 
 /**
- * Returns the witnesses that cosigned. A missing cosignature is not a fault, because the witness may have been
- * unreachable.
+ * Returns the witnesses that cosigned the checkpoint. A missing cosignature is not a fault, because the witness may
+ * have been unreachable.
  */
 function readWitnesses(
   note: string,
@@ -191,7 +191,7 @@ function readWitnesses(
   });
 }
 
-/** Returns a reader of entries, which collects keys of the log, people, votes, and the commitments of actions. */
+/** Returns a reader of entries that collects the log's keys, people, votes, and the commitments of actions. */
 function createEntryReader(
   { first, end, vkey }: Manifest,
   report: PackReport,
@@ -306,7 +306,7 @@ async function verifyActions(
   for (const id of states.keys()) if (!opened.has(id)) fault(`the action ${id} is missing`);
 }
 
-/** Adds what the approver saw. */
+/** Adds what the approver saw to the vote. */
 function describeVote(vote: Vote, action: OpenedAction, state: ActionState | undefined): void {
   const { agent_id, tool, operation, erased_at, shown } = action;
   vote.action = { id: action.id, agent_id, tool, operation, outcome: state?.outcome ?? "" };
