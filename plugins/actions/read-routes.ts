@@ -21,7 +21,7 @@ import {
 import type { ActionFilter, ActionRow } from "../../src/storage/index.ts";
 import type { Expiry } from "./expiry.ts";
 import { actionReply, readRecord, ACTION_RESPONSE, readPendingPolicySet } from "./action-record.ts";
-import { withCurrentStatus, isOverdue, contentBytes, visibleAction } from "./visible-action.ts";
+import { withCurrentStatus, isOverdue, contentByteLength, visibleAction } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { createActionSearch, isSearch } from "./search-actions.ts";
 import { refreshCredential, type Waiters } from "./wait.ts";

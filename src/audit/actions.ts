@@ -259,7 +259,7 @@ function checkObligations(
   if (request !== null && commitment !== effective) fault("its request was not changed as its obligations say");
 }
 
-function checkResult(row: ActionRow, { result: commitment, erasedParts }: ActionHistory, fault: ReportFault): void {
+function checkResult(row: ActionRow, { result: commitment, erasedParts }: RecordedLifecycle, fault: ReportFault): void {
   if (erasedParts.includes("result")) return;
   if (commitment === null) {
     if (row.result !== null) fault("it has a result, but none was reported");

@@ -244,7 +244,7 @@ function policyEdit(entry: DecisionEntry & { seq: number }, at: number): Recorde
   return commitment === undefined ? null : { entry, at, by: null, comment: null, commitment };
 }
 
-function applyEntry(history: ActionHistory, entry: ActionEntry): void {
+function applyEntry(history: RecordedLifecycle, entry: ActionEntry): void {
   const { action, faults } = history;
   const at = parseEntryTime(entry.at);
   if (entry.type === "decision") return void faults.push("it was decided twice");

@@ -6,7 +6,7 @@
  * the policies of one team keep others from their facts.
  */
 import { rejectOnAbort } from "../cluster/reject-on-abort.ts";
-import type { FactReader, FactSourceCounts } from "../contract/core-host.ts";
+import type { FactSources, FactSourceCounts } from "../contract/core-host.ts";
 import { Refusal } from "../contract/errors.ts";
 import {
   DEFAULT_FACT_AGE_MS,

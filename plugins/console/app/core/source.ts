@@ -104,7 +104,7 @@ async function listenByLock(key: string, signal: AbortSignal, { onEvent, onState
   try {
     await navigator.locks.request(name, { signal }, async () => {
       isReading = true;
-      const broadcast = (message: Delivered): void => {
+      const broadcast = (message: DeliveredMessage): void => {
         deliver(message);
         if (!signal.aborted) channel.postMessage(message);
       };

@@ -131,7 +131,7 @@ interface DescribedAction {
 }
 
 /** Returns the parameter that distinguishes an action from others of its kind, safe to display; null if there is none. */
-export function findHeadlineMember(action: Described): { name: string; value: string } | null {
+export function findHeadlineMember(action: DescribedAction): { name: string; value: string } | null {
   const found = findHeadline(action);
   return found === null ? null : { name: renderPlain(found.name), value: renderPlain(found.value) };
 }

@@ -366,7 +366,7 @@ const EFFECTS: readonly string[] = ["allow", "deny", "require_approval"];
 
 function effectHint({ path, value }: { path: string; value: unknown }): string {
   if (!path.endsWith("/effect") || typeof value !== "string") return "";
-  const meant = EFFECT_SYNONYMS[value.toLowerCase()] ?? suggest(value, EFFECTS);
+  const meant = EFFECT_SYNONYMS[value.toLowerCase()] ?? findSimilarName(value, EFFECTS);
   return meant === null ? "" : `; did you mean "${meant}"?`;
 }
 
