@@ -86,7 +86,7 @@ function ownSessionRoutes(host: CoreHost, sessions: Sessions): Route[] {
       responses: { 204: { description: "The session has ended." } },
       errors: ["MISSING_CREDENTIAL", ...CEREMONY_ERRORS],
       async handle({ request }) {
-        const { session, site: site } = await identify(sessions, request);
+        const { session, site } = await identify(sessions, request);
         await host.ledger.transact((tx) => sessions.end(tx, session, null, "the user signed out"));
         return { status: 204, headers: { "Set-Cookie": endedSessionCookie(site) } };
       },
