@@ -125,7 +125,7 @@ describe("mails", () => {
       [
         { status: "expired", votes: [] },
         "[Assent] expired: stripe refund",
-        /The request expired at 2026-01-31 20:00:00 UTC\. Nobody denied it/,
+        /The request expired at 2026-01-31 20:00:00 UTC\. No one denied it/,
       ],
       [{ status: "cancelled", votes: [] }, "[Assent] cancelled: stripe refund", /The request was cancelled/],
     ];
@@ -434,7 +434,7 @@ describe("in a whole service", () => {
       const late = await voteByLink(service, token, true);
       assert.equal(late.status, 410);
       const expired = await about("expired");
-      assert.match(expired.text, /The request expired at .* Nobody denied it/);
+      assert.match(expired.text, /The request expired at .* No one denied it/);
     } finally {
       await service.close();
     }

@@ -133,7 +133,7 @@ describe("messages", () => {
       [
         { status: "expired", votes: [] },
         "Expired: stripe refund",
-        /^The request expired at 2026-01-31 20:00:00 UTC\. Nobody denied it/,
+        /^The request expired at 2026-01-31 20:00:00 UTC\. No one denied it/,
       ],
       [{ status: "cancelled", votes: [] }, "Cancelled: stripe refund", /^The request was cancelled/],
     ];
