@@ -45,7 +45,7 @@ export function applyLegalHoldEntry(holds: LegalHolds, entry: LegalHoldEntry & {
   if (before === undefined || before.released_at !== null)
     throw new RangeError(`there is no legal hold ${id} to release`);
   if (canonicalText({ ...entry.hold }) !== canonicalText(recordedHoldTerms(before)))
-    throw new RangeError(`the legal hold ${id} was placed with other terms`);
+    throw new RangeError(`the legal hold ${id} was placed with different terms`);
   const isReleased = entry.change === "released";
   if (isReleased !== entry.approvals >= entry.needed)
     throw new RangeError(

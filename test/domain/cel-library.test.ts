@@ -239,7 +239,7 @@ test("regex functions find what a pattern and its group match", () => {
 
   const faults: [source: string, message: RegExp][] = [
     ["regex.extract(params.a, params.b).hasValue()", /the pattern of "regex.extract" must be a text in the condition/],
-    ["regex.extract(params.a, '(').hasValue()", /the pattern is no RE2 regular expression/],
+    ["regex.extract(params.a, '(').hasValue()", /the pattern is not an RE2 regular expression/],
     ["regex.extract(params.a, '(a)(b)').hasValue()", /returns one group, and the pattern has 2; write the others as/],
     ["regex.replace(params.a, '(a)', r'\\2') == ''", /a backslash must be followed by a backslash or by the number/],
     ["regex.extractAll(params.a, 'a{400}b{400}') == []", /the pattern compiles to/],

@@ -81,7 +81,7 @@ export async function collectContributions(
   for (const { name, brought } of parts)
     for (const { path } of brought.facades ?? [])
       if (usedShapes.has(shapeOf(path)))
-        throw new PluginError(name, `the facade ${path} stands where a route or page is`);
+        throw new PluginError(name, `the facade ${path} conflicts with a route or page`);
   const policySources = uniqueNames(parts, (b) => b.policySources, "policy source");
   const notifiers = uniqueNames(parts, (b) => b.notifiers, "notifier");
   const reviewers = uniqueNames(parts, (b) => b.reviewers, "reviewer");
