@@ -109,13 +109,8 @@ function completionResult(context: CompletionContext, complete: Options["complet
   // A line break has the length 1 in the document, even if it is two characters in the text.
   const found = complete(context.state.doc.toString(), context.pos);
   if (found === null || (!context.explicit && found.from === context.pos)) return null;
-  const depth = depthOf(context.state.sliceDoc(found.from, context.pos));
-  // The members of a name are other suggestions than the name.
-  const validFor = (typed: string): boolean => /^[\w.-]*$/.test(typed) && depthOf(typed) === depth;
-  return { from: found.from, options: found.suggestions, validFor };
+  return { from: found.from, options: found.suggestions, validFor: /^[\w.-]*$/ };
 }
-
-const depthOf = (name: string): number => name.split(".").length;
 
 function offsetOf({ doc }: EditorState, number: number, column: number | null): number {
   const line = doc.line(Math.min(Math.max(number, 1), doc.lines));

@@ -187,31 +187,7 @@ function bindNamedValues(variables: Bindings, { constants, derived }: NamedValue
   return bindings;
 }
 
-/**
- * Cache of compiled conditions that read no named values, by source. The check of a policy and its compilation both need
- * them, and compiling takes longer than looking them up.
- */
-const recentConditions = new Map<string, CompiledCondition>();
-/** A compiled condition uses less than a hundred bytes for each character of its source. */
-const MAX_RECENT_CHARACTERS = 1_000_000;
-let recentCharacters = 0;
-
 export function compileCondition(source: string, named: NamedValues = NO_NAMED_VALUES): CompiledCondition {
-  if (named.names.length > 0) return compileAnyCondition(source, named);
-  const recent = recentConditions.get(source);
-  if (recent !== undefined) return recent;
-  const compiled = compileAnyCondition(source, NO_NAMED_VALUES);
-  if (!compiled.ok) return compiled;
-  recentCharacters += source.length;
-  if (recentCharacters > MAX_RECENT_CHARACTERS) {
-    recentConditions.clear();
-    recentCharacters = source.length;
-  }
-  recentConditions.set(source, compiled);
-  return compiled;
-}
-
-function compileAnyCondition(source: string, named: NamedValues): CompiledCondition {
   const compiled = compileExpression(source, "condition", named);
   if (!compiled.ok) return compiled;
   const { expression } = compiled;
