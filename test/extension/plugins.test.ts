@@ -104,6 +104,16 @@ describe("the loader rejects", () => {
     );
   });
 
+  test("fact sources whose name or bounds cannot work", async () => {
+    const source = { name: "crm", inputs: [], read: () => Promise.resolve(null) };
+    const refused = (more: object): Promise<string> =>
+      refusal([store, plugin("a", { factSources: [{ ...source, ...more }] })]);
+    assert.match(await refused({ name: "CRM" }), /plugin "a": the name of the fact source "CRM" must match/);
+    for (const member of ["timeoutMs", "maxAgeMs", "maxConcurrent"])
+      assert.match(await refused({ [member]: NaN }), new RegExp(`${member} of the fact source "crm" must be a number`));
+    assert.equal(await refused({ maxConcurrent: 2 }), "it was taken");
+  });
+
   test("invalid options, naming plugin and key", async () => {
     let seen: unknown;
     const optional = definePlugin({
