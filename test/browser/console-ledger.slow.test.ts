@@ -206,7 +206,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await page.close();
   });
 
-  it("reads from the beginning when asked, without a gap in what comes at once", async () => {
+  it("reads from the beginning when asked, without a gap in the newest hundred", async () => {
     for (let i = 0; i < 200; i += 20)
       await Promise.all(
         Array.from({ length: 20 }, () => console_.service.call("POST", "/v1/actions", { body: ALLOWED })),
@@ -221,7 +221,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
       .evaluateAll((items) => items.map((item) => Number(/#(\d+)/.exec(item.textContent ?? "")?.[1])));
     assert.deepEqual(
       seen,
-      Array.from({ length: size }, (_, i) => size - 1 - i),
+      Array.from({ length: 100 }, (_, i) => size - 1 - i),
     );
     assert.deepEqual([complaints, strayed], [[], []]);
   });

@@ -1,5 +1,5 @@
 /**
- * Each page with a week's work in it, in light, dark and at a phone's width: nothing sticks out, nothing complains.
+ * Each page with a week's work in it, in light, dark and at a phone's width: nothing sticks out, nothing complains, and no page has more than 2,000 nodes.
  * `SCREENSHOTS=docs/images` with this file alone makes the pictures of the documentation.
  */
 import assert from "node:assert/strict";
@@ -194,10 +194,12 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
         timezoneId: "Europe/Berlin",
       });
       const { page, complaints, strayed } = await open(context, console_.server.url);
-      const wide: string[] = [];
+      const [wide, large]: [string[], string[]] = [[], []];
       const show = async (name: string, kept: boolean) => {
         const width = await page.evaluate(() => document.documentElement.scrollWidth);
         if (width > viewport.width) wide.push(`${name}: ${width}`);
+        const nodes = await page.evaluate(() => document.querySelectorAll("*").length);
+        if (nodes > 2000) large.push(`${name}: ${nodes}`);
         if (pictures !== undefined && kept)
           await page.screenshot({
             path: `${pictures}/console-${name}-${form}.png`,
@@ -224,7 +226,7 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
         await show("menu", true);
       }
       // The draft with a fault is answered with 422, which the browser writes down by itself.
-      assert.deepEqual([complaints.filter((line) => !/422/.test(line)), strayed, wide], [[], [], []]);
+      assert.deepEqual([complaints.filter((line) => !/422/.test(line)), strayed, wide, large], [[], [], [], []]);
       await context.close();
     });
   }

@@ -6,6 +6,7 @@ import { encodeSegment, request } from "../core/api.ts";
 import type { Api } from "../core/api-types.ts";
 import { Empty, Hash, Notice, Page, Problem, Loading, Table, Text, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
+import { Snippet } from "../ui/snippet.tsx";
 
 type Statement = Api["GET /v1/coverage"]["response"]["statements"][number];
 
@@ -13,7 +14,11 @@ const PAGE = 50;
 
 const TEXTS = {
   title: "Coverage",
-  empty: "No log was compared with the ledger. Run assent reconcile with the log of a system that agents act on.",
+  empty: "No log was compared with the ledger.",
+  emptyHelp:
+    "Compare the log of a system that agents act on: a plugin such as effects-cloudtrail has its source in assent.yaml.",
+  emptySnippet: "Compare a day of a log",
+  command: "assent reconcile production trail/*.json.gz --from 2026-01-31 --to 2026-02-01",
   gap: (sources: readonly string[]) =>
     `The newest comparison of ${sources.join(", ")} has effects that no action explains, or successes without effect.`,
   more: "Load older",
@@ -61,7 +66,12 @@ export function Coverage() {
     <Page title={TEXTS.title}>
       <Problem error={error ?? fault} again={reload} />
       {data === null ? error === null ? <Loading what="coverage" /> : null : null}
-      {data !== null && statements.length === 0 ? <Empty text={TEXTS.empty} /> : null}
+      {data !== null && statements.length === 0 ? (
+        <Empty text={TEXTS.empty}>
+          <p>{TEXTS.emptyHelp}</p>
+          <Snippet label={TEXTS.emptySnippet} text={TEXTS.command} />
+        </Empty>
+      ) : null}
       {gaps.length === 0 ? null : <Notice kind="bad">{TEXTS.gap(gaps)}</Notice>}
       {statements.length === 0 ? null : (
         <Table label={TEXTS.title} head={["Source", "Window", "Effects", "Actions", "Recorded"]}>

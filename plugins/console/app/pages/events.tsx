@@ -8,8 +8,8 @@ import { Badge, Empty, Live, Page, Time } from "../ui/elements.tsx";
 import { JsonDisclosure } from "../ui/params.tsx";
 import { EventSummary } from "./event-summary.tsx";
 
-/** Maximum number of events on the page, which can stay open for weeks. Older events are removed. */
-const MAX_EVENTS = 500;
+/** Maximum number of events on the page, which stays below 2,000 nodes and can stay open for weeks. Older events are removed. */
+const MAX_EVENTS = 100;
 /** Events that arrive within this time are rendered together. Milliseconds. */
 const RENDER_EVERY_MS = 500;
 
@@ -29,6 +29,7 @@ const TEXTS = {
   none: "No events yet.",
   help: "Each decision, vote, execution and change appears here when it is recorded. To see earlier ones, choose “the beginning”.",
   action: "Action",
+  cut: `Only the newest ${MAX_EVENTS} events are shown.`,
 };
 
 /** Renders the page. The filters are in the address. */
@@ -66,6 +67,7 @@ function Tail({ query }: { query: URLSearchParams }) {
       <ol class="events" reversed>
         {events.map(renderRow)}
       </ol>
+      {events.length < MAX_EVENTS ? null : <p class="quiet">{TEXTS.cut}</p>}
     </Page>
   );
 }

@@ -3,6 +3,7 @@ import { encodeSegment, request } from "../core/api.ts";
 import { Badge, Empty, Page, Table, Text, Time } from "../ui/elements.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
+import { Snippet } from "../ui/snippet.tsx";
 import { TEXTS } from "./strings.ts";
 
 export function PlanList() {
@@ -15,7 +16,7 @@ export function PlanList() {
   }, []);
   return (
     <Page title={TEXTS.listTitle}>
-      <PagedList list={list} what="plans" empty={<Empty text={TEXTS.none} />} moreLabel={TEXTS.older}>
+      <PagedList list={list} what="plans" empty={<NoPlans />} moreLabel={TEXTS.older}>
         {(rows) => (
           <Table label={TEXTS.listTitle} head={["Submitted", "Agent", "Actions", "Status"]}>
             {rows.map(({ id, agent_id, created_at, actions }) => (
@@ -42,6 +43,15 @@ export function PlanList() {
         )}
       </PagedList>
     </Page>
+  );
+}
+
+function NoPlans() {
+  return (
+    <Empty text={TEXTS.none}>
+      <p>{TEXTS.noneHelp}</p>
+      <Snippet label={TEXTS.snippet} text={TEXTS.command(location.origin)} />
+    </Empty>
   );
 }
 

@@ -10,6 +10,15 @@ export const TEXTS = {
   title: "Plan",
   listTitle: "Plans",
   none: "No agent has submitted several actions as a plan.",
+  noneHelp: "People approve the actions of a plan with one vote, and can strike some out.",
+  snippet: "Submit a plan with curl",
+  command: (origin: string): string =>
+    `curl -s ${origin}/v1/plans -H "Authorization: Bearer $AGENT_KEY" -H "Content-Type: application/json" -d '{
+  "actions": [
+    {"agent_id": "support-bot", "tool": "stripe", "operation": "refund", "params": {"amount": 500}},
+    {"agent_id": "support-bot", "tool": "email", "operation": "send", "params": {"to": "ada@example.com"}}
+  ]
+}'`,
   older: "Load older",
   cancel: "Cancel the plan…",
   cancelTitle: "Cancel this plan?",
