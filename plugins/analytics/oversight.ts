@@ -74,7 +74,7 @@ export function oversightRoute(host: CoreHost): Route {
     path: "/v1/analytics/oversight",
     tag: "analytics",
     summary: "Measure approvals by approver and rule",
-    description: `Counts requests that required approval, and votes, from the ledger. Counts only actions that this key may see. Reads at most ${MAX_ENTRIES.toLocaleString("en")} entries; rejects a longer range.`,
+    description: `Counts requests that required approval, and votes, from the ledger. Counts only actions that this key may see. Reads at most ${MAX_ENTRIES / 1000},000 entries; rejects a longer range.`,
     scope: "analytics:read",
     query: Query,
     responses: { 200: { description: "The figures.", schema: Answer } },

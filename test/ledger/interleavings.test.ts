@@ -19,7 +19,7 @@ import { interleave } from "../support/interleave.ts";
 import { newKey } from "../support/keys.ts";
 import { makeKey, startService, type Answer, type Service } from "../support/service.ts";
 
-const WALKS = Number(process.env["INTERLEAVE_WALKS"] ?? 32);
+const WALKS = Number(process.env["INTERLEAVE_WALKS"] ?? 16);
 const FIRST = Number(process.env["INTERLEAVE_SEED"] ?? 1);
 const MOST = 3;
 const POLICY = `policy: base

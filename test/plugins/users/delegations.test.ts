@@ -1,7 +1,6 @@
 /** Delegations: in whose name a vote counts, and what ends them. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { auditStore } from "../../../src/testing/index.ts";
 import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, type Answer, type Service } from "../../support/service.ts";
 
@@ -266,9 +265,4 @@ test("users list their own delegations, and callers who read users list all", as
   assert.equal((await ann.call("GET", `/v1/delegations/${body.id}`)).body.code, "USERS_DELEGATION_NOT_FOUND");
   const all = await ids(service.call("GET", `/v1/delegations?user_id=${cleo.id}`, { key: service.admin }));
   assert.equal(all[0], body.id);
-});
-
-test("the audit finds nothing wrong", async () => {
-  const { faults } = await auditStore(service.storage);
-  assert.deepEqual(faults, []);
 });
