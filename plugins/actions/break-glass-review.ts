@@ -22,7 +22,7 @@ export function reviewBreakGlass(
   comment: string,
 ): Promise<BreakGlassUse> {
   if (comment.trim() === "")
-    throw new Refusal("VALIDATION_FAILED", "`comment` is empty; say what the review found", {
+    throw new Refusal("VALIDATION_FAILED", "`comment` is empty; describe what the review found", {
       errors: [{ pointer: "/comment", detail: "must not be empty" }],
     });
   return host.ledger.transact(async (tx) => {
@@ -38,10 +38,14 @@ export function reviewBreakGlass(
     const self = selfApprovalRelation(host, row, who);
     if (self !== null) throw notEligible(`${SELF_RELATION_REASONS[self]}; someone else must review it`);
     if (host.keys.isUnknownOwner(who.key.owner))
-      throw notEligible("your key has no owner who is a user, so you might be the person who broke the glass; sign in");
+      throw notEligible(
+        "your key has no owner who is a user, so you might be the person who gave the emergency approval; sign in",
+      );
     const approver = peopleBehind(host, use.by);
     if (peopleBehind(host, { principal: who.principal, key_id: who.key.id }).some((each) => approver.includes(each)))
-      throw notEligible("you broke the glass, or your key counts as that person; someone else must review it");
+      throw notEligible(
+        "you gave the emergency approval, or your key counts as the person who did; someone else must review it",
+      );
     const { agent_id, tool, operation, action_id: related_action } = use;
     tx.record({
       type: "break_glass",

@@ -11,9 +11,9 @@ import type { Vote, Voter } from "./voter.ts";
 export function assertBreakGlassForm({ approve, reason = "", grant, break_glass = false }: Vote): void {
   if (!break_glass) return;
   const fault = !approve
-    ? { pointer: "/approve", detail: "break glass only to approve; any approver can deny" }
+    ? { pointer: "/approve", detail: "break-glass is only for approvals; any approver can deny" }
     : reason.trim() === ""
-      ? { pointer: "/reason", detail: "say why it cannot wait for the approvers; the reviewer reads it" }
+      ? { pointer: "/reason", detail: "give the reason why it cannot wait for the approvers; the reviewer reads it" }
       : grant === undefined
         ? null
         : { pointer: "/grant", detail: "an emergency approval covers one action and grants nothing" };
@@ -34,16 +34,16 @@ export function assertMayBreakGlass(who: Credential | null, row: ActionRow, { se
       `${SELF_RELATION_REASONS[self]}; no one can use break-glass for their own agent; someone else must`,
     );
   if (who === null || session === null)
-    throw new Refusal("BREAK_GLASS_NOT_ALLOWED", "only a signed-in user can break the glass; a key or a link cannot");
+    throw new Refusal("BREAK_GLASS_NOT_ALLOWED", "only a signed-in user can use break-glass; a key or a link cannot");
   if (session.terminal)
-    throw new Refusal(
-      "BREAK_GLASS_NOT_ALLOWED",
-      "the session of a terminal cannot break the glass; do it in the console",
-    );
+    throw new Refusal("BREAK_GLASS_NOT_ALLOWED", "a terminal session cannot use break-glass; do it in the console");
   if (!who.hasScope("approvals:break_glass"))
     throw new Refusal("INSUFFICIENT_SCOPE", "you lack the scope approvals:break_glass, which the role break_glass has");
   if (!canSee(session.visibility, row))
-    throw new Refusal("APPROVER_NOT_ELIGIBLE", "you see this action only through a delegation, which breaks no glass");
+    throw new Refusal(
+      "APPROVER_NOT_ELIGIBLE",
+      "you see this action only through a delegation, which does not allow break-glass",
+    );
 }
 
 /** Records a break-glass use directly after its vote. @param id id of the use */

@@ -24,7 +24,7 @@ const ROOTS = ["params", "context", "result"];
 export function createContentFilter(value: Scalar, pointer?: string): ContentFilter {
   if (pointer === undefined) {
     if (value === null || value === "" || typeof value === "boolean")
-      throw validationError("/value", "is too common to search for everywhere; send a `pointer` as well");
+      throw validationError("/value", "is too common to search for everywhere; also send a `pointer`");
     return (row) => contentsOf(row).some((content) => containsValue(content, value));
   }
   const path = parsePointer(pointer);

@@ -100,7 +100,7 @@ function assertMayEdit(
   if (isOfUnknownPerson(principals))
     throw editRefusal("your key has no owner, so no one else could approve the change; sign in to change the request");
   if (history.edit !== null)
-    throw editRefusal("an approver has changed the request already; reject it, and let the agent submit another one");
+    throw editRefusal("an approver has already changed the request; reject it, and let the agent submit a new one");
   if (history.mayHaveRun)
     throw editRefusal("the action was allowed before and may have run; reject it, or approve it unchanged");
   const vote = {

@@ -148,7 +148,7 @@ function assertMayGrant(who: Credential, { agent_id, tool }: GrantTarget): void 
   if (who.key.agent_id !== null)
     throw new Refusal(
       "AGENT_MISMATCH",
-      `the key "${who.key.name}" is bound to the agent "${who.key.agent_id}"; grant with a key that is bound to none`,
+      `the key "${who.key.name}" is bound to the agent "${who.key.agent_id}"; use a key that is bound to no agent`,
     );
   if (!canSee(who.session?.visibility ?? who.visibility, { agent_id, tool, submitted_by: null }))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", "your groups do not cover this agent and tool");
@@ -159,7 +159,7 @@ function assertWithin({ for_ms, count }: VotedGrant, largest: GrantTerms | null)
   if (largest === null)
     throw new Refusal(
       "GRANT_NOT_ALLOWED",
-      "no active rule allows grants here (approval.grants), or the rules require more than one approver; approve each action on its own",
+      "no active rule allows grants here (approval.grants), or the rules require more than one approver; approve each action separately",
     );
   if (for_ms > largest.for_ms || count > largest.count)
     throw new Refusal(

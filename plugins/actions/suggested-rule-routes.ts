@@ -44,7 +44,7 @@ const oneOf = <const Values extends readonly string[]>(description: string, ...v
 
 const RuleRecord = Type.Object(
   {
-    policy: text("Its policy, which identifies the rule."),
+    policy: text("The rule's policy, which identifies the rule."),
     status: oneOf(
       "`active`: allows actions. `reverted`: requires approval again, until a person restores it. `inactive`: its policy is not active, or in shadow mode.",
       "active",
@@ -58,7 +58,7 @@ const RuleRecord = Type.Object(
     tool: Type.String(),
     operation: Type.String(),
     agents: Type.Array(Type.String()),
-    max_failed: Type.Number({ description: "Reverts above this share of failed results." }),
+    max_failed: Type.Number({ description: "The rule reverts above this share of failed results." }),
     results: text(
       "Newest results of its uses since it was put in force, oldest first: `s` for a success, `f` for a failure.",
     ),
@@ -151,7 +151,7 @@ export function suggestedRuleRoutes(host: CoreHost, tag: string): Route[] {
           if (who.key.agent_id !== null)
             throw new Refusal(
               "AGENT_MISMATCH",
-              `the key "${who.key.name}" is bound to the agent "${who.key.agent_id}"; a person restores a rule, with a key that is bound to none`,
+              `the key "${who.key.name}" is bound to the agent "${who.key.agent_id}"; only a person can restore a rule, with a key that is bound to no agent`,
             );
           const before = findRule(tx.suggestedRules, policy, who);
           if (before.reverted === null)
@@ -186,7 +186,7 @@ function findRule(rules: SuggestedRules, policy: string, credential: Credential)
   if (rule === undefined || !isVisible(credential, rule))
     throw new Refusal(
       "SUGGESTED_RULE_NOT_FOUND",
-      `no suggested rule of a policy "${policy}" was activated, as far as this key may see`,
+      `no suggested rule of a policy "${policy}" that this key may see was activated`,
     );
   return rule;
 }

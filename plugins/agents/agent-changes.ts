@@ -161,7 +161,7 @@ async function confirmWriter(tx: LedgerTransaction, credential: Credential): Pro
   if (who.key.agent_id !== null)
     throw new Refusal(
       "AGENT_MISMATCH",
-      `the key "${who.key.name}" is bound to the agent "${who.key.agent_id}"; agents are changed with a key that is bound to none`,
+      `the key "${who.key.name}" is bound to the agent "${who.key.agent_id}"; change agents with a key that is bound to no agent`,
     );
   return who;
 }
@@ -206,7 +206,7 @@ export function assertAllowedToolsSize(tools: string[] | null | undefined): void
   if (size > MAX_TOOLS)
     throw new Refusal(
       "VALIDATION_FAILED",
-      `allowed_tools takes at most ${MAX_TOOLS} bytes as JSON, and this has ${size}; use globs`,
+      `allowed_tools can have at most ${MAX_TOOLS} bytes as JSON; got ${size}; use globs`,
       { errors: [{ pointer: "/allowed_tools", detail: `at most ${MAX_TOOLS} bytes` }] },
     );
 }

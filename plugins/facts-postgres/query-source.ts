@@ -125,7 +125,7 @@ function readRows(texts: readonly string[], rows: QueryOptions["rows"]): ReturnT
   try {
     values = texts.map((text) => parseJson(text));
   } catch {
-    throw new RowsError("a row has two columns of one name, or a number beyond 2^53");
+    throw new RowsError("a row has two columns with the same name, or a number beyond 2^53");
   }
   return rows === "one" ? (values[0] ?? null) : values;
 }

@@ -43,7 +43,7 @@ export function placeStop(
     if (until !== null && until <= tx.now)
       throw new Refusal(
         "VALIDATION_FAILED",
-        `until must be in the future; got ${body.until}, and the time is ${toRfc3339(tx.now)}`,
+        `until must be in the future; got ${body.until}, and the current time is ${toRfc3339(tx.now)}`,
         {
           errors: [{ pointer: "/until", detail: "a time to come" }],
         },
@@ -53,7 +53,7 @@ export function placeStop(
     if (narrow && listActiveStops(tx.stops, tx.now).length >= MAX_ACTIVE)
       throw new Refusal(
         "TOO_MANY_STOPS",
-        `${MAX_ACTIVE} stops are active, which is the limit; lift some, or place one without a selector`,
+        `${MAX_ACTIVE} stops are active, which is the limit; lift some, or place a stop without a selector`,
       );
     // Reject an unknown policy, because a stop with a mistyped name would have no effect.
     const named = policy === null ? null : await tx.policyByName(policy);
@@ -136,7 +136,7 @@ async function confirmWriter(tx: Tx, credential: Credential): Promise<Credential
   if (who.key.agent_id !== null)
     throw new Refusal(
       "AGENT_MISMATCH",
-      `the key "${who.key.name}" is bound to the agent "${who.key.agent_id}"; stops are placed and lifted with a key that is bound to none`,
+      `the key "${who.key.name}" is bound to the agent "${who.key.agent_id}"; place and lift stops with a key that is bound to no agent`,
     );
   return who;
 }

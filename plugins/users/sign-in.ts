@@ -57,10 +57,12 @@ export async function signInWithPasskey(
     return { user, session_id: session.id, cookie: session.cookie };
   });
   if (signedIn !== null) return signedIn;
-  host.log.error("a sign-in was refused because the signature counter of a passkey went back", { user: found.id });
+  host.log.error("a sign-in was refused because the signature counter of a passkey did not increase", {
+    user: found.id,
+  });
   throw new Refusal(
     ERRORS.PASSKEY_CLONED,
-    "the passkey's signature counter went back, so there may be a copy of it; sign in with another passkey or a recovery code, and remove this one",
+    "the passkey's signature counter did not increase, so there may be a copy of it; sign in with another passkey or a recovery code, and remove this one",
   );
 }
 
@@ -127,7 +129,7 @@ async function addPasskey(
   if (before.passkeys.length >= MAX_PASSKEYS)
     throw new Refusal(ERRORS.TOO_MANY_PASSKEYS, `a user has at most ${MAX_PASSKEYS} passkeys; remove one first`);
   if (findUserByPasskey(tx.users, passkey.id) !== null)
-    throw new Refusal(ERRORS.PASSKEY_INVALID, "this passkey is enrolled already");
+    throw new Refusal(ERRORS.PASSKEY_INVALID, "this passkey is already enrolled");
   await useChallenge(host, tx, challenge);
   await writePasskeyCounter(host, tx, passkey.id, counter);
   return recordUser(tx, "passkey_added", { ...before, passkeys: [...before.passkeys, passkey] }, by);

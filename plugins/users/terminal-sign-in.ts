@@ -43,7 +43,7 @@ export async function confirmTerminal(
       throw new Refusal("MISSING_CREDENTIAL", "your session has ended; sign in again");
     const documents = host.documents.within(tx);
     if ((await documents.get(PREFIX + challenge)) !== null)
-      throw new Refusal(ERRORS.CHALLENGE_INVALID, "this terminal was confirmed already; start it again");
+      throw new Refusal(ERRORS.CHALLENGE_INVALID, "this terminal was already confirmed; start it again");
     for (const old of await documents.list({ prefix: PREFIX, limit: PRUNED }))
       if (confirmationIn(old).expires_at <= tx.now) await documents.delete(old.key, old.version);
     const confirmation: Confirmation = { user_id, session_id: id, expires_at: tx.now + VALID_MS };

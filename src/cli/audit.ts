@@ -73,7 +73,7 @@ examples:
       });
       if (storedKey === null && done.size > 0)
         done.faults.push(
-          `the store contains ${done.size} entries but not the log's key, which was removed${vkey === null ? ", and no signature was verified; give the key with --key" : ""}`,
+          `the store contains ${done.size} entries and does not name the log's key, which was removed${vkey === null ? ", and no signature was verified; give the key with --key" : ""}`,
         );
       done.faults.push(...kept.faults);
       done.warnings.push(...kept.warnings);

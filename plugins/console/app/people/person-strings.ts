@@ -14,7 +14,7 @@ export const PERSON_TEXTS = {
   rights: "Can approve",
   nothing: "Nothing: the user is not an approver.",
   everything: "Everything that requires approval.",
-  limits: "What at least one of these limits includes:",
+  limits: "Actions that match at least one of these limits:",
   inPlaceOf: "Also in the place of",
   pending: "Pending for approval",
   pendingRequests: "Pending requests",
@@ -55,7 +55,7 @@ export const DEVICE_TEXTS = {
   thisDevice: "this device",
   unknownBrowser: "unknown browser",
   remove: "Remove",
-  channels: "You are notified of what these channels are about:",
+  channels: "These channels notify you:",
   noChannel:
     "No channel notifies you on your devices yet. An operator adds you to one in assent.yaml, and a policy names the channel under notify.",
   snippet: "Lines for assent.yaml",
