@@ -60,7 +60,7 @@ export function createPushNotifier(host: CoreHost, options: PushOptions, resolve
     name: PUSH_NOTIFIER,
     check(_to, person) {
       return person === null
-        ? `${PUSH_NOTIFIER} notifies people on their own devices; list them under `people`, with `owner``
+        ? `${PUSH_NOTIFIER} notifies people on their own devices; list them under people, with owner`
         : null;
     },
     async deliver(message, signal) {

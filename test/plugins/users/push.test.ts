@@ -338,6 +338,6 @@ test("a place cannot be notified, and aborts startup with the reason", async () 
     startPeople({
       change: (config) => void (config.channels = { x: { notifier: "notify-push", places: [{ to: "C01234" }] } }),
     }),
-    /channels\/x: notify-push notifies people on their own devices; name them under people/,
+    /channels\/x: notify-push notifies people on their own devices; list them under people/,
   );
 });
