@@ -163,7 +163,7 @@ describe("help and usage", () => {
     for (const command of [["actions"], ["mcp", "proxy", "--", "cat"]]) {
       const run = await assentHereWith({ ASSENT_API_KEY: "x", ASSENT_URL: "localhost:8000" }, ...command);
       assert.deepEqual([run.code, run.out], [EXIT.usage, ""]);
-      assert.match(run.err, /^assent: ASSENT_URL takes an http or https URL, not "localhost:8000"\nrun .*\n$/);
+      assert.match(run.err, /^assent: ASSENT_URL must be an http or https URL; got "localhost:8000"\nrun .*\n$/);
     }
   });
 
