@@ -216,7 +216,7 @@ test("a device is no longer notified after a sign-out, the end of all sessions, 
   push.answer = (request, response) => void response.writeHead(request.path === gone.path ? 410 : 201).end();
   const { state, last_error } = await attempted(await submit(), "Ben");
   assert.deepEqual([state, await idsOf(ben)], ["dead", []]);
-  assert.match(last_error ?? "", /Ben is notified on no device/);
+  assert.match(last_error ?? "", /Ben has no device with notifications/);
   push.answer = (_, response) => void response.end();
 
   const last = await addDevice(ben);
