@@ -25,7 +25,7 @@ const SessionBody = Type.Object(
         minLength: 1,
         maxLength: 256,
         description:
-          "The same name, issuer and key give the same session. Default: a random one, which starts a new session.",
+          "The same name, issuer and key give the same session. Default: a random name, which starts a new session.",
       }),
     ),
     expires_in: Type.Optional(
@@ -41,7 +41,7 @@ const SessionBody = Type.Object(
 
 const SessionRecord = Type.Object(
   {
-    session_id: Type.String({ description: "Appears in the record of decisions." }),
+    session_id: Type.String({ description: "Appears in the records of decisions." }),
     key_id: Type.String(),
     token: Type.String({ description: `For the header \`${SESSION_HEADER}\`.` }),
     expires_at: Type.String({ format: "date-time" }),
@@ -108,7 +108,7 @@ async function issueSession(
   const target = key_id === key.id ? key : await host.storage.key(key_id);
   // A key that is bound to an agent starts sessions of that agent only.
   if (target === null || (key.agent_id !== null && target.agent_id !== key.agent_id))
-    throw new Refusal("KEY_NOT_FOUND", `there is no key ${key_id} that this key may start a session for`);
+    throw new Refusal("KEY_NOT_FOUND", `there is no key ${key_id} for which this key may start a session`);
   const session_id = sessionId(key.id, key_id, name, macOf(host));
   const expires_at = host.clock() + expires_in * 1000;
   const token = makeSessionToken({ session_id, key_id, issued_by: key.id, expires_at }, macOf(host));

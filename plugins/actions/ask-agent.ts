@@ -46,7 +46,7 @@ export function askQuestion(host: CoreHost, credential: Credential, id: string, 
     if (self !== null && questions.length >= MAX_QUESTIONS_BEFORE_OWNER)
       throw new Refusal(
         "TOO_MANY_QUESTIONS",
-        `the other ${MAX_QUESTIONS - MAX_QUESTIONS_BEFORE_OWNER} questions are reserved for approvers who are not behind the agent`,
+        `the other ${MAX_QUESTIONS - MAX_QUESTIONS_BEFORE_OWNER} questions are reserved for approvers other than the person behind the agent`,
       );
     const question = { salt: newSalt(), text };
     const asked = { asked_by: caller.principal, asked_at: tx.now, question, answered_at: null, answer: null };

@@ -22,7 +22,7 @@ export function reviewBreakGlass(
   comment: string,
 ): Promise<BreakGlassUse> {
   if (comment.trim() === "")
-    throw new Refusal("VALIDATION_FAILED", "`comment` is empty; say what the review found", {
+    throw new Refusal("VALIDATION_FAILED", "`comment` is empty; describe what the review found", {
       errors: [{ pointer: "/comment", detail: "must not be empty" }],
     });
   return host.ledger.transact(async (tx) => {

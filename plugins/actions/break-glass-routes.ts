@@ -80,7 +80,7 @@ export function breakGlassRoutes(host: CoreHost, tag: string): Route[] {
       tag,
       summary: "Review a break-glass approval",
       description:
-        "Closes the review. Available to approvers, but neither to the person who broke the glass nor to the person behind the agent, with any of their keys.",
+        "Closes the review. Available to approvers, except to the person who gave the emergency approval and to the person behind the agent, including with any of their keys.",
       scope: "approvals:decide",
       params: Params,
       body: Body,

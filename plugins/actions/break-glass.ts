@@ -11,9 +11,9 @@ import type { Vote, Voter } from "./voter.ts";
 export function assertBreakGlassForm({ approve, reason = "", grant, break_glass = false }: Vote): void {
   if (!break_glass) return;
   const fault = !approve
-    ? { pointer: "/approve", detail: "break glass only to approve; any approver can deny" }
+    ? { pointer: "/approve", detail: "break-glass is only for approvals; any approver can deny" }
     : reason.trim() === ""
-      ? { pointer: "/reason", detail: "say why it cannot wait for the approvers; the reviewer reads it" }
+      ? { pointer: "/reason", detail: "give the reason why it cannot wait for the approvers; the reviewer reads it" }
       : grant === undefined
         ? null
         : { pointer: "/grant", detail: "an emergency approval covers one action and grants nothing" };
@@ -43,7 +43,10 @@ export function assertMayBreakGlass(caller: Credential | null, row: ActionRow, {
   if (!caller.hasScope("approvals:break_glass"))
     throw new Refusal("INSUFFICIENT_SCOPE", "you lack the scope approvals:break_glass, which the role break_glass has");
   if (!canSee(session.visibility, row))
-    throw new Refusal("APPROVER_NOT_ELIGIBLE", "you see this action only through a delegation, which breaks no glass");
+    throw new Refusal(
+      "APPROVER_NOT_ELIGIBLE",
+      "you see this action only through a delegation, which does not allow break-glass",
+    );
 }
 
 /** Records a break-glass use directly after its vote. @param id id of the use */

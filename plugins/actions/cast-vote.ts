@@ -203,10 +203,7 @@ function assertApprovesPlan({ plan_id, plan_position }: ActionRow, { approve, li
 /** Throws unless a vote with a grant approves, and comes from a key or a browser session. */
 function assertMayCarryGrant(by: Ballot, { approve, grant }: Vote): void {
   if (grant !== undefined && "credential" in by && by.credential.session?.terminal === true)
-    throw new Refusal(
-      "GRANT_NOT_ALLOWED",
-      "the session of a terminal cannot grant later actions; do it in the console",
-    );
+    throw new Refusal("GRANT_NOT_ALLOWED", "a terminal session cannot grant later actions; do it in the console");
   if (grant === undefined || (approve && !("link" in by))) return;
   throw new Refusal(
     "VALIDATION_FAILED",
@@ -542,7 +539,7 @@ export function assertPending(row: ActionRow): void {
   if (row.status !== "pending_approval") {
     throw new Refusal(
       "ACTION_NOT_PENDING",
-      `the action is ${row.status}; only a pending action can be voted on or cancelled; an admin can also cancel one that may start`,
+      `the action is ${row.status}; only a pending action can be voted on or cancelled; an admin can also cancel an action that may start`,
     );
   }
 }

@@ -24,7 +24,9 @@ export const CREDENTIAL_ENTRIES: NonNullable<Plugin["entries"]> = {
         CREDENTIAL_ENDS.map((cause) => Type.Literal(cause)),
         { description: "Why it ended." },
       ),
-      revoked: Type.Boolean({ description: "Whether the issuer revoked it. If false, only its expiry ended it." }),
+      revoked: Type.Boolean({
+        description: "Whether the issuer revoked it. If false, the credential ended by expiring.",
+      }),
     },
     closed,
   ),

@@ -10,7 +10,8 @@ import { createContentFilter, createSubjectFilter, validationError } from "./con
 const Reason = Type.String({
   minLength: 1,
   maxLength: 500,
-  description: "Why, e.g. the number of an erasure request. The ledger keeps it forever: include no personal data.",
+  description:
+    "Reason for the erasure, such as the number of an erasure request. The ledger keeps it forever, so include no personal data.",
 });
 const EraseBody = Type.Object({ reason: Reason }, { additionalProperties: false });
 
@@ -41,7 +42,9 @@ const ErasuresBody = Type.Object(
           "A person's identifier, such as an e-mail address: actions that mention it as a whole word, in any case, in `params`, `context`, `meta` or `result`. It is not recorded.",
       }),
     ),
-    before: Type.Optional(Type.Integer({ minimum: 0, description: "`next` of an earlier response: continues there." })),
+    before: Type.Optional(
+      Type.Integer({ minimum: 0, description: "`next` of an earlier response, to continue there." }),
+    ),
   },
   { additionalProperties: false, examples: [{ value: "anna@example.org", pointer: "/params/email" }] },
 );
@@ -50,20 +53,20 @@ const ErasuresAnswer = Type.Object(
   {
     dry_run: Type.Boolean(),
     looked_at: Type.Integer({ description: "Number of actions scanned, newest first." }),
-    matched: Type.Integer({ description: "Matching actions that were not erased before." }),
+    matched: Type.Integer({ description: "Matching actions that had not been erased before." }),
     open: Type.Integer({
       description:
         "Matching actions that are open: pending, startable, or started within the last day. They are not erased.",
     }),
     altered: Type.Integer({
-      description: "Matching actions that differ from the ledger. They are not erased: run `assent audit`.",
+      description: "Matching actions that differ from the ledger. They are not erased; run `assent audit`.",
     }),
     held: Type.Integer({ description: "Matching actions that are under a legal hold. They are not erased." }),
     holds: Type.Array(Type.String(), { description: "Ids of these holds: `GET /v1/holds/{id}`." }),
     erased: Type.Integer(),
     next: Type.Union([Type.Integer(), Type.Null()], {
       description:
-        "Send it as `before` to continue: one request scans some thousands of actions. Null when all were scanned.",
+        "Send it as `before` to continue, because one request scans only a few thousand actions. Null when all were scanned.",
     }),
   },
   { additionalProperties: false },

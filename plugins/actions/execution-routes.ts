@@ -72,7 +72,7 @@ function startRoute(host: CoreHost, tag: string): Route {
     confirmsCredential: true,
     bodyLimit: 16_384,
     description:
-      "The key that submitted the action needs no permit, and may send an empty body; any other key must send one. The current policies, agent and key are evaluated first. If they deny the action, it is denied; if they require more approvals, it is pending again. If the response is lost, repeat the request with the same `attempt`: it gets the same response, with `Idempotency-Replayed: true`, while the action may still start. Any other start is rejected. If a credential issuer of the configuration covers the action, the response has a `credential`, and the key needs the scope `credentials:receive`.",
+      "The key that submitted the action needs no permit, and may send an empty body; any other key must send one. The current policies, agent and key are evaluated first. If they deny the action, it is denied; if they require more approvals, it is pending again. If the response is lost, repeat the request with the same `attempt`. It gets the same response, with `Idempotency-Replayed: true`, while the action may still start. Any other start is rejected. If a credential issuer of the configuration covers the action, the response has a `credential`, and the key needs the scope `credentials:receive`.",
     responses: {
       200: {
         ...ACTION_RESPONSE,
@@ -117,7 +117,7 @@ function resultRoute(host: CoreHost, tag: string): Route {
     queued: true,
     confirmsCredential: true,
     description:
-      "For the key that started the action, once. If the response is lost, repeat the request with the `attempt` of the start: the same result gets the same response, with `Idempotency-Replayed: true`. A different result is rejected.",
+      "For the key that started the action, once. If the response is lost, repeat the request with the `attempt` of the start. The same result gets the same response, with `Idempotency-Replayed: true`. A different result is rejected.",
     responses: {
       200: {
         ...ACTION_RESPONSE,
@@ -144,7 +144,7 @@ function settleRoute(host: CoreHost, tag: string): Route {
     params: schema.IdParams,
     body: schema.SettleBody,
     description:
-      "For an action whose status is `unknown`, because no result was reported in time: a person, or a probe with a key of its own, records what happened. The action is then `succeeded` or `failed`. The key that started the action reports its result instead, even if it is late.",
+      "For an action whose status is `unknown`, because no result was reported in time: a person, or a probe with its own key, records what happened. The action is then `succeeded` or `failed`. The key that started the action reports its result instead, even if it is late.",
     responses: { 200: ACTION_RESPONSE },
     errors: ["ACTION_NOT_FOUND", "OUTCOME_NOT_UNKNOWN", "ACTION_ERASED", "RECORD_ALTERED"],
     async handle({ credential, params, body: { meta = {}, ...body } }) {

@@ -159,7 +159,7 @@ function assertWithin({ for_ms, count }: VotedGrant, largest: GrantTerms | null)
   if (largest === null)
     throw new Refusal(
       "GRANT_NOT_ALLOWED",
-      "no active rule allows grants here (approval.grants), or the rules require more than one approver; approve each action on its own",
+      "no active rule allows grants here (approval.grants), or the rules require more than one approver; approve each action separately",
     );
   if (for_ms > largest.for_ms || count > largest.count)
     throw new Refusal(

@@ -29,7 +29,7 @@ const TERMS = {
     ),
   ),
   ends_on_failure: Type.Optional(
-    Type.Boolean({ description: "true: a failed result of a use ends the grant. false when absent." }),
+    Type.Boolean({ description: "true: a failed result of a use ends the grant. Default: false." }),
   ),
 };
 
@@ -75,7 +75,7 @@ export const GrantParams = Type.Object(
 export const GrantQuery = Type.Object(
   {
     active: Type.Optional(
-      Type.Boolean({ description: "true: only grants that have not ended. false: only ended ones." }),
+      Type.Boolean({ description: "true lists only grants that have not ended; false, only ended grants." }),
     ),
     agent_id: Type.Optional(Type.String({ maxLength: 256 })),
     limit: PAGE_QUERY.limit,
@@ -89,7 +89,7 @@ export const GrantRecord = Type.Object(
     id: Type.String(),
     status: Type.Union(
       (["active", "used_up", "blocked", "ended"] as const).map((status) => Type.Literal(status)),
-      { description: "used_up: no uses are left. blocked: the grantor may not vote or grant any more." },
+      { description: "used_up: no uses are left. blocked: the grantor may no longer vote or grant." },
     ),
     agent_id: Type.String(),
     tool: Type.String(),
@@ -107,7 +107,7 @@ export const GrantRecord = Type.Object(
     ends_on_failure: Type.Boolean(),
     signed: Type.Boolean({
       description:
-        "Whether the grantor signed it with a passkey, together with a vote. While the grantor has this passkey, it can cover the grantor's own agent, where the rules have `mode: self_confirm`.",
+        "Whether the grantor signed it with a passkey, together with a vote. While the grantor has this passkey, the grant can cover the grantor's own agent if the rules have `mode: self_confirm`.",
     }),
     granted_by: text("Principal."),
     granted_at: time("When it was granted."),
@@ -121,7 +121,7 @@ export const GrantRecord = Type.Object(
             { description: "rejection: someone rejected an action of the same agent, tool and operation." },
           ),
           at: time("When the grant ended."),
-          by: orNull(text("Principal; null if the time is over.")),
+          by: orNull(text("Principal; null if the grant expired.")),
           action_id: orNull(text("The action that was rejected or flagged, or that failed.")),
           comment: orNull(text("Comment of the person who ended it.")),
         },

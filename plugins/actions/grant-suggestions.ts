@@ -21,7 +21,7 @@ const Covered = Type.Object(
 
 const Answer = Type.Object(
   {
-    considered: count("Earlier requests of the agent with this tool and operation that the scopes were tried on."),
+    considered: count("Earlier requests of the agent with this tool and operation with which the scopes were tested."),
     suggestions: Type.Array(
       Type.Object(
         {

@@ -160,7 +160,7 @@ async function confirmWriter(tx: Tx, credential: Credential): Promise<Credential
   if (current.key.agent_id !== null)
     throw new Refusal(
       "AGENT_MISMATCH",
-      `the key "${current.key.name}" is bound to the agent "${current.key.agent_id}"; legal holds are placed and released with a key that is bound to none`,
+      `the key "${current.key.name}" is bound to the agent "${current.key.agent_id}"; place and release legal holds with a key that is bound to no agent`,
     );
   return current;
 }

@@ -20,7 +20,7 @@ const Time = (description: string) => Type.String({ format: "date-time", descrip
 const Reason = Type.String({
   minLength: 1,
   maxLength: 500,
-  description: "The ledger keeps it forever: include no personal data.",
+  description: "The ledger keeps it forever, so include no personal data.",
 });
 
 const HoldBody = Type.Object(
@@ -79,7 +79,7 @@ const HoldRecord = Type.Object(
             { by: Type.String({ description: "Principal." }), at: Time("Time of the request."), reason: Type.String() },
             closed,
           ),
-          { description: "Who asked for the release, in order." },
+          { description: "People who requested the release, in order." },
         ),
       },
       closed,
@@ -123,7 +123,7 @@ export function holdRoutes(host: CoreHost, tag: string): Route[] {
       body: HoldBody,
       idempotent: true,
       description:
-        "No process erases what the hold covers from the response on: neither by id, nor by a search, nor by retention. An erasure that is running skips the actions that it has not erased yet.",
+        "After the response, no process erases what the hold covers, whether by id, by a search or by retention. A running erasure skips the covered actions that it has not erased yet.",
       responses: {
         200: { ...one, description: "An earlier request with this Idempotency-Key placed the hold." },
         201: { ...one, description: "The hold is active." },

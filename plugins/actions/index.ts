@@ -30,13 +30,15 @@ const Options = Type.Object(
       default: 500,
       minimum: 1,
       maximum: 100_000,
-      description: "Requests with one API key that wait on pending actions at a time in this process.",
+      description:
+        "Maximum number of requests with one API key that can wait for pending actions at the same time, per process.",
     }),
     unknown_after_minutes: Type.Integer({
       default: 60,
       minimum: 1,
       maximum: 525_600,
-      description: "Minutes after its start until the status of an action without a result is `unknown`.",
+      description:
+        "Number of minutes after the start of an action after which its status becomes `unknown` if no result was reported.",
     }),
   },
   { additionalProperties: false },

@@ -152,7 +152,7 @@ export async function withTimeout<T>(call: (signal: AbortSignal) => Promise<T>):
   let timer: ReturnType<typeof setTimeout> | undefined;
   const expiry = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      const error = new Error(`no answer within ${ISSUER_TIMEOUT / 1000} s`);
+      const error = new Error(`no response within ${ISSUER_TIMEOUT / 1000} s`);
       timeout.abort(error);
       reject(error);
     }, ISSUER_TIMEOUT);
@@ -165,7 +165,7 @@ export async function withTimeout<T>(call: (signal: AbortSignal) => Promise<T>):
 }
 
 function findCredentialFault(credential: unknown, issuer: CredentialIssuer, now: number): string | null {
-  if (!isJsonObject(credential as JsonObject)) return "the issuer returned no object";
+  if (!isJsonObject(credential as JsonObject)) return "the issuer did not return an object";
   const { secret, expires_at, revocation } = credential as unknown as IssuedCredential;
   if (!isJsonObject(secret) || canonicalText(secret).length > MAX_SECRET_BYTES)
     return `\`secret\` must be an object of at most ${MAX_SECRET_BYTES} bytes as JSON`;
@@ -199,7 +199,7 @@ export async function recordCredential(
   if (others.length >= MAX_OPEN_CREDENTIALS)
     throw new Refusal(
       "CREDENTIAL_NOT_ISSUED",
-      `${MAX_OPEN_CREDENTIALS} credentials were issued for the action already; report its result and submit it again`,
+      `${MAX_OPEN_CREDENTIALS} credentials were already issued for the action; report its result and submit it again`,
     );
   const { expires_at, revocation } = credential;
   const open: OpenCredential = {

@@ -65,7 +65,7 @@ async function rejectionNotHeldError(
   const rejection = await readRejection(tx, row, votes, tx.now);
   const isEarlier = rejection !== null && rejection.action_id !== row.id;
   const detail = isEarlier
-    ? `the action ${row.id} was denied because of the rejection of ${rejection.action_id}; lift that one`
+    ? `the action ${row.id} was denied because of the rejection of ${rejection.action_id}; lift that rejection instead`
     : `the action ${row.id} has no active rejection; the same request can be submitted again`;
   return new Refusal("REJECTION_NOT_HELD", detail);
 }

@@ -97,7 +97,7 @@ export function linkRoutes(host: CoreHost, tag: string): Route[] {
       body: LinkVerdictBody,
       bodyLimit: 32_768,
       description:
-        "Votes as the person to whom the link was sent, on what POST /v1/approval-link showed: the vote must name its `shown`.",
+        "Votes as the person to whom the link was sent. The vote must contain the `shown` of POST /v1/approval-link, so that it covers what that response showed.",
       responses: { 200: { description: "The action after the vote.", schema: LinkAnswer } },
       errors: [
         "SELF_APPROVAL",

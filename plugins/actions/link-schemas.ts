@@ -38,7 +38,7 @@ export const LinkAnswer = Type.Object(
     shown: orNull(
       Type.String({
         description:
-          "Digest of the request, its preview and the questions to the agent, which the vote must name; null unless the action is pending.",
+          "Digest of the request, its preview and the questions to the agent, which the vote must contain; null unless the action is pending.",
       }),
     ),
     approver: Type.String({ description: "Principal that the link was sent to." }),

@@ -43,7 +43,8 @@ export const PendingFilter = Type.Object({
   ),
   sort: Type.Optional(
     Type.Union([Type.Literal("deadline"), Type.Literal("newest"), Type.Literal("oldest"), Type.Literal("risk")], {
-      description: "Default `deadline`, the earliest first. `risk` puts the highest first, then the earliest deadline.",
+      description:
+        "Default `deadline`, with the earliest first. `risk` lists the highest risk first, then the earliest deadline.",
     }),
   ),
 });

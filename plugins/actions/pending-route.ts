@@ -45,7 +45,7 @@ const Answer = Type.Object(
     actions: Type.Array(ActionRecord),
     total: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
       description:
-        "Number of pending actions that this key may see and that pass the filters, on all pages. Null if more are pending than one request reads: 20,000, or 1,000 for `view=mine`.",
+        "Number of pending actions on all pages that this key may see and that match the filters. Null if more are pending than one request reads: 20,000, or 1,000 for `view=mine`.",
     }),
     next_cursor: Type.Union([Type.String(), Type.Null()]),
   },

@@ -14,7 +14,7 @@ export function planListRoute(host: CoreHost, tag: string): Route {
     path: "/v1/plans",
     tag,
     summary: "List plans, newest first",
-    description: "Plans of which this key may see every action. A page can have fewer plans than `limit`.",
+    description: "Plans whose actions this key may all see. A page can have fewer plans than `limit`.",
     scope: ["actions:read", "actions:read_own"],
     query: schema.PlanQuery,
     responses: { 200: { description: "A page.", schema: schema.PlanList } },

@@ -18,7 +18,7 @@ export const PlanBody = Type.Object(
     actions: Type.Array(ActionBody, {
       minItems: 1,
       maxItems: MAX_PLAN_ACTIONS,
-      description: "In the order in which people see them. All of one agent.",
+      description: "In the order in which people see them. All must have the same agent.",
     }),
     ordered: Type.Optional(Ordered),
     stop_on_failure: Type.Optional(StopOnFailure),

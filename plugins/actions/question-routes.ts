@@ -20,7 +20,7 @@ export function questionRoutes(host: CoreHost, tag: string): Route[] {
       path: "/v1/actions/:id/questions",
       tag,
       summary: "Ask the agent a question",
-      description: `For an approver of a pending action. The action stays pending until its deadline. Approval tokens that were read before the question, or before its answer, are no longer valid. At most ${MAX_QUESTIONS} questions for each action. Repeating a question that has no answer yet changes nothing.`,
+      description: `For an approver of a pending action. The action stays pending until its deadline. Approval tokens that were read before the question, or before its answer, are no longer valid. An action can have at most ${MAX_QUESTIONS} questions. Repeating a question that has no answer yet changes nothing.`,
       scope: "approvals:decide",
       params: schema.IdParams,
       body: schema.QuestionBody,

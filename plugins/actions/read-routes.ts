@@ -131,7 +131,8 @@ function filterOf(
   if (query.agent_id !== undefined && query.agent !== undefined && query.agent_id !== query.agent) {
     throw invalid("agent", "`agent` and `agent_id` are the same filter; send one of them");
   }
-  if (isSearch(query) && offset !== undefined) throw invalid("offset", "a search has no offsets; use next_cursor");
+  if (isSearch(query) && offset !== undefined)
+    throw invalid("offset", "a search does not support offsets; use next_cursor");
   return {
     visibility: credential.visibility,
     ...(status === undefined ? {} : { status }),

@@ -287,7 +287,7 @@ export function noLongerAllowedError(row: ActionRow): Refusal {
 export function moreApprovalsNeededError(row: ActionRow): Refusal {
   return new Refusal(
     "MORE_APPROVALS_NEEDED",
-    `the current policies require ${row.quorum ?? 1} approvals in all, so the action is pending again: ${row.reason}; wait until it is approved, then start it`,
+    `the current policies require a total of ${row.quorum ?? 1} approvals, so the action is pending again: ${row.reason}; wait until it is approved, then start it`,
   );
 }
 

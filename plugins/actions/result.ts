@@ -60,7 +60,7 @@ export async function recordResult(
   if (attempt !== null && !matchesStart)
     throw new Refusal(
       "NOT_THE_EXECUTOR",
-      "another attempt started this action; its result is not this one's to report",
+      "another attempt started this action; only that attempt can report its result",
     );
   const status = result.success ? "succeeded" : "failed";
   tx.record(

@@ -132,7 +132,7 @@ class LedgerReviewWorker implements ReviewWorker {
       const review = this.reviewAction(id)
         .catch((error: unknown) => {
           if (!this.stopping.signal.aborted)
-            this.host.log.warn("a review could not be recorded; it is repeated", { action: id, error: String(error) });
+            this.host.log.warn("a review could not be recorded; retrying", { action: id, error: String(error) });
           // An altered action cannot be reviewed, so do not retry. People who vote on it get the same error.
           if (!(error instanceof Refusal)) this.scanAt = Math.min(this.scanAt, performance.now() + RETRY_MS);
         })
@@ -180,7 +180,7 @@ class LedgerReviewWorker implements ReviewWorker {
     // The call was aborted without an answer, so the next worker calls the reviewer again.
     if (signal.aborted && outcome.answer === null) return;
     if (outcome.fault !== null)
-      host.log.warn("a machine reviewer gave no answer; a person has to decide", {
+      host.log.warn("a machine reviewer did not answer; a person has to decide", {
         action: row.id,
         reviewer: required.name,
         fault: outcome.fault,

@@ -37,7 +37,7 @@ export const ActionBody = Type.Object(
     context: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
         description:
-          "Why and for whom: ticket, user, environment. Policies can use it, and the request hash covers it.",
+          "The reason for the action and whom it is for: ticket, user, environment. Policies can use it, and the request hash covers it.",
       }),
     ),
     meta: Type.Optional(
@@ -182,7 +182,7 @@ export const ListQuery = Type.Object(
         minLength: 1,
         maxLength: 200,
         description:
-          "Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, also for `decision`, `policy` and `rule`: a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`.",
+          "Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, including for `decision`, `policy` and `rule`, so a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`.",
       }),
     ),
     ...PAGE_QUERY,
@@ -307,13 +307,13 @@ const ReviewRecord = Type.Object(
 );
 
 const OpenGroups = Type.Array(Nullable(Type.String()), {
-  description: "Groups of which another approval would count now; null: of anyone.",
+  description: "Groups from which another approval would count now; null for anyone.",
 });
 const ApprovalTerms = Type.Object(
   {
     mode: Type.Union([Type.Literal("maker_checker"), Type.Literal("self_confirm")], {
       description:
-        "maker_checker: someone other than the person behind the agent approves. self_confirm: that person can confirm with a passkey, too.",
+        "maker_checker: someone other than the person behind the agent approves. self_confirm: that person can also confirm with a passkey.",
     }),
     approvers: ApproverPlans,
     open_groups: OpenGroups,
@@ -505,7 +505,7 @@ export const ActionRecord = Type.Object(
       Nullable(
         Type.String({
           description:
-            "For a pending action: what it does, in the words of the policy (`approval.preview`), with quoted and shortened values; null if the rule has no preview.",
+            "For a pending action: what it does, in the policy's words (`approval.preview`), with quoted and shortened values; null if the rule has no preview.",
         }),
       ),
     ),
@@ -588,7 +588,7 @@ export const GateQuery = Type.Object(
     record: Type.Optional(
       Type.Boolean({
         description:
-          "Submits the action and records the decision, as POST /v1/actions does, so that limits count it. The response has its `action_id`; start the action before you run it.",
+          "Submits the action and records the decision, like POST /v1/actions, so that limits count it. The response has its `action_id`; start the action before you run it.",
       }),
     ),
   },

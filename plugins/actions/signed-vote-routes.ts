@@ -59,7 +59,7 @@ export function signedVoteRoutes(host: CoreHost, tag: string): Route[] {
       tag,
       summary: "Vote with a passkey",
       description:
-        "Votes as POST /v1/votes/challenge listed them, in the same order. The signature is used up also if a vote is refused. The votes are recorded one after another; a refused one does not affect the others. If a single vote is refused, the response is its error.",
+        "Casts the votes that POST /v1/votes/challenge listed, in the same order. The signature is used up even if a vote is refused. The votes are recorded one after another, and a refused vote does not affect the others. If a single vote is refused, the response is its error.",
       scope: "approvals:decide",
       body: SignedVotesBody,
       bodyLimit: 262_144,

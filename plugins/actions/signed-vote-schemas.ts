@@ -51,7 +51,7 @@ export const SignedVotesBody = Type.Object(
 export const VoteChallenge = Type.Object(
   {
     nonce: text("Send it with the votes. Accepted once, in this session."),
-    expires_at: time("End of the time to send the votes."),
+    expires_at: time("Time until which the votes must be sent."),
     statements: Type.Array(
       Type.Object(
         {

@@ -97,11 +97,11 @@ export async function decideStart(
   if (repeated) assertBeforeStartDeadline(row.approved_until ?? 0, tx.now);
   else assertStartable(row, tx.now);
   if (fault === "expired")
-    throw new Refusal("PERMIT_EXPIRED", "the permit has expired; get another from POST /v1/actions/{id}/permit");
+    throw new Refusal("PERMIT_EXPIRED", "the permit has expired; get a new one from POST /v1/actions/{id}/permit");
   if (permit !== null && !grounds.has(permitDecisionHash(permit)))
     throw new Refusal(
       "PERMIT_INVALID",
-      "the action returned to pending after this permit was issued; get another from POST /v1/actions/{id}/permit",
+      "the action returned to pending after this permit was issued; get a new one from POST /v1/actions/{id}/permit",
     );
   assertRunsEffective(row, requestHash);
   const by = toActor(caller.key, caller.principal);

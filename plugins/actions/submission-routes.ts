@@ -310,7 +310,7 @@ async function previewDecision(
       ? {
           outcome: "ABSTAIN",
           decision: null,
-          reason: `the limit "${enforcedLimit.limit}" of policy "${enforcedLimit.policy}" applies, and a preview counts nothing: submit the action, or send record=true`,
+          reason: `the limit "${enforcedLimit.limit}" of policy "${enforcedLimit.policy}" applies, and a preview counts nothing; submit the action, or send record=true`,
           reason_code: "LIMIT_APPLIES",
         }
       : {};

@@ -78,7 +78,7 @@ function sealPlan(
   const submissions = actions.map((action, i) =>
     withActionPosition(i, () => {
       if (action.agent_id !== agent_id)
-        throw new Refusal("VALIDATION_FAILED", "all actions of a plan must be of one agent", {
+        throw new Refusal("VALIDATION_FAILED", "all actions of a plan must have the same agent", {
           errors: [{ pointer: "/agent_id", detail: `must be ${agent_id}, as in the first action` }],
         });
       const plan = { id, position: i + 1 };

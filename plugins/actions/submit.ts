@@ -74,9 +74,13 @@ export function readMeta(
 ): JsonObject {
   const bytes = countMetaBytes(meta as JsonObject);
   if (bytes > MAX_META_BYTES)
-    throw new Refusal("VALIDATION_FAILED", "`meta` is too large; put what policies and approvers need into `context`", {
-      errors: [{ pointer: "/meta", detail: `at most ${MAX_META_BYTES} bytes of canonical JSON; got ${bytes}` }],
-    });
+    throw new Refusal(
+      "VALIDATION_FAILED",
+      "`meta` is too large; put data that policies and approvers need into `context`",
+      {
+        errors: [{ pointer: "/meta", detail: `at most ${MAX_META_BYTES} bytes of canonical JSON; got ${bytes}` }],
+      },
+    );
   const sent = headers.get("traceparent");
   // Trace Context (section 4.3) treats a malformed header as absent, so it does not cause a rejection.
   const traceparent = sent !== null && isTraceparent(sent) ? sent : trace?.traceparent;
@@ -122,7 +126,7 @@ async function assertPendingLimit(host: CoreHost, tx: LedgerTransaction, { key }
   if ((await tx.pendingCount({ key_id: key.id }, tx.now)) < limit) return;
   throw new Refusal(
     "TOO_MANY_PENDING",
-    `${limit} actions of the key "${key.name}" already wait for approval, which is the limit; wait until some are resolved, or cancel some`,
+    `${limit} actions of the key "${key.name}" already wait for approval, which is the limit; wait until some are settled, or cancel some`,
     { headers: { "Retry-After": "60" } },
   );
 }

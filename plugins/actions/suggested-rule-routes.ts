@@ -58,7 +58,7 @@ const RuleRecord = Type.Object(
     tool: Type.String(),
     operation: Type.String(),
     agents: Type.Array(Type.String()),
-    max_failed: Type.Number({ description: "Reverts above this share of failed results." }),
+    max_failed: Type.Number({ description: "The rule reverts above this share of failed results." }),
     results: text(
       "Newest results of its uses since it was put in force, oldest first: `s` for a success, `f` for a failure.",
     ),
@@ -186,7 +186,7 @@ function findRule(rules: SuggestedRules, policy: string, credential: Credential)
   if (rule === undefined || !isVisible(credential, rule))
     throw new Refusal(
       "SUGGESTED_RULE_NOT_FOUND",
-      `no suggested rule of a policy "${policy}" was activated, as far as this key may see`,
+      `no suggested rule of a policy "${policy}" that this key may see was activated`,
     );
   return rule;
 }

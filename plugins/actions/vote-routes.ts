@@ -62,7 +62,7 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
       tag,
       summary: "Lift a rejection",
       description:
-        "Ends the time in which the rejection of this action denies the same request. The action stays denied. Available to anyone who may vote on the action.",
+        "Ends the period in which the rejection of this action denies the same request. The action stays denied. Available to anyone who may vote on the action.",
       scope: "approvals:decide",
       params: schema.IdParams,
       body: LiftBody,
@@ -82,7 +82,8 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
       path: "/v1/actions/:id/cancel",
       tag,
       summary: "Cancel an action",
-      description: "Cancels a pending action. An admin key can also cancel one that may start and has not started.",
+      description:
+        "Cancels a pending action. An admin key can also cancel an action that may start and has not started.",
       scope: ["actions:submit", "actions:execute"],
       params: schema.IdParams,
       body: schema.CancelBody,

@@ -156,7 +156,7 @@ export function assertNewPerson(earlier: readonly CountedVote[], { standings }: 
     throw samePersonError();
 }
 
-const DELEGATOR_VOTED = "a user who delegated to you has voted already, so your vote in their place would not count";
+const DELEGATOR_VOTED = "a user who delegated to you has already voted, so your vote in their place would not count";
 
 function explain({ refusal, groups }: Ineligibility, reasons: readonly string[]): Ineligibility {
   if (reasons.length === 0) return { refusal, groups };

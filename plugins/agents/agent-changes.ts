@@ -212,7 +212,7 @@ export function assertAllowedToolsSize(tools: string[] | null | undefined): void
   if (size > MAX_TOOLS)
     throw new Refusal(
       "VALIDATION_FAILED",
-      `allowed_tools takes at most ${MAX_TOOLS} bytes as JSON, and this has ${size}; use globs`,
+      `allowed_tools can have at most ${MAX_TOOLS} bytes as JSON; got ${size}; use globs`,
       { errors: [{ pointer: "/allowed_tools", detail: `at most ${MAX_TOOLS} bytes` }] },
     );
 }

@@ -11,22 +11,22 @@ const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null
 const Tools = () =>
   Type.Array(Name(128, "Glob: `*` matches any characters, `?` one character."), {
     maxItems: 100,
-    description: "Tools that the agent may use, without regard to case. Null: every tool; an empty list: none.",
+    description: "Tools that the agent may use, without regard to case. Null allows every tool; an empty list, none.",
   });
 
 const changeable = {
-  name: Type.Optional(Label(100, "For people; the id when absent.")),
+  name: Type.Optional(Label(100, "Display name. Default: the id.")),
   description: Type.Optional(nullable(Type.String({ maxLength: 2000 }))),
   allowed_tools: Type.Optional(nullable(Tools())),
   metadata: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
-      description: "Anything; at most 16 KiB as JSON. Conditions of policies read it as `agent_metadata`.",
+      description: "Any data of at most 16 KiB as JSON. Conditions in policies read it as `agent_metadata`.",
     }),
   ),
 };
 
 export const AgentBody = Type.Object(
-  { id: Name(256, "What actions name as `agent_id`."), ...changeable },
+  { id: Name(256, "Value of `agent_id` in actions."), ...changeable },
   {
     additionalProperties: false,
     examples: [
@@ -45,7 +45,7 @@ export type AgentBody = Static<typeof AgentBody>;
 export const AgentPatch = Type.Object(changeable, {
   additionalProperties: false,
   minProperties: 1,
-  description: "Absent members are not changed.",
+  description: "Absent members do not change.",
   examples: [{ allowed_tools: ["stripe"] }],
 });
 export type AgentPatch = Static<typeof AgentPatch>;

@@ -42,7 +42,7 @@ const Query = Type.Object(
         minLength: 1,
         maxLength: 64,
         examples: ["Europe/Berlin"],
-        description: "IANA name of the time zone in which days, weeks and months begin; UTC when absent.",
+        description: "IANA name of the time zone in which days, weeks and months begin. Default: UTC.",
       }),
     ),
     agent_id: Type.Optional(
@@ -78,7 +78,7 @@ const Answer = Type.Object(
     by_agent: Type.Array(Named("agent_id"), { description: `The ${LISTED} most frequent.` }),
     by_rule: Type.Array(
       Type.Object({ policy: NullableString, rule: NullableString, count: Count }, { additionalProperties: false }),
-      { description: `The ${LISTED} most frequent. Null: decided by no policy.` },
+      { description: `The ${LISTED} most frequent. A null name means that no policy decided.` },
     ),
     others: Type.Object(
       { tools: Count, agents: Count, rules: Count },
@@ -122,7 +122,7 @@ export default defineCorePlugin({
         scope: "analytics:read",
         query: Query,
         description:
-          "Counts the actions that were created in the range and that this key may see, by what they are now.",
+          "Counts the actions that were created in the range and that this key may see, by their current state.",
         responses: { 200: { description: "The sums.", schema: Answer } },
         errors: ["INVALID_RANGE", "AGENT_MISMATCH"],
         handle: ({ query, credential }) => analytics(host, query, credential),
@@ -137,7 +137,7 @@ async function analytics(host: CoreHost, query: Query, { visibility }: Credentia
   const until = instant(query.until) ?? host.clock() + 1;
   const since = instant(query.since) ?? until - DAY;
   if (since >= until)
-    throw new Refusal("INVALID_RANGE", `since (${toRfc3339(since)}) must lie before until (${toRfc3339(until)})`, {
+    throw new Refusal("INVALID_RANGE", `since (${toRfc3339(since)}) must be earlier than until (${toRfc3339(until)})`, {
       errors: [{ parameter: "since", detail: "a time before `until`" }],
     });
   const zone = loadZone(query.time_zone ?? "UTC");
@@ -198,7 +198,7 @@ function narrowToAgent(visibility: Visibility, agent_id: string | undefined): Vi
     if (visibility.agent_id === agent_id) return visibility;
     throw new Refusal("AGENT_MISMATCH", `the key is bound to "${visibility.agent_id}" and does not see "${agent_id}"`);
   }
-  throw new Refusal("VALIDATION_FAILED", "this key sees only what it submitted; leave out agent_id", {
+  throw new Refusal("VALIDATION_FAILED", "this key sees only what it submitted; omit agent_id", {
     errors: [{ parameter: "agent_id", detail: "needs actions:read" }],
   });
 }

@@ -49,7 +49,7 @@ export default defineCorePlugin({
           "A key without `keys:manage` sees only itself. A key that is bound to an agent sees the keys of that agent.",
         scope: host.scopes,
         query: schema.ListQuery,
-        responses: { 200: { description: "A page; revoked and expired ones included.", schema: schema.KeyList } },
+        responses: { 200: { description: "A page, including revoked and expired keys.", schema: schema.KeyList } },
         errors: ["INVALID_CURSOR"],
         handle: ({ query, credential }) => list(host, query, credential),
       }),
@@ -81,7 +81,7 @@ export default defineCorePlugin({
           "A key without `keys:manage` sees only itself. A key that is bound to an agent sees the keys of that agent.",
         scope: host.scopes,
         params: schema.IdParams,
-        responses: { 200: { description: "The key, revoked and expired ones included.", schema: schema.KeyRecord } },
+        responses: { 200: { description: "The key, even if it is revoked or expired.", schema: schema.KeyRecord } },
         errors: ["KEY_NOT_FOUND"],
         async handle({ params, credential }) {
           const key = await host.storage.key(params.id);
@@ -151,7 +151,7 @@ async function create(
   const owner = requestedOwner(wanted, scopes, credential);
   const expiresAt = typeof wanted.expires_at === "string" ? parseRfc3339(wanted.expires_at) : null;
   if (expiresAt !== null && expiresAt <= host.clock()) {
-    throw new Refusal("VALIDATION_FAILED", `expires_at ${wanted.expires_at as string} has passed already`, {
+    throw new Refusal("VALIDATION_FAILED", `expires_at ${wanted.expires_at as string} has already passed`, {
       errors: [{ pointer: "/expires_at", detail: "a time in the future" }],
     });
   }
@@ -183,7 +183,7 @@ async function create(
     if (namesake !== undefined)
       throw new Refusal(
         "KEY_NAME_TAKEN",
-        `the live key ${namesake.id} is named "${wanted.name}"; choose another name or revoke that one first`,
+        `the live key ${namesake.id} is named "${wanted.name}"; choose another name, or revoke that key first`,
       );
     const newKey = { ...minted.row, owner: owner === null ? null : findOwner(tx, owner), created_at: tx.now };
     await tx.insertKey(newKey);
@@ -231,7 +231,7 @@ function findOwner({ users }: LedgerTransaction, owner: string): string {
   const found = resolveOwner(users, owner);
   if ("owner" in found) return found.owner;
   throw ownerFault(
-    `the owner of a key must be an active user: ${found.fault}. For a key of an agent that no person is behind, set agent_id, and owner to null`,
+    `the owner of a key must be an active user: ${found.fault}. For a key of an agent without a person behind it, set agent_id, and set owner to null`,
     "the name of an active user, or user:<id>",
   );
 }
@@ -244,7 +244,7 @@ function warningsOf(host: CoreHost, { scopes, agent_id }: KeyRow): string[] {
   const warnings: string[] = [];
   if (canCreateApprovers(scopes))
     warnings.push(
-      "this key may approve and make keys that approve; its votes and theirs count as one person's. Give keys:manage and approvals:decide to different people where you can",
+      "this key may approve and create keys that approve; its votes and theirs count as one person's. If possible, give keys:manage and approvals:decide to different people",
     );
   if (scopes.includes("actions:submit") && agent_id === null && host.config.agents === "bound")
     warnings.push("this key is bound to no agent and cannot submit; give it an agent_id");

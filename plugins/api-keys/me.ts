@@ -13,7 +13,7 @@ const NullableString = Type.Union([Type.String(), Type.Null()]);
 
 const Me = Type.Object(
   {
-    principal: Type.String({ description: "The key as records name it: `owner:<owner>` or `key:<id>`." }),
+    principal: Type.String({ description: "Principal of the key in records: `owner:<owner>` or `key:<id>`." }),
     scopes: Type.Array(Type.String(), { description: "All scopes of this key, with presets and `admin` expanded." }),
     key: Type.Object(
       {

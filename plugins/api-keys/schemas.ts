@@ -15,7 +15,9 @@ export const keyBody = (scopes: readonly Scope[]) =>
       preset: Type.Optional(
         Type.Union(
           Object.keys(PRESETS).map((name) => Type.Literal(name as Preset)),
-          { description: "A predefined set of scopes, added to `scopes`. `agent` if both are absent." },
+          {
+            description: "A predefined set of scopes, added to `scopes`. Default: `agent` if `scopes` is also absent.",
+          },
         ),
       ),
       scopes: Type.Optional(

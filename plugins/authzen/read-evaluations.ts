@@ -65,9 +65,7 @@ export function readEvaluations(body: JsonObject): { items: JsonObject[]; semant
   if (given === undefined || (Array.isArray(given) && given.length === 0)) return null;
   if (!Array.isArray(given)) throw new UnreadableRequest("evaluations must be a list");
   if (given.length > MAX_EVALUATIONS)
-    throw new UnreadableRequest(
-      `at most ${MAX_EVALUATIONS} evaluations are taken at once, and these are ${given.length}`,
-    );
+    throw new UnreadableRequest(`a request can have at most ${MAX_EVALUATIONS} evaluations; got ${given.length}`);
   const { subject, action, resource, context } = body;
   const defaults = Object.fromEntries(
     Object.entries({ subject, action, resource, context }).filter(([, value]) => value !== undefined),

@@ -22,7 +22,7 @@ const STATUS: Readonly<Record<string, string>> = {
 export async function requestAccess(call: FacadeCall, requests: string): Promise<Reply> {
   const body = readBody(call.request, call.body);
   if (body["items"] !== undefined)
-    return problem(400, "not_requestable", "items are not supported: send one request for each");
+    return problem(400, "not_requestable", "items are not supported; send one request for each");
   const { request } = readEvaluation(body);
   const id = readObject(body, "denial")["evaluation_id"];
   const action = typeof id === "string" ? await actionOf(call, id) : null;
@@ -30,9 +30,10 @@ export async function requestAccess(call: FacadeCall, requests: string): Promise
     return problem(
       400,
       "invalid_denial_binding",
-      "denial.evaluation_id must be the one of an evaluation of this subject, action, resource and context",
+      "denial.evaluation_id must belong to an evaluation of this subject, action, resource and context",
     );
-  if (action.status === "expired") return problem(410, "expired_denial", "the time to approve is over; evaluate again");
+  if (action.status === "expired")
+    return problem(410, "expired_denial", "the time to approve has expired; evaluate again");
   return { ...taskReply(action, requests), status: 202 };
 }
 
@@ -84,7 +85,7 @@ function taskReply(action: GateAction, requests: string): Reply {
   };
 }
 
-const unknownTask = (): Reply => problem(404, "unknown_task", "no such task, or none that this key may see");
+const unknownTask = (): Reply => problem(404, "unknown_task", "there is no such task that this key may see");
 
 function problem(status: number, name: string, detail: string): Reply {
   return {

@@ -61,7 +61,7 @@ function routes(host: CoreHost): Route[] {
       tag: TAG,
       summary: "Record a coverage statement",
       description:
-        "`assent reconcile` compares a source's log with the ledger and sends the result. The service counts the successful actions of the window again, and refuses a statement that does not account for each of them.",
+        "`assent reconcile` compares a source's log with the ledger and sends the result. The service counts the successful actions of the window again, and rejects a statement that does not account for each of them.",
       scope: scopes.write,
       body: CoverageStatement,
       responses: { 201: { description: "The statement.", schema: schema.StatementRecord } },

@@ -47,7 +47,7 @@ export async function recordStatement(
   if (end > host.clock() - SETTLE_MS)
     throw new Refusal(
       "VALIDATION_FAILED",
-      `the window must have ended a minute ago; it ends at ${statement.to}, and the time is ${toRfc3339(host.clock())}`,
+      `the window must have ended at least a minute ago; it ends at ${statement.to}, and the current time is ${toRfc3339(host.clock())}`,
       { errors: [{ pointer: "/to", detail: "a time at least a minute ago" }] },
     );
   const { size } = await host.ledger.head();

@@ -99,7 +99,7 @@ function repositoriesFor({ repositories, repository_param }: GitHubIssuerOptions
   const repository =
     typeof named === "string" ? repositories.find((name) => name.toLowerCase() === named.toLowerCase()) : undefined;
   if (repository === undefined)
-    throw new Error(`the parameter "${repository_param}" names no repository of the configuration`);
+    throw new Error(`the parameter "${repository_param}" does not name a configured repository`);
   return [repository];
 }
 

@@ -4,7 +4,7 @@ import { credentialIssuerOptions, type Static, Type } from "../../src/plugin.ts"
 export const Options = credentialIssuerOptions({
   url: Type.String({
     pattern: "^postgres(ql)?://",
-    description: "Database and a role with CREATEROLE that may grant `role`.",
+    description: "Database, and a role with CREATEROLE that may grant `role`.",
   }),
   role: Type.String({ minLength: 1, maxLength: 63, description: "Role whose rights the login role has." }),
   valid_seconds: Type.Integer({ default: 300, minimum: 10, maximum: 86_400, description: "Longest lifetime." }),

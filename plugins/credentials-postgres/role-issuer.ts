@@ -128,7 +128,7 @@ async function closeConnections(sql: postgres.Sql, user: string): Promise<void> 
       select pg_terminate_backend(pid, ${CLOSE_TIMEOUT}) as closed from pg_stat_activity where usename = ${user}`;
     if (closed.length === 0) return;
   }
-  throw new Error(`a connection of ${user} does not close`);
+  throw new Error(`a connection of ${user} did not close`);
 }
 
 function targetOf({ url, host, port }: RoleIssuerOptions): {

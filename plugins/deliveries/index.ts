@@ -74,7 +74,7 @@ function routes(host: CoreHost): Route[] {
       scope: "deliveries:retry",
       params: schema.DeliveryParams,
       description:
-        "A failed delivery is retried for another three days. A waiting delivery is attempted now instead of at its next attempt.",
+        "A failed delivery is retried for another three days. A waiting delivery is attempted now instead of at its scheduled time.",
       responses: { 200: one },
       errors: ["DELIVERY_NOT_FOUND", "DELIVERY_NOT_DEAD"],
       async handle({ params: { id }, credential }) {

@@ -7,7 +7,7 @@ const State = Type.Union(
   (["scheduled", "waiting", "delivered", "dead", "obsolete"] as const).map((state) => Type.Literal(state)),
   {
     description:
-      "scheduled: created for a later time. waiting: will be attempted at next_attempt_at. dead: failed for good, can be retried. obsolete: no longer needed.",
+      "scheduled: created for a later time. waiting: will be attempted at next_attempt_at. dead: failed permanently, can be retried. obsolete: no longer needed.",
   },
 );
 const Kind = Type.Union(

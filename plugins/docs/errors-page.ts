@@ -9,7 +9,7 @@ export async function errorsPage(base: string, own: readonly ErrorKind[]): Promi
   const text = await readFile(new URL("../../docs/errors.md", import.meta.url), "utf8");
   const rows = [
     ...[...text.matchAll(ROW)].map(([, ...cells]) => cells),
-    ...own.map(({ code, status, title }) => [code, String(status), title, "A plugin brings it: see `detail`."]),
+    ...own.map(({ code, status, title }) => [code, String(status), title, "Returned by a plugin: see `detail`."]),
   ].map(
     ([code = "", status = "", title = "", remedy = ""]) =>
       `<tr id="${code.toLowerCase().replaceAll("_", "-")}"><td><code>${code}</code></td><td>${status}</td><td>${inline(title)}</td><td>${inline(remedy)}</td></tr>`,

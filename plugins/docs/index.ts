@@ -39,25 +39,25 @@ const ASSETS: Readonly<Record<string, AssetFile>> = {
 };
 
 const TAGS = {
-  actions: "What agents want to do: submitted, decided, approved, carried out.",
-  policies: "What is allowed, denied or asked for. Versions never change.",
-  "api-keys": "Who may call, and what for.",
-  stop: "Halting decisions, above all policies.",
+  actions: "Actions that agents request: submit, decide, approve, run.",
+  policies: "What is allowed, denied, or requires approval. Versions never change.",
+  "api-keys": "Who may call the API, and for what.",
+  stop: "Deny all actions, with precedence over policies.",
   coverage: "Logs of other systems, compared with the ledger.",
-  deliveries: "Messages to people and programs: sent, waiting, given up.",
+  deliveries: "Messages to people and programs: sent, waiting, abandoned.",
   agents: "Registered agents, their tools, and their suspension.",
   analytics: "Sums over a range.",
   events: "The ledger as a stream.",
   provenance: "Proofs for verifiers of the ledger.",
   replay: "Recorded decisions, made again.",
-  "well-known": "What tools that check permits read, without a key.",
+  "well-known": "What tools that verify permits read, without a key.",
   health: "For supervisors and load balancers.",
   docs: "This document.",
 };
 
 const ABOUT = `Assent decides, before it happens, whether a software agent's action may go ahead; asks a person where policy says so; and keeps a record that anyone can verify.
 
-Send an API key as \`Authorization: Bearer assent_…\`. Errors are \`application/problem+json\` with a stable \`code\`: [all of them](/docs/errors). Unknown members and parameters are refused.`;
+Send an API key as \`Authorization: Bearer assent_…\`. Errors are \`application/problem+json\` with a stable \`code\`: [all of them](/docs/errors). Unknown members and parameters are rejected.`;
 
 export default definePlugin({
   name: "docs",

@@ -20,7 +20,7 @@ const Options = effectSourceOptions({});
 const CANNOT_SEE = [
   "Calls of accounts, regions and services that the trail does not log.",
   "Data events, such as reads and writes of S3 objects, unless the trail selects them.",
-  "Parameters that AWS leaves out of a record or shortens.",
+  "Parameters that AWS omits from a record or shortens.",
 ];
 
 export default definePlugin({

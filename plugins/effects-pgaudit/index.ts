@@ -17,7 +17,7 @@ import {
 const Options = effectSourceOptions({
   log_format: Type.Union([Type.Literal("csvlog"), Type.Literal("jsonlog")], {
     default: "csvlog",
-    description: "Format of the log, as `log_destination` of the server names it.",
+    description: "Format of the log: the value of the server's `log_destination`.",
   }),
 });
 

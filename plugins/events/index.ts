@@ -80,7 +80,7 @@ function streamRoute(events: LedgerEvents, types: readonly EntryType[]): Route {
     description: STREAM_DESCRIPTION,
     responses: {
       200: {
-        description: "A stream without an end. The schema is that of each event's `data`.",
+        description: "An endless stream. The schema describes the `data` of each event.",
         contentType: "text/event-stream",
         schema: Type.Union([Event, Position]),
       },
@@ -99,7 +99,7 @@ function pageRoute(events: LedgerEvents, types: readonly EntryType[]): Route {
     scope: "events:read",
     query: pageQuery(types),
     description:
-      "What `GET /v1/events` streams, for pollers: ask again with `after` set to `next_after`. `events` may be empty before the head, where few are for this key.",
+      "Returns the events that `GET /v1/events` streams, for clients that poll. Send the next request with `after` set to `next_after`. `events` may be empty before the head is reached, if this key sees few events.",
     responses: { 200: { description: "The page.", schema: EventPage } },
     errors: ["INVALID_RANGE"],
     handle: (context) => events.page(context),

@@ -109,8 +109,8 @@ export class LedgerEvents {
     if (held < maxStreamsPerKey && this.total < maxStreams) return;
     const why =
       held >= maxStreamsPerKey
-        ? `the key "${key.name}" has ${held} open streams, as many as it may`
-        : `this process has ${this.total} open streams, as many as it takes`;
+        ? `the key "${key.name}" has ${held} open streams, which is the limit`
+        : `this process has ${this.total} open streams, which is the limit`;
     throw new Refusal("TOO_MANY_STREAMS", `${why}; close one, or read with Accept: application/json`, {
       headers: { "Retry-After": "5" },
     });
@@ -125,9 +125,13 @@ function lastEventId(headers: Headers): number | null {
   const id = headers.get("last-event-id");
   if (id === null || id === "") return null;
   if (/^(?:-1|\d{1,16})$/.test(id) && Number.isSafeInteger(Number(id))) return Number(id);
-  throw new Refusal("VALIDATION_FAILED", `the Last-Event-ID "${id.slice(0, 40)}" is not a ledger sequence`, {
-    errors: [{ parameter: "Last-Event-ID", detail: "the id of an event of this ledger" }],
-  });
+  throw new Refusal(
+    "VALIDATION_FAILED",
+    `the Last-Event-ID "${id.slice(0, 40)}" is not a sequence number of the ledger`,
+    {
+      errors: [{ parameter: "Last-Event-ID", detail: "the id of an event of this ledger" }],
+    },
+  );
 }
 
 function checkAgent({ agent_id, agent }: EventsQuery): void {

@@ -29,7 +29,7 @@ function filters(types: readonly EntryType[], withoutAfter: string) {
 
 /** @param types all entry types */
 export function eventsQuery(types: readonly EntryType[]) {
-  const fields = filters(types, "Without it, a stream starts with the next event. `Last-Event-ID` takes precedence.");
+  const fields = filters(types, "Default: the stream starts with the next event. `Last-Event-ID` takes precedence.");
   return Type.Object(fields, { additionalProperties: false });
 }
 export type EventsQuery = Static<ReturnType<typeof eventsQuery>>;
@@ -38,7 +38,7 @@ export type EventsQuery = Static<ReturnType<typeof eventsQuery>>;
 export function pageQuery(types: readonly EntryType[]) {
   return Type.Object(
     {
-      ...filters(types, "Without it, from the beginning."),
+      ...filters(types, "Default: from the beginning."),
       limit: Type.Optional(
         Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Maximum number of events on a page." }),
       ),
@@ -80,7 +80,7 @@ const EXAMPLE = {
 
 export const Event = Type.Object(
   {
-    seq: Type.Integer({ description: "Ledger sequence; the SSE `id`." }),
+    seq: Type.Integer({ description: "Sequence number in the ledger, which is also the SSE `id`." }),
     hash: Type.String({ description: "Leaf hash, hex." }),
     type: Type.String({ description: "Type of the entry; `<plugin>:<type>` if a plugin recorded it." }),
     at: Type.String({ format: "date-time" }),

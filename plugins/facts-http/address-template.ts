@@ -29,7 +29,7 @@ export function parseAddress(name: string, template: string): AddressTemplate {
   const rest = template.slice(origin.length);
   if (!rest.startsWith("/")) throw fault("its url needs a path after the host, such as /accounts/{id}");
   if (rest.includes("#") || rest.includes("\\")) throw fault('its url must contain no "#" and no backslash');
-  if (/[{}]/.test(rest.replaceAll(INPUT, ""))) throw fault("its inputs are written as names in braces, such as {id}");
+  if (/[{}]/.test(rest.replaceAll(INPUT, ""))) throw fault("its inputs must be names in braces, such as {id}");
   const inputs = [...new Set([...rest.matchAll(INPUT)].map(([, input]) => input as string))];
   const queryAt = rest.includes("?") ? rest.indexOf("?") : rest.length;
   const fill = (valueOf: (input: string, inPath: boolean) => string): string =>

@@ -24,7 +24,7 @@ const Options = Type.Object(
     }),
     not_found: Type.Union([Type.Literal("error"), Type.Literal("null")], {
       default: "error",
-      description: "What the status 404 means: no answer, or the value null.",
+      description: "Whether the status 404 means no answer or the value null.",
     }),
     ...FACT_SOURCE_OPTIONS,
   },

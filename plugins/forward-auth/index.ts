@@ -8,7 +8,7 @@ const Options = Type.Object(
     ...GATEWAY_OPTIONS,
     passes_body: Type.Boolean({
       default: false,
-      description: "The gateway sends the request's body with its question: Traefik with `forwardBody`.",
+      description: "Whether the gateway sends the request's body with its subrequest, like Traefik with `forwardBody`.",
     }),
   },
   { additionalProperties: false },

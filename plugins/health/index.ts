@@ -70,7 +70,8 @@ const Ready = Type.Object(
                 description: "False if the policies were rejected: the service continues with the last valid set.",
               }),
               applied_commit: Type.Union([Type.String(), Type.Null()], {
-                description: "The commit that was accepted last. Differs from `commit` while that one is rejected.",
+                description:
+                  "The commit that was accepted last. Differs from `commit` while the newest commit is rejected.",
               }),
               baseline: Type.Boolean({ description: "Whether its policies are the baseline." }),
             },
@@ -176,7 +177,7 @@ async function checkLedger(host: CoreHost): Promise<Checks["ledger"]> {
     ? signed
     : {
         ok: false,
-        detail: "the processes have not agreed on the database, which was restarted or replaced; the log says more",
+        detail: "the processes have not yet agreed on the database, which was restarted or replaced; see the log",
       };
 }
 
@@ -195,7 +196,7 @@ async function policiesOf(host: CoreHost): Promise<Checks["policies"]> {
             ? `the baseline of the source "${unloaded.name}" is not loaded`
             : state.stale_since === null
               ? "active"
-              : `the last good set is served; ${state.faults.length} faults in what came after`,
+              : `the last valid set is active; the newer policies have ${state.faults.length} faults`,
     active: state.count,
     policy_set: state.digest,
     source: sourceOf(state),
@@ -221,7 +222,7 @@ async function progressOf(host: CoreHost): Promise<Pick<Checks, "migrations" | "
           applied === newest
             ? "ok"
             : applied > newest
-              ? "a newer version migrated the store: update this process"
+              ? "a newer version migrated the store; update this process"
               : "migrations wait",
         applied,
         known: newest,

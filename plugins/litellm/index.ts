@@ -28,7 +28,7 @@ const Options = Type.Object(
       minimum: 0,
       maximum: 300,
       description:
-        "How long to wait for approvals, for all calls of a response together; less than LiteLLM's own timeout.",
+        "Maximum wait for approvals, for all calls of a response together. Must be less than LiteLLM's own timeout.",
     }),
   },
   { additionalProperties: false },

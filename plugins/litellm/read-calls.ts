@@ -20,7 +20,7 @@ export function readToolCalls(body: JsonObject, tool: string): GateRequest[] {
   // For other input types, LiteLLM sends earlier calls, or the arguments of MCP calls without the names of the tools.
   if (body["input_type"] !== "response")
     throw new UnreadableRequest("it is not a response of a model; set mode to post_call");
-  if (!("tool_calls" in body)) throw new UnreadableRequest("it does not say which tools are called");
+  if (!("tool_calls" in body)) throw new UnreadableRequest("it does not contain the tool calls");
   const calls = body["tool_calls"] ?? [];
   if (!Array.isArray(calls)) throw new UnreadableRequest("the tool calls are not a list");
   if (calls.length > MAX_CALLS) throw new UnreadableRequest(`more than ${MAX_CALLS} tools are called at once`);
@@ -43,7 +43,7 @@ export function readToolCalls(body: JsonObject, tool: string): GateRequest[] {
 
 function callOf(call: JsonValue): { operation: string; params: JsonObject } {
   if (!isJsonObject(call) || call["type"] !== "function" || !isJsonObject(call["function"]))
-    throw new UnreadableRequest("one of the calls is none of a function");
+    throw new UnreadableRequest("one of the calls is not a function call");
   const { name, arguments: args } = call["function"];
   if (typeof name !== "string" || name === "" || typeof args !== "string")
     throw new UnreadableRequest("one of the calls has no name, or no arguments");
@@ -59,11 +59,9 @@ function callerOf(given: JsonValue | undefined): JsonObject {
   const caller: JsonObject = {};
   for (const name of CALLER) {
     const value = isJsonObject(given) ? (given[`user_api_key_${name}`] ?? null) : null;
-    if (value !== null && typeof value !== "string")
-      throw new UnreadableRequest("it does not say in words whose call it is");
+    if (value !== null && typeof value !== "string") throw new UnreadableRequest("the caller's names are not strings");
     if (value !== null) caller[`key_${name}`] = value;
   }
-  if ((caller["key_hash"] ?? "") === "")
-    throw new UnreadableRequest("it does not say with which of LiteLLM's keys it was asked");
+  if ((caller["key_hash"] ?? "") === "") throw new UnreadableRequest("it does not identify the caller's LiteLLM key");
   return caller;
 }

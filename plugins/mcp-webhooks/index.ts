@@ -26,7 +26,7 @@ const Options = Type.Object(
       default: 0,
       minimum: 0,
       maximum: 300,
-      description: "How long to wait for approvals; less than ToolHive's `timeout`.",
+      description: "Maximum wait for approvals. Must be less than ToolHive's `timeout`.",
     }),
   },
   { additionalProperties: false },

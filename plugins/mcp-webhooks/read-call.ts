@@ -24,7 +24,7 @@ export function readJsonRpcCall(message: JsonValue | undefined): ToolCall | null
   const { method, params } = membersOf(message, ["jsonrpc", "id", "method", "params"]);
   if (typeof method !== "string") throw new UnreadableRequest("it has no method");
   if (method === "tools/call") return callOf(params);
-  if (!OPEN.test(method)) throw new UnreadableRequest(`nothing is known of the method ${method}`);
+  if (!OPEN.test(method)) throw new UnreadableRequest(`the method ${method} is unknown`);
   return null;
 }
 

@@ -13,7 +13,7 @@ export default defineCorePlugin({
     const register = new Registry();
     const requests = new Histogram({
       name: "assent_http_request_duration_seconds",
-      help: "Time until a response was made. Waits that clients asked for are part of it.",
+      help: "Time until a response was made, including waits that clients requested.",
       labelNames: ["method", "route", "status"],
       buckets: SECONDS,
       registers: [register],
@@ -121,7 +121,7 @@ function factSourceGauges(host: CoreHost, register: Registry): void {
   const gauge = addGauge.bind(null, register);
   gauge(
     "assent_fact_source_reads",
-    "Reads of each fact source since this process started. Answers from memory are not counted.",
+    "Reads of each fact source since this process started, without cached values.",
     (it) => host.factSources.counts().forEach(({ source, reads }) => it.set({ source }, reads)),
     ["source"],
   );
@@ -179,7 +179,7 @@ function gauges(host: CoreHost, register: Registry): void {
   );
   gauge(
     "assent_deliveries",
-    "Deliveries by state: created for a later time (scheduled), to be attempted (waiting), or failed for good (dead).",
+    "Deliveries by state: created for a later time (scheduled), to be attempted (waiting), or failed permanently (dead).",
     async (it) => {
       for (const [state, { count }] of Object.entries(await host.storage.deliveryBacklog())) it.set({ state }, count);
     },

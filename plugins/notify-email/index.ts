@@ -114,7 +114,9 @@ function readMailbox(option: string, text: string): { name: string; address: str
   const [, name = "", inner] = /^([^<>\p{Cc}]*)<([^<>]*)>$/u.exec(text) ?? [];
   const address = inner ?? text;
   if (!ADDRESS.test(address))
-    throw new Error(`the option "${option}" must be an address, as assent@example.com or Assent <assent@example.com>`);
+    throw new Error(
+      `the option "${option}" must be an address, such as assent@example.com or Assent <assent@example.com>`,
+    );
   return { name: name.trim().replace(/^"(.*)"$/, "$1"), address };
 }
 

@@ -49,7 +49,7 @@ export function createInteractions(secret: string, slack: SlackCall): Facade {
       if (!isSignedBySlack(secret, call.request.headers, call.body, Date.now()))
         return { status: 401, text: "the request is not signed with the signing secret of this service's Slack app" };
       const payload = readPayload(call.body);
-      if (payload === null) return { status: 400, text: "the body is not a payload of Slack" };
+      if (payload === null) return { status: 400, text: "the body is not a Slack payload" };
       if (payload.type === "block_actions") return open(call, payload, slack);
       if (payload.type === "view_submission" && payload.view?.callback_id === VOTE_VIEW) return submit(call, payload);
       return OK;
@@ -110,7 +110,7 @@ async function submit(call: FacadeCall, { user, view }: Payload): Promise<Reply>
   if (answer.status === 200) return updated("Recorded", "Your vote is recorded.", answer);
   if (codeOf(answer) === "ALREADY_VOTED") {
     const link = await call.callApi("POST", "/v1/approval-link", { json: { token: tokenOf(form) } });
-    if (link.status === 200) return updated("Voted already", "You have voted on this request already.", link);
+    if (link.status === 200) return updated("Voted already", "You have already voted on this request.", link);
   }
   return { status: 200, json: { response_action: "errors", errors: { [REASON_BLOCK]: detailOf(answer) } } };
 }

@@ -94,10 +94,13 @@ export function createEventExport(host: CoreHost, name: string, sink: Sink): Eve
     if (last === null || last.sequence < next) return { next, version };
     const [row] = await host.entries(last.sequence, last.sequence + 1);
     if (row !== undefined && toHex(row.leaf_hash) === last.uid) return { next: last.sequence + 1, version };
-    host.log.warn("an export contains events of another history of the log; it continues at its stored position", {
-      export: name,
-      next,
-    });
+    host.log.warn(
+      "an export contains events from a different history of the log; it continues at its stored position",
+      {
+        export: name,
+        next,
+      },
+    );
     return { next, version };
   }
 

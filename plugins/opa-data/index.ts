@@ -24,7 +24,7 @@ const Options = Type.Object(
       default: 0,
       minimum: 0,
       maximum: 300,
-      description: "How long to wait for approvals.",
+      description: "Maximum wait for approvals.",
     }),
   },
   { additionalProperties: false },

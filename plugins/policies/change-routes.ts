@@ -22,7 +22,8 @@ export function createRoute(host: CoreHost, tag: string, bodyLimit: number): Rou
     textBodies: YAML_TYPES,
     bodyLimit,
     idempotent: true,
-    description: "As JSON or as YAML. It has no effect until it is active: send `?activate=true`, or POST …/activate.",
+    description:
+      "The policy, as JSON or as YAML. It has no effect until it is active: send `?activate=true`, or POST …/activate.",
     responses: {
       200: { ...POLICY_RESPONSE, description: "It was stored by an earlier request with this Idempotency-Key." },
       201: { ...POLICY_RESPONSE, description: "Stored." },
@@ -104,7 +105,7 @@ export function updateRoute(host: CoreHost, tag: string, bodyLimit: number): Rou
     textBodies: YAML_TYPES,
     bodyLimit,
     description:
-      "Versions are immutable. An unchanged policy creates none; as YAML, a changed comment is a change. Send the `ETag` that you read as `If-Match` to reject the change if the policy has changed since.",
+      "Versions are immutable. An unchanged policy creates no version; in YAML, a changed comment counts as a change. Send the `ETag` that you read as `If-Match` to reject the change if the policy has changed since.",
     responses: { 200: POLICY_RESPONSE },
     errors: [...CHANGE_ERRORS, ...PARSE_ERRORS, "SUGGESTED_RULE_UNTRIED"],
     handle: async ({ params, query, body, headers, credential, signal }) =>
@@ -128,7 +129,7 @@ export function deleteRoute(host: CoreHost, tag: string): Route {
     params: schema.PolicyParams,
     headers: IF_MATCH,
     description:
-      "An active policy is deactivated first, which also needs policies:activate. Its versions are retained for replay; a new policy with the name continues their numbers.",
+      "An active policy is deactivated first, which also needs policies:activate. Its versions are retained for replay; a new policy with the same name continues their numbers.",
     responses: { 200: { ...POLICY_RESPONSE, description: "The policy after the deletion." } },
     errors: [...CHANGE_ERRORS, "POLICY_INVALID"],
     async handle({ params, headers, credential }) {

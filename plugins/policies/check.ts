@@ -174,7 +174,7 @@ export function editorRoutes(host: CoreHost, tag: string, bodyLimit: number): Ro
       body: CheckBody,
       bodyLimit,
       description:
-        "Reports every fault and warning with its line and column, compares the policies with what decides now, and runs their tests. Stores nothing. Faults of the text are part of the response, so that editors can request it while a person types.",
+        "Reports every fault and warning with its line and column, compares the policies with the ones that decide now, and runs their tests. Stores nothing. Faults of the text are part of the response, so that editors can request it while a person types.",
       responses: { 200: { description: "What the check found.", schema: Checked } },
       errors: ["TOO_MANY_TRIALS", "TRIAL_TOO_LONG", "TRIAL_LOST"],
       handle: async ({ body, signal }) => ({ status: 200, json: await check(host, body, signal) }),

@@ -72,7 +72,7 @@ const DECISION = {
 
 const DryRun = Type.Object(
   {
-    policy_set: Nullable(Type.String({ description: "Digest that the set with the candidates would have." })),
+    policy_set: Nullable(Type.String({ description: "Digest of the set that includes the candidates." })),
     results: Type.Array(
       Type.Object(
         {
@@ -105,7 +105,7 @@ export function dryRunRoute(host: CoreHost, tag: string, bodyLimit: number): Rou
     body: DryRunBody,
     bodyLimit,
     description:
-      "Decides sample actions with the active set and with the candidates added to it. Records nothing, ignores registered agents and asks no fact source.",
+      "Decides sample actions with the active set and with the candidates added to it. Records nothing, ignores registered agents and reads no fact sources.",
     responses: { 200: { description: "Both decisions of each action.", schema: DryRun } },
     errors: ["POLICY_INVALID", "TOO_MANY_TRIALS", "TRIAL_TOO_LONG", "TRIAL_LOST"],
     handle: ({ body, signal }) => dryRun(host, body, signal),

@@ -118,7 +118,7 @@ export function createPolicy(
     if (plan.outcome !== "created")
       throw new Refusal(
         "POLICY_NAME_TAKEN",
-        `there is a policy "${plan.name}"; PUT /v1/policies/${plan.name} makes a new version of it`,
+        `the policy "${plan.name}" already exists; PUT /v1/policies/${plan.name} creates a new version of it`,
       );
     await saveAll(host, tx, [plan], caller, activate, { change: "create", policy: plan.name });
     await recordCreatedResource(tx, caller, call, plan.id);
@@ -141,7 +141,7 @@ export function updatePolicy(
     if (read.document.policy !== row.name) {
       throw new Refusal(
         "VALIDATION_FAILED",
-        `the body is the policy "${read.document.policy}", and the address is that of "${row.name}"; a policy keeps its name`,
+        `the body contains the policy "${read.document.policy}", but the address belongs to "${row.name}"; a policy cannot be renamed`,
         { errors: [{ pointer: "/policy", detail: `"${row.name}"` }] },
       );
     }

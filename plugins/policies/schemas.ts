@@ -13,7 +13,7 @@ const Version = Type.Integer({
 
 export const DEFINITION = {
   policy: "refunds",
-  description: "Refunds above 1,000 are asked for.",
+  description: "Refunds above 1,000 require approval.",
   rules: [
     { name: "small refunds", tool: "stripe", operation: "refund", when: "params.amount <= 1000", effect: "allow" },
     {
@@ -59,7 +59,7 @@ export type ListQuery = Static<typeof ListQuery>;
 export const ActivateQuery = Type.Object(
   {
     activate: Type.Optional(
-      Type.Boolean({ description: "Makes the new version the active one at once; needs policies:activate too." }),
+      Type.Boolean({ description: "Immediately makes the new version the active one. Also needs policies:activate." }),
     ),
   },
   { additionalProperties: false },
@@ -88,9 +88,9 @@ const head = {
   name: Type.String(),
   description: Nullable(Type.String()),
   mode: Type.Union([Type.Literal("enforce"), Type.Literal("shadow")], {
-    description: "Mode of the active version; of the newest where none is active.",
+    description: "Mode of the active version, or of the newest if none is active.",
   }),
-  managed_by: Nullable(Type.String({ description: "Policy source that manages it; null when the API does." })),
+  managed_by: Nullable(Type.String({ description: "Policy source that manages it; null if the API does." })),
   baseline: Type.Boolean({
     description: "Whether it is part of the baseline, whose rules no other policy can replace.",
   }),
@@ -121,7 +121,7 @@ const warnings = Type.Array(Type.String(), {
 const HEAD = {
   id: ID,
   name: "refunds",
-  description: "Refunds above 1,000 are asked for.",
+  description: "Refunds above 1,000 require approval.",
   mode: "enforce",
   managed_by: null,
   baseline: false,

@@ -33,7 +33,7 @@ export function assertNotManaged(row: PolicyRow, sources: readonly string[]): vo
   if (row.active_version === null || configuredManager(row, sources) === null) return;
   throw new Refusal(
     "POLICY_MANAGED",
-    `the policy "${row.name}" is managed by ${row.managed_by} and read-only here; change it in its source`,
+    `the policy "${row.name}" is managed by ${row.managed_by} and read-only in the API; change it in its source`,
   );
 }
 

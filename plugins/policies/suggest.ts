@@ -79,7 +79,7 @@ const Evidence = Type.Object(
     rejection_bound: Type.Object(
       {
         trials: count("Approvals that count, without the cap for each agent."),
-        rejections: count("Rejections among them: always 0."),
+        rejections: count("Number of these requests that were rejected, which is always 0."),
         confidence: Type.Number(),
         upper: Type.Number({ description: "Upper bound of the rejection rate (Clopper-Pearson, one-sided)." }),
       },

@@ -41,7 +41,7 @@ export function versionRoutes(host: CoreHost, tag: string): Route[] {
       method: "GET",
       path: "/v1/policies/:id/diff",
       tag,
-      summary: "What changed between two versions",
+      summary: "Compare two versions of a policy",
       scope: "policies:read",
       params: schema.PolicyParams,
       query: schema.DiffQuery,

@@ -11,7 +11,7 @@ import { folderSignature, watchFolder } from "./watch.ts";
 
 const Options = Type.Object(
   {
-    path: Type.Optional(Type.String({ description: "Folder; `policies` of the configuration when absent." })),
+    path: Type.Optional(Type.String({ description: "Folder. Default: `policies` of the configuration." })),
     recursive: Type.Boolean({ default: false, description: "Include subfolders." }),
     baseline: Type.Boolean({
       default: false,
@@ -23,7 +23,7 @@ const Options = Type.Object(
       default: 2,
       minimum: 0.1,
       maximum: 3600,
-      description: "How often the folder is checked, in addition to file system events.",
+      description: "Interval at which the folder is checked, in addition to file system events.",
     }),
   },
   { additionalProperties: false },

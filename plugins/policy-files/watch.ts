@@ -64,7 +64,7 @@ export function watchFolder(
   } as Parameters<typeof watchPath>[1]);
   events.on("all", () => scheduleComparison(SETTLE));
   events.on("error", (error) =>
-    options.log.debug("a policy folder cannot be watched by events; it is looked at instead", {
+    options.log.debug("a policy folder cannot be watched with file system events; polling it instead", {
       path,
       error: String(error),
     }),

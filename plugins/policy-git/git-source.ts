@@ -77,7 +77,7 @@ export class GitSource implements PolicySource {
       loaded: () => this.seen,
       changed,
       failed: (error) =>
-        host.log.warn("the policy repository could not be polled; trying again", {
+        host.log.warn("the policy repository could not be polled; retrying", {
           url: remote.url,
           error: String(error),
         }),

@@ -112,13 +112,13 @@ export async function runGit(args: readonly string[], options: GitOptions): Prom
         reject(
           new GitError(
             size > MAX_OUTPUT
-              ? `git gave more than ${MAX_OUTPUT} bytes`
+              ? `git printed more than ${MAX_OUTPUT} bytes`
               : `git did not respond within ${options.timeoutMs / 1000} s`,
             null,
           ),
         );
       else if (code === 0) resolve(Buffer.concat(out));
-      else reject(new GitError(lastWords(err) || `git ended with ${code ?? "a signal"}`, code));
+      else reject(new GitError(lastWords(err) || `git exited with ${code ?? "a signal"}`, code));
     });
   });
 }

@@ -10,7 +10,7 @@ const RETRY_AFTER_MS = [500, 4_000];
 /** Limits of the API, in characters. */
 const MAX_DESCRIPTION = 140;
 const MAX_BODY = 65_000;
-const CUT = "\n\nThe rest was left out, because GitHub accepts no longer comment.";
+const CUT = "\n\nThe rest was omitted, because GitHub does not accept longer comments.";
 
 /** GitHub rejected a request or did not respond. The message contains neither the token nor the response. */
 export class GithubError extends Error {}
@@ -103,7 +103,7 @@ export class GithubClient {
     } catch (error) {
       throw new GithubError(`the token file cannot be read: ${(error as NodeJS.ErrnoException).code ?? ""}`);
     }
-    if (!/^[\x21-\x7e]+$/.test(secret)) throw new GithubError("the token contains characters that no token has");
+    if (!/^[\x21-\x7e]+$/.test(secret)) throw new GithubError("the token contains invalid characters");
     return secret;
   }
 }

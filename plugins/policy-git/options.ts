@@ -10,7 +10,7 @@ const Github = Type.Object(
     token: Type.Optional(
       Type.String({
         minLength: 1,
-        description: "Token that can write commit statuses, and contents for comments; best as ${VARIABLE}.",
+        description: "Token that can write commit statuses, and contents for comments. Preferably ${VARIABLE}.",
       }),
     ),
     token_file: Type.Optional(
@@ -28,9 +28,9 @@ const Github = Type.Object(
       maxLength: 100,
       description: "Name of the commit status.",
     }),
-    comment: Type.Boolean({ default: true, description: "Whether to comment on commits, too." }),
+    comment: Type.Boolean({ default: true, description: "Whether to also comment on commits." }),
   },
-  { additionalProperties: false, description: "Reports to GitHub what became of each commit." },
+  { additionalProperties: false, description: "Reports to GitHub whether each commit was applied." },
 );
 export type GithubOptions = Static<typeof Github>;
 
@@ -40,10 +40,10 @@ const REPOSITORY = {
       minLength: 1,
       pattern: "^[^-\\s:?*\\[\\\\^~][^\\s:?*\\[\\\\^~]*$",
       description:
-        "Branch or tag; a full ref such as refs/heads/main; or a full commit id. The remote's HEAD when absent.",
+        "Branch or tag; a full ref such as refs/heads/main; or a full commit id. Default: the remote's HEAD.",
     }),
   ),
-  folder: Type.String({ default: "", description: "Folder inside the repository; its root when absent." }),
+  folder: Type.String({ default: "", description: "Folder inside the repository. Default: its root." }),
   recursive: Type.Boolean({ default: false, description: "Include subfolders." }),
   baseline: Type.Boolean({
     default: false,
@@ -54,14 +54,14 @@ const REPOSITORY = {
     default: 60,
     minimum: 1,
     maximum: 86_400,
-    description: "How often the repository is polled.",
+    description: "Interval at which the repository is polled.",
   }),
   timeout_seconds: Type.Number({ default: 30, minimum: 1, maximum: 600, description: "Timeout of one git command." }),
   username: Type.Optional(
-    Type.String({ minLength: 1, description: "For http(s); `git` when absent and there is a password." }),
+    Type.String({ minLength: 1, description: "User name for http(s). Default: `git` if there is a password." }),
   ),
   password: Type.Optional(
-    Type.String({ minLength: 1, description: "Password or token for http(s), best as ${VARIABLE}." }),
+    Type.String({ minLength: 1, description: "Password or token for http(s). Preferably ${VARIABLE}." }),
   ),
   password_file: Type.Optional(
     Type.String({ minLength: 1, description: "File with the password or token; read before each fetch." }),
@@ -70,7 +70,7 @@ const REPOSITORY = {
   known_hosts_file: Type.Optional(
     Type.String({
       minLength: 1,
-      description: "Host keys for ssh; the user's when absent. Unknown hosts are refused.",
+      description: "Host keys for ssh. Default: the user's. Unknown hosts are rejected.",
     }),
   ),
   signed_by: Type.Optional(
@@ -115,7 +115,7 @@ export const Options = Type.Object(
     repositories: Type.Array(Repository, {
       default: [],
       maxItems: 100,
-      description: "Further repositories, each with its own policies.",
+      description: "More repositories, each with its own policies.",
     }),
     webhook_secret: Type.Optional(
       Type.String({

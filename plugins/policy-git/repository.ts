@@ -98,7 +98,7 @@ class GitRepository implements Repository {
       this.run,
       tree,
       recursive,
-      "a link is not followed in a repository; put the file itself there",
+      "links in a repository are not followed; replace the link with the file",
     ).catch((error: unknown) => {
       throw new RemoteError(
         `the commit ${commit} has no folder "${path}"${error instanceof GitError ? "" : `: ${String(error)}`}`,
@@ -196,7 +196,7 @@ class GitRepository implements Repository {
         const commit = await this.text(["rev-parse", "--verify", "--quiet", `${HEAD}^{commit}`]);
         // The id of an annotated tag would resolve to a commit with a different id.
         if (ref !== null && COMMIT.test(ref) && commit !== ref)
-          throw new RemoteError(`"${ref}" is not the id of a commit; it leads to the commit ${commit}`);
+          throw new RemoteError(`"${ref}" is not the id of a commit; it resolves to the commit ${commit}`);
         return commit;
       } catch (error) {
         if (!(error instanceof GitError)) throw error;

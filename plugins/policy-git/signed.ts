@@ -26,13 +26,13 @@ export async function assertSigned(mirror: Mirror, commit: string, signers: read
   const text = (await runGit(["cat-file", "commit", commit], { dir, timeoutMs })).toString("utf8");
   const header = text.slice(0, text.indexOf("\n\n"));
   const kinds = [...header.matchAll(KIND)].map(([, kind]) => kind);
-  if (kinds.length === 0) throw new CommitRejected("is not signed, and signed_by asks for it");
+  if (kinds.length === 0) throw new CommitRejected("is not signed, but signed_by requires a signature");
   // Reject other kinds of signatures, because git would verify them with keys of the operating system user that runs
   // the service.
   const other = kinds.find((kind) => kind !== "SSH SIGNATURE");
   if (other !== undefined)
     throw new CommitRejected(
-      `is not signed by a key of signed_by: it has a ${String(other)}, and OpenSSH keys are listed`,
+      `is not signed by a key of signed_by: it has a ${String(other)}, but signed_by lists OpenSSH keys`,
     );
   const list = join(dir, "assent-signers");
   await writeFile(list, signers.map((key) => `listed namespaces="git" ${key}\n`).join(""), { mode: 0o600 });

@@ -103,7 +103,7 @@ export const Keys = Type.Object(
             description: "Index of the `log_key` entry that introduced the key; null for the first key.",
           }),
           until: Type.Union([Type.String({ format: "date-time" }), Type.Null()], {
-            description: "For a replaced key, the end of the time in which it also signs; null for the current key.",
+            description: "For a replaced key, the time until which it also signs; null for the current key.",
           }),
         },
         { additionalProperties: false },
@@ -122,7 +122,7 @@ export const BundleParams = Type.Object(
       maxLength: 64,
       examples: ["000.p/1"],
       description:
-        "Index in groups of three digits, all but the last after an x, and the width where it is partial: `x001/234.p/8`.",
+        "Index in groups of three digits, all except the last prefixed with x, followed by the width of a partial tile: `x001/234.p/8`.",
     }),
   },
   { additionalProperties: false },

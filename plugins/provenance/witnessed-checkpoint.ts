@@ -7,7 +7,7 @@ export async function witnessedCheckpoint(host: CoreHost, index: number): Promis
   if (signed === null || signed.size <= index)
     throw new Refusal(
       "NOT_WITNESSED",
-      `the newest checkpoint that a witness cosigned is of size ${signed?.size ?? 0}; witnesses are asked every ledger.witness_seconds, where ledger.witnesses names some`,
+      `the newest checkpoint that a witness cosigned has the size ${signed?.size ?? 0}; the witnesses in ledger.witnesses are called every ledger.witness_seconds`,
     );
   return signed;
 }

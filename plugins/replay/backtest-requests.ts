@@ -32,7 +32,7 @@ export const RangeFields = {
   replace_sources: Type.Optional(
     Type.Boolean({
       description:
-        "The candidates replace all policies that came from policy sources, such as a folder. Policies that came through the API stay, unless a candidate has the same name.",
+        "The candidates replace all policies that came from policy sources, such as a folder. Policies that were created over the API stay, unless a candidate has the same name.",
     }),
   ),
 };

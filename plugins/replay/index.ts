@@ -62,8 +62,8 @@ export default defineCorePlugin({
           body: ReplayBody,
           bodyLimit: 1 << 20,
           description:
-            "With `hash` or `action_id`, one decision with the recorded policy set, facts and clock: everything must come out the same; with `policy` or `policy_set: current` also what it would be now. " +
-            "With a range instead (`since`, `until`, `limit`), a backtest: every decision of the range with its own facts and clock under the candidate (`policy`, `yaml` or `policy_set: current`), and which flip.",
+            "With `hash` or `action_id`, replays one decision with the recorded policy set, facts and clock; the result must be identical. With `policy` or `policy_set: current`, also returns the decision that these policies would make now. " +
+            "With a range instead (`since`, `until`, `limit`), runs a backtest: replays every decision of the range with its own facts and clock under the candidate (`policy`, `yaml` or `policy_set: current`), and returns which decisions flip.",
           responses: {
             200: {
               description: "The comparison of one decision, or the report of a backtest.",
@@ -100,7 +100,7 @@ export default defineCorePlugin({
           body: RangeBody,
           bodyLimit: 1 << 20,
           description:
-            "The same backtest as `POST /v1/replay`, as lines of JSON: a line of the type `progress` twice a second, and the `result` as the last line. Without a `result` line the backtest failed.",
+            "The same backtest as `POST /v1/replay`, as lines of JSON: a line of the type `progress` twice a second, and the `result` as the last line. If there is no `result` line, the backtest has failed.",
           responses: { 200: { description: "Lines of JSON.", contentType: NDJSON } },
           errors: BACKTEST_ERRORS,
           handle: ({ body, credential, signal }) =>

@@ -15,7 +15,7 @@ const Options = Type.Object(
       description: "The program and its arguments. No shell reads them.",
     }),
     mcp_tool: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 200, description: "The command is an MCP server; this tool is called." }),
+      Type.String({ minLength: 1, maxLength: 200, description: "The tool to call, if the command is an MCP server." }),
     ),
     environment: Type.Record(Type.String({ minLength: 1, maxLength: 200 }), Type.String({ maxLength: 10_000 }), {
       default: {},

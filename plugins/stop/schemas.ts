@@ -27,7 +27,7 @@ export const StopBody = Type.Object(
   },
   {
     additionalProperties: false,
-    description: "Of several selectors all must fit; without one everything is stopped.",
+    description: "If several selectors are given, all must match. Without a selector, everything is stopped.",
     examples: [{ reason: "refunds that no one requested", tool: "stripe" }],
   },
 );
@@ -61,7 +61,7 @@ export const StopRecord = Type.Object(
     ),
     agent: nullable(Type.String({ description: "Glob of the agents that are stopped; null for all." })),
     tool: nullable(Type.String({ description: "Glob of the tools that are stopped; null for all." })),
-    policy: nullable(Type.String({ description: "Policy whose answers are stopped; null for all policies." })),
+    policy: nullable(Type.String({ description: "Policy whose actions are stopped; null for all policies." })),
     until: nullable(Time("When it expires; null if never.")),
     placed_at: Time("When it was placed."),
     reason: nullable(Type.String({ description: "Null for keys that see only what agents can see." })),
@@ -70,7 +70,8 @@ export const StopRecord = Type.Object(
       {
         needed: Type.Integer({ description: "Number of people who must request to lift the stop." }),
         asked: Type.Array(Lift, {
-          description: "Who asked to lift the stop, in order; empty for keys that see only what agents can see.",
+          description:
+            "People who requested to lift the stop, in order; empty for keys that see only what agents can see.",
         }),
       },
       { additionalProperties: false },

@@ -43,7 +43,7 @@ export function placeStop(
     if (until !== null && until <= tx.now)
       throw new Refusal(
         "VALIDATION_FAILED",
-        `until must be in the future; got ${body.until}, and the time is ${toRfc3339(tx.now)}`,
+        `until must be in the future; got ${body.until}, and the current time is ${toRfc3339(tx.now)}`,
         {
           errors: [{ pointer: "/until", detail: "a time to come" }],
         },
@@ -53,7 +53,7 @@ export function placeStop(
     if (narrow && listActiveStops(tx.stops, tx.now).length >= MAX_ACTIVE)
       throw new Refusal(
         "TOO_MANY_STOPS",
-        `${MAX_ACTIVE} stops are active, which is the limit; lift some, or place one without a selector`,
+        `${MAX_ACTIVE} stops are active, which is the limit; lift some, or place a stop without a selector`,
       );
     // Reject an unknown policy, because a stop with a mistyped name would have no effect.
     const named = policy === null ? null : await tx.policyByName(policy);

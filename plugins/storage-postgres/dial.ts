@@ -36,7 +36,7 @@ async function encrypted(socket: Socket, host: string, tls: Address["tls"], ms: 
       socket.destroy();
       reject(error);
     };
-    const closed = (): void => done(new Error("the server closed the connection when it was asked for TLS"));
+    const closed = (): void => done(new Error("the server closed the connection after the TLS request"));
     socket.once("error", done);
     socket.once("close", closed);
     socket.once("data", (chunk: Buffer) => {
@@ -54,7 +54,7 @@ async function encrypted(socket: Socket, host: string, tls: Address["tls"], ms: 
   if (answer !== 0x53) {
     if (tls === "prefer" || tls === "allow") return socket.resume();
     socket.destroy();
-    throw new Error("the server does not speak TLS");
+    throw new Error("the server does not support TLS");
   }
   const trusting = tls === "require" || tls === "allow" || tls === "prefer";
   const secured = connectTls({
@@ -80,7 +80,7 @@ function connected<T extends Socket | TLSSocket>(socket: T, event: string, ms: n
       socket.destroy();
       reject(error);
     };
-    const closed = (): void => fail(new Error("the connection was closed before it stood"));
+    const closed = (): void => fail(new Error("the connection was closed before it was established"));
     socket.once("error", fail);
     socket.once("close", closed);
     socket.once(event, () => {
@@ -93,7 +93,7 @@ function connected<T extends Socket | TLSSocket>(socket: T, event: string, ms: n
 }
 
 function late(ms: number): Error {
-  return Object.assign(new Error(`no connection in ${ms} ms`), { code: "CONNECT_TIMEOUT" });
+  return Object.assign(new Error(`no connection within ${ms} ms`), { code: "CONNECT_TIMEOUT" });
 }
 
 /**

@@ -19,7 +19,7 @@ export default definePlugin({
         default: 8,
         minimum: 1,
         maximum: 1000,
-        description: "Connections for reads. Writes and notifications have one each besides.",
+        description: "Number of connections for reads. Writes and notifications use one additional connection each.",
       }),
       statement_timeout_ms: Type.Integer({
         default: 30_000,
@@ -38,23 +38,23 @@ export default definePlugin({
         default: 10_000,
         minimum: 100,
         maximum: 3_600_000,
-        description: "Longest wait for the ledger's lock.",
+        description: "Timeout for the ledger's lock.",
       }),
       connect_timeout_ms: Type.Integer({
         default: 10_000,
         minimum: 1000,
         maximum: 600_000,
-        description: "Longest wait for a connection.",
+        description: "Timeout for a connection.",
       }),
       accept_unsafe_server: Type.Boolean({
         default: false,
         description:
-          "Goes on with a server that has `fsync` or `full_page_writes` off, where the storage below makes up for it.",
+          "Accepts a server that has `fsync` or `full_page_writes` off. Only for underlying storage that compensates for it.",
       }),
       notify: Type.Boolean({
         default: true,
         description:
-          "Tells the other processes of each commit by NOTIFY. `false` for a server that has none: they look for themselves, four times a second.",
+          "Notifies the other processes of each commit with NOTIFY. Use `false` for a server without NOTIFY: the processes then poll four times a second.",
       }),
       statement_triggers: Type.Boolean({
         default: true,
@@ -66,7 +66,7 @@ export default definePlugin({
         {
           default: "from-url",
           description:
-            "`from-url`: as `sslmode` of the address says. `require` encrypts and trusts any certificate; `verify-full` checks it.",
+            "`from-url` uses the `sslmode` of the URL. `require` encrypts and trusts any certificate; `verify-full` verifies it.",
         },
       ),
       tls_ca_file: Type.Optional(
@@ -99,7 +99,7 @@ export default definePlugin({
 });
 
 function authority(path: string, tls: string): string {
-  if (tls !== "verify-full") throw new Error(`tls_ca_file is of use with tls: verify-full, not with ${tls}`);
+  if (tls !== "verify-full") throw new Error(`tls_ca_file requires tls: verify-full; got ${tls}`);
   try {
     return readFileSync(path, "utf8");
   } catch (error) {

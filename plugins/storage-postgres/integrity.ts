@@ -82,6 +82,6 @@ async function compareWithTable(
     return { rows: String(row["rows"]), hash: String(row["hash"]) };
   };
   const [stored, indexed] = [await read(FROM_TABLE), await read(FROM_INDEX)];
-  if (stored.rows !== indexed.rows) return `has ${indexed.rows} rows, and the table ${stored.rows}`;
-  return stored.hash === indexed.hash ? null : "has other values than the table";
+  if (stored.rows !== indexed.rows) return `has ${indexed.rows} rows, but the table has ${stored.rows}`;
+  return stored.hash === indexed.hash ? null : "has values that differ from the table";
 }

@@ -29,7 +29,7 @@ export async function checkServer(
 ): Promise<number> {
   const settings = (await session.script(SETTINGS))[0]?.rows[0] ?? {};
   if (settings["standby"] !== 0 && !mayBeStandby)
-    throw new StorageError("readonly", "the Postgres server is a standby: give the address of the primary");
+    throw new StorageError("readonly", "the Postgres server is a standby; use the address of the primary");
   if (readOnly) return 0;
   const unsafe = ["fsync", "full_page_writes"].filter((name) => settings[name] !== "on");
   if (unsafe.length > 0 && !acceptUnsafe) {
@@ -49,7 +49,7 @@ export async function checkServer(
   if (timeline !== 0 && timeline < newestTimeline()) {
     throw new StorageError(
       "corrupt",
-      `the Postgres server is on timeline ${timeline}, and this process has used a server on timeline ${newestTimeline()}: it is an older primary, which lacks what came after`,
+      `the Postgres server is on timeline ${timeline}, and this process has used a server on timeline ${newestTimeline()}: it is an older primary, which lacks later entries`,
     );
   }
   return timeline;

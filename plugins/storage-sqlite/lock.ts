@@ -31,7 +31,7 @@ const held = new Set<string>();
 /** Acquires the lock. Throws StorageError "locked", which names the holder, even if it is this process. */
 export function lockStore(library: SqliteLibrary, storePath: string): StoreLock {
   const path = `${storePath}.lock`;
-  if (held.has(path)) throw refusal(storePath, "is open in this process already");
+  if (held.has(path)) throw refusal(storePath, "is already open in this process");
   createPrivateFile(path);
   const connection = connect(library, path, { busyTimeout: WAIT });
   try {
@@ -90,8 +90,5 @@ function heldByOther(connection: Connection, storePath: string): StorageError {
 }
 
 function refusal(storePath: string, why: string): StorageError {
-  return new StorageError(
-    "locked",
-    `the store ${storePath} ${why}; stop that one first, or give this one another file`,
-  );
+  return new StorageError("locked", `the store ${storePath} ${why}; stop that process first, or use a different file`);
 }

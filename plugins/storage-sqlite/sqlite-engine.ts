@@ -200,7 +200,7 @@ export class SqliteEngine implements SqlEngine {
         this.lose(
           new StorageError(
             "unavailable",
-            `the file system did not give a lock of ${this.store.path} back, and nothing more can be read or written: restart the service`,
+            `the file system did not release a lock of ${this.store.path}, so nothing can be read or written; restart the service`,
             { cause: error },
           ),
         );
@@ -211,7 +211,7 @@ export class SqliteEngine implements SqlEngine {
   private lose(why: StorageError): void {
     if (this.store === null || this.store.lost !== null) return;
     this.store.lost = why;
-    this.log?.error("the store is lost to this process", { error: why.message });
+    this.log?.error("this process has lost access to the store", { error: why.message });
   }
 
   private look(): void {
@@ -260,7 +260,7 @@ export class SqliteEngine implements SqlEngine {
 
 async function openStore(given: string, busyTimeout: number): Promise<OpenStore> {
   if (given === ":memory:" || given === "") {
-    throw new StorageError("unavailable", `the path "${given}" names no file; the store keeps its ledger in one`);
+    throw new StorageError("unavailable", `the path "${given}" is not a file path; the store needs a file`);
   }
   const library = await loadSqlite();
   const path = prepareFolder(given);
@@ -294,7 +294,7 @@ function assertInPlace({ path, file, wal }: OpenStore): void {
     if (identity !== null && fileIdentity(name) !== identity)
       throw new StorageError(
         "unavailable",
-        `${name} was removed or replaced while the store is open: what is written now would be lost with it; put the right file back, or stop the service first`,
+        `${name} was removed or replaced while the store was open, so new data would be lost; restore the original file, or stop the service first`,
       );
   }
 }
@@ -332,7 +332,7 @@ function assertOurs(connection: Connection, path: string): number {
   if (tables.length === 0) return 0;
   const id = connection.all("pragma application_id", [])[0]?.["application_id"];
   if (id !== APPLICATION_ID || !tables.includes("schema_migrations")) {
-    throw new StorageError("corrupt", `${path} is a database of another program; give the store a file of its own`);
+    throw new StorageError("corrupt", `${path} is a database of another program; use a separate file for the store`);
   }
   return tables.length;
 }

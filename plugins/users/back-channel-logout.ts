@@ -25,7 +25,8 @@ export async function endByLogoutToken(
   const { events, jti, iat = 0 } = claims;
   if (typeof jti !== "string" || jti === "") throw invalid("the claim jti is not a string");
   const event = isJsonObject(events as JsonValue) ? (events as Record<string, unknown>)[EVENT] : undefined;
-  if (typeof event !== "object" || event === null) throw invalid("the claim events names no back-channel logout");
+  if (typeof event !== "object" || event === null)
+    throw invalid("the claim events does not contain a back-channel logout");
   // Do not accept an ID token as a logout token. Only ID tokens have a nonce.
   if (Object.hasOwn(claims, "nonce")) throw invalid("a logout token has no nonce");
   const [sub, sid] = [nameIn(claims, "sub"), nameIn(claims, "sid")];

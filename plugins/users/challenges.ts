@@ -41,7 +41,10 @@ export function challengeExpiry(challenge: Uint8Array): number {
 export function assertChallenge(host: CoreHost, purpose: string, challenge: string): void {
   const { head, mac } = split(challenge);
   if (!equalBytes(mac, macOf(host, purpose, head)))
-    throw new Refusal(ERRORS.CHALLENGE_INVALID, "this service did not issue the challenge for this; start again");
+    throw new Refusal(
+      ERRORS.CHALLENGE_INVALID,
+      "this service did not issue the challenge for this purpose; start again",
+    );
   if (expiryOf(head) <= host.clock())
     throw new Refusal(ERRORS.CHALLENGE_INVALID, "the challenge has expired; start again");
 }

@@ -132,10 +132,10 @@ function readPeriod({ starts_at, until }: DelegationTerms, now: number): { start
   const end = parseRfc3339(until);
   if (start === null || end === null)
     throw invalid("`starts_at` and `until` must be times such as 2026-02-01T09:00:00Z");
-  if (start < now) throw invalid("`starts_at` is in the past; leave it out to start now");
+  if (start < now) throw invalid("`starts_at` is in the past; omit it to start now");
   if (end <= start) throw invalid("`until` must be after the start");
   if (end - start > MAX_DELEGATION_MS || start - now > MAX_DELEGATION_MS)
-    throw invalid(`a delegation starts within ${DAYS} days and ends at most ${DAYS} days later`);
+    throw invalid(`a delegation must start within ${DAYS} days and end at most ${DAYS} days later`);
   return { starts_at: toRfc3339(start), until: toRfc3339(end) };
 }
 

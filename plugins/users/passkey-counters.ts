@@ -52,7 +52,7 @@ function recordCloned(tx: LedgerTransaction, { id }: User): void {
       session_id: null,
       user_id: id,
       method: "passkey",
-      reason: "the signature counter went back",
+      reason: "the signature counter did not increase",
     },
     by: null,
   });

@@ -131,7 +131,7 @@ export async function verifyAssertion(
   assertChallenge(host, purpose, challenge);
   const { userHandle } = response.response;
   if (userHandle !== undefined && userHandle !== toBase64Url(utf8(user.id)))
-    throw invalid("it names another user than the passkey's");
+    throw invalid("it names a user other than the passkey's user");
   const { authenticationInfo } = await verified(() =>
     verifyAuthenticationResponse({
       response,

@@ -11,7 +11,7 @@ const Name = Type.String({
   minLength: 1,
   maxLength: 100,
   pattern: "^[^\\u0000-\\u001f\\u007f]*\\S[^\\u0000-\\u001f\\u007f]*$",
-  description: "Display name. It identifies no one: two users can have the same one.",
+  description: "Display name. It does not identify a user: two users can have the same name.",
 });
 const Roles = Type.Array(Type.Union(ROLE_NAMES.map((name) => Type.Literal(name as Role))), {
   uniqueItems: true,
@@ -42,7 +42,7 @@ export const ProviderParams = Type.Object({ provider: Type.String() }, closed);
 export const SignInQuery = Type.Object(
   {
     return_to: Type.Optional(
-      Type.String({ description: "Path of this service to open after the sign-in. Anything else counts as `/`." }),
+      Type.String({ description: "Path of this service to open after the sign-in. Any other value means `/`." }),
     ),
   },
   closed,
@@ -68,7 +68,7 @@ export const ListQuery = Type.Object(
 const userFields = {
   id: Type.String({ format: "uuid" }),
   name: Type.String(),
-  principal: Type.String({ description: "The user as records name them: `user:<id>`." }),
+  principal: Type.String({ description: "Principal of the user in records: `user:<id>`." }),
   roles: Type.Array(Type.String()),
   groups: Type.Array(Type.String()),
   identities: Type.Array(Type.Object({ issuer: Type.String(), subject: Type.String() }, closed)),
@@ -100,7 +100,7 @@ export const InvitedUser = Type.Object({ user: UserRecord, link: Link }, closed)
 export const EndedUser = Type.Object(
   {
     user: UserRecord,
-    revoked_keys: Type.Array(Type.String(), { description: "Ids of keys that the user made or owned." }),
+    revoked_keys: Type.Array(Type.String(), { description: "Ids of keys that the user created or owned." }),
   },
   closed,
 );
@@ -131,7 +131,7 @@ export const Enrolled = Type.Object(
     user: UserRecord,
     session_id: Type.String(),
     recovery_codes: Type.Union([Type.Array(Type.String()), Type.Null()], {
-      description: "Shown this once; null if earlier ones are left.",
+      description: "Shown only once; null if earlier codes are left.",
     }),
   },
   closed,
@@ -156,7 +156,7 @@ export const TerminalCeremony = Type.Object(
   closed,
 );
 export const ConfirmedTerminal = Type.Object(
-  { expires_at: Type.String({ format: "date-time", description: "Until then the terminal can sign in, once." }) },
+  { expires_at: Type.String({ format: "date-time", description: "Time until which the terminal can sign in, once." }) },
   closed,
 );
 

@@ -225,7 +225,7 @@ function terminalRoutes(host: CoreHost, sessions: Sessions): Route[] {
       tag: TAG,
       summary: "Sign in a terminal",
       description:
-        "`assent watch` repeats this until the user has confirmed the sign-in in a browser. The session ends with the browser's, and can only read, vote and ask questions.",
+        "`assent watch` repeats this until the user has confirmed the sign-in in a browser. The session ends with the browser's session, and can only read, vote and ask questions.",
       scope: null,
       body: schema.TerminalSignInBody,
       responses: { 201: { description: "Signed in; the session is in the cookie.", schema: schema.SignedIn } },

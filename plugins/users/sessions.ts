@@ -402,7 +402,7 @@ export class Sessions {
       return written === null ? null : fresh;
     } catch (error) {
       // Continue, because a failure of the store to write must not sign people out.
-      this.host.log.warn("the use of a session could not be noted", { error: String(error) });
+      this.host.log.warn("the use of a session could not be recorded", { error: String(error) });
       return null;
     }
   }
@@ -458,7 +458,10 @@ function assertTerminalMay(request: Request): void {
   if (SAFE_METHODS.includes(request.method)) return;
   const name = `${request.method} ${new URL(request.url).pathname}`;
   if (!TERMINAL_REQUESTS.some((allowed) => allowed.test(name)))
-    throw new Refusal("INSUFFICIENT_SCOPE", "the session of a terminal can only vote and ask; do this in the console");
+    throw new Refusal(
+      "INSUFFICIENT_SCOPE",
+      "a terminal session can only vote and ask questions; do this in the console",
+    );
 }
 
 /** Throws USERS_CROSS_SITE unless a page of this service sent the request. */

@@ -65,7 +65,7 @@ export function copiedPasskey(host: CoreHost, { id }: Pick<User, "id">): Refusal
   host.log.error("a passkey was refused because its signature counter went back", { user: id });
   return new Refusal(
     ERRORS.PASSKEY_CLONED,
-    "the passkey's signature counter went back, so there may be a copy of it; sign in with another passkey or a recovery code, and remove this one",
+    "the passkey's signature counter did not increase, so there may be a copy of it; sign in with another passkey or a recovery code, and remove this one",
   );
 }
 
@@ -132,7 +132,7 @@ async function addPasskey(
   if (before.passkeys.length >= MAX_PASSKEYS)
     throw new Refusal(ERRORS.TOO_MANY_PASSKEYS, `a user has at most ${MAX_PASSKEYS} passkeys; remove one first`);
   if (findUserByPasskey(tx.users, passkey.id) !== null)
-    throw new Refusal(ERRORS.PASSKEY_INVALID, "this passkey is enrolled already");
+    throw new Refusal(ERRORS.PASSKEY_INVALID, "this passkey is already enrolled");
   await useChallenge(host, tx, challenge);
   await writePasskeyCounter(host, tx, passkey.id, counter);
   return recordUser(tx, "passkey_added", { ...before, passkeys: [...before.passkeys, passkey] }, by);

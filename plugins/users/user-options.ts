@@ -10,7 +10,7 @@ export const ProviderOptions = Type.Object(
   {
     id: Type.String({
       pattern: "^[a-z0-9][a-z0-9-]{0,39}$",
-      description: "Part of the provider's addresses here, and of `managed_by` of its users.",
+      description: "Part of the provider's URLs in this service, and of `managed_by` of its users.",
     }),
     name: Type.String({ minLength: 1, maxLength: 60, description: "Shown on the sign-in page." }),
     issuer: Type.String({
@@ -32,7 +32,7 @@ export const ProviderOptions = Type.Object(
     }),
     groups: Type.Record(Type.String(), Type.Array(Type.String({ minLength: 1, maxLength: 100 })), {
       default: {},
-      description: "Groups here by name in the claim. Names that are not listed give no group.",
+      description: "Groups of this service, by name in the claim. Names that are not listed give no group.",
     }),
     roles: Type.Record(Type.String(), Roles, {
       default: {},
@@ -71,7 +71,7 @@ const PushOptions = Type.Object(
       Type.String({
         pattern: "^(?:mailto:|https://)[\\x21-\\x7e]+$",
         maxLength: 500,
-        description: "Whom push services can contact, such as mailto:ops@example.com. Default: `server.public_url`.",
+        description: "Contact for push services, such as mailto:ops@example.com. Default: `server.public_url`.",
       }),
     ),
     allow_private: Type.Optional(

@@ -42,7 +42,7 @@ function listRoutes(host: CoreHost, sessions: Sessions): Route[] {
       summary: "List users, newest first",
       scope: ["users:read", "users:manage"],
       query: schema.ListQuery,
-      responses: { 200: { description: "A page, ended users included.", schema: schema.UserList } },
+      responses: { 200: { description: "A page, including deactivated users.", schema: schema.UserList } },
       errors: ["INVALID_CURSOR"],
       async handle({ query }) {
         const all = [...(await host.users.list()).values()]
@@ -64,7 +64,9 @@ function listRoutes(host: CoreHost, sessions: Sessions): Route[] {
       summary: "Create a user, with a link to enrol a passkey",
       scope: "users:manage",
       body: schema.CreateBody,
-      responses: { 201: { description: "The user, with the link this once.", schema: schema.InvitedUser } },
+      responses: {
+        201: { description: "The user, with the link, which is returned only once.", schema: schema.InvitedUser },
+      },
       errors: ["SCOPE_ESCALATION", ERRORS.INSECURE],
       async handle({ body: { name, roles = [], groups = [] }, credential, request }) {
         const origin = originOf(host, request);
@@ -129,9 +131,9 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
       method: "POST",
       path: "/v1/users/:id/end",
       tag: TAG,
-      summary: "End a user, their sessions and their keys",
+      summary: "Deactivate a user, and end their sessions and keys",
       description:
-        "Applies from the response on, in every process. Revokes the keys that the user made or owns, and cancels what was submitted with them and has not started.",
+        "Takes effect in every process before the response is sent. Revokes the keys that the user created or owns, and cancels what was submitted with them and has not started.",
       scope: "users:manage",
       params: schema.UserParams,
       body: schema.EndBody,
@@ -146,8 +148,8 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
       method: "POST",
       path: "/v1/users/:id/resume",
       tag: TAG,
-      summary: "Let an ended user sign in again",
-      description: "Sessions and keys stay ended.",
+      summary: "Reactivate a deactivated user",
+      description: "Sessions and keys are not restored.",
       scope: "users:manage",
       params: schema.UserParams,
       responses: { 200: one },
@@ -170,7 +172,7 @@ function rightsRoute(host: CoreHost): Route {
     path: "/v1/users/:id/rights",
     tag: TAG,
     summary: "Show what a user can approve now",
-    description: "For the user themselves, and for callers with `users:read` or `users:manage`.",
+    description: "For the user, and for callers with `users:read` or `users:manage`.",
     scope: host.scopes,
     params: schema.UserParams,
     responses: { 200: { description: "The rights.", schema: RightsRecord } },
@@ -197,14 +199,14 @@ function rightsRoute(host: CoreHost): Route {
 }
 
 function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
-  const description = "For the user themselves, and for callers with `users:manage`.";
+  const description = "For the user, and for callers with `users:manage`.";
   return [
     defineRoute({
       method: "GET",
       path: "/v1/users/:id/sessions",
       tag: TAG,
       summary: "List a user's sessions",
-      description: "For the user themselves, and for callers with `users:read` or `users:manage`.",
+      description: "For the user, and for callers with `users:read` or `users:manage`.",
       scope: host.scopes,
       params: schema.UserParams,
       responses: { 200: { description: "Sessions that have not ended.", schema: schema.SessionList } },
@@ -264,7 +266,7 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
 
 /** Returns the routes for changes that users make to their own account, in a session. */
 function ownRoutes(host: CoreHost): Route[] {
-  const description = "Only the user themselves can do this, in a session.";
+  const description = "Only the user can do this, in a session.";
   const errors = [ERRORS.SESSION_REQUIRED];
   return [
     defineRoute({

@@ -57,11 +57,11 @@ export function createSessionPasskeys(
         return advancePasskeyCounter(host, tx, user, { id: passkey.id, counter });
       });
       if (isOriginal) return assertion;
-      host.log.error("signed votes were refused because the signature counter of a passkey went back", {
+      host.log.error("signed votes were refused because the signature counter of a passkey did not increase", {
         user: session.user_id,
       });
       throw invalid(
-        "the passkey's signature counter went back, so there may be a copy of it; use another passkey and remove this one",
+        "the passkey's signature counter did not increase, so there may be a copy of it; use another passkey and remove this one",
       );
     },
   };

@@ -30,21 +30,23 @@ const Jwks = Type.Object(
 const Configuration = Type.Object(
   {
     issuer: Type.String({ description: "`iss` of permits: the name of the log." }),
-    jwks_uri: Type.String({ description: "URL, or a reference relative to this document where no public URL is set." }),
-    api_base: Type.String({ description: "The same of the API." }),
+    jwks_uri: Type.String({
+      description: "URL, or a reference relative to this document if no public URL is configured.",
+    }),
+    api_base: Type.String({ description: "The same for the API." }),
     api_version: Type.Literal("v1"),
     permit_type: Type.Literal(PERMIT_TYPE, { description: "`typ` of permits." }),
     permit_algorithms: Type.Array(Type.String(), {
-      description: "`alg` of permits: the first is written, each is read.",
+      description: "`alg` of permits. The first is used to sign; all are accepted.",
     }),
-    permit_valid_seconds: Type.Integer({ description: "The longest that a permit lasts." }),
+    permit_valid_seconds: Type.Integer({ description: "Maximum lifetime of a permit." }),
     log: Type.Object(
       { origin: Type.String(), vkey: Type.String({ description: "Verifier key of checkpoints, as C2SP vkey." }) },
       { additionalProperties: false },
     ),
     digests: Type.Object(
       { action_digest: Type.String(), request_hash: Type.String() },
-      { additionalProperties: false, description: "What the digests of a permit cover, in words." },
+      { additionalProperties: false, description: "Description of what the digests of a permit cover." },
     ),
   },
   { additionalProperties: false },
@@ -63,7 +65,7 @@ export default defineCorePlugin({
         method: "GET",
         path: "/.well-known/jwks.json",
         tag: TAG,
-        summary: "Public keys that check permits",
+        summary: "Public keys that verify permits",
         scope: null,
         responses: {
           200: { description: "JWK Set (RFC 7517).", schema: Jwks, contentType: "application/jwk-set+json" },
@@ -88,7 +90,7 @@ export default defineCorePlugin({
         method: "GET",
         path: "/.well-known/assent-configuration",
         tag: TAG,
-        summary: "Where things are, and what permits are made of",
+        summary: "URLs of the service, and the format of permits",
         scope: null,
         responses: { 200: { description: "The configuration.", schema: Configuration } },
         errors: ["STORAGE_UNAVAILABLE"],

@@ -42,12 +42,12 @@ const IssuerOptions = Type.Object(
       pattern: "^[a-z][a-z0-9+.-]*://[^\\s?#]+$",
       maxLength: 500,
       description:
-        "The exact `iss`. For `spiffe` the trust domain, such as `spiffe://example.org`; tokens of it may have no `iss`.",
+        "The exact `iss`. For `spiffe`, the trust domain, such as `spiffe://example.org`; its tokens may have no `iss`.",
     }),
     audience: Type.String({
       minLength: 1,
       maxLength: 500,
-      description: "The exact `aud`. Tokens with more audiences are refused.",
+      description: "The exact `aud`. Tokens with more audiences are rejected.",
     }),
     algorithms: Type.Array(
       Type.Union(
@@ -60,13 +60,13 @@ const IssuerOptions = Type.Object(
     keys: Type.String({
       pattern: "^(?:https://\\S+|http://(?:localhost|127\\.0\\.0\\.1)(?:[:/]\\S*)?|/\\S+)$",
       maxLength: 1000,
-      description: "URL or absolute path of the issuer's JSON Web Key Set. Keys come from nowhere else.",
+      description: "URL or absolute path of the issuer's JSON Web Key Set. Keys are read only from there.",
     }),
     max_lifetime_seconds: Type.Integer({
       default: 86_400,
       minimum: 60,
       maximum: 2_678_400,
-      description: "Tokens that are valid for longer are refused.",
+      description: "Tokens that are valid for longer are rejected.",
     }),
     claims: Type.Record(
       Type.String({ pattern: ClaimName }),
@@ -78,7 +78,7 @@ const IssuerOptions = Type.Object(
         default: {},
         maxProperties: 20,
         description:
-          "Claims that conditions read as `principal.claims.NAME`, and that are recorded: by name here, the name of the claim, or the path of a nested one.",
+          "Claims that conditions read as `principal.claims.NAME`, and that are recorded. Maps each NAME to the name of a claim, or to the path of a nested claim.",
       },
     ),
     workloads: Type.Array(WorkloadOptions, {

@@ -126,7 +126,7 @@ function assertClaims({ platform, audience, max_lifetime_seconds }: IssuerOption
     throw invalidToken("its `sub` must be a string of at most 500 characters");
   // Reject several audiences, because another service among them could replay the token to this one.
   if (aud !== audience && !(Array.isArray(aud) && aud.length === 1 && aud[0] === audience))
-    throw invalidToken(`its \`aud\` must be ${JSON.stringify(audience)} and nothing else`);
+    throw invalidToken(`its \`aud\` must be ${JSON.stringify(audience)} only`);
   if (iat !== undefined && (typeof iat !== "number" || iat > now / 1000 + CLOCK_TOLERANCE))
     throw invalidToken("its `iat` is in the future");
   if ((exp as number) - (iat ?? now / 1000) > max_lifetime_seconds)

@@ -66,7 +66,7 @@ function showReview(io: Output, { since, until, open_reviews, rows }: ReviewView
     const votes =
       median_seconds === null
         ? "no votes"
-        : `${approvals} approved, ${rejections} rejected${break_glass === 0 ? "" : `, ${break_glass} alone in an emergency`}, median ${median_seconds} s`;
+        : `${approvals} approved${break_glass === 0 ? "" : ` (${break_glass} in an emergency)`}, ${rejections} rejected, median ${median_seconds} s`;
     const state =
       row.ended_at === null ? (row.unused ? "UNUSED" : `last used ${row.last_used_at ?? "never"}`) : "ended";
     const of = groups.length === 0 ? "" : ` (${groups.join(", ")})`;

@@ -192,7 +192,7 @@ examples:
     const [id, text] = idAndText(positionals, "answer", "a text");
     const { question } = values;
     if (question !== undefined && !/^[1-9]$/.test(question))
-      throw usage(`--question takes the number of a question, not "${question}"`);
+      throw usage(`--question must be the number of a question (1 to 9); got "${question}"`);
     const number = question === undefined ? undefined : Number(question);
     const service = await client();
     const action = await withServiceErrors(async () => service.answer(await completeId(service, id), text, { number }));

@@ -54,7 +54,7 @@ export function readLogin(env: Variables = process.env): StoredLogin | null {
 
 export function writeLogin({ url, apiKey }: StoredLogin): string {
   const path = loginFile();
-  if (path === null) throw new CommandError("the home folder is not known; set HOME");
+  if (path === null) throw new CommandError("the home folder is unknown; set HOME");
   const before = readFile(path);
   try {
     // Remove an existing file first, because its mode may let others read it.
@@ -86,7 +86,7 @@ function readFile(path: string): string | null {
 export function serviceUrl(): string {
   const url = process.env["ASSENT_URL"];
   if (!url) return readLogin()?.url ?? DEFAULT_URL;
-  if (!isHttpUrl(url)) throw usage(`ASSENT_URL takes an http or https URL, not "${safe(url)}"`);
+  if (!isHttpUrl(url)) throw usage(`ASSENT_URL must be an http or https URL; got "${safe(url)}"`);
   return url;
 }
 

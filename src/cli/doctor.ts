@@ -102,7 +102,7 @@ async function checkStore(config: Config): Promise<Finding[]> {
     await assertStorable(config);
     const isNew = config.database_url === null && !existsSync(config.data);
     if (isNew)
-      return [{ check, state: "note", text: `${config.data} does not exist; the first "assent serve" makes it` }];
+      return [{ check, state: "note", text: `${config.data} does not exist; the first "assent serve" creates it` }];
     const keys = await withStore(config, { readOnly: true }, async (storage) => {
       await assertCurrent(storage);
       return (await storage.keys()).length;

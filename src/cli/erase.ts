@@ -101,7 +101,7 @@ async function selection(given: Record<string, string | undefined>): Promise<Rec
   const wanted: Record<string, unknown> = {};
   if (age !== undefined) {
     const ms = parseDuration(age);
-    if (ms === null || ms === 0) throw usage(`--older-than takes a duration such as 90d or 12h, not "${age}"`);
+    if (ms === null || ms === 0) throw usage(`--older-than must be a duration such as 90d or 12h; got "${age}"`);
     wanted["until"] = toRfc3339(Date.now() - ms);
   }
   if (until !== undefined) wanted["until"] = toRfc3339(parsePast("--until", until));
@@ -109,7 +109,7 @@ async function selection(given: Record<string, string | undefined>): Promise<Rec
   if (value !== undefined) wanted["value"] = await readSecretFlag(value);
   if (number !== undefined) {
     if (number.trim() === "" || !Number.isFinite(Number(number)))
-      throw usage(`--number takes a number, not "${number}"`);
+      throw usage(`--number must be a number; got "${number}"`);
     wanted["value"] = Number(number);
   }
   if (at !== undefined) wanted["pointer"] = at;

@@ -167,11 +167,11 @@ export function grantTerms(flags: GrantFlags): GrantTerms | undefined {
   const { for: duration, count, scope, sum, "at-most": atMost } = flags;
   if (typeof duration !== "string" || typeof count !== "string")
     throw usage(`--${given[0] ?? ""} grants later actions, which also needs --for and --count`);
-  if (parseDuration(duration) === null) throw usage(`--for takes a duration such as 30m or 8h, not "${duration}"`);
-  if (!/^[1-9]\d{0,4}$/.test(count)) throw usage(`--count takes a number of uses, not "${count}"`);
+  if (parseDuration(duration) === null) throw usage(`--for must be a duration such as 30m or 8h; got "${duration}"`);
+  if (!/^[1-9]\d{0,4}$/.test(count)) throw usage(`--count must be a number of uses; got "${count}"`);
   if ((sum === undefined) !== (atMost === undefined)) throw usage("--sum and --at-most go together");
   if (atMost !== undefined && (atMost === "" || !Number.isFinite(Number(atMost))))
-    throw usage(`--at-most takes a number, not "${String(atMost)}"`);
+    throw usage(`--at-most must be a number; got "${String(atMost)}"`);
   return {
     for: duration,
     count: Number(count),

@@ -24,7 +24,7 @@ import { withReport } from "./json-report.ts";
 
 export function settingsFolders(): SettingsFolders {
   const home = homedir();
-  if (!isAbsolute(home)) throw new CommandError("the home folder is not known; set HOME");
+  if (!isAbsolute(home)) throw new CommandError("the home folder is unknown; set HOME");
   return { home, project: process.cwd() };
 }
 

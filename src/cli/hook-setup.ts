@@ -233,7 +233,7 @@ function adminClient(url: string): ReturnType<typeof createCheckClient> {
 
 function saveConfig(env: Variables, url: string, key: string, agent: string): HookConfig {
   const path = userConfigFile(env);
-  if (path === null) throw new CommandError("the home folder is not known; set HOME");
+  if (path === null) throw new CommandError("the home folder is unknown; set HOME");
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const before = readSettings(path);
   const { wait, sessions } = JSON.parse(before ?? "{}") as { wait?: number; sessions?: boolean };

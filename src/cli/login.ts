@@ -35,7 +35,7 @@ examples:
     if (positionals.length > 0)
       throw usage("assent login takes no arguments: a key on a command line is visible to other users");
     if (values.url !== undefined && !isHttpUrl(values.url))
-      throw usage(`--url takes an http or https URL, not "${safe(values.url)}"`);
+      throw usage(`--url must be an http or https URL; got "${safe(values.url)}"`);
     const url = (values.url ?? serviceUrl()).replace(/\/+$/, "");
     const apiKey = await inputKey(url);
     const service = createAssent({ url, apiKey, timeout: TIMEOUT, retries: 0 });

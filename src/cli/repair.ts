@@ -76,7 +76,7 @@ function writeCopy(path: string, text: string): void {
     }
   } catch (error) {
     throw new CommandError(
-      `the copy ${path} cannot be written, and nothing is cut: ${error instanceof Error ? error.message : String(error)}`,
+      `the copy ${path} cannot be written, so nothing was cut: ${error instanceof Error ? error.message : String(error)}`,
     );
   }
 }

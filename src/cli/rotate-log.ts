@@ -26,7 +26,7 @@ export async function rotateLog(args: string[], io: Output): Promise<number> {
   if (atOnce && values.overlap !== undefined) throw usage("give either --overlap or --at-once");
   const overlap = values.overlap === undefined ? OVERLAP : parseDuration(values.overlap);
   if (overlap === null || overlap > 366 * DAY)
-    throw usage(`--overlap takes a duration of up to 366d, such as 30d, not "${values.overlap}"`);
+    throw usage(`--overlap must be a duration of up to 366d, such as 30d; got "${values.overlap}"`);
   const config = configFrom(process.env, values.config);
   if (config.ledger.key !== null && config.ledger.next_key === null)
     throw usage(

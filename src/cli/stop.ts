@@ -91,7 +91,7 @@ function endOf(until: string | undefined, length: string | undefined): { until?:
   if (until !== undefined) return { until: toRfc3339(parseFuture("--until", until)) };
   const ms = length === undefined ? null : parseDuration(length);
   if (length !== undefined && (ms === null || ms === 0))
-    throw usage(`--for takes a duration such as 30m or 12h, not "${length}"`);
+    throw usage(`--for must be a duration such as 30m or 12h; got "${length}"`);
   return ms === null ? {} : { until: toRfc3339(Date.now() + ms) };
 }
 

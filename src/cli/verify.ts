@@ -72,8 +72,7 @@ examples:
     });
     const [file, ...more] = positionals;
     if (file === undefined || more.length > 0) throw usage("assent verify takes one proof file, or -");
-    if (values.key === undefined)
-      throw usage("--key is required: a proof is only worth something against a pinned key");
+    if (values.key === undefined) throw usage("--key is required: without a pinned key, a proof shows nothing");
     const vkey = (await textFlag(values.key, (key) => key)).trim();
     const proof = await textFlag(file === "-" ? "-" : `@${file}`, (text) => text);
     const entry = values.entry === undefined ? null : await entryIn(values.entry);

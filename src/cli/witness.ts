@@ -53,7 +53,7 @@ examples:
     }
     const port = Number(values.port ?? 8001);
     if (!Number.isInteger(port) || port < 0 || port > 65_535)
-      throw usage(`--port takes 0 to 65535, not "${values.port}"`);
+      throw usage(`--port must be from 0 to 65535; got "${values.port}"`);
     mkdirSync(data, { recursive: true, mode: 0o700 });
     const unlock = lock(data);
     try {

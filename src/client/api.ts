@@ -139,7 +139,7 @@ export interface Action {
   created_at: string;
   /** Last change of status. */
   updated_at: string;
-  /** For a pending action: what it does, in the words of the policy (`approval.preview`), with quoted and shortened values; null if the rule has no preview. */
+  /** For a pending action: what it does, in the policy's words (`approval.preview`), with quoted and shortened values; null if the rule has no preview. */
   preview?: string | null;
   /** For a pending action: JSON pointers of the members of `params` and `context` that the policy names, in display order. */
   shown_first?: string[];
@@ -190,7 +190,7 @@ export interface Action {
   new_grant?: Record<string, unknown>;
   /** Who can approve the pending action. In responses about one action. */
   approval_terms?: {
-    /** maker_checker: someone other than the person behind the agent approves. self_confirm: that person can confirm with a passkey, too. */
+    /** maker_checker: someone other than the person behind the agent approves. self_confirm: that person can also confirm with a passkey. */
     mode: "maker_checker" | "self_confirm";
     /** Who must approve, for each rule. The approval satisfies all of them. */
     approvers: ({
@@ -209,7 +209,7 @@ export interface Action {
         notify?: string[];
       })[];
     })[];
-    /** Groups of which another approval would count now; null: of anyone. */
+    /** Groups from which another approval would count now; null for anyone. */
     open_groups: (string | null)[];
     /** When the first stage opened. */
     since: string;
@@ -233,7 +233,7 @@ export interface Action {
     blocked: {
       code: string;
       detail: string;
-      /** Groups of which another approval would count now; null: of anyone. */
+      /** Groups from which another approval would count now; null for anyone. */
       groups: (string | null)[];
     } | null;
     /** Principal of the user in whose place this credential would approve. */
@@ -307,7 +307,7 @@ export interface Submission {
   operation: string;
   /** Arguments of the tool. */
   params?: Record<string, unknown> | undefined;
-  /** Why and for whom: ticket, user, environment. Policies can use it, and the request hash covers it. */
+  /** The reason for the action and whom it is for: ticket, user, environment. Policies can use it, and the request hash covers it. */
   context?: Record<string, unknown> | undefined;
   /** Stored and displayed with the request, up to 4,096 bytes: trace, session, host, tool call. Policies cannot use it, and the request hash does not cover it. */
   meta?: Record<string, unknown> | undefined;
@@ -341,7 +341,7 @@ export interface ListQuery {
   policy?: string | undefined;
   /** Rule or limit that decided. */
   rule?: string | undefined;
-  /** Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, also for `decision`, `policy` and `rule`: a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`. */
+  /** Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, including for `decision`, `policy` and `rule`, so a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`. */
   q?: string | undefined;
   /** Maximum number of items on a page; a page with large items can have fewer. */
   limit?: number | undefined;
@@ -350,7 +350,7 @@ export interface ListQuery {
 }
 
 export interface Event {
-  /** Ledger sequence; the SSE `id`. */
+  /** Sequence number in the ledger, which is also the SSE `id`. */
   seq: number;
   /** Leaf hash, hex. */
   hash: string;
@@ -363,7 +363,7 @@ export interface Event {
 }
 
 export interface EventsQuery {
-  /** Only events with a greater sequence number; -1 for all events. Without it, a stream starts with the next event. `Last-Event-ID` takes precedence. */
+  /** Only events with a greater sequence number; -1 for all events. Default: the stream starts with the next event. `Last-Event-ID` takes precedence. */
   after?: number | undefined;
   /** one or more of decision, approval, redecision, question, review, execution, erasure, part_erasure, plan, policy_set, api_key, agent, user, stop, legal_hold, grant, delegation, break_glass, suggested_rule, throttle, permit_key, log_key, actions:credential_issued, actions:credential_ended, coverage:statement, separated by commas */
   type?: string | undefined;

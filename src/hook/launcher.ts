@@ -64,7 +64,7 @@ export async function runHook(args: readonly string[]): Promise<void> {
   // Otherwise, the process could exit without an answer.
   process.once("beforeExit", denyOnFailure);
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => deny("the hook was stopped"));
-  const limit = setTimeout(() => deny("the call did not arrive whole"), INPUT_TIMEOUT_MS);
+  const limit = setTimeout(() => deny("the call did not arrive completely"), INPUT_TIMEOUT_MS);
   if (options === null) return deny("the hook was started with unknown options");
   try {
     const payload = await readInput();

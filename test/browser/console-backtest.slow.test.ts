@@ -83,7 +83,7 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
       "looking stores nothing",
     );
     await page.goBack();
-    await page.getByText("Your draft from before").waitFor();
+    await page.getByText("Your earlier draft").waitFor();
     await editorOf(page).waitFor();
     assert.equal(await readEditor(page), ALLOWING);
     await page.getByRole("button", { name: "Save and activate…" }).click();
@@ -100,7 +100,7 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     assert.equal((await admin("GET", "/v1/policies/wiki"))["active_version"], 1);
     await page.goto(`${console_.server.url}/#/policies/new`);
     await editorOf(page).waitFor();
-    assert.equal(await page.getByText("Your draft from before").count(), 0, "what was saved is no longer a draft");
+    assert.equal(await page.getByText("Your earlier draft").count(), 0, "what was saved is no longer a draft");
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
@@ -117,12 +117,12 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     const { page } = await console_.visit(console_.service.admin, "#/policies/wiki");
     await page.getByRole("button", { name: "Run the backtest" }).click();
     await page.getByText("2 of 3 past decisions would flip.").waitFor();
-    await page.getByText("already so with the policies in force").waitFor();
+    await page.getByText("also with the active policies").waitFor();
     await page.getByRole("button", { name: "Edit…" }).click();
     await page.getByRole("button", { name: "Backtest", exact: true }).click();
     await fillEditor(page, ALLOWING.replace("operation: edit", "operation: '*'"));
     await page.getByRole("button", { name: "Run the backtest" }).click();
-    await page.getByText("already so with the policies in force").waitFor();
+    await page.getByText("also with the active policies").waitFor();
     await fillEditor(page, ALLOWING.replace("effect: allow", "effect: deny"));
     await page.getByText("The text has changed since this backtest").waitFor();
     await page.getByRole("button", { name: "Run the backtest" }).click();

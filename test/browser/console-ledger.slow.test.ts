@@ -61,7 +61,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await console_.service.call("POST", "/v1/actions", { body: ALLOWED });
     await quiet(console_.service);
     await page.getByRole("button", { name: "Check again" }).click();
-    await page.getByText(/it goes on from the \d+ entries that this browser has seen/).waitFor();
+    await page.getByText(/it continues from the \d+ entries that this browser has seen/).waitFor();
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
@@ -80,7 +80,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
       [vkey, size] as const,
     );
     await page.getByRole("link", { name: "Provenance" }).click();
-    await page.getByText("its past was changed").waitFor();
+    await page.getByText("earlier entries were changed").waitFor();
     await page.evaluate(
       (key) =>
         localStorage.setItem("assent.checkpoint", JSON.stringify({ vkey: key, size: 10_000, root: "ab".repeat(32) })),
@@ -92,7 +92,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await page.evaluate((key) => localStorage.setItem("assent.pinned", key), impostor.vkey);
     await page.reload();
     await page.getByText("Not signed by the pinned key").waitFor();
-    await page.getByText("The service names another key").waitFor();
+    await page.getByText("The service reports a different key").waitFor();
   });
 
   it("verifies a proof from the service and from a file, and not one of another entry", async () => {
@@ -386,7 +386,7 @@ describe("the ledger in a browser, after its key was changed", { skip: withoutBr
       await page.getByRole("button", { name: "Pin the new key" }).click();
       await page.getByText("the pinned one has signed that").waitFor({ state: "detached" });
       assert.equal(await page.evaluate(() => localStorage.getItem("assent.pinned")), vkey);
-      await page.getByText(/for the first time|it goes on from/).waitFor();
+      await page.getByText(/for the first time|it continues from/).waitFor();
       assert.deepEqual(complaints, []);
     } finally {
       await console_.close();

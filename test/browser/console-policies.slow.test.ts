@@ -158,7 +158,7 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
       void dialog.accept();
     });
     await page.reload();
-    await page.getByText("Your draft from before").waitFor();
+    await page.getByText("Your earlier draft").waitFor();
     assert.deepEqual(asked, ["beforeunload"], "the browser asks before a draft is lost");
     await editorOf(page).waitFor();
     assert.equal(await readEditor(page), displayed.replace("# why", "# why not"));
@@ -260,7 +260,7 @@ rules:
       body: { ...before.definition, description: "meanwhile" },
     });
     await page.goBack();
-    await page.getByText("Your draft from before").waitFor();
+    await page.getByText("Your earlier draft").waitFor();
     await editorOf(page).waitFor();
     assert.equal(await readEditor(page), mine);
     await page.getByRole("button", { name: "Save", exact: true }).click();
@@ -283,7 +283,7 @@ rules:
     await page.getByRole("button", { name: "Sign in" }).click();
     await editorOf(page).waitFor();
     assert.match(await readEditor(page), /description: meanwhile/);
-    assert.equal(await page.getByText("Your draft from before").count(), 0);
+    assert.equal(await page.getByText("Your earlier draft").count(), 0);
   });
 
   it("completes keys and names while one types, runs the tests beside the text, and keeps the page's policy", async () => {

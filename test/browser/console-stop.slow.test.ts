@@ -51,7 +51,7 @@ describe("a stop in a browser", { skip: withoutBrowser }, () => {
       await where.getByRole("dialog").getByRole("button", { name: "Ask to lift it" }).click();
     };
     await lift(page);
-    await bar.getByText("1 of 2 people asked to lift it").waitFor();
+    await bar.getByText("1 of 2 people requested to lift it").waitFor();
     await lift(page);
     await page.getByRole("dialog").getByRole("alert").waitFor();
     assert.equal(await submitted(), "STOPPED", "nobody lifts it alone");

@@ -163,7 +163,7 @@ describe("help and usage", () => {
     for (const command of [["actions"], ["mcp", "proxy", "--", "cat"]]) {
       const run = await assentHereWith({ ASSENT_API_KEY: "x", ASSENT_URL: "localhost:8000" }, ...command);
       assert.deepEqual([run.code, run.out], [EXIT.usage, ""]);
-      assert.match(run.err, /^assent: ASSENT_URL takes an http or https URL, not "localhost:8000"\nrun .*\n$/);
+      assert.match(run.err, /^assent: ASSENT_URL must be an http or https URL; got "localhost:8000"\nrun .*\n$/);
     }
   });
 
@@ -425,8 +425,8 @@ describe("against a running service", () => {
     assert.match((await as(key, ["grants", "--all"])).out, /^ended /);
     for (const [args, words] of [
       [["approve", pending.id, "--count", "2"], /--count grants later actions, which also needs --for and --count/],
-      [["approve", pending.id, "--for", "soon", "--count", "2"], /--for takes a duration/],
-      [["approve", pending.id, "--for", "8h", "--count", "0"], /--count takes a number of uses/],
+      [["approve", pending.id, "--for", "soon", "--count", "2"], /--for must be a duration/],
+      [["approve", pending.id, "--for", "8h", "--count", "0"], /--count must be a number of uses/],
       [["approve", pending.id, "--for", "8h", "--count", "2", "--sum", "1"], /--sum and --at-most go together/],
       [["deny", pending.id, "--for", "8h"], /--for/],
       [["grants", "--revoke", "x", "--all"], /--revoke takes only --reason/],

@@ -115,7 +115,7 @@ test("probable mistakes are rejected before the confirmation", async () => {
     [["--until", "yesterday"], /must be a time/],
     [["--older-than", "1d", "--until", "2026-01-01T00:00:00Z"], /either/],
     [["--value", "x", "--number", "7"], /either/],
-    [["--number", "many"], /takes a number/],
+    [["--number", "many"], /must be a number/],
     [["--at", "/params/a", "--agent", "a"], /goes with/],
   ] as [string[], RegExp][]) {
     const { code, err } = await as("none", "erase", ...args);

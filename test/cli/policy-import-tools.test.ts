@@ -23,7 +23,7 @@ test("import-tools prints the tools of an MCP server, and check then knows their
 test("import-tools explains the usage if it has no server, or the server is unreachable", async () => {
   const cases: [args: string[], code: number, message: RegExp][] = [
     [["npx", "server"], 2, /write the server's command after "--": assent policy import-tools -- npx server/],
-    [["--http", "nowhere"], 2, /--http takes a URL, not "nowhere"/],
+    [["--http", "nowhere"], 2, /--http must be a URL; got "nowhere"/],
     [["--config", "/nonexistent.yaml"], 2, /there is no \/nonexistent\.yaml; give a server by/],
     [["--", "/nonexistent-program"], 1, /nonexistent-program/],
   ];

@@ -347,7 +347,7 @@ test("the service refuses a statement that leaves out a success, is inconsistent
   assert.equal(omitted.status, 422);
   assert.match(omitted.body.detail, /the ledger has 1 successes in the window/);
   assert.match((await post({ ...statement, missing: [] })).body.detail, /does not list its missing/);
-  assert.match((await post({ ...statement, to: time(-1000) })).body.detail, /must have ended a minute ago/);
+  assert.match((await post({ ...statement, to: time(-1000) })).body.detail, /must have ended at least a minute ago/);
   const { key } = await makeKey(service, { name: "auditor", preset: "auditor" });
   assert.equal((await post(statement, key)).status, 403);
   assert.equal((await service.call("GET", "/v1/coverage", { key })).status, 200);

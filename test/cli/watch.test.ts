@@ -121,7 +121,7 @@ describe("the sign-in of a terminal", () => {
       (await service.call("POST", "/v1/session/terminal", { key: null, body: { verifier: given }, headers })).body;
     assert.equal((await exchange()).code, "USERS_TERMINAL_UNCONFIRMED");
     assert.equal((await confirmed()).status, 201);
-    assert.equal((await confirmed()).body.code, "USERS_CHALLENGE_INVALID", "confirmed already");
+    assert.equal((await confirmed()).body.code, "USERS_CHALLENGE_INVALID", "already confirmed");
     assert.equal((await exchange("w".repeat(43))).code, "USERS_TERMINAL_UNCONFIRMED");
     assert.equal((await exchange(verifier, { ...PAGE, origin: "https://evil.example" })).code, "USERS_CROSS_SITE");
     assert.equal((await exchange()).user.name, "Ada");
@@ -143,7 +143,7 @@ test("a terminal signs in only at the address where people sign in, so a relay g
   assert.equal(screen.text, "", "there is no link");
 });
 
-describe("the session of a terminal", () => {
+describe("a terminal session", () => {
   test("can vote, but add no passkey, user, key or delegation, and confirm no other terminal", async () => {
     const session = await signIn();
     for (const [method, path, body] of [

@@ -134,9 +134,9 @@ describe("the texts of refusals", () => {
 
   it("say that the service was unreachable, which is not a refusal", () => {
     const error = new ServiceUnavailable("no answer from http://127.0.0.1:1", { status: 0, code: "UNREACHABLE" });
-    assert.match(serviceFailureText(error), /^Not run: the service could not be asked .*try again later/);
+    assert.match(serviceFailureText(error), /^Not run: the service gave no decision .*try again later/);
     const { text, facts } = serviceErrorRefusal(error, null);
-    assert.match(text, /could not be asked .*It is not refused/);
+    assert.match(text, /gave no decision .*It is not refused/);
     assert.equal(facts.status, "unavailable");
   });
 

@@ -209,7 +209,7 @@ test("a lock that the file system does not give back is said to need a restart, 
     await until("it needs a restart", async () => {
       // While each call into the system is held up, a connection may end before its answer.
       await ready().catch(() => null);
-      return /did not give a lock of .* back.*restart the service/.test(service.output());
+      return /did not release a lock of .*restart the service/.test(service.output());
     });
     assert.equal(await ready(), 503);
     // A signal that arrives while strace lets go of the process is lost with it.

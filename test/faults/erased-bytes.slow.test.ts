@@ -76,7 +76,7 @@ describe("what was erased", () => {
     const rows = await storage.actions({ visibility: { all: true }, limit: 100 });
     assert.ok(rows.length === ROWS && !JSON.stringify(rows).includes(MARK), "which are in no row");
     await storage.compact?.();
-    assert.deepEqual(filesWith(path), [], "while the store is open");
+    assert.deepEqual(filesWith(path), [], "while the store was open");
     assert.equal((await storage.action("action-0"))?.erased_at, T0);
     await storage.close();
     assert.deepEqual(filesWith(path), []);

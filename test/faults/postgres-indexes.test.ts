@@ -39,7 +39,7 @@ describe("indexes of Postgres", { skip: withoutPostgres }, () => {
         assert.match(
           String(faults[0]),
           new RegExp(
-            `the index ${String(index?.["name"])} of meta ${extension ? "is damaged" : "has 1 rows, and the table 2"}`,
+            `the index ${String(index?.["name"])} of meta ${extension ? "is damaged" : "has 1 rows, but the table has 2"}`,
           ),
         );
       } finally {

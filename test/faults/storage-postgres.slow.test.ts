@@ -319,7 +319,7 @@ describe(
       };
       assert.throws(
         () => plugin.storage?.(host, { ...options, tls: "require", tls_ca_file: "/nonexistent" }),
-        /of use with tls: verify-full/,
+        /tls_ca_file requires tls: verify-full/,
       );
       assert.throws(
         () => plugin.storage?.(host, { ...options, tls: "verify-full", tls_ca_file: "/nonexistent" }),

@@ -133,7 +133,7 @@ describe("ledger tables against other programs", () => {
 describe("one writer", () => {
   it("refuses a second open of the file in this process, and leaves the first one alone", () =>
     withStore(async (storage, path) => {
-      await assert.rejects(sqliteStorage({ path }).open(), isKind("locked", /is open in this process already/));
+      await assert.rejects(sqliteStorage({ path }).open(), isKind("locked", /is already open in this process/));
       await storage.write((tx) => tx.putMeta("a", "1"));
       const holder = start("hold", path);
       assert.equal(await holder.next(), "locked");

@@ -30,7 +30,7 @@ describe("a service whose database is not settled", { skip: withoutPostgres }, (
     const { status, body } = await ready();
     assert.equal(status, 503);
     assert.equal(body.ready, false);
-    assert.match(body.ledger.detail as string, /the processes have not agreed on the database,/);
+    assert.match(body.ledger.detail as string, /the processes have not yet agreed on the database,/);
     assert.equal((await service.call("POST", "/v1/actions", { body: ALLOWED })).status, 503);
     assert.equal((await ready()).status, 503);
     await server.run(url, (client) => client`delete from processes where instance = 'ahead'`);

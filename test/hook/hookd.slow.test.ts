@@ -101,8 +101,8 @@ describe("hookd", () => {
     assert.equal(await call("allowed", at.env), "runs");
     assert.match(await call("denied", at.env), /^stops: .*not this one/);
     const other = await call("allowed", { ...at.env, ASSENT_API_KEY: "ask_wrong" });
-    assert.match(other, /does not take this agent's key/, "each call is decided with its own key");
-    assert.match(await call("allowed", { ...at.env, ASSENT_URL: "http://127.0.0.1:1" }), /could not be asked/);
+    assert.match(other, /does not accept this agent's key/, "each call is decided with its own key");
+    assert.match(await call("allowed", { ...at.env, ASSENT_URL: "http://127.0.0.1:1" }), /gave no decision/);
   });
 
   test("answers eight concurrent calls", async (t) => {

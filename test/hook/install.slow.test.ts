@@ -306,7 +306,7 @@ test("a hook that hosts would not find is not installed", async (t) => {
   assert.match(readFileSync(join(folder, ".gemini/settings.json"), "utf8"), /"assent-hook --host gemini"/);
   const homeless = await run(["--scope", "user"], { HOME: "." });
   assert.equal(homeless.code, 1);
-  assert.match(homeless.err, /the home folder is not known; set HOME/);
+  assert.match(homeless.err, /the home folder is unknown; set HOME/);
 });
 
 test("assent hook doctor tests a denial and reports faults; status lists sessions", async (t) => {

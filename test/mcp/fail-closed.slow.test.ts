@@ -26,7 +26,7 @@ describe("without a decision nothing is run", () => {
       assert.equal((await proxy.client.listTools()).tools.length, 8);
       const result = await call(proxy, "echo");
       assert.equal(result.structuredContent?.status, "unavailable");
-      assert.match(result.content[0]?.text as string, /not made.*could not be asked.*not refused/s);
+      assert.match(result.content[0]?.text as string, /not made.*gave no decision.*not refused/s);
       assert.deepEqual(setup.record(), []);
     } finally {
       await proxy.close();

@@ -145,14 +145,14 @@ export async function openCheckpoint(note: string, vkey: string): Promise<Checkp
   const split = note.lastIndexOf("\n\n");
   // eslint-disable-next-line no-control-regex -- a note has no control characters but line feeds
   if (split < 0 || !note.endsWith("\n") || /[\x00-\x09\x0b-\x1f]|\p{Cs}/u.test(note))
-    throw new Error("the checkpoint has no signatures behind a blank line, or has control characters");
+    throw new Error("the checkpoint has no signatures after a blank line, or has control characters");
   const text = note.slice(0, split + 1);
   const lines = note.slice(split + 2, -1).split("\n");
   if (lines.length > 100) throw new Error("the checkpoint has more than 100 signatures");
   let verified = false;
   for (const line of lines) {
     const match = /^\u2014 (\S+) (\S+)$/.exec(line);
-    if (match === null) throw new Error("a line behind the checkpoint's last blank line is not a signature");
+    if (match === null) throw new Error("a line after the checkpoint's last blank line is not a signature");
     const bytes = fromBase64(match[2] ?? "");
     if (bytes.length < 5) throw new Error(`the signature of ${match[1]} is too short`);
     if (match[1] !== key.name || !equal(bytes.slice(0, 4), key.id)) continue;
@@ -179,7 +179,7 @@ export async function openCheckpoint(note: string, vkey: string): Promise<Checkp
     !/^(?:0|[1-9]\d{0,15})$/.test(decimal) ||
     !Number.isSafeInteger(Number(decimal))
   )
-    throw new Error("the checkpoint cannot be read: expected origin, size and root, a line each");
+    throw new Error("the checkpoint cannot be read: expected origin, size and root, on separate lines");
   if (origin !== key.name) throw new Error(`the checkpoint is of the log "${origin}", the key is of "${key.name}"`);
   const bytes = fromBase64(root);
   if (bytes.length !== 32) throw new Error("the checkpoint's root is not 32 bytes");
@@ -207,7 +207,7 @@ function parseProof(text: string): ParsedProof {
     throw new Error('the proof has no line "index <number>"');
   const path = lines.map(fromBase64);
   if (path.length > 63 || path.some((hash) => hash.length !== 32))
-    throw new Error("the proof's path is not of up to 63 hashes of 32 bytes");
+    throw new Error("the proof's path does not consist of at most 63 hashes of 32 bytes");
   return { index: Number(index), path, extra, checkpoint: text.slice(split + 2) };
 }
 
@@ -241,12 +241,12 @@ export async function openUnderPin(
     const key = keys.at(-1) ?? "";
     if (keys.length === 1 && entry.previous !== key) continue;
     if (entry.previous !== key || keys.includes(entry.vkey))
-      throw new Error(`the change of the log's key at ${index} does not follow the one before`);
+      throw new Error(`the change of the log's key at ${index} does not follow the previous change`);
     const { size } = await openCheckpoint(entry.handover, key);
     await openCheckpoint(entry.handover, entry.vkey);
     const [line, ...more] = entry.handover.slice(0, entry.handover.lastIndexOf("\n\n")).split("\n").slice(3);
     if (line !== `log-key ${key} ${entry.vkey}` || more.length > 0 || size > index)
-      throw new Error(`the change of the log's key at ${index} is not what the key before signed`);
+      throw new Error(`the change of the log's key at ${index} was not signed by the previous key`);
     keys.push(entry.vkey);
     steps.push({ index, leaf: await hashLeaf(bytes), path: path.map(fromHex) });
   }
@@ -261,7 +261,7 @@ async function assertIncluded(
   { size, root }: Pick<Checkpoint, "size" | "root">,
 ): Promise<void> {
   const led = await rootFromInclusion(index, size, leaf, path);
-  if (led === null) throw new Error(`the path does not fit index ${index} of a log of size ${size}`);
+  if (led === null) throw new Error(`the path does not match index ${index} of a log of size ${size}`);
   if (!equal(led, root)) throw new Error("the path does not lead from this entry to the checkpoint's root");
 }
 

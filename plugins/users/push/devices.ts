@@ -74,7 +74,7 @@ export async function addDevice(
     if (live.length >= MAX_DEVICES)
       throw new Refusal(
         ERRORS.TOO_MANY_DEVICES,
-        `you are notified on ${live.length} other devices already; remove one of them first`,
+        `you are already notified on ${live.length} other devices; remove one of them first`,
       );
     for (const other of others)
       if (!live.includes(other)) await documents.delete(other.document.key, other.document.version);

@@ -17,7 +17,7 @@ export function createPushNotifier(host: CoreHost, send: SendPush): Notifier {
     name: PUSH_NOTIFIER,
     check(_to, person) {
       return person === null
-        ? `${PUSH_NOTIFIER} notifies people on their own devices; name them under people, as owner`
+        ? `${PUSH_NOTIFIER} notifies people on their own devices; list them under people, with owner`
         : null;
     },
     async deliver(message, signal) {
@@ -68,7 +68,7 @@ function judge(host: CoreHost, user: User, outcomes: readonly Outcome[]): void {
   }
   if (failures.length === 0)
     throw new NotifierError(
-      `${user.name} is notified on no device; they turn it on in the console, on the page about themselves`,
+      `${user.name} has no device with notifications; they can turn them on in the console, on their own page`,
       { permanent: true },
     );
   const delays = failures.flatMap(({ retryAfterMs }) => retryAfterMs ?? []);

@@ -30,7 +30,7 @@ const Body = Type.Object(
       closed,
     ),
     expirationTime: Type.Optional(
-      Type.Union([Type.Number(), Type.Null()], { description: "As browsers send it. Not used." }),
+      Type.Union([Type.Number(), Type.Null()], { description: "Sent by browsers. Not used." }),
     ),
   },
   { ...closed, description: "`PushSubscription.toJSON()` of the browser." },
@@ -104,7 +104,7 @@ export function pushRoutes(host: CoreHost, options: PushOptions, send: SendPush)
       path: "/v1/users/:id/devices",
       tag: TAG,
       summary: "Notify the user on this device",
-      description: `${description} Repeat it when the user opens the console on the device: it then ends with the current session.`,
+      description: `${description} Repeat it when the user opens the console on the device, so that it lasts as long as the current session.`,
       scope: host.scopes,
       params: UserParams,
       body: Body,

@@ -25,7 +25,7 @@ const PROVIDER = Type.Object({ provider: Type.String({ maxLength: 40, descriptio
 const ONE = Type.Object({ ...PROVIDER.properties, id: Type.String({ maxLength: 100 }) });
 const ATTRIBUTES = {
   attributes: Type.Optional(Type.String({ description: "Ignored: all attributes are returned." })),
-  excludedAttributes: Type.Optional(Type.String({ description: "`members` leaves out the members of groups." })),
+  excludedAttributes: Type.Optional(Type.String({ description: "`members` omits the members of groups." })),
 };
 const ONE_QUERY = Type.Object(ATTRIBUTES, { additionalProperties: false });
 const LIST_QUERY = Type.Object(
@@ -136,7 +136,7 @@ function userRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route
         method,
         path: "/scim/v2/:provider/Users/:id",
         summary: method === "PUT" ? "SCIM: replace a user" : "SCIM: change a user",
-        description: "`active: false` ends the user, their sessions, keys and grants.",
+        description: "`active: false` deactivates the user, and ends their sessions, keys and grants.",
         params: ONE,
         query: ONE_QUERY,
         textBodies: BODIES,
@@ -154,7 +154,7 @@ function userRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route
       ...base,
       method: "DELETE",
       path: "/scim/v2/:provider/Users/:id",
-      summary: "SCIM: end and remove a user",
+      summary: "SCIM: deactivate and remove a user",
       params: ONE,
       responses: { 204: { description: "The user was deactivated." } },
       errors: [ERRORS.SCIM_NOT_FOUND],

@@ -76,7 +76,7 @@ export class ScimGroups {
     return this.run(credential, async (tx) => {
       const documents = this.host.documents.within(tx);
       if ((await documents.get(this.key(group.id))) !== null)
-        throw new Refusal(ERRORS.SCIM_CONFLICT, `there is a group with the name ${name} already`);
+        throw new Refusal(ERRORS.SCIM_CONFLICT, `a group with the name ${name} already exists`);
       await documents.put(this.key(group.id), { ...group }, null);
       return { group, members };
     });
@@ -170,7 +170,7 @@ function applyOperation(group: Group, members: Set<string>, { op, path, value }:
 function assertSameName(group: Group, name: unknown): void {
   const given = isJsonObject(name) ? attributeOf(name, "displayName") : name;
   if (given !== undefined && given !== group.name)
-    throw new Refusal(ERRORS.SCIM_IMMUTABLE, "a group cannot be renamed; create another one and delete this one");
+    throw new Refusal(ERRORS.SCIM_IMMUTABLE, "a group cannot be renamed; create a new group and delete this one");
 }
 
 function externalIdIn(body: JsonObject): string | null {

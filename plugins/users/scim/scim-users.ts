@@ -146,7 +146,7 @@ export class ScimUsers {
     if (active && user.ended_at !== null && user.ended_at !== record.deactivated_at)
       throw new Refusal(
         ERRORS.SCIM_CONFLICT,
-        `an admin ended the user ${user.id} here, and only an admin can resume them`,
+        `an admin deactivated the user ${user.id} here, and only an admin can reactivate them`,
       );
     record = { ...record, user_name };
     if (active && user.ended_at !== null) {

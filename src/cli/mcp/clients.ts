@@ -99,7 +99,7 @@ export function proxiedEntry(name: string, entry: JsonObject, { program, options
     const address = httpUrl ?? url;
     if (typeof address !== "string" || command !== undefined) throw new SettingsError("it has no command and no url");
     if (type === "sse" || (httpUrl === undefined && type === undefined && /\/sse\/?$/.test(address)))
-      throw new SettingsError("it uses the old transport SSE, which the proxy does not speak");
+      throw new SettingsError("it uses the old transport SSE, which the proxy does not support");
     if (isObject(headers) && Object.keys(headers).length > 0)
       throw new SettingsError("it has headers, which the proxy reads from assent-mcp.yaml (docs/mcp.md)");
     readServerConfig(name, { url: address });

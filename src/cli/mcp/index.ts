@@ -81,7 +81,7 @@ examples:
 };
 
 const uninstall: Verb = {
-  summary: "take the servers of a client out from behind the proxy",
+  summary: "connect a client directly to its servers again, without the proxy",
   help: `usage: assent mcp uninstall --client CLIENT [--scope SCOPE] [--dry-run] [--json]
 
 Restores the settings as they were before "assent mcp install". If they were edited since then, takes out only the proxy.

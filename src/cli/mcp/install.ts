@@ -152,8 +152,7 @@ function writing<T>(work: () => T): T {
 /** Returns the path of the backup. The backup is outside the project, because it can contain secrets of servers. */
 function backupFile(path: string): string {
   const state = process.env["ASSENT_STATE"] ? resolve(process.env["ASSENT_STATE"]) : stateFolder(process.env);
-  if (state === null)
-    throw new CommandError("there is no folder for the backup: the home folder is not known; set HOME");
+  if (state === null) throw new CommandError("there is no folder for the backup: the home folder is unknown; set HOME");
   return join(state, "mcp-install", `${createHash("sha256").update(path).digest("hex").slice(0, 32)}.json`);
 }
 

@@ -55,7 +55,7 @@ export function parseListenAddress(
   if (listen === undefined && config.listen === undefined && http === undefined) return null;
   const [, flagHost, flagPort] = /^(?:(.+):)?(\d{1,5})$/.exec(listen ?? "") ?? [];
   if (listen !== undefined && !(Number(flagPort) <= 65_535))
-    throw usage(`--listen takes PORT or HOST:PORT, not "${listen}"`);
+    throw usage(`--listen must be PORT or HOST:PORT; got "${listen}"`);
   const host = flagHost ?? config.listen?.host ?? "127.0.0.1";
   if (!["127.0.0.1", "localhost", "::1"].includes(host) && config.token === undefined)
     throw usage(
@@ -98,7 +98,7 @@ export function loadProxyConfig(values: Flags, command: string[]): { config: Pro
     throw usage("give one of --http URL, --config FILE and -- COMMAND");
   try {
     if (http !== undefined) {
-      if (!URL.canParse(http)) throw usage(`--http takes a URL, not "${http}"`);
+      if (!URL.canParse(http)) throw usage(`--http must be a URL; got "${http}"`);
       return {
         config: { servers: [readServerConfig(name ?? deriveServerName(new URL(http)), { url: http })] },
         base: ".",

@@ -201,6 +201,6 @@ function numberOf(flag: string, given: string | undefined, fallback: number, max
   if (given === undefined) return fallback;
   const value = Number(given);
   if (!Number.isSafeInteger(value) || value < 1 || value > max)
-    throw usage(`${flag} takes a number from 1 to ${max}, not "${given}"`);
+    throw usage(`${flag} must be a number from 1 to ${max}; got "${given}"`);
   return value;
 }

@@ -49,7 +49,7 @@ export async function policySuggest(args: string[], io: Output): Promise<number>
 
 function numberOf(name: string, given: string | undefined): Record<string, number> {
   if (given === undefined) return {};
-  if (!/^[0-9]{1,6}$/.test(given)) throw usage(`--${name.replace("_", "-")} takes a number, not "${given}"`);
+  if (!/^[0-9]{1,6}$/.test(given)) throw usage(`--${name.replace("_", "-")} must be a number; got "${given}"`);
   return { [name]: Number(given) };
 }
 

@@ -98,7 +98,7 @@ function percentOf(given: string | undefined): number | null {
   if (given === undefined) return null;
   const value = Number(given);
   if (given.trim() === "" || !(value >= 0 && value <= 100))
-    throw usage(`--min-coverage takes a number from 0 to 100, not "${given}"`);
+    throw usage(`--min-coverage must be a number from 0 to 100; got "${given}"`);
   return value;
 }
 

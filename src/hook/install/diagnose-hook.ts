@@ -249,6 +249,6 @@ function describeManagedSettings(host: Host, folders: SettingsFolders): string {
     return `the hook is not in ${path}: anyone who can change the host's settings can remove it`;
   if (host !== "claude-code") return `the hook is in ${path}`;
   return readMember(readTextOrNull(path), ["allowManagedHooksOnly"]) === true
-    ? `the hook is in ${path}, and only hooks of that file run: a user cannot take it away`
+    ? `the hook is in ${path}, and only hooks of that file run: a user cannot remove it`
     : `the hook is in ${path}; with "allowManagedHooksOnly": true no other hooks run`;
 }

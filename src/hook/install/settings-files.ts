@@ -35,7 +35,7 @@ export function readSettings(path: string): string | null {
  * @param newMode mode of the file if it is new
  */
 export function writeSettings(path: string, before: string | null, text: string | null, newMode = 0o644): void {
-  if (readSettings(path) !== before) throw new Error(`${path} was changed in the meantime; run the command again`);
+  if (readSettings(path) !== before) throw new Error(`${path} changed after it was read; run the command again`);
   try {
     // If the file is a link, write to its target, so that the link is preserved.
     const file = before === null ? path : realpathSync(path);

@@ -46,7 +46,7 @@ export function callRefusal(action: ActionRecord): Refusal {
       text:
         `${NOT_RUN} It waits for a person's approval (${toSingleLine(reason)}; approval ${id}). It is not refused. ` +
         questionText(action, `with the tool ${ANSWER_TOOL} (or ask the user to run: assent answer ${id} "…")`) +
-        `To go on, call this tool again with exactly the same arguments, not before ${RETRY_AFTER} seconds from now: the same ` +
+        `To continue, call this tool again with exactly the same arguments, not before ${RETRY_AFTER} seconds from now: the same ` +
         `call joins the same approval and runs once it is given. Do not change the arguments: that would be another ` +
         `request, which would need a new approval. Do not reach the same end in another way. If there is other ` +
         `work, do that first; if there is none, tell the user that this waits for approval.`,
@@ -81,15 +81,15 @@ export function serviceErrorRefusal(error: AssentError, actionId: string | null)
     };
   if (error instanceof RequestRefused)
     return {
-      text: `${NOT_RUN} The service that decides about calls does not take this one (${code}: ${error.message}). Tell the user.`,
+      text: `${NOT_RUN} The service that decides about calls rejected this request (${code}: ${error.message}). Tell the user.`,
       facts: { status: "refused", action_id: actionId, retry_after: null, code },
     };
   const after = Math.max(RETRY_AFTER, Math.ceil(retryAfter ?? 0));
   return {
     text:
-      `${NOT_RUN} The service that decides about calls could not be asked (${code}: ${error.message}), and without it nothing ` +
+      `${NOT_RUN} The service that decides about calls gave no decision (${code}: ${error.message}), and without one nothing ` +
       `is run. It is not refused. The same call may go through later, not before ${after} seconds from now; tell the user ` +
-      `that the service is out of reach.`,
+      `that the service is unavailable.`,
     facts: { status: "unavailable", action_id: actionId, retry_after: after, code },
   };
 }

@@ -216,7 +216,7 @@ async function connectModern(config: ServerConfig, peer: Peer, client: ClientFac
   const versions = "result" in reply ? reply.result["supportedVersions"] : null;
   if ("error" in reply || !Array.isArray(versions) || !versions.includes(MODERN_VERSION))
     throw new OtherEraError(
-      `the server "${config.name}" does not speak ${MODERN_VERSION}: ${readErrorMessage(reply) ?? "it supports other versions"}`,
+      `the server "${config.name}" does not support ${MODERN_VERSION}: ${readErrorMessage(reply) ?? "it supports other versions"}`,
     );
   const discovered = reply.result;
   const of = serverFacts(config, {

@@ -143,7 +143,7 @@ test("a copied authenticator is rejected, and the rejection is recorded", async 
   mallory.passkey.counter = 1;
   const { body } = await signVotes(mallory, [approval(id)]);
   assert.equal(body.code, "VOTE_SIGNATURE_INVALID");
-  assert.match(body.detail, /counter went back/);
+  assert.match(body.detail, /counter did not increase/);
   assert.equal(await statusOf(id), "pending_approval");
 });
 

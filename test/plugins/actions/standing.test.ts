@@ -128,7 +128,7 @@ test("a key that can approve needs an owner, and one that can create approvers i
   assert.deepEqual((await make({ preset: "agent" })).body.warnings, []);
   assert.deepEqual((await make({ preset: "approver", owner: "o" })).body.warnings, []);
   for (const more of [{ preset: "admin" }, { scopes: ["keys:manage", "approvals:decide"] }])
-    assert.match((await make({ owner: "o", ...more })).body.warnings[0], /make keys that approve/);
+    assert.match((await make({ owner: "o", ...more })).body.warnings[0], /create keys that approve/);
 });
 
 test("a voter's key that was changed in the store cannot vote, and neither can a key whose creator was changed", async () => {

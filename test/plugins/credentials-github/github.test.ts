@@ -105,8 +105,8 @@ describe("the issuer of GitHub tokens", () => {
 
   test("asks for nothing when the parameter names no repository of the configuration", async () => {
     for (const repo of ["payroll", "web/../payroll", "", "*", ["web"], null, 7])
-      await assert.rejects(issue({ repo }), /names no repository/);
-    await assert.rejects(issue({}), /names no repository/);
+      await assert.rejects(issue({ repo }), /does not name a configured repository/);
+    await assert.rejects(issue({}), /does not name a configured repository/);
     assert.deepEqual(github.received, []);
   });
 

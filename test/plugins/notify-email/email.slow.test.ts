@@ -371,7 +371,7 @@ test("options and addresses are validated at startup", async () => {
     "@example.com",
     "a@",
   ])
-    assert.match(notifier.check?.(to, null) ?? "", /is no mail address/, to);
+    assert.match(notifier.check?.(to, null) ?? "", /is not a mail address/, to);
   const wrong: [EmailOptions, RegExp][] = [
     [{ host: "mail.example.com" }, /"from" is missing/],
     [{ from: "a@example.com" }, /"host" is missing/],

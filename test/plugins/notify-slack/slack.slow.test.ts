@@ -209,10 +209,10 @@ describe("messages", () => {
     assert.equal(codes(newest()).length, 3);
     for (const code of codes(newest()))
       assert.doesNotMatch(code, /&(?!amp;|lt;|gt;)|\\u[0-9a-f]{0,3}(?![0-9a-f])|[\ud800-\udbff](?![\udc00-\udfff])/);
-    assert.ok(textsOf(newest()).some((text) => text.startsWith("Some lines are folded")));
+    assert.ok(textsOf(newest()).some((text) => text.startsWith("Some lines are collapsed")));
     assert.ok((newest().blocks[0].text.text as string).endsWith("…"));
     await deliver(askedMessage("C0123456789", {}, { params: { a: "x".repeat(500) } }));
-    assert.ok(!textsOf(newest()).some((text) => text.startsWith("Some lines are folded")));
+    assert.ok(!textsOf(newest()).some((text) => text.startsWith("Some lines are collapsed")));
   });
 
   test("if Slack rejects the message as too long, a shorter one is posted", async () => {
@@ -401,7 +401,7 @@ describe("in a whole service", () => {
       assert.deepEqual(voteButtons(await message("D0ANNA00000", "Approved")), []);
       const again = await submit(form, "once more");
       assert.equal(again.body.response_action, "update");
-      assert.match(JSON.stringify(again.body.view), /voted on this request already\. The request is approved\./);
+      assert.match(JSON.stringify(again.body.view), /already voted on this request\. The request is approved\./);
       await press(approveButton);
       assert.match(JSON.stringify(slack.views.at(-1)), /no longer pending: approved/);
     } finally {
@@ -422,7 +422,7 @@ describe("in a whole service", () => {
     const changed = textsIn({ proposed });
     assert.ok(changed.includes("Changed by\nbob"), JSON.stringify(changed));
     assert.ok(changed.includes("Proposed by the agent\namount: 9000[U+202E]"), JSON.stringify(changed));
-    const isShortened = (texts: string[]) => texts.some((text) => text.startsWith("Some lines are folded"));
+    const isShortened = (texts: string[]) => texts.some((text) => text.startsWith("Some lines are collapsed"));
     assert.ok(!isShortened(changed));
     assert.ok(isShortened(textsIn({ reason: "x".repeat(400) })));
   });

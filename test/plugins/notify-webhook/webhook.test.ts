@@ -229,7 +229,7 @@ describe("deliveries", () => {
       const error = await failure(notifier.deliver(askedMessage("ops"), never));
       assert.deepEqual(
         [error.message, error.permanent, error.retryAfterMs],
-        [`127.0.0.1:${receiver.port} answered ${status}`, permanent, after],
+        [`127.0.0.1:${receiver.port} responded with status ${status}`, permanent, after],
       );
     }
     const now = Date.parse("2026-01-31T12:00:00Z");

@@ -164,7 +164,7 @@ test("the command prints suggestions, writes them with tests that pass, commits 
     [["--create"], /--create takes the names/],
     [["--create", "unknown", ...FLAGS], /does not suggest "unknown"/],
     [["name"], /names need --create/],
-    [["--min-days", "x"], /--min-days takes a number/],
+    [["--min-days", "x"], /--min-days must be a number/],
     [["--write", "a", "--branch", "b"], /exclude each other/],
   ] as const) {
     const { code, err } = await assent(...args);

@@ -88,7 +88,7 @@ test("a comment beyond the limit of GitHub ends after a whole line", async () =>
       .split("\n")
       .filter((each) => each !== "")
       .reverse();
-    assert.match(last ?? "", /^The rest was left out/);
+    assert.match(last ?? "", /^The rest was omitted/);
     assert.deepEqual([...new Set(list)], [line]);
   } finally {
     server.closeAllConnections();

@@ -296,7 +296,7 @@ describe("policy-git", () => {
     await until(
       "the refusal of an unsigned commit",
       async () => (service as Service).logged.join("\n"),
-      (log) => log.includes("is not signed, and signed_by asks for it"),
+      (log) => log.includes("is not signed, but signed_by requires a signature"),
     );
     assert.equal(await decide(), "allow");
     repository.commit({ "p.yaml": rule("deny") }, { signingKey: join(root, "other") });

@@ -37,7 +37,7 @@ describe("a reviewer by webhook", () => {
     for (const status of [204, 302, 403, 500]) {
       receiver.answer = (_, response) =>
         void response.writeHead(status, { location: "/approve" }).end('{"answer":"approve"}');
-      await assert.rejects(ask(), new RegExp(`answered ${status}`));
+      await assert.rejects(ask(), new RegExp(`responded with status ${status}`));
     }
   });
 

@@ -134,7 +134,7 @@ test("a registration for another origin, with another challenge, or of an enroll
   });
   assert.equal(crossed.body.code, "USERS_CHALLENGE_INVALID", "a challenge of another link");
   const ada = await invite(service, { name: "Ada" });
-  assert.match((await enrol(service, token, ada.passkey)).body.detail, /enrolled already/);
+  assert.match((await enrol(service, token, ada.passkey)).body.detail, /already enrolled/);
   assert.equal((await enrol(service, token, createAuthenticator(ORIGIN))).status, 201, "the link was not used up");
 });
 

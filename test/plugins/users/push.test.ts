@@ -217,7 +217,7 @@ test("a device is no longer notified after a sign-out, the end of all sessions, 
   push.answer = (request, response) => void response.writeHead(request.path === gone.path ? 410 : 201).end();
   const { state, last_error } = await attempted(await submit(), "Ben");
   assert.deepEqual([state, await idsOf(ben)], ["dead", []]);
-  assert.match(last_error ?? "", /Ben is notified on no device/);
+  assert.match(last_error ?? "", /Ben has no device with notifications/);
   push.answer = (_, response) => void response.end();
 
   const last = await addDevice(ben);
@@ -372,6 +372,6 @@ test("a place cannot be notified, and aborts startup with the reason", async () 
     startPeople({
       change: (config) => void (config.channels = { x: { notifier: "notify-push", places: [{ to: "C01234" }] } }),
     }),
-    /channels\/x: notify-push notifies people on their own devices; name them under people/,
+    /channels\/x: notify-push notifies people on their own devices; list them under people/,
   );
 });

@@ -6,7 +6,7 @@ export const TEXTS = {
   register: "Register an agent…",
   none: "No agent is registered.",
   noneHelp:
-    "An agent with a key can submit all the same, unless require_registered_agents is on. Registering one limits its tools and lets you suspend it. Or with curl:",
+    "An agent with a key can also submit without being registered, unless require_registered_agents is on. Registering one limits its tools and lets you suspend it. Or with curl:",
   command: (origin: string) =>
     `curl -s ${origin}/v1/agents -H "Authorization: Bearer $ADMIN_KEY" -H "Content-Type: application/json" \\
   -d '{"id": "support-bot", "allowed_tools": ["stripe", "crm.*"]}'`,
@@ -20,10 +20,10 @@ export const TEXTS = {
     resumed: (id: string) => `“${id}” can submit again.`,
   },
   help: {
-    id: "What its actions name as agent_id.",
+    id: "Value of agent_id in its actions.",
     name: "For people.",
     tools:
-      "Globs, separated by spaces: stripe crm.*. Empty: none at all. Any other tool is denied before policies are evaluated.",
+      "Globs, separated by spaces: stripe crm.*. Empty allows no tools. Any other tool is denied before policies are evaluated.",
     suspend: ": everything it submits is denied from now on, and its actions that have not started are cancelled.",
     resume: " can submit again; policies decide as before.",
     reason: "Recorded in the ledger.",
@@ -35,7 +35,7 @@ export const AGENT_TEXTS = {
   all: "All agents",
   unregistered: "not registered",
   unregisteredHelp:
-    "No registration limits its tools, and it cannot be suspended. It can be stopped, and its keys can be revoked.",
+    "It is not registered, so its tools are not limited, and it cannot be suspended. It can be stopped, and its keys can be revoked.",
   unseen: "No agent with this id is registered, and none has submitted an action.",
   unseenHelp:
     "The id may be mistyped. If the agent is new, create a key that is bound to it, and submit its first action.",
@@ -60,7 +60,7 @@ export const AGENT_TEXTS = {
   noGrants: "No grant is active: each action that requires approval asks a person.",
   limits: "Limits in use",
   limitUses: "Uses of limits",
-  limitsHelp: "What each limit had counted before the newest action of its kind. Reading it replays that decision.",
+  limitsHelp: "The count of each limit before the newest action of its kind. It is read by replaying that decision.",
   noLimits: "No limit counts its newest actions.",
   keys: "Keys",
   noKeys: "No live key is bound to it.",

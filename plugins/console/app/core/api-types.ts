@@ -6,7 +6,7 @@
 
 export interface Grant {
   id: string;
-  /** used_up: no uses are left. blocked: the grantor may not vote or grant any more. */
+  /** used_up: no uses are left. blocked: the grantor may no longer vote or grant. */
   status: "active" | "used_up" | "blocked" | "ended";
   agent_id: string;
   tool: string;
@@ -31,7 +31,7 @@ export interface Grant {
   /** When the grant expires. */
   until: string;
   ends_on_failure: boolean;
-  /** Whether the grantor signed it with a passkey, together with a vote. While the grantor has this passkey, it can cover the grantor's own agent, where the rules have `mode: self_confirm`. */
+  /** Whether the grantor signed it with a passkey, together with a vote. While the grantor has this passkey, the grant can cover the grantor's own agent if the rules have `mode: self_confirm`. */
   signed: boolean;
   /** Principal. */
   granted_by: string;
@@ -46,7 +46,7 @@ export interface Grant {
     cause: "revoked" | "rejection" | "flag" | "failure" | "stop" | "time";
     /** When the grant ended. */
     at: string;
-    /** Principal; null if the time is over. */
+    /** Principal; null if the grant expired. */
     by: string | null;
     /** The action that was rejected or flagged, or that failed. */
     action_id: string | null;
@@ -190,7 +190,7 @@ export interface Action {
   created_at: string;
   /** Last change of status. */
   updated_at: string;
-  /** For a pending action: what it does, in the words of the policy (`approval.preview`), with quoted and shortened values; null if the rule has no preview. */
+  /** For a pending action: what it does, in the policy's words (`approval.preview`), with quoted and shortened values; null if the rule has no preview. */
   preview?: string | null;
   /** For a pending action: JSON pointers of the members of `params` and `context` that the policy names, in display order. */
   shown_first?: string[];
@@ -241,7 +241,7 @@ export interface Action {
   new_grant?: Grant;
   /** Who can approve the pending action. In responses about one action. */
   approval_terms?: {
-    /** maker_checker: someone other than the person behind the agent approves. self_confirm: that person can confirm with a passkey, too. */
+    /** maker_checker: someone other than the person behind the agent approves. self_confirm: that person can also confirm with a passkey. */
     mode: "maker_checker" | "self_confirm";
     /** Who must approve, for each rule. The approval satisfies all of them. */
     approvers: ({
@@ -260,7 +260,7 @@ export interface Action {
         notify?: string[];
       })[];
     })[];
-    /** Groups of which another approval would count now; null: of anyone. */
+    /** Groups from which another approval would count now; null for anyone. */
     open_groups: (string | null)[];
     /** When the first stage opened. */
     since: string;
@@ -284,7 +284,7 @@ export interface Action {
     blocked: {
       code: string;
       detail: string;
-      /** Groups of which another approval would count now; null: of anyone. */
+      /** Groups from which another approval would count now; null for anyone. */
       groups: (string | null)[];
     } | null;
     /** Principal of the user in whose place this credential would approve. */
@@ -1256,7 +1256,7 @@ export interface Analytics {
     agent_id: string;
     count: number;
   }[];
-  /** The 100 most frequent. Null: decided by no policy. */
+  /** The 100 most frequent. A null name means that no policy decided. */
   by_rule: ({
     policy: string | null;
     rule: string | null;
@@ -1387,7 +1387,7 @@ export interface LinkedAction {
   risk_level: string | null;
   policy: string | null;
   rule: string | null;
-  /** For a pending action: what it does, in the words of the policy (`approval.preview`), with quoted and shortened values; null if the rule has no preview. */
+  /** For a pending action: what it does, in the policy's words (`approval.preview`), with quoted and shortened values; null if the rule has no preview. */
   preview?: string | null;
   /** For a pending action: JSON pointers of the members of `params` and `context` that the policy names, in display order. */
   shown_first?: string[];
@@ -1442,7 +1442,7 @@ export interface LinkedAction {
 }
 
 export interface LinkAnswer {
-  /** Digest of the request, its preview and the questions to the agent, which the vote must name; null unless the action is pending. */
+  /** Digest of the request, its preview and the questions to the agent, which the vote must contain; null unless the action is pending. */
   shown: string | null;
   /** Principal that the link was sent to. */
   approver: string;
@@ -1601,7 +1601,7 @@ export interface Delegation {
   comment: string | null;
   /** When it was created. */
   created_at: string;
-  /** The recorded end. Null if none was recorded, even if the time is over. */
+  /** The recorded end. Null if none was recorded, even if the delegation has expired. */
   ended: {
     cause: "revoked" | "user_ended";
     /** When it ended. */
@@ -1616,7 +1616,7 @@ export interface Delivery {
   /** Id of the message. It is the same for every attempt, so that receivers can detect duplicates. */
   id: string;
   kind: "approval_requested" | "approval_escalated" | "approval_reminder" | "approval_closed" | "outcome_unknown" | "break_glass" | "agent_throttled" | "stop" | "coverage_gap" | "event";
-  /** scheduled: created for a later time. waiting: will be attempted at next_attempt_at. dead: failed for good, can be retried. obsolete: no longer needed. */
+  /** scheduled: created for a later time. waiting: will be attempted at next_attempt_at. dead: failed permanently, can be retried. obsolete: no longer needed. */
   state: "scheduled" | "waiting" | "delivered" | "dead" | "obsolete";
   /** Notifier and recipient. Messages to one destination are delivered one at a time. */
   destination: string;
@@ -1643,7 +1643,7 @@ export interface Delivery {
 export interface User {
   id: string;
   name: string;
-  /** The user as records name them: `user:<id>`. */
+  /** Principal of the user in records: `user:<id>`. */
   principal: string;
   roles: string[];
   groups: string[];
@@ -1665,7 +1665,7 @@ export interface User {
 }
 
 export interface Event {
-  /** Ledger sequence; the SSE `id`. */
+  /** Sequence number in the ledger, which is also the SSE `id`. */
   seq: number;
   /** Leaf hash, hex. */
   hash: string;
@@ -1709,7 +1709,7 @@ export interface LegalHold {
   release: {
     /** Number of people who must request to release the hold. */
     needed: number;
-    /** Who asked for the release, in order. */
+    /** People who requested the release, in order. */
     asked: {
       /** Principal. */
       by: string;
@@ -1725,7 +1725,7 @@ export interface LegalHold {
 }
 
 export interface Me {
-  /** The key as records name it: `owner:<owner>` or `key:<id>`. */
+  /** Principal of the key in records: `owner:<owner>` or `key:<id>`. */
   principal: string;
   /** All scopes of this key, with presets and `admin` expanded. */
   scopes: string[];
@@ -2044,9 +2044,9 @@ export interface Policy {
   id: string;
   name: string;
   description: string | null;
-  /** Mode of the active version; of the newest where none is active. */
+  /** Mode of the active version, or of the newest if none is active. */
   mode: "enforce" | "shadow";
-  /** Policy source that manages it; null when the API does. */
+  /** Policy source that manages it; null if the API does. */
   managed_by: string | null;
   /** Whether it is part of the baseline, whose rules no other policy can replace. */
   baseline: boolean;
@@ -2140,7 +2140,7 @@ export interface Suggestion {
     rejection_bound: {
       /** Approvals that count, without the cap for each agent. */
       trials: number;
-      /** Rejections among them: always 0. */
+      /** Number of these requests that were rejected, which is always 0. */
       rejections: number;
       confidence: number;
       /** Upper bound of the rejection rate (Clopper-Pearson, one-sided). */
@@ -2425,7 +2425,7 @@ export interface Stop {
   agent: string | null;
   /** Glob of the tools that are stopped; null for all. */
   tool: string | null;
-  /** Policy whose answers are stopped; null for all policies. */
+  /** Policy whose actions are stopped; null for all policies. */
   policy: string | null;
   /** When it expires; null if never. */
   until: string | null;
@@ -2438,7 +2438,7 @@ export interface Stop {
   lift: {
     /** Number of people who must request to lift the stop. */
     needed: number;
-    /** Who asked to lift the stop, in order; empty for keys that see only what agents can see. */
+    /** People who requested to lift the stop, in order; empty for keys that see only what agents can see. */
     asked: ({
       /** Principal. */
       by: string;
@@ -2466,7 +2466,7 @@ export interface SuggestedRule {
   tool: string;
   operation: string;
   agents: string[];
-  /** Reverts above this share of failed results. */
+  /** The rule reverts above this share of failed results. */
   max_failed: number;
   /** Newest results of its uses since it was put in force, oldest first: `s` for a success, `f` for a failure. */
   results: string;
@@ -2488,7 +2488,7 @@ export interface SuggestedRule {
 export interface UserDetails {
   id: string;
   name: string;
-  /** The user as records name them: `user:<id>`. */
+  /** Principal of the user in records: `user:<id>`. */
   principal: string;
   roles: string[];
   groups: string[];
@@ -2610,7 +2610,7 @@ export interface Api {
       operation: string;
       /** Arguments of the tool. */
       params?: Record<string, unknown> | undefined;
-      /** Why and for whom: ticket, user, environment. Policies can use it, and the request hash covers it. */
+      /** The reason for the action and whom it is for: ticket, user, environment. Policies can use it, and the request hash covers it. */
       context?: Record<string, unknown> | undefined;
       /** Stored and displayed with the request, up to 4,096 bytes: trace, session, host, tool call. Policies cannot use it, and the request hash does not cover it. */
       meta?: Record<string, unknown> | undefined;
@@ -2638,7 +2638,7 @@ export interface Api {
       policy?: string | undefined;
       /** Rule or limit that decided. */
       rule?: string | undefined;
-      /** Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, also for `decision`, `policy` and `rule`: a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`. */
+      /** Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, including for `decision`, `policy` and `rule`, so a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`. */
       q?: string | undefined;
       /** Maximum number of items on a page; a page with large items can have fewer. */
       limit?: number | undefined;
@@ -2695,7 +2695,7 @@ export interface Api {
           /** Maximum sum over all uses. */
           at_most: number;
         } | undefined;
-        /** true: a failed result of a use ends the grant. false when absent. */
+        /** true: a failed result of a use ends the grant. Default: false. */
         ends_on_failure?: boolean | undefined;
       } | undefined;
       /** true: approves in an emergency without other approvers (break-glass). Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review. */
@@ -2726,7 +2726,7 @@ export interface Api {
   "POST /v1/actions/{id}/erase": {
     query: never;
     body: {
-      /** Why, e.g. the number of an erasure request. The ledger keeps it forever: include no personal data. */
+      /** Reason for the erasure, such as the number of an erasure request. The ledger keeps it forever, so include no personal data. */
       reason: string;
     };
     response: Action;
@@ -2750,7 +2750,7 @@ export interface Api {
     query: never;
     body: never;
     response: {
-      /** Earlier requests of the agent with this tool and operation that the scopes were tried on. */
+      /** Earlier requests of the agent with this tool and operation with which the scopes were tested. */
       considered: number;
       /** The narrowest first, at most three. None would have covered a request that a person rejected. */
       suggestions: ({
@@ -2836,13 +2836,13 @@ export interface Api {
     body: {
       /** The key whose actions belong to the session. Default: the key of this request. */
       key_id?: string | undefined;
-      /** The same name, issuer and key give the same session. Default: a random one, which starts a new session. */
+      /** The same name, issuer and key give the same session. Default: a random name, which starts a new session. */
       name?: string | undefined;
       /** Seconds in which the token is accepted. Default: one day. */
       expires_in?: number | undefined;
     };
     response: {
-      /** Appears in the record of decisions. */
+      /** Appears in the records of decisions. */
       session_id: string;
       key_id: string;
       /** For the header `Assent-Session`. */
@@ -2869,14 +2869,14 @@ export interface Api {
   "POST /v1/agents": {
     query: never;
     body: {
-      /** What actions name as `agent_id`. */
+      /** Value of `agent_id` in actions. */
       id: string;
-      /** For people; the id when absent. */
+      /** Display name. Default: the id. */
       name?: string | undefined;
       description?: string | null | undefined;
-      /** Tools that the agent may use, without regard to case. Null: every tool; an empty list: none. */
+      /** Tools that the agent may use, without regard to case. Null allows every tool; an empty list, none. */
       allowed_tools?: string[] | null | undefined;
-      /** Anything; at most 16 KiB as JSON. Conditions of policies read it as `agent_metadata`. */
+      /** Any data of at most 16 KiB as JSON. Conditions in policies read it as `agent_metadata`. */
       metadata?: Record<string, unknown> | undefined;
     };
     response: Agent;
@@ -2889,12 +2889,12 @@ export interface Api {
   "PATCH /v1/agents/{id}": {
     query: never;
     body: {
-      /** For people; the id when absent. */
+      /** Display name. Default: the id. */
       name?: string | undefined;
       description?: string | null | undefined;
-      /** Tools that the agent may use, without regard to case. Null: every tool; an empty list: none. */
+      /** Tools that the agent may use, without regard to case. Null allows every tool; an empty list, none. */
       allowed_tools?: string[] | null | undefined;
-      /** Anything; at most 16 KiB as JSON. Conditions of policies read it as `agent_metadata`. */
+      /** Any data of at most 16 KiB as JSON. Conditions in policies read it as `agent_metadata`. */
       metadata?: Record<string, unknown> | undefined;
     };
     response: Agent;
@@ -2920,7 +2920,7 @@ export interface Api {
       until?: string | undefined;
       /** Interval of the series. Weeks begin on Monday. Default: chosen by the length of the range. */
       interval?: "hour" | "day" | "week" | "month" | undefined;
-      /** IANA name of the time zone in which days, weeks and months begin; UTC when absent. */
+      /** IANA name of the time zone in which days, weeks and months begin. Default: UTC. */
       time_zone?: string | undefined;
       /** Counts only actions of this agent. */
       agent_id?: string | undefined;
@@ -2964,7 +2964,7 @@ export interface Api {
     body: {
       /** Unique among live keys. */
       name: string;
-      /** A predefined set of scopes, added to `scopes`. `agent` if both are absent. */
+      /** A predefined set of scopes, added to `scopes`. Default: `agent` if `scopes` is also absent. */
       preset?: "agent" | "approver" | "auditor" | "admin" | undefined;
       scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "holds:write" | "credentials:receive" | "approvals:decide" | "approvals:break_glass" | "grants:write" | "sessions:issue" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry" | "coverage:write" | "users:provision")[] | undefined;
       /** Agent that the key is bound to: it submits only as that agent and sees only its actions. */
@@ -3050,7 +3050,7 @@ export interface Api {
       risk_level?: "low" | "medium" | "high" | "critical" | undefined;
       /** Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. */
       q?: string | undefined;
-      /** Default `deadline`, the earliest first. `risk` puts the highest first, then the earliest deadline. */
+      /** Default `deadline`, with the earliest first. `risk` lists the highest risk first, then the earliest deadline. */
       sort?: "deadline" | "newest" | "oldest" | "risk" | undefined;
       /** With `view=mine`: lists the actions that this user can approve now and the caller can see. For a user other than the caller, requires `users:read` or `users:manage`. */
       user_id?: string | undefined;
@@ -3062,7 +3062,7 @@ export interface Api {
     body: never;
     response: {
       actions: Action[];
-      /** Number of pending actions that this key may see and that pass the filters, on all pages. Null if more are pending than one request reads: 20,000, or 1,000 for `view=mine`. */
+      /** Number of pending actions on all pages that this key may see and that match the filters. Null if more are pending than one request reads: 20,000, or 1,000 for `view=mine`. */
       total: number | null;
       next_cursor: string | null;
     };
@@ -3234,7 +3234,7 @@ export interface Api {
   };
   "GET /v1/deliveries": {
     query: {
-      /** scheduled: created for a later time. waiting: will be attempted at next_attempt_at. dead: failed for good, can be retried. obsolete: no longer needed. */
+      /** scheduled: created for a later time. waiting: will be attempted at next_attempt_at. dead: failed permanently, can be retried. obsolete: no longer needed. */
       state?: "scheduled" | "waiting" | "delivered" | "dead" | "obsolete" | undefined;
       destination?: string | undefined;
       action_id?: string | undefined;
@@ -3283,7 +3283,7 @@ export interface Api {
     response: {
       user: User;
       session_id: string;
-      /** Shown this once; null if earlier ones are left. */
+      /** Shown only once; null if earlier codes are left. */
       recovery_codes: string[] | null;
     };
   };
@@ -3304,7 +3304,7 @@ export interface Api {
     body: {
       /** Counts the matching actions and erases nothing. Default: true. */
       dry_run?: boolean | undefined;
-      /** Why, e.g. the number of an erasure request. The ledger keeps it forever: include no personal data. */
+      /** Reason for the erasure, such as the number of an erasure request. The ledger keeps it forever, so include no personal data. */
       reason?: string | undefined;
       /** Actions created before. */
       until?: string | undefined;
@@ -3316,31 +3316,31 @@ export interface Api {
       pointer?: string | undefined;
       /** A person's identifier, such as an e-mail address: actions that mention it as a whole word, in any case, in `params`, `context`, `meta` or `result`. It is not recorded. */
       subject?: string | undefined;
-      /** `next` of an earlier response: continues there. */
+      /** `next` of an earlier response, to continue there. */
       before?: number | undefined;
     };
     response: {
       dry_run: boolean;
       /** Number of actions scanned, newest first. */
       looked_at: number;
-      /** Matching actions that were not erased before. */
+      /** Matching actions that had not been erased before. */
       matched: number;
       /** Matching actions that are open: pending, startable, or started within the last day. They are not erased. */
       open: number;
-      /** Matching actions that differ from the ledger. They are not erased: run `assent audit`. */
+      /** Matching actions that differ from the ledger. They are not erased; run `assent audit`. */
       altered: number;
       /** Matching actions that are under a legal hold. They are not erased. */
       held: number;
       /** Ids of these holds: `GET /v1/holds/{id}`. */
       holds: string[];
       erased: number;
-      /** Send it as `before` to continue: one request scans some thousands of actions. Null when all were scanned. */
+      /** Send it as `before` to continue, because one request scans only a few thousand actions. Null when all were scanned. */
       next: number | null;
     };
   };
   "GET /v1/events": {
     query: {
-      /** Only events with a greater sequence number; -1 for all events. Without it, a stream starts with the next event. `Last-Event-ID` takes precedence. */
+      /** Only events with a greater sequence number; -1 for all events. Default: the stream starts with the next event. `Last-Event-ID` takes precedence. */
       after?: number | undefined;
       /** one or more of decision, approval, redecision, question, review, execution, erasure, part_erasure, plan, policy_set, api_key, agent, user, stop, legal_hold, grant, delegation, break_glass, suggested_rule, throttle, permit_key, log_key, actions:credential_issued, actions:credential_ended, coverage:statement, users:session, separated by commas */
       type?: string | undefined;
@@ -3356,7 +3356,7 @@ export interface Api {
   };
   "GET /v1/events/page": {
     query: {
-      /** Only events with a greater sequence number; -1 for all events. Without it, from the beginning. */
+      /** Only events with a greater sequence number; -1 for all events. Default: from the beginning. */
       after?: number | undefined;
       /** one or more of decision, approval, redecision, question, review, execution, erasure, part_erasure, plan, policy_set, api_key, agent, user, stop, legal_hold, grant, delegation, break_glass, suggested_rule, throttle, permit_key, log_key, actions:credential_issued, actions:credential_ended, coverage:statement, users:session, separated by commas */
       type?: string | undefined;
@@ -3374,7 +3374,7 @@ export interface Api {
   };
   "POST /v1/gate/decide": {
     query: {
-      /** Submits the action and records the decision, as POST /v1/actions does, so that limits count it. The response has its `action_id`; start the action before you run it. */
+      /** Submits the action and records the decision, like POST /v1/actions, so that limits count it. The response has its `action_id`; start the action before you run it. */
       record?: boolean | undefined;
     };
     body: {
@@ -3386,7 +3386,7 @@ export interface Api {
       operation: string;
       /** Arguments of the tool. */
       params?: Record<string, unknown> | undefined;
-      /** Why and for whom: ticket, user, environment. Policies can use it, and the request hash covers it. */
+      /** The reason for the action and whom it is for: ticket, user, environment. Policies can use it, and the request hash covers it. */
       context?: Record<string, unknown> | undefined;
       /** Stored and displayed with the request, up to 4,096 bytes: trace, session, host, tool call. Policies cannot use it, and the request hash does not cover it. */
       meta?: Record<string, unknown> | undefined;
@@ -3414,7 +3414,7 @@ export interface Api {
   };
   "GET /v1/grants": {
     query: {
-      /** true: only grants that have not ended. false: only ended ones. */
+      /** true lists only grants that have not ended; false, only ended grants. */
       active?: boolean | undefined;
       agent_id?: string | undefined;
       /** Maximum number of items on a page; a page with large items can have fewer. */
@@ -3450,7 +3450,7 @@ export interface Api {
         /** Maximum sum over all uses. */
         at_most: number;
       } | undefined;
-      /** true: a failed result of a use ends the grant. false when absent. */
+      /** true: a failed result of a use ends the grant. Default: false. */
       ends_on_failure?: boolean | undefined;
       /** Recorded in the ledger. */
       reason?: string | undefined;
@@ -3491,7 +3491,7 @@ export interface Api {
   "POST /v1/holds": {
     query: never;
     body: {
-      /** The ledger keeps it forever: include no personal data. */
+      /** The ledger keeps it forever, so include no personal data. */
       reason: string;
       /** Id of the action to keep. */
       action?: string | undefined;
@@ -3510,7 +3510,7 @@ export interface Api {
   "POST /v1/holds/{id}/release": {
     query: never;
     body: {
-      /** The ledger keeps it forever: include no personal data. */
+      /** The ledger keeps it forever, so include no personal data. */
       reason: string;
     };
     response: LegalHold;
@@ -3523,7 +3523,7 @@ export interface Api {
   "POST /v1/plans": {
     query: never;
     body: {
-      /** In the order in which people see them. All of one agent. */
+      /** In the order in which people see them. All must have the same agent. */
       actions: ({
         /** Agent that requests the action. A key that is bound to an agent can name only that agent. */
         agent_id: string;
@@ -3533,7 +3533,7 @@ export interface Api {
         operation: string;
         /** Arguments of the tool. */
         params?: Record<string, unknown> | undefined;
-        /** Why and for whom: ticket, user, environment. Policies can use it, and the request hash covers it. */
+        /** The reason for the action and whom it is for: ticket, user, environment. Policies can use it, and the request hash covers it. */
         context?: Record<string, unknown> | undefined;
         /** Stored and displayed with the request, up to 4,096 bytes: trace, session, host, tool call. Policies cannot use it, and the request hash does not cover it. */
         meta?: Record<string, unknown> | undefined;
@@ -3610,7 +3610,7 @@ export interface Api {
     response: {
       /** Send it with the votes. Accepted once, in this session. */
       nonce: string;
-      /** End of the time to send the votes. */
+      /** Time until which the votes must be sent. */
       expires_at: string;
       /** What is signed, in order. */
       statements: ({
@@ -3700,9 +3700,9 @@ export interface Api {
         id: string;
         name: string;
         description: string | null;
-        /** Mode of the active version; of the newest where none is active. */
+        /** Mode of the active version, or of the newest if none is active. */
         mode: "enforce" | "shadow";
-        /** Policy source that manages it; null when the API does. */
+        /** Policy source that manages it; null if the API does. */
         managed_by: string | null;
         /** Whether it is part of the baseline, whose rules no other policy can replace. */
         baseline: boolean;
@@ -3719,7 +3719,7 @@ export interface Api {
   };
   "POST /v1/policies": {
     query: {
-      /** Makes the new version the active one at once; needs policies:activate too. */
+      /** Immediately makes the new version the active one. Also needs policies:activate. */
       activate?: boolean | undefined;
     };
     body: PolicyDefinition;
@@ -3735,7 +3735,7 @@ export interface Api {
   };
   "PUT /v1/policies/{id}": {
     query: {
-      /** Makes the new version the active one at once; needs policies:activate too. */
+      /** Immediately makes the new version the active one. Also needs policies:activate. */
       activate?: boolean | undefined;
     };
     body: PolicyDefinition;
@@ -4023,7 +4023,7 @@ export interface Api {
       facts?: Record<string, unknown> | undefined;
     };
     response: {
-      /** Digest that the set with the candidates would have. */
+      /** Digest of the set that includes the candidates. */
       policy_set: string | null;
       results: {
         current: Record<string, unknown>;
@@ -4035,7 +4035,7 @@ export interface Api {
   };
   "POST /v1/policies/import-yaml": {
     query: {
-      /** Makes the new version the active one at once; needs policies:activate too. */
+      /** Immediately makes the new version the active one. Also needs policies:activate. */
       activate?: boolean | undefined;
     };
     body: {
@@ -4220,7 +4220,7 @@ export interface Api {
         public_key: string;
         /** Index of the `log_key` entry that introduced the key; null for the first key. */
         since: number | null;
-        /** For a replaced key, the end of the time in which it also signs; null for the current key. */
+        /** For a replaced key, the time until which it also signs; null for the current key. */
         until: string | null;
       })[];
       /** The current C2SP signed checkpoint. */
@@ -4258,7 +4258,7 @@ export interface Api {
       yaml?: string | undefined;
       /** Decides with only the candidates. Otherwise they replace active policies of the same name or are added to them. */
       alone?: boolean | undefined;
-      /** The candidates replace all policies that came from policy sources, such as a folder. Policies that came through the API stay, unless a candidate has the same name. */
+      /** The candidates replace all policies that came from policy sources, such as a folder. Policies that were created over the API stay, unless a candidate has the same name. */
       replace_sources?: boolean | undefined;
     };
     response: Replay | Backtest;
@@ -4284,7 +4284,7 @@ export interface Api {
       yaml?: string | undefined;
       /** Decides with only the candidates. Otherwise they replace active policies of the same name or are added to them. */
       alone?: boolean | undefined;
-      /** The candidates replace all policies that came from policy sources, such as a folder. Policies that came through the API stay, unless a candidate has the same name. */
+      /** The candidates replace all policies that came from policy sources, such as a folder. Policies that were created over the API stay, unless a candidate has the same name. */
       replace_sources?: boolean | undefined;
     };
     response: never;
@@ -4353,9 +4353,9 @@ export interface Api {
   "POST /v1/session/terminal/confirm": {
     query: never;
     body: {
-      /** SHA-256 of the terminal's verifier, base64url. The terminal's link has it. */
+      /** SHA-256 of the terminal's verifier, base64url. The terminal's link contains it. */
       challenge: string;
-      /** What the terminal shows, typed by the user. */
+      /** Code that the terminal shows, typed by the user. */
       code: string;
       /** Required if the user has a passkey for this service. */
       response?: {
@@ -4371,7 +4371,7 @@ export interface Api {
       } | undefined;
     };
     response: {
-      /** Until then the terminal can sign in, once. */
+      /** Time until which the terminal can sign in, once. */
       expires_at: string;
     };
   };
@@ -4408,7 +4408,7 @@ export interface Api {
   };
   "GET /v1/sign-in/{provider}": {
     query: {
-      /** Path of this service to open after the sign-in. Anything else counts as `/`. */
+      /** Path of this service to open after the sign-in. Any other value means `/`. */
       return_to?: string | undefined;
     };
     body: never;
@@ -4510,7 +4510,7 @@ export interface Api {
   "POST /v1/users": {
     query: never;
     body: {
-      /** Display name. It identifies no one: two users can have the same one. */
+      /** Display name. It does not identify a user: two users can have the same name. */
       name: string;
       /** The user has the scopes of all of these roles. */
       roles?: ("viewer" | "approver" | "break_glass" | "policy_author" | "key_manager" | "auditor" | "admin")[] | undefined;
@@ -4533,7 +4533,7 @@ export interface Api {
   "PATCH /v1/users/{id}": {
     query: never;
     body: {
-      /** Display name. It identifies no one: two users can have the same one. */
+      /** Display name. It does not identify a user: two users can have the same name. */
       name?: string | undefined;
       /** The user has the scopes of all of these roles. */
       roles?: ("viewer" | "approver" | "break_glass" | "policy_author" | "key_manager" | "auditor" | "admin")[] | undefined;
@@ -4567,13 +4567,13 @@ export interface Api {
     body: {
       /** Id of the user who approves in your place. Must be an approver. */
       to: string;
-      /** Your groups and rotas that votes count for; all when absent. */
+      /** Your groups and rotas that votes count for. Default: all. */
       groups?: string[] | undefined;
-      /** Globs of the agents that it covers; all when absent. */
+      /** Globs of the agents that it covers. Default: all. */
       agents?: string[] | undefined;
-      /** Globs of the tools that it covers; all when absent. */
+      /** Globs of the tools that it covers. Default: all. */
       tools?: string[] | undefined;
-      /** RFC 3339; now when absent. */
+      /** RFC 3339 time. Default: now. */
       starts_at?: string | undefined;
       /** RFC 3339, at most 90 days after the start. */
       until: string;
@@ -4605,7 +4605,7 @@ export interface Api {
         /** 16 bytes, in base64url. */
         auth: string;
       };
-      /** As browsers send it. Not used. */
+      /** Sent by browsers. Not used. */
       expirationTime?: number | null | undefined;
     };
     response: Device;
@@ -4635,7 +4635,7 @@ export interface Api {
     };
     response: {
       user: User;
-      /** Ids of keys that the user made or owned. */
+      /** Ids of keys that the user created or owned. */
       revoked_keys: string[];
     };
   };
@@ -4759,7 +4759,7 @@ export interface Api {
             /** Maximum sum over all uses. */
             at_most: number;
           } | undefined;
-          /** true: a failed result of a use ends the grant. false when absent. */
+          /** true: a failed result of a use ends the grant. Default: false. */
           ends_on_failure?: boolean | undefined;
         } | undefined;
       })[];
@@ -4815,7 +4815,7 @@ export interface Api {
             /** Maximum sum over all uses. */
             at_most: number;
           } | undefined;
-          /** true: a failed result of a use ends the grant. false when absent. */
+          /** true: a failed result of a use ends the grant. Default: false. */
           ends_on_failure?: boolean | undefined;
         } | undefined;
       })[];
@@ -4823,7 +4823,7 @@ export interface Api {
     response: {
       /** Send it with the votes. Accepted once, in this session. */
       nonce: string;
-      /** End of the time to send the votes. */
+      /** Time until which the votes must be sent. */
       expires_at: string;
       /** What is signed, in order. */
       statements: ({

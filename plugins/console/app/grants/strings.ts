@@ -11,7 +11,7 @@ export const TEXTS = {
   newest: (count: number) => `Show the newest ${count.toLocaleString("en")}`,
   noScope: "A person rejected a similar request, so there is no scope to suggest.",
   count: (most: number) => `Enter a number from 1 to ${most.toLocaleString("en")}.`,
-  ends: "Policies and stops are evaluated at each use. You can revoke it under Grants; any rejection of the same kind ends it, too.",
+  ends: "Policies and stops are evaluated at each use. You can revoke it under Grants; any rejection of the same kind also ends it.",
   approve: "Approve and grant",
   empty: "No grants are active.",
   emptyAll: "No one has granted anything.",

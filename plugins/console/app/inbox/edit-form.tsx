@@ -41,7 +41,7 @@ export function EditForm({ action, onEdited }: { action: Action; onEdited(action
     <details class="edit">
       <summary>Change the request</summary>
       <form onSubmit={(event) => void send(event)}>
-        <p class="quiet">Earlier votes are void then, and someone else has to approve the changed request.</p>
+        <p class="quiet">This voids earlier votes, and someone else has to approve the changed request.</p>
         {editable.map(({ path }) => (
           <label key={path}>
             {path}{" "}

@@ -34,7 +34,7 @@ export function ballotBody({ approve, reason, break_glass, grant = null }: Ballo
 
 const NOT_SIGNED = "the passkey did not sign, so no vote is recorded; vote again";
 const OTHER_STATEMENT =
-  "the service asked for a signature of other votes than yours; nothing was signed; report this to its operator";
+  "the service requested a signature for votes other than yours; nothing was signed; report this to its operator";
 
 /** Votes that the service asks the user to sign. */
 interface SignatureRequest {

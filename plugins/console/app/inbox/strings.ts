@@ -30,7 +30,7 @@ export const TEXTS = {
   showSelected: (count: number) => `Show ${count.toLocaleString("en")} selected`,
   settled: (count: number) => `Clear ${count} settled`,
   held: (count: number, left: string) => `Show ${counted(count, "new request")}, first deadline in ${left}`,
-  expired: "Time is up: no one can vote on it any more. The agent has to submit it again.",
+  expired: "The deadline has passed, so no one can vote on it. The agent has to submit it again.",
   waiting: "The agent is waiting for the answer.",
   recorded: (left: number) => `Your approval is recorded. It needs ${counted(left, "more approval")}.`,
   notYours: "This key cannot vote on it: it belongs to the requester (same key, agent or owner).",

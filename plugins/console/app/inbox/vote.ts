@@ -24,11 +24,11 @@ export type VoteResult =
   | { kind: "failed"; error: Error };
 
 const HASH_CHANGED =
-  "the request has another hash than the one that this page shows; no vote was recorded; report this to the service's operator";
+  "the request's hash differs from the one that this page shows; no vote was recorded; report this to the service's operator";
 const QUESTIONS_CHANGED =
   "a question was asked or answered since this page was read; no vote was recorded; read it and vote again";
 const CHANGED = "the request has changed since this page was read; no vote was recorded; read it and vote again";
-const NOT_ALLOWED = "this key cannot vote on it: it has voted already, or it belongs to the requester";
+const NOT_ALLOWED = "this key cannot vote on it: it has already voted, or it belongs to the requester";
 
 /** A request as a page displays it. Requests in lists have no approval token. */
 type Shown = Pick<Action, "id" | "request_hash" | "questions" | "preview" | "approval_token">;
@@ -176,7 +176,7 @@ async function voteSigned(
 
 async function signedResult(id: string, result: SignedResult | undefined, ballot: Ballot): Promise<VoteResult> {
   if (result === undefined)
-    return { kind: "failed", error: new Error("the service did not say what became of this vote") };
+    return { kind: "failed", error: new Error("the service did not report the result of this vote") };
   if (result.error !== null) return refusedResult(id, new ApiError({ status: 409, ...result.error }));
   try {
     return resultOf(await request("GET /v1/actions/{id}", { path: [id] }), ballot);

@@ -30,8 +30,8 @@ export const SCOPES: Readonly<Record<KeyScope, string>> = {
   "agents:read": "see agents",
   "agents:write": "register, change and suspend agents",
   "users:read": "see users and their sessions",
-  "users:manage": "create, change and end users",
-  "users:provision": "create, change and end users through SCIM",
+  "users:manage": "create, change and deactivate users",
+  "users:provision": "create, change and deactivate users through SCIM",
   "analytics:read": "see analytics",
   "events:read": "follow events",
   "provenance:read": "read the ledger and its proofs",
@@ -45,7 +45,7 @@ export const SCOPES: Readonly<Record<KeyScope, string>> = {
 export const PRESETS: Readonly<Record<KeyPreset, string>> = {
   agent: "Agent: submits and runs actions, sees its own",
   approver: "Approver: sees actions and policies, votes",
-  auditor: "Auditor: sees everything but keys, changes nothing",
+  auditor: "Auditor: sees everything except keys, changes nothing",
   admin: "Admin: everything",
 };
 
@@ -75,7 +75,7 @@ export const TEXTS = {
       `The user behind it. ${isUser ? "Empty: you. " : ""}A key that can approve needs one. Keys of one owner count as one approver, and cannot approve each other's actions.`,
     expires_at: "Empty: never.",
   },
-  shared: "A shared agent: no person is behind it",
+  shared: "A shared agent, without a person behind it",
   once: "This is the only time that its value is displayed. The service stores only a hash of it.",
   revokeTitle: "Revoke this key?",
   revokeHelp: "Its open event streams end. This cannot be undone, but you can create a new key.",

@@ -33,11 +33,11 @@ const TEXTS = {
   shrunk: (before: number, now: number) =>
     `The log has shrunk: this browser has seen ${before} signed entries, and now there are ${now}. Was the store replaced by an older one?`,
   changed: (size: number) =>
-    `The log does not go on from the ${size} entries that this browser has seen: its past was changed. Keep the checkpoint below and inform the auditor of this service.`,
+    `The log does not continue from the ${size} entries that this browser has seen: earlier entries were changed. Keep the checkpoint below and inform the auditor of this service.`,
   signed: (isFollower: boolean) => (isFollower ? "Signed by the key after the pinned one" : "Signed by the pinned key"),
   first: "Verified in this browser, for the first time.",
   goesOn: (size: number) =>
-    `and it goes on from the ${size} entries that this browser has seen before. Verified in this browser.`,
+    `and it continues from the ${size} entries that this browser has seen before. Verified in this browser.`,
 };
 
 function readSeen(): SeenCheckpoint | null {

@@ -14,7 +14,7 @@ export const PERSON_TEXTS = {
   rights: "Can approve",
   nothing: "Nothing: the user is not an approver.",
   everything: "Everything that requires approval.",
-  limits: "What at least one of these limits includes:",
+  limits: "Actions that match at least one of these limits:",
   inPlaceOf: "Also in the place of",
   pending: "Pending for approval",
   pendingRequests: "Pending requests",

@@ -31,7 +31,7 @@ export const TEXTS = {
   terms: ({ ordered, stop_on_failure: stops }: Terms): string =>
     [
       ordered ? "Each starts only when the ones above it have ended." : "They can start in any order.",
-      stops ? "Nothing starts after one has failed." : "",
+      stops ? "No action starts after another has failed." : "",
     ]
       .filter((sentence) => sentence !== "")
       .join(" "),

@@ -10,7 +10,7 @@ type Challenge = Api["POST /v1/plans/{id}/challenge"]["response"];
 export type Strike = NonNullable<Answer["strikes"]>[number];
 
 const OTHER_STATEMENT =
-  "the service asked for a signature of other votes than yours; nothing was signed; report this to its operator";
+  "the service requested a signature for votes other than yours; nothing was signed; report this to its operator";
 const CHANGED = "the plan has changed since this page was read; no vote was recorded; read it and vote again";
 
 /**

@@ -84,13 +84,13 @@ export const CHANGE = {
   enforce: {
     title: "Enforce this suggested rule?",
     effect:
-      "From the next action on, what it covers is allowed without asking anyone. It reverts when someone flags a use, at a stop, and when too many of its results are failures.",
+      "From the next action on, the actions that it covers are allowed without an approval. It reverts when someone flags a use, at a stop, and when too many of its results are failures.",
     button: "Enforce",
     done: "The suggested rule is in force.",
   } satisfies ChangeTexts,
   deactivate: {
     title: "Deactivate this policy?",
-    effect: "From the next action on it decides nothing. What only this policy allowed is denied.",
+    effect: "From the next action on it decides nothing. Actions that only this policy allowed are denied.",
     button: "Deactivate",
     done: "The policy is inactive.",
   } satisfies ChangeTexts,
@@ -123,17 +123,19 @@ export const BACKTEST = {
   flips: (flipped: number, evaluated: number) =>
     `${number(flipped)} of ${number(evaluated)} past decisions would flip.`,
   otherwise: (count: number) =>
-    count === 0 ? "" : ` ${number(count)} would come out the same, by another rule or on other terms.`,
+    count === 0 ? "" : ` ${number(count)} would have the same outcome, by a different rule or with different terms.`,
   erased: (count: number) =>
     count === 0 ? "" : ` ${number(count)} more cannot be replayed: their requests were erased.`,
   unrecorded: (count: number) =>
-    count === 0 ? "" : ` ${number(count)} more cannot be replayed: they read no past actions and facts, or others.`,
+    count === 0
+      ? ""
+      : ` ${number(count)} more cannot be replayed, because they did not read the past actions and facts that the candidate reads.`,
   altered: (count: number) =>
     count === 0 ? "" : ` ${number(count)} more cannot be read: their rows were altered; run assent audit.`,
   currentUnknown: "What the active policies would decide is unknown:",
   flipCount: (count: number) => counted(count, "flip"),
   lessStrict: "less strict",
-  already: "already so with the policies in force",
+  already: "also with the active policies",
   more: (count: number) => `and ${number(count)} more`,
   unlisted: (count: number) => `${number(count)} more flips are of kinds that are not listed.`,
   noRule: "no rule",
@@ -155,7 +157,7 @@ export const EDITOR = {
   notLoaded: "the editor could not be loaded; if the service was updated, reload the console",
   standingNew: "No version decides yet: this policy is not stored.",
   standingNext: (standing: string) => `${standing} Saving stores another version and decides nothing.`,
-  draft: "Your draft from before, not saved yet.",
+  draft: "Your earlier draft, not saved yet.",
   draftTooLarge: "This draft is too large for the browser to keep: leaving this page loses it.",
   startOver: "Start over",
   save: "Save",

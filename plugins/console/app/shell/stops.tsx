@@ -80,7 +80,7 @@ export function Stops({ stops, onChange }: { stops: readonly Stop[]; onChange: (
                 )}
                 {stop.lift.asked.length === 0
                   ? null
-                  : `; ${stop.lift.asked.length} of ${stop.lift.needed} people asked to lift it`}
+                  : `; ${stop.lift.asked.length} of ${stop.lift.needed} people requested to lift it`}
               </span>
             </p>
             {mayStop() ? (

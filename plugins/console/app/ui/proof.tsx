@@ -103,7 +103,7 @@ export function Verified({
       <p>
         <strong>Verified in this browser.</strong> The entry is at index {index} of the log{" "}
         <Text value={checkpoint.origin} />, under a checkpoint that{" "}
-        {isFollower ? "a key signed to which the pinned key handed over." : "the pinned key signed."}
+        {isFollower ? "it was signed by a successor of the pinned key." : "the pinned key signed."}
         {committed === null ? null : " The entry commits to the request below."}
       </p>
       <Facts
