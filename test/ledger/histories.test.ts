@@ -219,7 +219,7 @@ test("a write that is passed after its batch has ended is refused, without an un
   const tx = view as unknown as LedgerTransaction;
   assert.throws(
     () => tx.expectChange(Promise.reject(new StorageError("unavailable", "the transaction is over"))),
-    /is over/,
+    /has ended/,
   );
   await setImmediate();
   assert.deepEqual(strays, []);
