@@ -23,6 +23,10 @@ import { MAX_DOCUMENTS, readYaml } from "./yaml.ts";
 /** Width at which unquoted text is wrapped. Does not apply to text in `>-`, which keeps its line breaks. */
 const WIDTH = 140;
 
+/** Characters that an editor does not show: format characters, and line and paragraph separators. */
+const INVISIBLE = /[\p{Cf}\p{Zl}\p{Zp}\u0085]/u;
+const INVISIBLE_ALL = new RegExp(INVISIBLE, "gu");
+
 type FormatResult = { ok: true; text: string } | { ok: false; message: string };
 
 /** Maximum number of passes. A pass moves comments in unusual positions by only one step. */
@@ -90,7 +94,31 @@ function formatOnce(source: string): string | null {
     visit(document, { Collection: (_, node) => setFlowSpacing(node) });
     return document.toString({ indent: 2, lineWidth: WIDTH, doubleQuotedMinMultiLineLength: 1e9, blockQuote: true });
   });
-  return restoreLineBreaks(text, parts.join("")).replaceAll(/[ \t]+$/gm, "");
+  return escapeInvisible(restoreLineBreaks(text, parts.join(""))).replaceAll(/[ \t]+$/gm, "");
+}
+
+/** Writes invisible characters in double quotes as escapes, such as `\u2028`. The printer would write the characters. */
+function escapeInvisible(text: string): string {
+  if (!INVISIBLE.test(text)) return text;
+  let escaped = text;
+  for (const document of parse(text).reverse()) {
+    const ranges: [number, number][] = [];
+    visit(document, {
+      Scalar(_, node: Scalar) {
+        const [from, to] = (node as Node).range as [number, number, number];
+        if (node.type === "QUOTE_DOUBLE") ranges.push([from, to]);
+      },
+    });
+    for (const [from, to] of ranges.reverse())
+      escaped =
+        escaped.slice(0, from) + escaped.slice(from, to).replace(INVISIBLE_ALL, escapeCharacter) + escaped.slice(to);
+  }
+  return escaped;
+}
+
+function escapeCharacter(character: string): string {
+  const code = (character.codePointAt(0) as number).toString(16);
+  return code.length > 4 ? `\\U${code.padStart(8, "0")}` : `\\u${code.padStart(4, "0")}`;
 }
 
 function isEmpty({ contents }: Document): boolean {
