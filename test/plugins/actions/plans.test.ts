@@ -121,7 +121,7 @@ test("nothing is recorded if one action cannot be submitted, and the error names
     return body;
   };
   assert.equal((await refused([step(), { ...step(), tool: "" }])).errors[0].pointer, "/actions/1/tool");
-  assert.match((await refused([step(), step("ask", { agent_id: "other" })])).detail, /action 2: .*one agent/);
+  assert.match((await refused([step(), step("ask", { agent_id: "other" })])).detail, /action 2: .*same agent/);
   const large = await refused([step(), step(), step("ask", { meta: { text: "x".repeat(5000) } })]);
   assert.deepEqual([large.errors[0].pointer, large.detail.startsWith("action 3: ")], ["/actions/2/meta", true]);
   assert.equal((await refused([step("ask", { agent_id: "other" })])).code, "AGENT_MISMATCH");
