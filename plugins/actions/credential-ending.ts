@@ -68,25 +68,11 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
       lease ??= host.leaderLease("credentials");
       if (!(await lease.isLeader())) break;
       // All at once, because one can wait for a fact source, which must not keep the other credentials alive.
-      for (const each of await Promise.all(page.map(findDue)))
+      for (const each of await Promise.all(page.map((document) => findDue(host, document))))
         if (each !== null) due.set(each.open.issuer, [...(due.get(each.open.issuer) ?? []), each]);
       after = page.at(-1)?.key ?? after;
     }
     return due;
-  }
-
-  /** Returns null if the credential does not have to end, or if that cannot be determined now. */
-  async function findDue(document: Document): Promise<DueCredential | null> {
-    const open = document.value as unknown as OpenCredential;
-    try {
-      const cause = await findEnd(host, open);
-      return cause === null ? null : { document, open, cause };
-    } catch (error) {
-      // One damaged action must not keep the other credentials alive.
-      const fields = { action: open.action_id, error: String(error) };
-      host.log.error("it cannot be determined whether a credential has to end; retrying", fields);
-      return null;
-    }
   }
 
   /**
@@ -143,6 +129,20 @@ interface DueCredential {
   document: Document;
   open: OpenCredential;
   cause: CredentialEnd;
+}
+
+/** Returns null if the credential does not have to end, or if that cannot be determined now. */
+async function findDue(host: CoreHost, document: Document): Promise<DueCredential | null> {
+  const open = document.value as unknown as OpenCredential;
+  try {
+    const cause = await findEnd(host, open);
+    return cause === null ? null : { document, open, cause };
+  } catch (error) {
+    // One damaged action must not keep the other credentials alive.
+    const fields = { action: open.action_id, error: String(error) };
+    host.log.error("it cannot be determined whether a credential has to end; retrying", fields);
+    return null;
+  }
 }
 
 /** Returns why the credential has to end now; null if it does not. */

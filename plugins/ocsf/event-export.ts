@@ -70,14 +70,7 @@ export function createEventExport(host: CoreHost, name: string, sink: Sink): Eve
     const rows = await host.entries(from.next, Math.min(from.next + BATCH, checkpoint.size));
     const last = rows.at(-1);
     if (last === undefined) return false;
-    const events = [];
-    for (const row of rows) {
-      const { index, path, log_keys } = await host.ledger.inclusion(row.seq, checkpoint);
-      const extra = log_keys.length === 0 ? null : utf8(JSON.stringify({ log_keys }));
-      const proof = formatTlogProof({ index, path, checkpoint: checkpoint.note, extra });
-      events.push(toApiActivity(row, proof, { origin: host.ledger.origin, version: VERSION }));
-    }
-    await sink.write(events, signal);
+    await sink.write(await renderEvents(host, rows, checkpoint), signal);
     position = await storePosition({ next: last.seq + 1, uid: toHex(last.leaf_hash) }, from.version);
     return true;
   }
@@ -138,4 +131,20 @@ export function createEventExport(host: CoreHost, name: string, sink: Sink): Eve
       await lease?.release().catch(() => undefined);
     },
   };
+}
+
+/** Returns the events of the entries, each with the proof of its inclusion in the checkpoint. */
+async function renderEvents(
+  { ledger }: CoreHost,
+  rows: Awaited<ReturnType<CoreHost["entries"]>>,
+  checkpoint: Awaited<ReturnType<CoreHost["ledger"]["checkpoint"]>>,
+) {
+  const events = [];
+  for (const row of rows) {
+    const { index, path, log_keys } = await ledger.inclusion(row.seq, checkpoint);
+    const extra = log_keys.length === 0 ? null : utf8(JSON.stringify({ log_keys }));
+    const proof = formatTlogProof({ index, path, checkpoint: checkpoint.note, extra });
+    events.push(toApiActivity(row, proof, { origin: ledger.origin, version: VERSION }));
+  }
+  return events;
 }
