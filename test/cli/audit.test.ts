@@ -91,7 +91,7 @@ test("entries without a checkpoint, or without the log's key, are a fault, also 
     }
     const nameless = await auditCopy("late", "delete from meta", { args });
     assert.equal(nameless.code, 6);
-    assert.match(nameless.out, /does not name the log's key, which was removed/);
+    assert.match(nameless.out, /does not name the log's key: it was removed/);
     assert.doesNotMatch(nameless.out, /no key yet/);
     const json = await auditCopy("late", "delete from checkpoint", { args: [...args, "--json"] });
     const { signedSize, vkey: signedBy } = JSON.parse(json.out) as { signedSize: unknown; vkey: unknown };

@@ -35,7 +35,7 @@ const IMPOSSIBLE: Record<string, [RegExp, ...Record<string, unknown>[]]> = {
     entry("updated", user("ada", { passkeys: [passkey] })),
   ],
   "a change of an ended user": [
-    /after the end/,
+    /after the deactivation/,
     entry("created", user("ada")),
     entry("ended", user("ada", { ended_at: AT })),
     entry("updated", user("ada")),
