@@ -190,7 +190,7 @@ rules:
     const pane = await openRequest(page, id);
     await pane.getByText(/\d s left/).waitFor();
     await page.getByLabel("Reason").fill("almost");
-    await pane.getByText("Time is up").or(pane.getByText("It expired")).first().waitFor();
+    await pane.getByText("The deadline has passed").or(pane.getByText("It expired")).first().waitFor();
     await page.getByText("Your reason is kept: “almost”").waitFor();
     assert.equal(await pane.getByRole("button", { name: "Approve" }).count(), 0);
     await until("it is expired", async () => (await read(id))["status"] === "expired");

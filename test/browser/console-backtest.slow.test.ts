@@ -126,7 +126,9 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     await fillEditor(page, ALLOWING.replace("effect: allow", "effect: deny"));
     await page.getByText("The text has changed since this backtest").waitFor();
     await page.getByRole("button", { name: "Run the backtest" }).click();
-    await page.getByText(/^None of 3 past decisions would flip\. 2 would come out the same, by another rule/).waitFor();
+    await page
+      .getByText(/^None of 3 past decisions would flip\. 2 would have the same outcome, by a different rule/)
+      .waitFor();
   });
 
   it("is run before a rollback, and does not stand in its way", async () => {

@@ -165,7 +165,7 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
       },
     },
     { name: "analytics", hash: "#/analytics", until: (page) => page.locator(".chart canvas").waitFor() },
-    { name: "provenance", hash: "#/provenance", until: text(/for the first time|goes on from/) },
+    { name: "provenance", hash: "#/provenance", until: text(/for the first time|continues from/) },
     {
       name: "entry",
       light: true,

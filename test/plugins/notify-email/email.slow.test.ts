@@ -454,7 +454,7 @@ describe("in a whole service", () => {
         change: (config) =>
           void (config.channels = { finance: { notifier: "notify-email", people: [{ owner: "anna", to: "anna" }] } }),
       }),
-      /channels\/finance: "anna" is no mail address/,
+      /channels\/finance: "anna" is not a mail address/,
     );
   });
 });
