@@ -19,7 +19,7 @@ import {
 import { leafOf, mutations, naiveConsistency, naivePath, naiveRoot, nodeOf, sourceOver } from "../support/tree.ts";
 
 /** Every size up to this one is tested. */
-const LIMIT = 34;
+const LIMIT = 66;
 const MOST = 130;
 const LEAVES = Array.from({ length: MOST }, (_, i) => leafOf(utf8(`entry ${i}`)));
 const ROOTS = Array.from({ length: MOST + 1 }, (_, n) => naiveRoot(LEAVES.slice(0, n)));
