@@ -209,7 +209,7 @@ export function Banner() {
         <p>
           <Icon name="alert" />
           <span>
-            <strong>The service does not answer</strong> since {formatTime(new Date(since).toISOString())}. This page
+            <strong>The service does not respond</strong> since {formatTime(new Date(since).toISOString())}. This page
             may be out of date. The console tries again every few seconds.
           </span>
         </p>
