@@ -63,8 +63,8 @@ describe("test vectors", () => {
         (error: Error) => error.message,
       );
     assert.match(await refused(PROOF.replace("index 5", "index 4")), /does not lead/);
-    assert.match(await refused(PROOF.replace("index 5", "index 8")), /does not fit index 8/);
-    assert.match(await refused(PROOF.replace("\n8\n", "\n9\n")), /signature of example.com\/decisions does not fit/);
+    assert.match(await refused(PROOF.replace("index 5", "index 8")), /does not match index 8/);
+    assert.match(await refused(PROOF.replace("\n8\n", "\n9\n")), /signature of example.com\/decisions does not match/);
     assert.match(await refused(PROOF.replace("rrAwggw=", "rrAwggx=")), /not canonical base64/);
     assert.match(await refused(PROOF, log.vkey.replace("decisions", "other")), /id does not belong/);
     assert.match(await refused(PROOF, signerOf("example.com/decisions", 50).vkey), /not signed by the pinned key/);

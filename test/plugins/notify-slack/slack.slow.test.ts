@@ -226,7 +226,7 @@ describe("messages", () => {
 describe("failures", () => {
   test("permanent errors are not retried; the others are retried when Slack says", async () => {
     const cases: [SlackServer["plans"][number], boolean, number | null, RegExp][] = [
-      [{ error: "channel_not_found" }, true, null, /Slack answered chat\.postMessage with channel_not_found/],
+      [{ error: "channel_not_found" }, true, null, /Slack responded to chat\.postMessage with channel_not_found/],
       [{ error: "invalid_auth" }, true, null, /invalid_auth/],
       [{ error: "is_archived" }, true, null, /is_archived/],
       [{ error: "not_in_channel" }, false, null, /not_in_channel/],
