@@ -1,4 +1,7 @@
-/** Ranks the parameters of a request for summaries of one line, so that an agent cannot displace the amount by adding one. */
+/**
+ * Ranks the parameters of a request for summaries of one line: those that the policy names, then amounts. If the policy names
+ * none, an agent can still add a parameter whose name ranks before that of the real amount.
+ */
 import { clipText } from "./text.ts";
 
 interface Described {
@@ -23,14 +26,17 @@ const MAX_AMOUNT = 40;
 const MAX_LENGTH = 80;
 
 /**
- * Returns the parameter that distinguishes an action from others of its kind: the first in the order of a summary that is text,
- * a number or a boolean. Null if there is none.
+ * Returns the parameter that distinguishes an action from others of its kind: the first in the order of a summary that the policy
+ * names, or that is text, a number or a boolean. Null if there is none.
  * @example
  * findHeadline({ params: { paths: ["a"], amount: 120 } }); // { name: "amount", value: "120" }
  */
 export function findHeadline(action: Described): { name: string; value: string } | null {
-  for (const { name } of rankParameters(action)) {
+  for (const { name, isNamed } of rankParameters(action)) {
     const value = action.params[name];
+    // Not a parameter after it, because an agent could have added that one.
+    if (isNamed && typeof value === "object" && value !== null)
+      return { name: clipText(name, MAX_LENGTH), value: clipText(JSON.stringify(value), MAX_LENGTH) };
     if ((typeof value === "string" && value !== "") || typeof value === "number" || typeof value === "boolean")
       return { name: clipText(name, MAX_LENGTH), value: String(value).slice(0, MAX_LENGTH) };
   }

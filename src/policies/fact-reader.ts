@@ -3,7 +3,8 @@
  * for a source under the ledger's lock. Failures are kept, too, so that a decision that needs them is not prepared for ever.
  *
  * Each source has its own memory, reads and queue, and the policies that ask it take turns, so that neither a slow source nor
- * the policies of one team keep others from their facts.
+ * the policies of one team keep others from their facts. A failure counts only for the policy whose read failed, because the read
+ * may have failed by waiting for the other reads of that policy.
  */
 import { rejectOnAbort } from "../cluster/reject-on-abort.ts";
 import type { FactSources, FactSourceCounts } from "../contract/core-host.ts";
@@ -39,22 +40,16 @@ interface Kept {
   size: number;
 }
 
-/** A read that has not ended. */
-interface RunningRead {
-  answer: Promise<FactAnswer>;
-  /** The policies that wait for it. */
-  policies: Set<string>;
-}
-
 /** A source with its answers and its reads in progress. */
 interface SourceState extends Required<Pick<FactSource, "timeoutMs" | "maxAgeMs">> {
   source: FactSource;
   inputs: string;
-  /** By inputs, oldest first. */
+  /** Answers by inputs, and failures by policy and inputs, oldest first. */
   kept: Map<string, Kept>;
   /** Characters of the answers. */
   memory: number;
-  reading: Map<string, RunningRead>;
+  /** Reads that have not ended, by policy and inputs. */
+  reading: Map<string, Promise<FactAnswer>>;
   turns: Turns;
   /** Number of waiting requests, by policy. */
   waiting: Map<string, number>;
@@ -80,51 +75,56 @@ export function createFactReader(options: {
     at: options.clock(),
   });
 
-  function findRecent(state: SourceState, key: string): FactAnswer | null {
-    const found = state.kept.get(key);
-    if (found === undefined) return null;
-    const { answer, readAt, usableMs } = found;
-    const age = Math.max(performance.now() - readAt, options.clock() - answer.at);
-    return age <= usableMs ? answer : null;
+  function findRecent(state: SourceState, call: FactCall): FactAnswer | null {
+    for (const key of [keyOf(call), failureKeyOf(call)]) {
+      const found = state.kept.get(key);
+      if (found === undefined) continue;
+      const { answer, readAt, usableMs } = found;
+      const age = Math.max(performance.now() - readAt, options.clock() - answer.at);
+      if (age <= usableMs) return answer;
+    }
+    return null;
   }
 
-  async function readFrom(state: SourceState, key: string, inputs: FactCall["inputs"], policies: ReadonlySet<string>) {
+  async function readFrom(state: SourceState, call: FactCall): Promise<FactAnswer> {
     const { source, counts } = state;
     counts.reads += 1;
     // The time before the read, because the source can have taken its value at once and answered late.
     const at = options.clock();
     const readAt = performance.now();
     try {
-      const value = await readOnce(state, inputs, policies);
+      const value = await readOnce(state, call);
       const text = canonicalText(value);
       if (text.length <= MAX_ANSWER) {
         // A copy, because the source could change its value later.
         const answer = { value: JSON.parse(text) as JsonValue, fault: null, at };
-        return keep(state, key, answer, { length: text.length, usableMs: state.maxAgeMs, readAt });
+        return keep(state, keyOf(call), answer, { length: text.length, usableMs: state.maxAgeMs, readAt });
       }
       counts.failures += 1;
       options.log.warn("the answer of a fact source is too large", { source: source.name, characters: text.length });
-      return keep(state, key, fault("too_large"));
+      return keep(state, failureKeyOf(call), fault("too_large"));
     } catch (error) {
       counts.failures += 1;
       options.log.warn("a fact source did not answer", { source: source.name, error: messageOf(error) });
-      return keep(state, key, fault("no_answer"));
+      return keep(state, failureKeyOf(call), fault("no_answer"));
     }
   }
 
   async function readOne(call: FactCall): Promise<FactAnswer> {
     const state = stateOf(call);
     if (state === null) return fault("no_source");
-    const { policy, inputs } = call;
-    const key = canonicalText(inputs);
-    const known = findRecent(state, key);
+    const { policy } = call;
+    const known = findRecent(state, call);
     if (known !== null) return known;
     const waiting = state.waiting.get(policy) ?? 0;
-    // A policy in shadow mode must not refuse a request.
-    if (waiting >= MAX_WAITING && !call.shadow) throw tooManyReads(call, waiting);
+    if (waiting >= MAX_WAITING) {
+      // A policy in shadow mode must not refuse a request.
+      if (call.shadow) return keep(state, failureKeyOf(call), fault("no_answer"));
+      throw tooManyReads(call, waiting);
+    }
     state.waiting.set(policy, waiting + 1);
     try {
-      return await joinRead(state, key, policy, inputs);
+      return await joinRead(state, call);
     } finally {
       const others = (state.waiting.get(policy) ?? 1) - 1;
       if (others > 0) state.waiting.set(policy, others);
@@ -132,14 +132,13 @@ export function createFactReader(options: {
     }
   }
 
-  /** Joins the read of the same inputs that is in progress, or begins one. */
-  function joinRead(state: SourceState, key: string, policy: string, inputs: FactCall["inputs"]): Promise<FactAnswer> {
+  /** Joins the policy's read of the same inputs that is in progress, or begins one. */
+  function joinRead(state: SourceState, call: FactCall): Promise<FactAnswer> {
+    const key = failureKeyOf(call);
     const running = state.reading.get(key);
-    running?.policies.add(policy);
-    if (running !== undefined) return running.answer;
-    const policies = new Set([policy]);
-    const answer = readFrom(state, key, inputs, policies).finally(() => state.reading.delete(key));
-    state.reading.set(key, { answer, policies });
+    if (running !== undefined) return running;
+    const answer = readFrom(state, call).finally(() => state.reading.delete(key));
+    state.reading.set(key, answer);
     return answer;
   }
 
@@ -147,7 +146,7 @@ export function createFactReader(options: {
     list: () => options.sources.map(({ name, inputs }) => ({ name, inputs })),
     recent(call) {
       const state = stateOf(call);
-      return state === null ? fault("no_source") : findRecent(state, canonicalText(call.inputs));
+      return state === null ? fault("no_source") : findRecent(state, call);
     },
     read: (calls) => Promise.all(calls.map(readOne)),
     counts: () => [...states].map(([source, { counts }]) => ({ source, ...counts })),
@@ -197,14 +196,10 @@ function keep(
  * Reads a source. Settles within the timeout, even if the source ignores the signal. Does not abort when the service
  * stops, because a stopping service still decides requests, and would deny them without the read.
  */
-async function readOnce(
-  state: SourceState,
-  inputs: FactCall["inputs"],
-  policies: ReadonlySet<string>,
-): Promise<JsonValue> {
+async function readOnce(state: SourceState, { policy, inputs }: FactCall): Promise<JsonValue> {
   const over = AbortSignal.timeout(state.timeoutMs);
   try {
-    const release = await state.turns.acquire(policies, over);
+    const release = await state.turns.acquire(policy, over);
     // The slot stays taken until the source returns, so that a source that ignores the signal cannot pile up reads.
     const answered = Promise.resolve()
       .then(() => state.source.read(inputs, over))
@@ -223,6 +218,11 @@ function tooManyReads({ policy, source }: FactCall, waiting: number): Refusal {
     { headers: { "Retry-After": "1" } },
   );
 }
+
+const keyOf = ({ inputs }: FactCall): string => canonicalText(inputs);
+
+/** Names contain no spaces, and canonical JSON begins with a brace. */
+const failureKeyOf = (call: FactCall): string => `${call.policy} ${keyOf(call)}`;
 
 const listNames = (names: readonly string[]): string => [...names].sort().join(" ");
 

@@ -1,73 +1,68 @@
 /** Lets a limited number of reads run at a time. Those that wait take turns by policy, so that none waits for all reads of another. */
 
 export interface Turns {
-  /**
-   * Waits for a slot. Resolves to a function that releases it. Rejects with the signal's reason.
-   * @param policies for which the slot is wanted. Others can be added while it waits.
-   */
-  acquire(policies: ReadonlySet<string>, over: AbortSignal): Promise<() => void>;
-}
-
-interface Waiting {
-  policies: ReadonlySet<string>;
-  start(): void;
+  /** Waits for a slot. Resolves to a function that releases it. Rejects with the signal's reason. */
+  acquire(policy: string, over: AbortSignal): Promise<() => void>;
 }
 
 export function createTurns(slots: number): Turns {
   let free = slots;
   /** Number of slots that each policy has. */
   const held = new Map<string, number>();
-  const waiting = new Set<Waiting>();
+  /** Functions that start the waiting reads of each policy, oldest first. */
+  const waiting = new Map<string, Set<() => void>>();
 
-  /** The fewest slots that one of the policies has. */
-  const slotsOf = (policies: ReadonlySet<string>): number =>
-    Math.min(...[...policies].map((policy) => held.get(policy) ?? 0));
-
-  /** Returns the first read in order of arrival, of the policy with the fewest slots. */
-  function next(): Waiting | null {
-    let first: Waiting | null = null;
-    for (const one of waiting) if (first === null || slotsOf(one.policies) < slotsOf(first.policies)) first = one;
-    return first;
+  /** Starts the oldest read of the policy with the fewest slots. */
+  function startNext(): void {
+    let next: string | null = null;
+    for (const policy of waiting.keys())
+      if (next === null || (held.get(policy) ?? 0) < (held.get(next) ?? 0)) next = policy;
+    if (next === null) return;
+    const reads = waiting.get(next) ?? new Set();
+    // Policies with equally many slots take turns.
+    waiting.delete(next);
+    waiting.set(next, reads);
+    const [start] = reads;
+    start?.();
   }
 
-  function add(policies: readonly string[], change: number): void {
-    for (const policy of policies) {
-      const count = (held.get(policy) ?? 0) + change;
-      if (count > 0) held.set(policy, count);
-      else held.delete(policy);
-    }
+  function leave(policy: string, start: () => void): void {
+    const own = waiting.get(policy);
+    own?.delete(start);
+    if (own?.size === 0) waiting.delete(policy);
   }
 
-  function take(wanted: ReadonlySet<string>): () => void {
-    const policies = [...wanted];
-    free -= 1;
-    add(policies, 1);
+  function add(policy: string, change: number): void {
+    free -= change;
+    const count = (held.get(policy) ?? 0) + change;
+    if (count > 0) held.set(policy, count);
+    else held.delete(policy);
+  }
+
+  function take(policy: string): () => void {
+    add(policy, 1);
     return () => {
-      free += 1;
-      add(policies, -1);
-      next()?.start();
+      add(policy, -1);
+      startNext();
     };
   }
 
   return {
-    async acquire(policies, over) {
-      if (free > 0) return take(policies);
+    async acquire(policy, over) {
+      if (free > 0) return take(policy);
       return new Promise((resolve, reject) => {
-        const place: Waiting = {
-          policies,
-          start() {
-            waiting.delete(place);
-            over.removeEventListener("abort", giveUp);
-            resolve(take(policies));
-          },
+        const start = (): void => {
+          leave(policy, start);
+          over.removeEventListener("abort", giveUp);
+          resolve(take(policy));
         };
         // A read that gives up leaves the queue, or it would be given a slot later.
         const giveUp = (): void => {
-          waiting.delete(place);
+          leave(policy, start);
           reject(over.reason as Error);
         };
         over.addEventListener("abort", giveUp, { once: true });
-        waiting.add(place);
+        waiting.set(policy, (waiting.get(policy) ?? new Set()).add(start));
       });
     },
   };

@@ -126,7 +126,7 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
     assert.equal((await service.call("POST", `/v1/actions/${asked}/approval`, { key: ada, body: vote })).status, 200);
     const { page, complaints, strayed } = await console_.visit(service.admin, "#/agents/page-bot");
     const part = (name: string) => page.getByRole("region", { name, exact: true });
-    await part("Status").getByText("not registered").waitFor();
+    await part("Status").getByText("not registered", { exact: true }).waitFor();
     // The first action is new, so the activity begins with it instead of with 30 empty days.
     await part("Last 30 days").getByText("All actions so far are in the table below.").waitFor();
     await page.getByText("10 – 20 – 500").waitFor();

@@ -395,7 +395,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     ]);
 
     await card.getByRole("button", { name: "Send a test this device" }).click();
-    await card.getByRole("alert").getByText("localhost is not at a public address").waitFor();
+    await card.getByRole("alert").getByText("localhost is not at a public address, or could not be reached").waitFor();
 
     await card.getByRole("button", { name: "Remove this device" }).click();
     await card.getByText("The device is no longer notified.").waitFor();

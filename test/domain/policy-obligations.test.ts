@@ -156,3 +156,34 @@ rules:
     assert.match(found, wanted);
   assert.ok(faults.every(({ column }) => column !== null));
 });
+
+test("an error in a suggested policy does not remove the obligations of others", () => {
+  const base = "rules: [{ name: small, tool: pay, effect: allow }]";
+  const caps = allow("{ clamp: { params.amount: { max: 500 } } }");
+  const suggested = `suggested: { in_place_of: { policy: p0, rule: small } }
+rules: [{ name: as decided, tool: pay, operation: once, agent: [bot], when: params.region == 'eu', effect: allow }]`;
+  const decision = run([base, caps, suggested], { amount: 9000 }, { suggested: ["p2"] });
+  assert.deepEqual([decision.effect, decision.runs], ["allow", { amount: 500 }]);
+});
+
+test("a suggested policy replaces no approval if obligations change the request", () => {
+  const base = `rules: [{ name: big, tool: pay, when: params.amount > 1000, effect: require_approval }, { name: other, tool: pay, effect: allow }]`;
+  const suggested = `suggested: { in_place_of: { policy: p0, rule: big } }
+rules: [{ name: as decided, tool: pay, operation: once, agent: [bot], when: params.amount <= 500, effect: allow }]`;
+  const caps = allow("{ clamp: { params.amount: { max: 500 } } }");
+  const decision = run([base, suggested, caps], { amount: 9000 }, { suggested: ["p1"] });
+  assert.deepEqual([decision.effect, decision.runs], ["require_approval", { amount: 500 }]);
+});
+
+test("a suggested policy cannot have obligations, and a redacted path is checked in rules that deny", () => {
+  const fault = (text: string) => parsePolicies(text, "p.yaml").faults.map(({ message }) => message);
+  const suggested = `policy: s
+suggested: { in_place_of: { policy: p0, rule: big } }
+rules: [{ name: as decided, tool: pay, operation: once, agent: [bot], effect: allow, obligations: { set: { params.dry: true } } }]`;
+  assert.match(fault(suggested).join(), /has no obligations/);
+  const deny = `policy: d
+tools:
+  - { tool: pay, params: { type: object, additionalProperties: false, properties: { card: { type: string } } } }
+rules: [{ name: no, tool: pay, effect: deny, obligations: { redact: [params.crad] } }]`;
+  assert.match(fault(deny).join(), /no parameter params.crad/);
+});

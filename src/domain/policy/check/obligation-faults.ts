@@ -22,15 +22,23 @@ export function findObligationFaults(
 ): ObligationsFault[] {
   if (obligations === undefined) return [];
   const { redact = [], set = {}, clamp = {} } = obligations;
+  const redactFaults = redact.flatMap((path, i) => {
+    const detail = findTypeFault(path, null, params);
+    return detail === null ? [] : [{ pointer: `/redact/${i}`, detail }];
+  });
   if (effect === "deny")
-    return (["set", "clamp"] as const)
-      .filter((name) => obligations[name] !== undefined)
-      .map((name) => ({ pointer: `/${name}`, detail: "it has no meaning with the effect deny; remove it", key: true }));
+    return [
+      ...redactFaults,
+      ...(["set", "clamp"] as const)
+        .filter((name) => obligations[name] !== undefined)
+        .map((name) => ({
+          pointer: `/${name}`,
+          detail: "it has no meaning with the effect deny; remove it",
+          key: true,
+        })),
+    ];
   return [
-    ...redact.flatMap((path, i) => {
-      const detail = findTypeFault(path, null, params);
-      return detail === null ? [] : [{ pointer: `/redact/${i}`, detail }];
-    }),
+    ...redactFaults,
     ...Object.entries(set).flatMap(([path, value]) => {
       const detail = findTypeFault(path, typeof value as ParameterType, params);
       return detail === null ? [] : [{ pointer: `/set/${path}`, detail }];

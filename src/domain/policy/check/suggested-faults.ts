@@ -20,6 +20,11 @@ export function findSuggestedFaults({ suggested, rules, limits = [] }: PolicyDoc
   const faults: SuggestedFault[] = [];
   if (rule.effect !== "allow")
     faults.push({ pointer: "/rules/0/effect", detail: "the rule of a suggested policy has the effect allow" });
+  if (rule.obligations !== undefined)
+    faults.push({
+      pointer: "/rules/0/obligations",
+      detail: "the rule of a suggested policy has no obligations: it must not change requests while it is not in force",
+    });
   for (const name of ["tool", "operation"] as const)
     if (typeof rule[name] !== "string" || isGlob(rule[name]))
       faults.push({

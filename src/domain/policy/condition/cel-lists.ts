@@ -59,7 +59,10 @@ class ArrayPrefix {
 export function equalValues(a: unknown, b: unknown): boolean {
   charge(1);
   if (a === b) return true;
-  if (a instanceof CelOptional) return b instanceof CelOptional && equalOptionals(a, b);
+  if (a instanceof CelOptional && b instanceof CelOptional) return equalOptionals(a, b);
+  // In CEL they are always different, so a list of forbidden values would never contain an optional value.
+  if (a instanceof CelOptional || b instanceof CelOptional)
+    throw new Error("an optional value is compared with another value; use orValue");
   if (isList(a)) return isList(b) && equalLists(a, b);
   if (isCelMap(a)) return isCelMap(b) && equalMaps(a, b);
   const [x, y] = [isCelUint(a) ? a.value : a, isCelUint(b) ? b.value : b];

@@ -78,8 +78,9 @@ export function applyOptionalMarks(expr: Expr, parsed: ParsedExpression, { dots,
     print(expr, parsed, callOf("_[_]", [owner, { ...shown, id: 0n }]));
     expr.exprKind = callOf(OPTIONAL_INDEX, [owner, key]);
   } else if (kind.case === "listExpr") {
-    kind.value.optionalIndices = [...(indexes?.keys() ?? [])].filter((index) => index < kind.value.elements.length);
-    indexes?.clear();
+    const used = [...(indexes?.keys() ?? [])].filter((index) => index < kind.value.elements.length);
+    kind.value.optionalIndices = used;
+    for (const index of used) indexes?.delete(index);
   } else if (kind.case === "structExpr" && kind.value.messageName === "") {
     for (const [index, entry] of kind.value.entries.entries()) entry.optionalEntry = indexes?.delete(index) ?? false;
   }

@@ -103,7 +103,7 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
     shadow.push({ policy: policy.name, policy_version: policy.version, rule: rule.name, effect, reason_code });
   const answering = facts.stops?.find(({ policy }) => findings.some((finding) => finding.policy.name === policy));
   if (answering !== undefined) return { decision: denialByStop(answering, shadow), stop: answering };
-  const { answers, suggested } = applySuggestion(findings, facts);
+  const { answers, suggested } = applySuggestion(findings, facts, obliged.isChanged);
   if (!hasAnswer(answers)) {
     const reason = `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`;
     return { decision: denial("NO_MATCHING_RULE", reason, shadow) };
@@ -115,14 +115,16 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
 
 /**
  * Returns the answers that count. A suggested policy that is in force replaces only the answer of the rule that it
- * names. If another rule also requires approval, a person still has to approve.
+ * names. If another rule also requires approval, a person still has to approve. It replaces nothing if obligations changed
+ * the request, because it might match only the changed one.
  */
 function applySuggestion(
   findings: readonly Finding[],
   facts: Facts,
+  isChanged: boolean,
 ): { answers: readonly Finding[]; suggested: string | null } {
   const answers = findings.filter(({ policy }) => policy.suggested === null);
-  if (answers.length === findings.length) return { answers, suggested: null };
+  if (isChanged || answers.length === findings.length) return { answers, suggested: null };
   const asking = answers.filter(({ effect }) => effect === "require_approval");
   const [asked] = asking;
   const isReplaceable = asking.length === 1 && asked?.reason_code === "POLICY_RULE" && !isCritical(answers);

@@ -40,6 +40,7 @@ function resolve(evaluation: Evaluation): ResolvedObligations {
   const unchanged = { evaluation, answers: [], obligations: [], isChanged: false };
   const first = applyRules(evaluation);
   if (first === null) return unchanged;
+  if ("denials" in first) return { ...unchanged, answers: first.denials };
   const deny = (answer: Finding, why: string): ResolvedObligations => {
     const { policy, rule } = answer;
     const reason = clipText(`the obligations of rule "${rule.name}" in policy "${policy.name}": ${why}`, MAX_REASON);
@@ -55,6 +56,8 @@ function resolve(evaluation: Evaluation): ResolvedObligations {
   if (readsText(final) !== readsText(evaluation))
     return deny(obliging, `a fact or the owner of a history depends on ${changed.join(" or ")}`);
   const second = applyRules(final);
+  if (second !== null && "denials" in second)
+    return { evaluation: final, answers: [...answers, ...second.denials], obligations, isChanged: true };
   if (second !== null && "why" in second) return deny(second.answer, `after the change, ${second.why}`);
   const [again] = second?.changed ?? [];
   if (second !== null && again !== undefined)
@@ -63,17 +66,23 @@ function resolve(evaluation: Evaluation): ResolvedObligations {
 }
 
 type Applied =
+  | { denials: Finding[] }
   | { answers: Finding[]; obligations: Obligation[]; request: Evaluation["request"]; changed: string[] }
   | { answer: Finding; why: string };
 
-/** Applies the obligations of all answering rules. Null if there are none, or a rule denies. */
+/**
+ * Applies the obligations of all answering rules, or returns the answers that deny. Null if there are no obligations. Ignores
+ * suggested policies, because their answers count only if they allow: an error in one must not remove the obligations of others.
+ */
 function applyRules(evaluation: Evaluation): Applied | null {
   const own = evaluation.withRequest(evaluation.request);
   const answers = own
     .applicablePolicies()
-    .flatMap((policy) => (policy.shadow ? [] : (evaluateRules(policy, own) ?? [])));
+    .flatMap((policy) => (policy.shadow || policy.suggested !== null ? [] : (evaluateRules(policy, own) ?? [])));
   const lists = answers.map(({ rule }) => rule.obligations);
-  if (lists.every((list) => list.length === 0) || answers.some(({ effect }) => effect === "deny")) return null;
+  if (lists.every((list) => list.length === 0)) return null;
+  const denials = answers.filter(({ effect }) => effect === "deny");
+  if (denials.length > 0) return { denials };
   const obligations = combineObligations(lists);
   const applied = Array.isArray(obligations) ? applyObligations(evaluation.request, obligations) : obligations;
   if ("detail" in applied)
