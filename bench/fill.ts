@@ -54,7 +54,10 @@ export function refundBody(n: number, amount: number) {
   };
 }
 
-/** Submits the requests to the store of a folder or a database. @param progress called with the number after the last recorded one */
+/**
+ * Submits the requests to the store of a folder or a database.
+ * @param progress called with the number after the last recorded one
+ */
 export async function fillStore(
   { data, policies, adminKey, database = null }: Place,
   { from, to, body }: Requests,

@@ -34,7 +34,10 @@ export interface Work {
 /** The same refund again and again: allowed. */
 export const ALLOWED: Work = { path: "/v1/actions", body: JSON.stringify(sample) };
 
-/** Starts a script of this folder that prints `{url, key}`. @param build the folder `build` of another checkout, which has its own policies */
+/**
+ * Starts a script of this folder that prints `{url, key}`.
+ * @param build the folder `build` of another checkout, which has its own policies
+ */
 export async function start(
   script: "service" | "bare",
   data: string,

@@ -31,7 +31,8 @@ export function countedVotes(host: CoreHost, approvals: readonly RecordedApprova
 }
 
 /**
- * Returns the principals that a vote counts for. @param delegator principal of the user in whose place the vote is cast
+ * Returns the principals that a vote counts for.
+ * @param delegator principal of the user in whose place the vote is cast
  */
 export function principalsOf(
   host: CoreHost,
@@ -135,7 +136,10 @@ export function maySelfConfirm(self: SelfRelation, plans: readonly ApproverPlan[
   return strictestOversightMode(plans) === "self_confirm" && (self === "same_owner" || self === "same_maker");
 }
 
-/** Returns why an approving vote would not count; null if it would. @param votes the earlier votes */
+/**
+ * Returns why an approving vote would not count; null if it would.
+ * @param votes the earlier votes
+ */
 export function findIneligibility(
   { approvers, since }: ApprovalRequirement,
   votes: readonly CountedVote[],

@@ -49,7 +49,10 @@ export function assertMayBreakGlass(caller: Credential | null, row: ActionRow, {
     );
 }
 
-/** Records a break-glass use directly after its vote. @param id id of the use */
+/**
+ * Records a break-glass use directly after its vote.
+ * @param id id of the use
+ */
 export function recordBreakGlass(
   tx: LedgerTransaction,
   row: ActionRow,

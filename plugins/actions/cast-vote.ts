@@ -328,7 +328,10 @@ function largestGrant(
   return isEnough ? (approval.grants ?? null) : null;
 }
 
-/** Records the vote. Returns its row. @param ids ids for the grant and the break-glass use that the vote may create */
+/**
+ * Records the vote. Returns its row.
+ * @param ids ids for the grant and the break-glass use that the vote may create
+ */
 export async function recordVote(
   tx: LedgerTransaction,
   prepared: PreparedVote,

@@ -14,7 +14,10 @@ import type { HistorySpan, StorageReader } from "../../src/storage/index.ts";
 /** Maximum number of outdated rows that one batch of transactions removes: more than a batch adds. */
 const PRUNE_LIMIT = 1024;
 
-/** Returns the histories that the conditions read. @param own id of the action that is being decided */
+/**
+ * Returns the histories that the conditions read.
+ * @param own id of the action that is being decided
+ */
 export async function readHistories(
   reader: Pick<StorageReader, "pastActions">,
   evaluation: Evaluation,

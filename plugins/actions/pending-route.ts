@@ -153,7 +153,7 @@ async function readUser(host: CoreHost, query: Query, id: string, caller: Creden
   const rights = await host.keys.rightsOf({ key: (key) => host.storage.key(key), users, now: host.clock() }, id);
   if (rights === null) throw fault("the user is deactivated");
   const delegators = await host.users.delegatorsOf(id);
-  // Visibilities add up: a user who sees only some actions also sees those of their delegators.
+  // Combine visibilities: a user with restricted visibility also sees the actions that their delegators can see.
   const visibility = delegators.reduce<Visibility>(
     (seen, delegator) => ("within" in seen ? uniteVisibility(seen, delegator.visibility) : seen),
     rights.visibility,

@@ -51,7 +51,8 @@ const NO_IDS = { grant: "", breakGlass: "" };
 const LEFT_TO_OTHERS = ["APPROVER_NOT_ELIGIBLE", "ALREADY_VOTED"];
 
 /**
- * Returns the claims of the token for a vote on the plan. @param set policies that render the previews for the approver
+ * Returns the claims of the token for a vote on the plan.
+ * @param set policies that render the previews for the approver
  */
 export function planTokenClaims(
   { entry, rows, histories, digest }: VerifiedPlan,

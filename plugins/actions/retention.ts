@@ -39,7 +39,7 @@ const positionKey = (kind: Kind): string => `retention/${kind}`;
 
 interface Retention {
   start(): void;
-  /** Erases what is due. Resolves to the number of erasures. Rejects if the store fails. */
+  /** Erases content that is past its retention period, if this process is the leader. Resolves to the number of erasures. Rejects if the store fails. */
   sweep(): Promise<number>;
   stop(): Promise<void>;
 }

@@ -497,7 +497,9 @@ export const ActionRecord = Type.Object(
     }),
     asked_at: Time("When it was last submitted, joined or waited for."),
     erased_at: Nullable(
-      Time("When `params`, `context`, `meta` and `result` were erased. They are empty; the other members remain."),
+      Time(
+        "When `params`, `context`, `meta` and `result` were erased, or null. After an erasure these members are empty; all others are unchanged.",
+      ),
     ),
     created_at: Time("When it was decided."),
     updated_at: Time("Last change of status."),

@@ -64,7 +64,7 @@ export interface StartResult {
  *
  * A client that lost the response can repeat a start with the same `attempt`. It gets the same response while the
  * action could still start. An action that was denied or stopped since the first response must not run.
- * @param who the credential, checked again under the lock
+ * @param caller the credential, checked again under the lock
  */
 export async function decideStart(
   host: CoreHost,

@@ -141,7 +141,10 @@ async function readEarlier(
   return rows;
 }
 
-/** Runs `work`, and adds the position of the action to the refusals that it throws. @param i index of the action */
+/**
+ * Runs `work`, and adds the position of the action to the refusals that it throws.
+ * @param i index of the action
+ */
 export function withActionPosition<T>(i: number, work: () => T): T {
   try {
     return work();

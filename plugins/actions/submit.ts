@@ -88,7 +88,10 @@ export function readMeta(
   return { ...(meta as JsonObject), traceparent };
 }
 
-/** Returns the facts about the agent and its credential. @param agent null if the agent is not known yet */
+/**
+ * Returns the facts about the agent and its credential.
+ * @param agent null if the agent is not known yet
+ */
 export function credentialFacts(
   credential: Pick<Credential, "key" | "groups" | "roles" | "workload">,
   agent: AgentFacts | null,

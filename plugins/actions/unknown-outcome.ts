@@ -48,7 +48,7 @@ export function createUnknownOutcomes(host: CoreHost, afterMs: number): UnknownO
   async function sweep(): Promise<number> {
     lease ??= host.leaderLease("unknown-outcomes");
     const startedBefore = host.clock() - afterMs;
-    // An action is created before it starts, so its creation time bounds the scan.
+    // Actions that started before `startedBefore` were also created before it, so the scan ends at the last one created by then.
     const span = await host.storage.decisionSpan(0, startedBefore);
     let marked = 0;
     for (let before_seq = span === null ? 0 : span.last + 1; !stopped && (await lease.isLeader());) {

@@ -44,7 +44,8 @@ export default definePlugin({
 });
 
 /**
- * Creates the source. Throws Error for invalid options that the schema cannot express. @param resolve replaces DNS in
+ * Creates the source. Throws Error for invalid options that the schema cannot express.
+ * @param resolve replaces DNS in
  * tests
  */
 export function createHttpSource(name: string, options: Options, resolve?: Resolve): FactSource {

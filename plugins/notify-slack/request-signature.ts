@@ -7,7 +7,10 @@ import { createHmac, timingSafeEqual } from "node:crypto";
  */
 const MAX_AGE_SECONDS = 300;
 
-/** Returns true if Slack signed the body. @param now milliseconds since the epoch */
+/**
+ * Returns true if Slack signed the body.
+ * @param now milliseconds since the epoch
+ */
 export function isSignedBySlack(secret: string, headers: Headers, body: Uint8Array, now: number): boolean {
   const time = headers.get("x-slack-request-timestamp") ?? "";
   const signature = headers.get("x-slack-signature") ?? "";

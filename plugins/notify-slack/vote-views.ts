@@ -81,7 +81,10 @@ export function describeStatus({ status, approvals, approvals_needed }: LinkAnsw
     : `The request is ${status}.`;
 }
 
-/** Renders a notice. @param page address of the approval page, for actions that are not possible in Slack */
+/**
+ * Renders a notice.
+ * @param page address of the approval page, for actions that are not possible in Slack
+ */
 export function renderNoticeView(title: string, text: string, page: string | null = null): object {
   const open = { type: "button", action_id: "open_approval", text: plain("Open the approval page", 75), url: page };
   return {

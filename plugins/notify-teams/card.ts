@@ -68,7 +68,10 @@ function title(text: string): object {
   return line(text, { weight: "Bolder", size: "Large" });
 }
 
-/** Renders one line of text. @param style style of its text run */
+/**
+ * Renders one line of text.
+ * @param style style of its text run
+ */
 function line(text: string, style: object = {}): object {
   return { type: "RichTextBlock", inlines: [run(text, style)] };
 }

@@ -37,7 +37,10 @@ export default definePlugin({
     Object.keys(destinations).length === 0 ? {} : { notifiers: [createNotifier(destinations)] },
 });
 
-/** Creates the notifier. Throws Error for an address that cannot be used. @param resolve replaces DNS in tests */
+/**
+ * Creates the notifier. Throws Error for an address that cannot be used.
+ * @param resolve replaces DNS in tests
+ */
 export function createNotifier(destinations: Record<string, Static<typeof Destination>>, resolve?: Resolve): Notifier {
   const targets = new Map(
     Object.entries(destinations).map(([name, { url, allow_private: allowPrivate = false }]) => [

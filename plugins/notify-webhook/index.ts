@@ -52,7 +52,10 @@ function assertTypes(name: string, events: readonly string[], types: readonly st
   );
 }
 
-/** Creates the notifier. Throws Error for invalid options that the schema cannot express. @param resolve replaces DNS in tests */
+/**
+ * Creates the notifier. Throws Error for invalid options that the schema cannot express.
+ * @param resolve replaces DNS in tests
+ */
 export function createNotifier(destinations: Record<string, Static<typeof Destination>>, resolve?: Resolve): Notifier {
   const targets = new Map(
     Object.entries(destinations).map(([name, options]) => [name, readWebhookTarget(`destination "${name}"`, options)]),

@@ -27,14 +27,23 @@ const SuggestBody = Type.Object(
       Type.Integer({
         minimum: 4,
         maximum: 1000,
-        description: "Approvals that must support a rule. At most half of them count for each agent. Default: 20.",
+        description:
+          "Minimum number of approvals that support a rule. At most half of this number can come from one agent, or from one key that is bound to no agent. Default: 20.",
       }),
     ),
     min_people: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 20, description: "People who must have approved. Default: 2." }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 20,
+        description: "Minimum number of different people who approved. Default: 2.",
+      }),
     ),
     min_days: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 90, description: "Days on which they must have approved. Default: 3." }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 90,
+        description: "Minimum number of different days with approvals. Default: 3.",
+      }),
     ),
   },
   { ...closed, examples: [{ min_days: 5 }] },

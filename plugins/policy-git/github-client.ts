@@ -45,7 +45,10 @@ export class GithubClient {
     );
   }
 
-  /** Posts a comment on a commit. Rejects with GithubError. @param body Markdown */
+  /**
+   * Posts a comment on a commit. Rejects with GithubError.
+   * @param body Markdown
+   */
   async postComment(commit: string, body: string, signal: AbortSignal): Promise<void> {
     await this.post(`/commits/${commit}/comments`, { body: clipLines(body, MAX_BODY) }, signal);
   }

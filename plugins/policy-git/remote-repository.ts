@@ -15,7 +15,10 @@ export interface Remote {
 
 const SSH_ONLY = /^(ssh:\/\/|[^/:]+@[^/:]+:)/;
 
-/** Reads the options of a repository. Throws an error if they contradict each other. @param given the option "url" */
+/**
+ * Reads the options of a repository. Throws an error if they contradict each other.
+ * @param given the option "url"
+ */
 export function readRemote(options: RepositoryOptions, given: string): Remote {
   const { url, username, password } = withoutCredentials(given);
   if (url.startsWith("-") || /^ext::/i.test(url)) throw new Error(`"${url}" is not the address of a repository`);

@@ -36,7 +36,10 @@ export default definePlugin({
   }),
 });
 
-/** Creates the reviewer. Throws Error for invalid options that the schema cannot express. @param resolve replaces DNS in tests */
+/**
+ * Creates the reviewer. Throws Error for invalid options that the schema cannot express.
+ * @param resolve replaces DNS in tests
+ */
 export function createWebhookReviewer(name: string, options: Static<typeof Options>, resolve?: Resolve): Reviewer {
   const { target, keys, headers } = readWebhookTarget(`reviewer "${name}"`, options);
   return {

@@ -10,7 +10,10 @@ export interface Pool {
   end(): Promise<void>;
 }
 
-/** Creates a pool of at most `max` sessions. @param open connects a session that is ready for use */
+/**
+ * Creates a pool of at most `max` sessions.
+ * @param open connects a session that is ready for use
+ */
 export function createPool(max: number, open: () => Promise<Session>): Pool {
   let sessions: Session[] = [];
   /** Number of users of each session; Infinity while a snapshot uses it. */

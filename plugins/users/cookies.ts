@@ -43,7 +43,10 @@ export function readSessionCookie(request: Request, site: Site): SessionCookie |
   return user_id === "" ? null : { user_id, session_id, secret };
 }
 
-/** Returns the `Set-Cookie` value of a session. @param seconds lifetime of the cookie */
+/**
+ * Returns the `Set-Cookie` value of a session.
+ * @param seconds lifetime of the cookie
+ */
 export function sessionCookie({ user_id, session_id, secret }: SessionCookie, site: Site, seconds: number): string {
   return setCookie(NAME, `${user_id}.${session_id}.${secret}`, site, seconds, "Strict");
 }

@@ -4,7 +4,10 @@ import type { EntryBody } from "./report.ts";
 
 export interface CredentialsAuditor {
   fold(body: EntryBody): void;
-  /** Returns at most 20 warnings. @param now the current time in milliseconds */
+  /**
+   * Returns at most 20 warnings.
+   * @param now the current time in milliseconds
+   */
   warnings(now: number): string[];
 }
 

@@ -56,7 +56,10 @@ export class FoldedEntries {
     this.exceptional = createExceptionalVotesAuditor(this.users.users);
   }
 
-  /** Applies an entry. @param body the decoded entry; null if the stored bytes cannot be used */
+  /**
+   * Applies an entry.
+   * @param body the decoded entry; null if the stored bytes cannot be used
+   */
   add(row: EntryRow, body: EntryBody | null): void {
     if (row.type === "decision") this.totals.decisions++;
     if (row.type === "erasure") this.erased++;

@@ -59,7 +59,10 @@ export function createApiCalls(
       );
     },
 
-    /** Yields the items of a list. @param name the member of the response that contains the items */
+    /**
+     * Yields the items of a list.
+     * @param name the member of the response that contains the items
+     */
     async *listOf<Item = ActionRecord>(
       path: string,
       query: { cursor?: string | undefined },

@@ -30,6 +30,7 @@ export interface IssuedCredential {
   readonly revocation: string | null;
 }
 
+/** Issues a short-lived credential to a tool for one action. */
 export interface CredentialIssuer {
   /** Unique among all issuers. Recorded with each credential. */
   readonly name: string;
@@ -45,8 +46,8 @@ export interface CredentialIssuer {
    */
   issue(action: CredentialAction, signal: AbortSignal): Promise<IssuedCredential>;
   /**
-   * Revokes a credential. Called for each credential that has a `revocation`, even after it expired, until a call
-   * resolves. Must be idempotent.
+   * Revokes a credential. Called only for credentials with a `revocation`, and again until a call resolves, even after the
+   * credential has expired. Must be idempotent.
    */
   revoke?(revocation: string, signal: AbortSignal): Promise<void>;
 }

@@ -33,7 +33,10 @@ export interface PastDecisionPage {
   next: number | null;
 }
 
-/** Reads a page of past decisions, newest first. @param before the position of the page; null for the first page */
+/**
+ * Reads a page of past decisions, newest first.
+ * @param before the position of the page; null for the first page
+ */
 export type PastDecisionReader = (
   range: Pick<SuggestionRange, "since" | "until" | "limit">,
   before: number | null,

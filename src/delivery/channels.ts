@@ -10,7 +10,7 @@ import { findSimilarName } from "../domain/similar-name.ts";
 import { utcOffset } from "../domain/time-zone.ts";
 import { parseDuration } from "../domain/time.ts";
 
-/** A destination of messages with its address: a person, or a shared destination such as a chat channel. */
+/** Who receives a message, as a notifier and an address on it: a person, or a shared place such as a chat channel. */
 export interface Recipient {
   notifier: string;
   to: string;

@@ -86,7 +86,10 @@ export function buildKeyEntry(
   };
 }
 
-/** Returns the entry that records the end of a grant. @param at the time of the end in milliseconds */
+/**
+ * Returns the entry that records the end of a grant.
+ * @param at the time of the end in milliseconds
+ */
 export function buildGrantEndEntry(
   grant: Grant,
   { cause, related_action, comment, by }: Pick<GrantEntry, "cause" | "related_action" | "comment" | "by">,

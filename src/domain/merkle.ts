@@ -77,7 +77,7 @@ export function edgeNodes(size: number): NodePosition[] {
 }
 
 /**
- * Appends the positions of the perfect subtrees that cover the leaves [from, to), left to right, to `nodes`. `from`
+ * Appends to `nodes`, from left to right, the positions of the perfect subtrees that cover the leaves [from, to). `from`
  * must be a multiple of the largest subtree's size.
  */
 function appendCoveringNodes(from: number, to: number, nodes: NodePosition[]): void {

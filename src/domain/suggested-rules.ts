@@ -136,7 +136,7 @@ export function exceedsFailureRate(results: string, { max_failed }: Pick<Suggest
   return failed >= MIN_FAILURES && failed > max_failed * results.length;
 }
 
-/** Returns the name in `meta` of a rule's results. */
+/** Returns the key in the store's `meta` table under which the results of a suggested rule are stored. */
 export const resultsMeta = (policy: string): string => `suggested_results:${policy}`;
 
 /** Returns true if the names of an action equal the names of the rule, regardless of case. */

@@ -16,7 +16,10 @@ export class UserNames {
     this.principals.set(id, principals.add(principalOfOwner(name)));
   }
 
-  /** Returns the ids of the users who have or had the owner's name. @param owner the name of a user, or `user:<id>` */
+  /**
+   * Returns the ids of the users who have or had the owner's name.
+   * @param owner the name of a user, or `user:<id>`
+   */
   idsNamed(owner: string): readonly string[] {
     const named = this.ids.get(ownerIdentity(owner)) ?? [];
     const id = userOfPrincipal(owner);

@@ -28,7 +28,10 @@ export const NO_USERS: Users = new Map();
 /** Lifetime of an enrolment link. Milliseconds. */
 const LINK_MS = 24 * 3_600_000;
 
-/** Returns a user who cannot sign in yet. @param about the members that are already known */
+/**
+ * Returns a user who cannot sign in yet.
+ * @param about the members that are already known
+ */
 export function newUser(id: string, now: number, about: Pick<User, "name" | "roles" | "groups"> & Partial<User>): User {
   return {
     id,
@@ -44,7 +47,10 @@ export function newUser(id: string, now: number, about: Pick<User, "name" | "rol
   };
 }
 
-/** Returns the recorded form of an enrolment link. @param token 32 random bytes in base64url, which are not stored */
+/**
+ * Returns the recorded form of an enrolment link.
+ * @param token 32 random bytes in base64url, which are not stored
+ */
 export function createEnrolmentLinkRecord(token: string, now: number): NonNullable<User["link"]> {
   return { hash: sha256Hex(utf8(token)), expires_at: toRfc3339(now + LINK_MS) };
 }
@@ -114,7 +120,10 @@ export function findUserByIdentity(users: Users, issuer: string, subject: string
   );
 }
 
-/** Returns the user with this passkey, even if the user is deactivated. @param id the credential id in base64url */
+/**
+ * Returns the user with this passkey, even if the user is deactivated.
+ * @param id the credential id in base64url
+ */
 export function findUserByPasskey(users: Users, id: string): User | null {
   return findUser(users, ({ passkeys }) => passkeys.some((passkey) => passkey.id === id));
 }

@@ -41,7 +41,10 @@ export function decideInWorker(request: Buffer): Promise<HookAnswer | null> {
   });
 }
 
-/** Starts hookd for later calls. Ignores a failure. @param path path of the socket */
+/**
+ * Starts hookd for later calls. Ignores a failure.
+ * @param path path of the socket
+ */
 export function startDaemon(path: string): void {
   try {
     createSocketFolder(path);

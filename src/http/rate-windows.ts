@@ -6,7 +6,10 @@ interface RateWindow {
   endsIn: number;
 }
 
-/** Returns a function that counts one use. @param clock a monotonic clock in milliseconds */
+/**
+ * Returns a function that counts one use.
+ * @param clock a monotonic clock in milliseconds
+ */
 export function createRateWindows(
   ms: number,
   clock: () => number = () => performance.now(),

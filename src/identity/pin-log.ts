@@ -40,7 +40,8 @@ export async function pinLog(storage: Storage, configured: string | null, public
 
 /**
  * Throws VaultError if this process does not have the log's key.
- * @param held whether this process has the log's key @param own the key that is configured for this process
+ * @param held whether this process has the log's key
+ * @param own the key that is configured for this process
  */
 export function assertLogKey(keys: LogKeys, held: boolean, own: string): void {
   if (held) return;

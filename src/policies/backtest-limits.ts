@@ -1,6 +1,6 @@
 /**
- * Simulates limits for which past decisions recorded no usage, because the limits were not active then. A backtest
- * counts their usage itself, from the decisions of its range that the policies do not deny, oldest first.
+ * Simulates limits whose usage was not recorded, for example because they are new. The backtest replays the decisions of its
+ * range, oldest first, and counts each decision that the tested policies and limits do not deny towards the limit's usage.
  */
 import type { DecisionOutcome } from "../contract/backtest.ts";
 import type { ActionRequest } from "../domain/actions.ts";
@@ -22,7 +22,8 @@ export interface UnrecordedLimit extends MatchedLimit {
 }
 
 /**
- * Returns the limits of enforced policies that apply to the request and have no recorded usage. @param now the time of
+ * Returns the limits of enforced policies that apply to the request and have no recorded usage.
+ * @param now the time of
  * the decision in milliseconds
  */
 export function findUnrecordedLimits(

@@ -248,7 +248,8 @@ interface DeferredDecision {
 }
 
 /**
- * Simulates the limits, and counts for each limit the decisions to which it applies. @param deferred the decisions,
+ * Simulates the limits, and counts for each limit the decisions to which it applies.
+ * @param deferred the decisions,
  * newest first
  */
 async function applyLimits(

@@ -60,7 +60,7 @@ class Turn {
     return worked < TURN_MS ? null : this.yieldOrAbort();
   };
 
-  /** Like `yieldIfSlow`, but without a budget, for jobs that limit themselves. */
+  /** Like `yieldIfSlow`, but checks neither a CPU budget nor a cancellation. For jobs that limit their own time. */
   readonly yieldWithoutBudget = (): Promise<void> | null =>
     performance.now() - this.since < TURN_MS ? null : this.yieldThread();
 

@@ -132,7 +132,7 @@ function infoOf(request: ServerRequest): RequestInfo {
   };
 }
 
-/** Returns the request target as the client sent it, null on Bun, which resolves dot segments and backslashes first. */
+/** Returns the request target as the client sent it. Returns null on Bun, which normalizes dot segments and backslashes first. */
 function sentTarget(url: string): string | null {
   return "bun" in process.versions ? null : url.slice(url.indexOf("/", url.indexOf("://") + 3));
 }

@@ -138,7 +138,10 @@ function otherVoters(rows: readonly ReviewRow[], votes: ReadonlyMap<string, Vote
     }));
 }
 
-/** Returns what a principal can approve. @param rights null if the principal no longer has rights */
+/**
+ * Returns what a principal can approve.
+ * @param rights null if the principal no longer has rights
+ */
 export function describeRights(rights: Rights | null): Pick<ReviewRow, "groups" | "may_approve" | "limits"> {
   const may_approve = rights !== null && rights.hasScope("approvals:decide");
   return {

@@ -20,7 +20,10 @@ export interface Activity {
   users: Map<string, number>;
 }
 
-/** Reads the entries from `since` on, in pages, so that decisions run in between. @param since milliseconds */
+/**
+ * Reads the entries from `since` on, in pages, so that decisions run in between.
+ * @param since milliseconds
+ */
 export async function readActivity(host: CoreHost, since: number): Promise<Activity> {
   const activity: Activity = { votes: new Map(), users: new Map() };
   const { size } = await host.ledger.head();

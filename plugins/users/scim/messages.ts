@@ -55,7 +55,10 @@ export function readScimBody(text: string): JsonObject {
   }
 }
 
-/** Returns one page of a list. @param startIndex position of the page's first resource, from 1 */
+/**
+ * Returns one page of a list.
+ * @param startIndex position of the page's first resource, from 1
+ */
 export function renderPage<T>(
   all: readonly T[],
   { startIndex = 1, count = 100 }: { startIndex?: number; count?: number },

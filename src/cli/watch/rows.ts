@@ -24,7 +24,8 @@ export function requestLine(number: number, action: ActionRecord, now: number): 
 }
 
 /**
- * Returns the cells of a tab-separated row, for programs. @param event `pending`, or the status of a settled request
+ * Returns the cells of a tab-separated row, for programs.
+ * @param event `pending`, or the status of a settled request
  */
 export function requestCells(event: string, action: ActionRecord): string[] {
   const { id, agent_id, tool, operation, expires_at: expiry } = action;

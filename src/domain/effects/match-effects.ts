@@ -112,7 +112,10 @@ interface UnnamedEffect {
   readonly digest: string;
 }
 
-/** Creates a matcher for one source and window. @param actions the started actions of all tools */
+/**
+ * Creates a matcher for one source and window.
+ * @param actions the started actions of all tools
+ */
 export function createEffectMatcher(actions: Iterable<StartedAction>, options: MatchOptions): EffectMatcher {
   return new SourceMatcher(actions, options);
 }

@@ -399,7 +399,7 @@ export interface RequiredApproval {
   valid_for_ms: number;
   /** The largest grants that can cover the action. Present only if every rule allows grants. */
   grants?: GrantTerms;
-  /** Parameters that an approver can change. Present only if all rules have some in common. */
+  /** Parameters that an approver can change. Present only if all rules share at least one. */
   editable?: EditableParameter[];
   /** Time for which a rejection denies duplicate requests; 0 if it does not deny them. */
   rejection_holds_ms: number;
@@ -446,7 +446,7 @@ export interface Decision {
   rule: string | null;
   /** Approval that is required. Not null exactly if `effect` is `require_approval`. */
   approval: RequiredApproval | null;
-  /** In order of the paths. Present if the rules have some and the decision is no denial. */
+  /** Combined obligations of the matching rules, sorted by `path`. Absent if there are none, or if `effect` is `deny`. */
   obligations?: Obligation[];
   shadow: ShadowOutcome[];
 }

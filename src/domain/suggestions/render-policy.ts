@@ -28,7 +28,10 @@ export function toPolicyDocument(
   };
 }
 
-/** Returns the policy as YAML. @param about a comment of one line for readers */
+/**
+ * Returns the policy as YAML.
+ * @param about a comment of one line for readers
+ */
 export function renderPolicyYaml({ policy, mode, suggested, rules }: PolicyDocument, about: string): string {
   const [rule] = rules;
   const { in_place_of } = suggested ?? { in_place_of: { policy: "", rule: "" } };

@@ -17,7 +17,8 @@ function versionReportsFolder(version: string): boolean {
 }
 
 /**
- * Resolves to true if Codex reports the folder of each command. @param program executable of the Codex process; null if
+ * Resolves to true if Codex reports the folder of each command.
+ * @param program executable of the Codex process; null if
  * unknown
  */
 export async function codexReportsFolder(program: string | null): Promise<boolean> {

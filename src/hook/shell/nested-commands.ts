@@ -44,7 +44,10 @@ export class NestedCommands {
     this.reader = reading;
   }
 
-  /** Reads one command. @param input here-document on the command's standard input; null if the input is unknown */
+  /**
+   * Reads one command.
+   * @param input here-document on the command's standard input; null if the input is unknown
+   */
   read(argv: readonly ShellArgument[], via: readonly string[], depth: number, input: string | null): void {
     const [first, ...args] = argv;
     if (first === undefined) return;

@@ -121,7 +121,10 @@ class ShellReader {
     this.source = before;
   }
 
-  /** Records a command that runs. @param files arguments that may name files */
+  /**
+   * Records a command that runs.
+   * @param files arguments that may name files
+   */
   recordCommand(name: ShellArgument, args: readonly ShellArgument[], via: readonly string[], files = args): void {
     this.words += args.length + 1;
     if (this.commands.length >= MAX_COMMANDS || this.words > MAX_WORDS) return this.note("size");
@@ -235,7 +238,10 @@ class ShellReader {
     return null;
   }
 
-  /** Reads a redirection. @param next word that follows the redirection, if known */
+  /**
+   * Reads a redirection.
+   * @param next word that follows the redirection, if known
+   */
   private readRedirect(node: Redirection, via: readonly string[], depth: number, next?: Word): void {
     // zsh and dash accept only one digit as a descriptor, and read two digits as a word.
     if (node.descriptor?.type === "FileDescriptor" && node.descriptor.value > 9) this.note("syntax");

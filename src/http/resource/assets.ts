@@ -37,7 +37,10 @@ const MAX_BEST_COMPRESSION = 200_000;
 const compressGzip = promisify(gzip);
 const compressBrotli = promisify(brotliCompress);
 
-/** @param prefix the path prefix, such as `/console` @param files the files by name; a name can contain folders */
+/**
+ * @param prefix the path prefix, such as `/console`
+ * @param files the files by name; a name can contain folders
+ */
 export function createAssets(prefix: string, files: Readonly<Record<string, AssetFile>>): Assets {
   let loading: Promise<{ version: string; served: Map<string, ServedFile> }> | null = null;
   const load = () =>

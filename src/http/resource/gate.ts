@@ -62,7 +62,8 @@ function createSubmit(call: GateCall, bound: string | null, request: GateRequest
 }
 
 /**
- * Submits and starts one action. @param waitSeconds the maximum time to wait for approvals; the service might wait for
+ * Submits and starts one action.
+ * @param waitSeconds the maximum time to wait for approvals; the service might wait for
  * a shorter time
  */
 export async function submitAndStart(call: GateCall, request: GateRequest, waitSeconds = 0): Promise<GateOutcome> {

@@ -36,7 +36,10 @@ export function readIdempotencyKey(headers: Headers): string | null {
   return key;
 }
 
-/** Reads the header. @param body everything in the request that determines the created resource */
+/**
+ * Reads the header.
+ * @param body everything in the request that determines the created resource
+ */
 export function readIdempotentCall(headers: Headers, route: string, body: unknown): IdempotentCall | null {
   const key = readIdempotencyKey(headers);
   return key === null ? null : { key, route, bodyHash: sha256Hex(utf8(canonicalText(body as JsonValue))) };

@@ -31,7 +31,10 @@ interface PageQuery {
 
 export const DEFAULT_LIMIT = 20;
 
-/** Returns the cursor of a position. @param list the name of the list, so that a cursor of another list is refused */
+/**
+ * Returns the cursor of a position.
+ * @param list the name of the list, so that a cursor of another list is refused
+ */
 export function encodeCursor(list: string, position: string | number): string {
   return toBase64Url(utf8(`${list}:${position}`));
 }

@@ -17,7 +17,10 @@ export interface Caller {
   readonly maxWait?: number;
   /** Whether the client requested progress notifications. */
   readonly wantsProgress: boolean;
-  /** Sends a progress notification. @param params members of the notification, without the progress token */
+  /**
+   * Sends a progress notification.
+   * @param params members of the notification, without the progress token
+   */
   sendProgress(params: JsonObject): void;
   notify(method: string, params: JsonObject): void;
   /** Asks the client for input as part of this request. */

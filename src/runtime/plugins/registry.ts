@@ -140,7 +140,10 @@ async function setUp(plugin: Plugin, host: Host, options: unknown): Promise<Cont
   }
 }
 
-/** Returns the items of all plugins. @param noun the word for an item in messages */
+/**
+ * Returns the items of all plugins.
+ * @param noun the word for an item in messages
+ */
 function uniqueNames<T extends { readonly name: string }>(
   parts: readonly { name: string; brought: Contributions }[],
   pick: (brought: Contributions) => T[] | undefined,

@@ -14,7 +14,10 @@ import { TEXTS } from "./strings.ts";
 /** Rows of each list that are rendered at first. */
 const FIRST_ROWS = 10;
 
-/** Loads both cards with one request. @param props.since start of the range */
+/**
+ * Loads both cards with one request.
+ * @param props.since start of the range
+ */
 export function OversightCards({ since }: { since: string }) {
   const loaded = useLoad(
     async (signal): Promise<Oversight | "too long"> => {

@@ -54,7 +54,10 @@ export function signIn(credential: string, remember: boolean): void {
   post({ type: "key", key: credential });
 }
 
-/** Signs out in every tab. @param reason shown on the sign-in page; empty if the person chose to sign out */
+/**
+ * Signs out in every tab.
+ * @param reason shown on the sign-in page; empty if the person chose to sign out
+ */
 export function signOut(reason = ""): void {
   const credential = key();
   forget();

@@ -30,7 +30,8 @@ export function outcomeOf(action: Action): Outcome | null {
 }
 
 /**
- * Returns the outcome of a machine review. @param denier the reviewer that denied the request; null if all approved it
+ * Returns the outcome of a machine review.
+ * @param denier the reviewer that denied the request; null if all approved it
  */
 export function reviewOutcome(denier: string | null, reason: string | null | undefined): Outcome {
   if (denier === null) return { kind: "good", text: "Machine reviewers approved it." };

@@ -58,7 +58,10 @@ export function moveSeen(vkey: string | null, isSuccessor: boolean): void {
   else localStorage.removeItem(STORE);
 }
 
-/** Checks the current checkpoint and stores it if it extends the stored one. @param vkey the pinned key */
+/**
+ * Checks the current checkpoint and stores it if it extends the stored one.
+ * @param vkey the pinned key
+ */
 export async function checkLedger(keys: LedgerKeys, vkey: string | null): Promise<LedgerCheck> {
   if (!canVerify) return { kind: "busy", text: TEXTS.unsupported, next: null };
   if (vkey === null) return { kind: "busy", text: TEXTS.unpinned, next: null };

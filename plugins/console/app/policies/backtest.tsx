@@ -94,7 +94,10 @@ async function compareWithCurrent(data: FlipReport, signal: AbortSignal): Promis
   }
 }
 
-/** Renders what a policy in shadow mode would have changed. @param props.id id of the policy */
+/**
+ * Renders what a policy in shadow mode would have changed.
+ * @param props.id id of the policy
+ */
 export function Shadow({ id }: { id: string }) {
   const report = useReport<null>({
     fetchPart: ({ since, until, before, signal }) =>

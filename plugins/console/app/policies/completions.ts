@@ -235,7 +235,10 @@ function locate(before: readonly string[]): LocatedEntry {
   return { path: row.key === null ? path : [...path, row.key], rest: entry.trimStart() };
 }
 
-/** Returns the path of the map that contains a row. @param above the rows above it */
+/**
+ * Returns the path of the map that contains a row.
+ * @param above the rows above it
+ */
 function pathOf(above: readonly string[], row: Row): string[] {
   const path: string[] = [];
   // The parent key of a key is further left. The parent key of a dash can also be in the same column.

@@ -13,7 +13,10 @@ interface PolicyDraft {
 
 const PREFIX = "assent.draft.";
 
-/** Returns the draft; null if there is none. @param title title of the editor's page */
+/**
+ * Returns the draft; null if there is none.
+ * @param title title of the editor's page
+ */
 export function readPolicyDraft(title: string): PolicyDraft | null {
   return JSON.parse(sessionStorage.getItem(`${PREFIX}${title}`) ?? "null") as PolicyDraft | null;
 }

@@ -13,7 +13,10 @@ export interface LoadedPolicy {
   hasMore: boolean;
 }
 
-/** Loads a policy and its 100 newest versions. @param id id or name */
+/**
+ * Loads a policy and its 100 newest versions.
+ * @param id id or name
+ */
 export async function loadPolicy(id: string, signal: AbortSignal): Promise<LoadedPolicy> {
   const [{ body, etag }, { versions, next_cursor }] = await Promise.all([
     callWithEtag(`/v1/policies/${encodeSegment(id)}`, { signal }),

@@ -27,7 +27,10 @@ export function mayStop(): boolean {
   return hasScope("stop:write") && me()?.key.agent_id === null;
 }
 
-/** Returns the active stops and polls them. @param isReady whether the signed-in credential is known */
+/**
+ * Returns the active stops and polls them.
+ * @param isReady whether the signed-in credential is known
+ */
 export function useStops(isReady: boolean): { stops: readonly Stop[]; look: () => void } {
   const [stops, setStops] = useState<readonly Stop[]>([]);
   const [round, setRound] = useState(0);

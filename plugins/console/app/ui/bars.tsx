@@ -33,7 +33,10 @@ export function Bars({ label, rows, others = 0 }: { label: string; rows: readonl
   );
 }
 
-/** Renders a number as a link to the items that it counts. @param props.of name of the items, for screen readers */
+/**
+ * Renders a number as a link to the items that it counts.
+ * @param props.of name of the items, for screen readers
+ */
 export function Count({ count, of, href }: { count: number; of: string; href?: string | undefined }) {
   const text = count.toLocaleString();
   if (href === undefined || count === 0) return <>{text}</>;

@@ -272,7 +272,10 @@ export function Copy({ value, label = "Copy" }: { value: string; label?: string 
   );
 }
 
-/** A page with its title. @param props.side content to the right of the title */
+/**
+ * A page with its title.
+ * @param props.side content to the right of the title
+ */
 export function Page({
   title,
   side,

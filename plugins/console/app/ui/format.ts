@@ -33,7 +33,10 @@ function partsOf(d: number, h: number, m: number, s: number): [number, string][]
   return [[s, "s"]];
 }
 
-/** Formats a duration as one number for narrow columns: "45s", "12m", "5h", "3d". @param ms milliseconds */
+/**
+ * Formats a duration as one number for narrow columns: "45s", "12m", "5h", "3d".
+ * @param ms milliseconds
+ */
 export function shortDuration(ms: number): string {
   const s = Math.max(0, Math.floor(ms / 1000));
   if (s < 60) return `${s}s`;
@@ -50,7 +53,8 @@ export function formatTime(rfc3339: string): string {
 }
 
 /**
- * Formats a time as the value of a datetime-local input: local time without seconds. @param ms milliseconds since 1970
+ * Formats a time as the value of a datetime-local input: local time without seconds.
+ * @param ms milliseconds since 1970
  */
 export function toLocalInput(ms: number): string {
   const local = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);

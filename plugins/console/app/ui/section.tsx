@@ -3,7 +3,10 @@ import type { ComponentChildren } from "preact";
 import { Loading, Problem } from "./elements.tsx";
 import type { LoadState } from "./hooks.ts";
 
-/** Renders a card with a heading. @param props.id unique on the page */
+/**
+ * Renders a card with a heading.
+ * @param props.id unique on the page
+ */
 export function Card({
   id,
   title,

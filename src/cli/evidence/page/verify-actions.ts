@@ -21,7 +21,10 @@ export interface Commitments {
   erasedParts: readonly ErasablePart[];
 }
 
-/** Adds the commitments of an entry. @param before commitments so far; null for the decision entry */
+/**
+ * Adds the commitments of an entry.
+ * @param before commitments so far; null for the decision entry
+ */
 export function addCommitments(before: Commitments | null, entry: ActionEntry): Commitments | null {
   if (entry.type === "decision")
     return {

@@ -6,7 +6,8 @@ import { ANY_MAP, type StaticType } from "./static-types.ts";
 import { findTypeFault } from "./type-check.ts";
 
 /**
- * Returns the first type fault of each input. An input is a string, a number or a boolean. @param types the types of
+ * Returns the first type fault of each input. An input is a string, a number or a boolean.
+ * @param types the types of
  * the named values
  */
 export function findFactFaults(

@@ -13,7 +13,10 @@ interface GrantFault {
   key?: boolean;
 }
 
-/** Returns the faults of `approval.grants` in a rule or a limit. @param kind the word for it in messages */
+/**
+ * Returns the faults of `approval.grants` in a rule or a limit.
+ * @param kind the word for it in messages
+ */
 export function findGrantFaults(
   { risk, approval = {} }: Pick<RuleDocument, "risk" | "approval">,
   kind: "rule" | "limit",

@@ -11,7 +11,10 @@ interface ReviewerFault {
   key?: boolean;
 }
 
-/** Returns the faults of `approval.reviewers` in a rule or a limit. @param kind the word for it in messages */
+/**
+ * Returns the faults of `approval.reviewers` in a rule or a limit.
+ * @param kind the word for it in messages
+ */
 export function findReviewerFaults(
   { risk, approval = {} }: Pick<RuleDocument, "risk" | "approval">,
   kind: "rule" | "limit",

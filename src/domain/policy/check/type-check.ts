@@ -48,7 +48,10 @@ type CelTypeName = ReturnType<typeof findFunctions>[number]["result"];
 const TEXT_OR_NULL = createUnion([STRING, { kind: "null" }]);
 const TEXTS: ListType = { kind: "list", element: STRING };
 
-/** Returns the type of `principal`. @param claims the type of the principal's claims */
+/**
+ * Returns the type of `principal`.
+ * @param claims the type of the principal's claims
+ */
 export function principalType(claims: StaticType): MapType {
   return {
     kind: "map",
@@ -128,7 +131,10 @@ interface TypeFault {
   offset: number;
 }
 
-/** Returns the type of an expression that compiles, or its first fault. @param scope the types of all variables */
+/**
+ * Returns the type of an expression that compiles, or its first fault.
+ * @param scope the types of all variables
+ */
 export function inferType(
   source: string,
   purpose: Purpose,
@@ -282,7 +288,10 @@ class TypeChecker {
       this.fail(side, `${message}; ${this.text(side)} is ${describeType(type)}`);
   }
 
-  /** Returns the type of `operand[key]`. @param isMarked `operand[?key]` */
+  /**
+   * Returns the type of `operand[key]`.
+   * @param isMarked `operand[?key]`
+   */
   private index(node: Expr, operand: Expr, key: Expr, scope: Scope, isMarked = false): StaticType {
     const { type: owner, isOptional } = unwrapOptional(this.infer(operand, scope));
     const type = this.element(node, operand, owner, { key, scope });

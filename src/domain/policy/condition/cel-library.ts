@@ -224,7 +224,10 @@ const bitwise = (name: string, apply: (a: bigint, b: bigint) => bigint): unknown
   celFunc(name, [UINT, UINT], UINT, (a, b) => celUint(apply(a.value, b.value))),
 ];
 
-/** Declares a shift of an int or a uint. @param direction 1 for the left, -1 for the right */
+/**
+ * Declares a shift of an int or a uint.
+ * @param direction 1 for the left, -1 for the right
+ */
 function bitShift(name: string, direction: 1n | -1n): unknown[] {
   const by = (offset: bigint): bigint => {
     if (offset < 0n) throw new Error("the offset is negative");

@@ -92,7 +92,10 @@ function toInput(result: unknown): string | number | boolean | null {
   return typeof result === "bigint" && !Number.isSafeInteger(value) ? null : value;
 }
 
-/** Returns the fact to record. @param answer the answer of the source; null if an input could not be evaluated */
+/**
+ * Returns the fact to record.
+ * @param answer the answer of the source; null if an input could not be evaluated
+ */
 export function toSourceFact({ policy, fact }: FactRead, answer: FactAnswer | null, now: number): SourceFact {
   const common = { policy: policy.name, name: fact.name, basis: fact.basis, at: toRfc3339(answer?.at ?? now) };
   const fault = (fault: SourceFault): SourceFact => ({ ...common, value: null, fault });
