@@ -133,7 +133,7 @@ export interface Action {
   waiting: boolean;
   /** When it was last submitted, joined or waited for. */
   asked_at: string;
-  /** When `params`, `context`, `meta` and `result` were erased. They are empty; the other members remain. */
+  /** When `params`, `context`, `meta` and `result` were erased, or null. After an erasure these members are empty; all others are unchanged. */
   erased_at: string | null;
   /** When it was decided. */
   created_at: string;

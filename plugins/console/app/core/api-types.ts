@@ -184,7 +184,7 @@ export interface Action {
   waiting: boolean;
   /** When it was last submitted, joined or waited for. */
   asked_at: string;
-  /** When `params`, `context`, `meta` and `result` were erased. They are empty; the other members remain. */
+  /** When `params`, `context`, `meta` and `result` were erased, or null. After an erasure these members are empty; all others are unchanged. */
   erased_at: string | null;
   /** When it was decided. */
   created_at: string;
@@ -4064,11 +4064,11 @@ export interface Api {
       since?: string | undefined;
       /** Maximum number of decisions that are read, newest first. Default: 20000. */
       limit?: number | undefined;
-      /** Approvals that must support a rule. At most half of them count for each agent. Default: 20. */
+      /** Minimum number of approvals that support a rule. At most half of this number can come from one agent, or from one key that is bound to no agent. Default: 20. */
       min_approvals?: number | undefined;
-      /** People who must have approved. Default: 2. */
+      /** Minimum number of different people who approved. Default: 2. */
       min_people?: number | undefined;
-      /** Days on which they must have approved. Default: 3. */
+      /** Minimum number of different days with approvals. Default: 3. */
       min_days?: number | undefined;
     };
     response: Suggestions;
@@ -4353,9 +4353,9 @@ export interface Api {
   "POST /v1/session/terminal/confirm": {
     query: never;
     body: {
-      /** SHA-256 of the terminal's verifier, base64url. The terminal's link contains it. */
+      /** SHA-256 of the terminal's verifier, base64url. The terminal's link has it. */
       challenge: string;
-      /** Code that the terminal shows, typed by the user. */
+      /** What the terminal shows, typed by the user. */
       code: string;
       /** Required if the user has a passkey for this service. */
       response?: {
