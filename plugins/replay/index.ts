@@ -142,7 +142,7 @@ async function replay(host: CoreHost, body: ReplayBody, credential: Credential, 
           entry.decision as unknown as Record<string, unknown>,
           decidedNow as unknown as Record<string, unknown>,
         );
-  const { compiled } = host.policies.latest();
+  const { compiled } = await host.policies.current();
   const seesAll = "all" in credential.visibility;
   const redecisions = others.map((other) => ({
     occasion: other.entry.type === "redecision" ? other.entry.occasion : null,

@@ -96,11 +96,17 @@ test("no display or delivery contains a redacted value, and the key that runs th
   const { request_hash } = action;
   const key = agent;
   await service.call("POST", `/v1/actions/${earlier.id}/cancel`, { key, body: {} });
+  // After a restart, the set that this process read last can be empty.
+  const { policies } = service.runtime.host;
+  const latest = policies.latest.bind(policies);
+  const none = await policies.byDigest(null);
+  policies.latest = () => none ?? latest();
   for (const [method, path, key, body] of displays) {
     const answer = await service.call(method, path, { key: key || null, ...(body && { body }) });
     assert.ok(!JSON.stringify(answer.body).includes(SECRET), `${method} ${path}`);
     assert.equal(answer.status, 200, `${path}: ${JSON.stringify(answer.body)}`);
   }
+  policies.latest = latest;
   assert.ok(!JSON.stringify([message, reviewer]).includes(SECRET), "messages and reviewers");
   const { body: shown } = await service.call("GET", `/v1/actions/${action.id}`, { key: approver });
   assert.deepEqual(shown.params.card, { number: "[redacted]", month: 4 });
