@@ -62,7 +62,7 @@ export {
   encodeEdit,
 } from "./domain/edited-request.ts";
 export { obligedRequest } from "./domain/obligations.ts";
-export { findRedactedPaths, redactParams, redactRow } from "./domain/policy/decide/redact.ts";
+export { findRedactedPaths, omitRedactedEditable, redactParams, redactRow } from "./domain/policy/decide/redact.ts";
 export { SELF_RELATION_REASONS, type SelfRelation, findSelfRelation } from "./domain/approval.ts";
 export { DENIED_BY, findDeniedBy } from "./domain/denied-by.ts";
 export {

@@ -19,6 +19,7 @@ import {
   parseCompleteRequest,
   presentRequest,
   questionsDigest,
+  omitRedactedEditable,
   redactRow,
   type ReviewEntry,
   sha256Hex,
@@ -123,7 +124,7 @@ async function readVoting(
     approvers: [...approvers],
     open_groups: [...new Set(open)],
     since: toRfc3339(since),
-    editable: history.edit === null && !history.mayHaveRun ? editable : [],
+    editable: history.edit === null && !history.mayHaveRun ? omitRedactedEditable(set, row, editable) : [],
     grants: renderGrantLimits(row, grants),
   };
   if (!mayVote) {
