@@ -62,7 +62,7 @@ export {
   encodeEdit,
 } from "./domain/edited-request.ts";
 export { obligedRequest } from "./domain/obligations.ts";
-export { findRedactedPaths, redactParams, redactRow } from "./domain/policy/decide/redact.ts";
+export { findRedactedPaths, omitRedactedEditable, redactParams, redactRow } from "./domain/policy/decide/redact.ts";
 export { SELF_RELATION_REASONS, type SelfRelation, findSelfRelation } from "./domain/approval.ts";
 export { DENIED_BY, findDeniedBy } from "./domain/denied-by.ts";
 export {
@@ -169,6 +169,7 @@ export {
 export { findUnknownReviewers } from "./domain/policy/check/reviewer-faults.ts";
 export { findRuleWarnings } from "./domain/policy/check/rule-warnings.ts";
 export { findGrantExpressionFault, findLargestGrantTerms } from "./domain/policy/check/grant-request.ts";
+export { findRedactedReadOfPolicy } from "./domain/policy/check/redacted-reads.ts";
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
 export { type CompiledPolicySet, policySetDigest } from "./domain/policy/compile/compile.ts";
 export { matchesAnyName } from "./domain/policy/compile/name-patterns.ts";
@@ -208,7 +209,7 @@ export type {
 } from "./domain/policy/policy-types.ts";
 export type { PolicyEdit } from "./contract/policies.ts";
 export type { PolicyState } from "./contract/policy-source.ts";
-export type { ParsedPolicy, SerializedPolicySet } from "./contract/trials.ts";
+export type { Candidates, ParsedPolicy, SerializedPolicySet } from "./contract/trials.ts";
 export type { BacktestCounts, BacktestReport } from "./contract/backtest.ts";
 export {
   BacktestResponse,

@@ -19,6 +19,7 @@ import {
   parseCompleteRequest,
   presentRequest,
   questionsDigest,
+  omitRedactedEditable,
   redactRow,
   type ReviewEntry,
   sha256Hex,
@@ -123,7 +124,7 @@ async function readVoting(
     approvers: [...approvers],
     open_groups: [...new Set(open)],
     since: toRfc3339(since),
-    editable: history.edit === null && !history.mayHaveRun ? editable : [],
+    editable: history.edit === null && !history.mayHaveRun ? omitRedactedEditable(set, row, editable) : [],
     grants: renderGrantLimits(row, grants),
   };
   if (!mayVote) {
@@ -221,9 +222,9 @@ function readContent(row: ActionRow, displayed: ActionRow): Content | null {
  * Returns the row with the requests that the credential may see. Redacted parameters are only visible to the key that
  * submitted the action, and to the one that started it.
  */
-function displayTo({ key }: Pick<Credential, "key">, host: CoreHost, row: ActionRow): ActionRow {
+async function displayTo({ key }: Pick<Credential, "key">, host: CoreHost, row: ActionRow): Promise<ActionRow> {
   const runs = key.id === row.submitted_by || key.id === row.started_by;
-  return runs ? row : redactRow(host.policies.latest().compiled, row);
+  return runs ? row : redactRow((await host.policies.current()).compiled, row);
 }
 
 function renderAction(
@@ -377,7 +378,7 @@ export async function readRecord(
   // The same policies render the preview of the record. Reading them waits for the database if other processes write to it.
   const set = options.set ?? (await readPendingPolicySet(host, current.row));
   // Nobody votes on a request that cannot be read.
-  const displayed = displayTo(credential, host, current.row);
+  const displayed = await displayTo(credential, host, current.row);
   const mayVote = options.token && readContent(current.row, displayed) !== null;
   const voting = mayVote ? await readVoting(host, current.row, current.votes, history, credential, set) : null;
   const record = renderAction(host, current.row, displayed, current.votes, rejection, voting, { ...options, set });

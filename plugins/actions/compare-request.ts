@@ -5,6 +5,7 @@
 import {
   canSee,
   compareWithEarlier,
+  type CompiledPolicySet,
   type ComparedRequest,
   type CoreHost,
   MAX_COMPARED,
@@ -34,7 +35,8 @@ export async function compareRequest(
   row: ActionRow,
   visibility: Credential["visibility"],
 ): Promise<Pick<ActionRecord, ComparedMember> | null> {
-  const request = toCompared(host, row);
+  const { compiled } = await host.policies.current();
+  const request = toCompared(compiled, row);
   // A key that sees only what it submitted cannot approve anything.
   if (request === null || "key_id" in visibility) return null;
   await host.waitForReadSlot();
@@ -43,7 +45,7 @@ export async function compareRequest(
   return {
     ...compareWithEarlier(
       request,
-      rows.flatMap((each) => toCompared(host, each) ?? []),
+      rows.flatMap((each) => toCompared(compiled, each) ?? []),
     ),
     earlier_votes: await readEarlierVotes(host, similar),
   };
@@ -88,9 +90,9 @@ async function readEarlierVotes(
 }
 
 /** Returns null for a request that was erased or cannot be read. */
-function toCompared({ policies }: CoreHost, row: ActionRow): ComparedRequest | null {
+function toCompared(set: CompiledPolicySet, row: ActionRow): ComparedRequest | null {
   try {
-    const request = effectiveRequest(redactRow(policies.latest().compiled, row));
+    const request = effectiveRequest(redactRow(set, row));
     if (request === null) return null;
     const { params, context } = request;
     return { id: row.id, tool: row.tool, operation: row.operation, params, context };

@@ -5,6 +5,7 @@
 import {
   canSee,
   combineEditable,
+  omitRedactedEditable,
   combinePlans,
   commitEffective,
   commitFacts,
@@ -128,7 +129,8 @@ async function changeRequest(
   if (proposed === null) throw new Error(`the request of ${row.id} is missing`);
   // The decision's rules and the current rules must both let approvers change the member. The bounds of both apply.
   const asked = (newest.decision.approval ?? first.decision.approval)?.editable ?? [];
-  const editable = combineEditable([asked, before.decision.approval?.editable ?? []]);
+  const both = combineEditable([asked, before.decision.approval?.editable ?? []]);
+  const editable = omitRedactedEditable(tx.activePolicies.compiled, row, both);
   const request = editRequest(proposed, changes, editable);
   if ("path" in request)
     throw new Refusal("EDIT_NOT_ALLOWED", `${request.path === "" ? "" : `${request.path}: `}${request.detail}`);

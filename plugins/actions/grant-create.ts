@@ -119,12 +119,12 @@ function recordGrant(
   assertMayGrant(caller, target);
   assertWithin(terms, largest);
   assertExpressions(tx, target, terms, grantedWith === null ? "" : "/grant");
-  assertCovers();
   if (findOpenGrants(tx.grants, target, tx.stops, tx.now).length >= MAX_OPEN)
     throw new Refusal(
       "TOO_MANY_GRANTS",
       `${MAX_OPEN} grants for this agent, tool and operation are open, which is the limit; revoke one first`,
     );
+  assertCovers();
   tx.record({
     type: "grant",
     v: 1,

@@ -30,7 +30,7 @@ import { readLink } from "./voter.ts";
 async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof LinkAnswer>> {
   const { row: linked, approver, refusal } = await readLink(host, token);
   const { row, votes } = await readVotes(host, linked);
-  const displayed = redactRow(host.policies.latest().compiled, row);
+  const displayed = redactRow((await host.policies.current()).compiled, row);
   const { params, context } = effectiveRequest(displayed) ?? { params: {}, context: {} };
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule } = row;
   const set = await readPendingPolicySet(host, row);

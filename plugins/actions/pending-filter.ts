@@ -114,7 +114,7 @@ export async function findMatches(
   const moment = { now, users: await host.users.list() };
   let after: PendingCursor = { expires_at: now, decision_seq: Number.MAX_SAFE_INTEGER };
   let evaluated = 0;
-  const set = host.policies.latest().compiled;
+  const { compiled: set } = await host.policies.current();
   for (let read = 0; read < MAX_READ; read += SLICE) {
     await host.waitForReadSlot();
     const rows = await host.storage.pendingActions(credential.visibility, after, SLICE);

@@ -47,10 +47,11 @@ export function createActionSearch(host: CoreHost, filter: Filter, searched: Sea
         await host.waitForReadSlot();
         const position = before === undefined ? {} : { before_seq: before };
         const rows = await host.storage.actions({ ...filter, ...position, limit: SLICE });
+        const { compiled } = await host.policies.current();
         for (const row of rows) {
           read += 1;
           before = row.decision_seq;
-          if (matches(searched, redactRow(host.policies.latest().compiled, row))) found.push(row);
+          if (matches(searched, redactRow(compiled, row))) found.push(row);
           if (found.length === limit) return found;
         }
         if (rows.length < SLICE) return found;

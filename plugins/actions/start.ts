@@ -173,7 +173,7 @@ function assertRunsEffective(row: ActionRow, requestHash: string | null): void {
   throw new Refusal(
     "REQUEST_EDITED",
     requestHash === null
-      ? "an approver or a policy changed the request; run it with `params` of the action's record, and send its `request_hash` with the start"
+      ? "an approver or a policy changed the request; send the `request_hash` of the action's record with the start, and run `params` of its response"
       : `the action's request has the hash ${hash}, not the one that was sent; read the action again`,
   );
 }

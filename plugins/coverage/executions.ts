@@ -55,11 +55,12 @@ export async function listExecutions(
             (row) => [row.id, row] as const,
           ),
     );
+    const { compiled } = await host.policies.current();
     for (const { seq: index, phase, at, action_id, success } of entries) {
       const action = actions.get(action_id);
       if (action === undefined)
         throw new Refusal("RECORD_ALTERED", `the store lacks the action of entry ${index}; run assent audit`);
-      const displayed = redactRow(host.policies.latest().compiled, action);
+      const displayed = redactRow(compiled, action);
       const request = action.erased_at === null ? effectiveRequest(displayed) : null;
       const { tool, operation } = action;
       executions.push({ seq: index, action_id, phase, at, success, tool, operation, params: request?.params ?? null });

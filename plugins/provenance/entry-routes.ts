@@ -91,7 +91,7 @@ async function openCommitment(
     action_id === null || !credential.hasScope("actions:read") ? null : await host.storage.action(action_id);
   if (action === null || !canSee(credential.visibility, action)) return null;
   const { erased_at } = action;
-  const hidden = findRedactedPaths(host.policies.latest().compiled, action);
+  const hidden = findRedactedPaths((await host.policies.current()).compiled, action);
   if (hidden.length > 0 && ![action.submitted_by, action.started_by].includes(credential.key.id)) return null;
   // Entries after an approver's change commit to the changed request.
   const { commitment } = decodeEntry<{ commitment?: string }>(bytes);

@@ -15,6 +15,7 @@ import {
   SpanFields,
 } from "../../src/core.ts";
 import { type Credential, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
+import { assertReadsNoRedacted } from "./redacted-candidates.ts";
 
 const PROGRESS_EVERY_MS = 500;
 export const NDJSON = "application/x-ndjson";
@@ -44,7 +45,9 @@ interface BacktestLimits {
   max_running: number;
 }
 
-type Caller = Pick<RequestContext, "signal"> & Pick<Credential, "visibility">;
+interface Caller extends Pick<RequestContext, "signal"> {
+  credential: Credential;
+}
 
 interface Backtests {
   /** Replies with the result as JSON. */
@@ -56,25 +59,31 @@ interface Backtests {
 export function createBacktests(host: CoreHost, limits: BacktestLimits): Backtests {
   let running = 0;
 
-  async function candidate(body: RangeBody, signal: AbortSignal): Promise<CompiledPolicySet | SerializedPolicySet> {
+  async function candidate(
+    body: RangeBody,
+    { credential, signal }: Caller,
+  ): Promise<CompiledPolicySet | SerializedPolicySet> {
     const { compiled } = await host.policies.current();
     if (body.policy_set !== undefined) return compiled;
     const active = body.replace_sources === true ? await withoutSources(host, compiled) : compiled;
-    return host.policies.trials.withCandidates(active, parseCandidates(body), body.alone === true, signal);
+    const candidates = parseCandidates(body);
+    const set = await host.policies.trials.withCandidates(active, candidates, body.alone === true, signal);
+    await assertReadsNoRedacted(host, compiled, candidates, credential, signal);
+    return set;
   }
 
   type Run = (progress?: (counts: BacktestCounts) => void) => Promise<BacktestReport>;
 
   async function prepare(
     body: RangeBody,
-    { visibility, signal }: Caller,
+    { credential, signal }: Caller,
   ): Promise<{ run: Run; answerOf(report: BacktestReport): object }> {
     if (body.policy_set !== undefined && (body.policy !== undefined || body.yaml !== undefined))
       throw wrong("/policy_set", "send either `policy_set` or a candidate");
     if (body.alone === true && body.replace_sources === true)
       throw wrong("/replace_sources", "send either `alone` or `replace_sources`");
     const span = parseSpan(body, host.clock());
-    const compiled = await candidate(body, signal);
+    const compiled = await candidate(body, { credential, signal });
     if (running >= limits.max_running) {
       throw new Refusal(
         "TOO_MANY_BACKTESTS",
@@ -87,7 +96,7 @@ export function createBacktests(host: CoreHost, limits: BacktestLimits): Backtes
       host.policies.trials
         .backtest(compiled, {
           ...span,
-          visibility,
+          visibility: credential.visibility,
           budgetMs: limits.max_seconds * 1000,
           signal: AbortSignal.any([signal, host.stopping]),
           ...(progress === undefined ? {} : { progress }),

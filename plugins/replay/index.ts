@@ -14,6 +14,7 @@ import { type ActionRow, type EntryRow, StorageError } from "../../src/storage/i
 import { reevaluateEntry, isReplayable, renderReevaluation, type Reevaluation } from "./reevaluate.ts";
 import { createBacktests, NDJSON } from "./backtest-requests.ts";
 import { compareFields } from "./compare.ts";
+import { assertReadsNoRedacted } from "./redacted-candidates.ts";
 import { Answer, RangeBody, ReplayBody, ReplayedRange } from "./schemas.ts";
 
 const Options = Type.Object(
@@ -87,7 +88,7 @@ export default defineCorePlugin({
                 "send either one decision (`hash` or `action_id`) or a range (`since`, `until`, `limit`)",
               );
             return ranged.length > 0
-              ? backtests.result(body, { visibility: credential.visibility, signal })
+              ? backtests.result(body, { credential, signal })
               : replay(host, body, credential, signal);
           },
         }),
@@ -103,8 +104,7 @@ export default defineCorePlugin({
             "The same backtest as `POST /v1/replay`, as lines of JSON: a line of the type `progress` twice a second, and the `result` as the last line. If there is no `result` line, the backtest has failed.",
           responses: { 200: { description: "Lines of JSON.", contentType: NDJSON } },
           errors: BACKTEST_ERRORS,
-          handle: ({ body, credential, signal }) =>
-            backtests.progress(body, { visibility: credential.visibility, signal }),
+          handle: ({ body, credential, signal }) => backtests.progress(body, { credential, signal }),
         }),
       ],
     };
@@ -132,7 +132,7 @@ async function replay(host: CoreHost, body: ReplayBody, credential: Credential, 
       if (isReplayable(entry) && entry.seq !== row.seq) others.push(await reevaluate(entry));
 
   const { entry, facts, clock } = first;
-  const now = await candidate(host, body, signal);
+  const now = await candidate(host, body, credential, signal);
   const [[decidedNow = null] = []] =
     now === null ? [] : await host.policies.trials.decide([now], [{ request, facts, now: clock }], signal);
   const differences =
@@ -142,7 +142,7 @@ async function replay(host: CoreHost, body: ReplayBody, credential: Credential, 
           entry.decision as unknown as Record<string, unknown>,
           decidedNow as unknown as Record<string, unknown>,
         );
-  const { compiled } = host.policies.latest();
+  const { compiled } = await host.policies.current();
   const seesAll = "all" in credential.visibility;
   const redecisions = others.map((other) => ({
     occasion: other.entry.type === "redecision" ? other.entry.occasion : null,
@@ -212,12 +212,16 @@ async function findVisibleAction(host: CoreHost, credential: Credential, id: str
 async function candidate(
   host: CoreHost,
   { policy, policy_set }: ReplayBody,
+  credential: Credential,
   signal: AbortSignal,
 ): Promise<CompiledPolicySet | SerializedPolicySet | null> {
   if (policy === undefined && policy_set === undefined) return null;
   const { compiled } = await host.policies.current();
   if (policy === undefined) return compiled;
-  return host.policies.trials.withCandidates(compiled, { policy, pointer: "/policy" }, false, signal);
+  const candidates = { policy, pointer: "/policy" };
+  const set = await host.policies.trials.withCandidates(compiled, candidates, false, signal);
+  await assertReadsNoRedacted(host, compiled, candidates, credential, signal);
+  return set;
 }
 
 function validationError(pointer: string, detail: string): Refusal {

@@ -53,6 +53,7 @@ test("the submitter receives the changed request, and can start only this one", 
   for (const hash of [undefined, proposed.request_hash]) {
     const refused = await post(`/v1/actions/${id}/start`, agent, { request_hash: hash });
     assert.equal(refused.body.code, "REQUEST_EDITED");
+    if (hash === undefined) assert.match(refused.body.detail, /run `params` of its response/);
   }
   const { permit } = (await post(`/v1/actions/${id}/permit`, agent, {})).body;
   const claims = JSON.parse(Buffer.from(permit.split(".")[1], "base64url").toString());

@@ -9,6 +9,7 @@ const POLICY = `
 policy: cards
 rules:
   - { name: never, tool: pay, when: 'params.amount > 900', effect: deny, obligations: { redact: [params.card.number, params.items.secret] } }
+  - { name: change, tool: pay, operation: change, effect: require_approval, approval: { editable: [params.card.number, params.amount], grants: { for: 8h, count: 5 } } }
   - name: pay
     tool: pay
     effect: require_approval
@@ -58,9 +59,9 @@ before(async () => {
 // Audits the store, too.
 after(() => service.close());
 
-const submit = async (amount: number): Promise<any> => {
+const submit = async (amount: number, operation = "charge"): Promise<any> => {
   const params = { amount, currency: "USD", card: { number: SECRET, month: 4 }, items: [{ secret: SECRET }] };
-  const body = { agent_id: "bot", tool: "pay", operation: "charge", params };
+  const body = { agent_id: "bot", tool: "pay", operation, params };
   return (await service.call("POST", "/v1/actions", { key: agent, body })).body;
 };
 
@@ -96,11 +97,17 @@ test("no display or delivery contains a redacted value, and the key that runs th
   const { request_hash } = action;
   const key = agent;
   await service.call("POST", `/v1/actions/${earlier.id}/cancel`, { key, body: {} });
+  // After a restart, the set that this process read last can be empty.
+  const { policies } = service.runtime.host;
+  const latest = policies.latest.bind(policies);
+  const none = await policies.byDigest(null);
+  policies.latest = () => none ?? latest();
   for (const [method, path, key, body] of displays) {
     const answer = await service.call(method, path, { key: key || null, ...(body && { body }) });
     assert.ok(!JSON.stringify(answer.body).includes(SECRET), `${method} ${path}`);
     assert.equal(answer.status, 200, `${path}: ${JSON.stringify(answer.body)}`);
   }
+  policies.latest = latest;
   assert.ok(!JSON.stringify([message, reviewer]).includes(SECRET), "messages and reviewers");
   const { body: shown } = await service.call("GET", `/v1/actions/${action.id}`, { key: approver });
   assert.deepEqual(shown.params.card, { number: "[redacted]", month: 4 });
@@ -117,4 +124,60 @@ test("no display or delivery contains a redacted value, and the key that runs th
   assert.equal(started.body.params.card.number, SECRET);
   const executions = await service.call("GET", `/v1/coverage/executions?${range}`, { key: service.admin });
   assert.equal(executions.body.executions[0].params.card.number, "[redacted]");
+});
+
+/** Conditions that find out a redacted value. */
+const GUESSES = [
+  'params.card.number.startsWith("41")',
+  'params["card"].number == "4111-1111"',
+  "params.items.exists(i, i.secret == '4111-1111')",
+  'params["ca" + "rd"].number == "4111-1111"',
+  '[params].exists(p, p.card.number == "4111-1111")',
+];
+
+test("no one can find out a redacted value with a grant or an edit", async () => {
+  const { id } = await submit(300, "change");
+  const read = (await service.call("GET", `/v1/actions/${id}`, { key: approver })).body;
+  assert.deepEqual(read.approval_terms.editable, [{ path: "params.amount" }]);
+  const token = read.approval_token;
+  for (const scope of GUESSES) {
+    const body = { token, approve: true, grant: { for: "1h", count: 1, scope } };
+    const refused = await service.call("POST", `/v1/actions/${id}/approval`, { key: approver, body });
+    assert.equal(refused.status, 422, scope);
+    assert.match(refused.body.errors[0].detail, /it can read params\.\S+, which a policy redacts/);
+  }
+  const body = { token, changes: { "params.card.number": SECRET }, reason: "a guess" };
+  const edited = await service.call("POST", `/v1/actions/${id}/edit`, { key: approver, body });
+  assert.deepEqual([edited.status, edited.body.code], [403, "EDIT_NOT_ALLOWED"]);
+  assert.doesNotMatch(edited.body.detail, /nothing was changed|same/);
+});
+
+test("only a key that may activate policies can replay candidates that read a redacted value", async () => {
+  const { id } = await submit(400);
+  const auditor = (await makeKey(service, { name: "auditor", owner: "cleo", preset: "auditor" })).key;
+  const rule = { name: "guess", tool: "pay", effect: "deny" };
+  const history = { per: "agent", window: "day", max: 9 };
+  const candidates: object[] = [
+    ...GUESSES.map((when) => ({ rules: [{ ...rule, when }] })),
+    { let: { number: { cel: "params.card.number" } }, rules: [{ ...rule, when: 'number == "4"' }] },
+    { rules: [rule], limits: [{ name: "each", tool: "pay", per: "params.card", count: 1, window: "day" }] },
+    { history, rules: [{ ...rule, when: 'history.exists(h, h.params.card.number == "4")' }] },
+    {
+      rules: [
+        { name: "low", tool: "pay", effect: "allow", obligations: { clamp: { "params.card.number": { max: 5 } } } },
+      ],
+    },
+  ];
+  const replay = (key: string, body: object) => service.call("POST", "/v1/replay", { key, body });
+  for (const candidate of candidates)
+    for (const range of [{ action_id: id }, { limit: 10 }]) {
+      const body = { ...range, policy: { policy: "guess", ...candidate } };
+      const refused = await replay(auditor, body);
+      assert.deepEqual([refused.status, refused.body.code], [403, "INSUFFICIENT_SCOPE"], JSON.stringify(body));
+      assert.match(refused.body.detail, /"guess" can read params\./);
+    }
+  const policy = (when: string): object => ({ policy: "guess", rules: [{ ...rule, when }] });
+  const harmless = policy("params.amount > 1 && params.card.month == 4");
+  assert.equal((await replay(auditor, { action_id: id, policy: harmless })).status, 200);
+  assert.equal((await replay(service.admin, { action_id: id, policy: policy(GUESSES[0] as string) })).status, 200);
 });

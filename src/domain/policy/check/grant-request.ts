@@ -3,21 +3,23 @@ import { compileCondition, compileExpression } from "../condition/condition.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
 import { Evaluation } from "../decide/evaluation.ts";
+import { findRedactedPaths } from "../decide/redact.ts";
 import type { GrantTerms } from "../policy-types.ts";
 import type { ActionRequest } from "../../actions.ts";
 import { inferParamsType } from "./params-type.ts";
+import { findRedactedRead } from "./redacted-reads.ts";
 import { findTypeFault } from "./type-check.ts";
 
 type Target = Pick<ActionRequest, "agent_id" | "tool" | "operation">;
 
 /**
- * Returns the reason why an expression of a grant can never be evaluated, given the tool schemas of the policies; null
- * if it can be.
+ * Returns the reason why an expression of a grant can never be evaluated, given the tool schemas of the policies, or
+ * must not be because it can read redacted parameters; null if there is no such reason.
  * @param purpose `condition` for the scope, `sum` for the amount
  */
 export function findGrantExpressionFault(
-  { document }: Pick<CompiledPolicySet, "document">,
-  { tool, operation }: Target,
+  set: CompiledPolicySet,
+  target: Target,
   source: string,
   purpose: "condition" | "sum",
 ): string | null {
@@ -26,11 +28,14 @@ export function findGrantExpressionFault(
   const { readsAttributes } = "condition" in compiled ? compiled.condition : compiled.expression;
   if (readsAttributes)
     return "a grant depends on the request alone, and not on groups, roles or the registration of the agent";
+  // Whether the grant covers an action would tell its grantor about the value.
+  const redacted = findRedactedRead(source, findRedactedPaths(set, target));
+  if (redacted !== null) return `it can read ${redacted}, which a policy redacts`;
   const untyped = findTypeFault(source, purpose);
   if (untyped !== null) return untyped.message;
-  for (const { definition } of document.policies) {
+  for (const { definition } of set.document.policies) {
     if (definition.tools === undefined) continue;
-    const fault = findTypeFault(source, purpose, inferParamsType({ tool, operation }, definition));
+    const fault = findTypeFault(source, purpose, inferParamsType(target, definition));
     if (fault !== null) return fault.message;
   }
   return null;

@@ -3,18 +3,18 @@ import { childrenOf, readAccess, type Expr } from "./cel-tree.ts";
 
 /** Returns JSON pointers into `{params, context}`, without duplicates, in the order of the expression. */
 export function findMembersRead(expression: Expr): string[] {
-  const pointers = new Set<string>();
-  const visit = (expr: Expr): void => {
-    const path = pathOf(expr);
-    if (path !== null) {
-      // `params` without a member name is not a member.
-      if (path.length > 1) pointers.add(pointerOf(path));
-      return;
-    }
-    childrenOf(expr).forEach(visit);
-  };
-  visit(expression);
-  return [...pointers];
+  // `params` without a member name is not a member.
+  const members = findPathsRead(expression).filter((path) => path.length > 1);
+  return [...new Set(members.map(pointerOf))];
+}
+
+/**
+ * Returns the paths into `{params, context}` that an expression reads. The path `["params"]` can read every parameter,
+ * such as in `params[name]`.
+ */
+export function findPathsRead(expr: Expr): string[][] {
+  const path = pathOf(expr);
+  return path === null ? childrenOf(expr).flatMap(findPathsRead) : [path];
 }
 
 /** Returns the path of an expression such as `params.a["b"].c`; null for other expressions. */

@@ -8,6 +8,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from "../../json.ts";
 import { foldName } from "../../names.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
 import { matchNames } from "../compile/name-patterns.ts";
+import type { EditableParameter } from "../policy-types.ts";
 import { policiesForTool, rulesForTool } from "../compile/rule-index.ts";
 
 /** Replaces a redacted value. */
@@ -35,6 +36,24 @@ export function findRedactedPaths(set: CompiledPolicySet, action: Named): string
       .flatMap(({ redact }) => redact);
   });
   return [...new Set(paths)];
+}
+
+/**
+ * Returns the parameters that an approver can change without the redacted ones. An edit that changes nothing is refused,
+ * which would confirm a guess.
+ */
+export function omitRedactedEditable(
+  set: CompiledPolicySet,
+  action: Named,
+  editable: readonly EditableParameter[],
+): EditableParameter[] {
+  const redacted = findRedactedPaths(set, action).map((path) => path.split("."));
+  return editable.filter(({ path }) => !redacted.some((each) => overlaps(each, path.split("."))));
+}
+
+/** Returns true if one path is equal to the other or contains it. */
+export function overlaps(a: readonly string[], b: readonly string[]): boolean {
+  return a.slice(0, b.length).every((name, i) => name === b[i]);
 }
 
 /** Returns the parameters without the redacted members. Suggestions must not mention them. */

@@ -1,0 +1,59 @@
+/** Finds expressions that can read redacted parameters. Who chooses such an expression could find out their values. */
+import type { JsonValue } from "../../json.ts";
+import { findHistoryMembers } from "../condition/cel-history.ts";
+import { parseExpression } from "../condition/cel-parse.ts";
+import type { Expr } from "../condition/cel-tree.ts";
+import { findPathsRead } from "../condition/condition-members.ts";
+import { derivedSource } from "../condition/named-values.ts";
+import type { CompiledPolicySet } from "../compile/compile.ts";
+import { overlaps } from "../decide/redact.ts";
+import type { PolicyDocument } from "../policy-types.ts";
+
+/**
+ * Returns the first of the redacted paths that an expression can read; null if it reads none.
+ * @param redacted paths such as `params.card.number`
+ */
+export function findRedactedRead(source: string, redacted: readonly string[]): string | null {
+  const read = findPathsRead(parseExpression(source).expr);
+  return redacted.find((path) => read.some((each) => overlaps(each, path.split(".")))) ?? null;
+}
+
+/**
+ * Returns the first path that enforced policies of the set redact, for any action, and that a policy can read; null if it
+ * reads none. The policies must be valid.
+ */
+export function findRedactedReadOfPolicy({ document }: CompiledPolicySet, policy: PolicyDocument): string | null {
+  const redacted = document.policies
+    .filter(({ definition }) => definition.mode !== "shadow")
+    .flatMap(({ definition }) => definition.rules.flatMap(({ obligations }) => obligations?.redact ?? []));
+  const expressions = listExpressions(policy).map((source) => parseExpression(source).expr);
+  const read = [...expressions.flatMap(findPathsRead), ...listChanged(policy), ...listPastRead(policy, expressions)];
+  return redacted.find((path) => read.some((each) => overlaps(each, path.split(".")))) ?? null;
+}
+
+/** Returns the sources of all expressions of a policy. */
+function listExpressions({ rules, limits = [], history, facts = {}, let: entries = {} }: PolicyDocument): string[] {
+  const sources = [
+    ...rules.map(({ when }) => when),
+    ...limits.flatMap(({ when, per, sum }) => [when, per, sum]),
+    // A name of an owner, such as `key`, is also an expression, which reads no parameter.
+    history?.per,
+    ...Object.values(facts).flatMap(({ with: inputs = {} }) => Object.values(inputs)),
+    ...Object.values<JsonValue>(entries).map(derivedSource),
+  ];
+  return sources.filter((source) => typeof source === "string");
+}
+
+/** Returns the paths of `set` and `clamp`, because the decision depends on whether the value can be changed. */
+function listChanged({ rules }: PolicyDocument): string[][] {
+  return rules
+    .flatMap(({ obligations: { set, clamp } = {} }) => [...Object.keys(set ?? {}), ...Object.keys(clamp ?? {})])
+    .map((path) => path.split("."));
+}
+
+/** Returns the paths of the parameters of past actions that the policy reads. */
+function listPastRead({ history }: PolicyDocument, expressions: readonly Expr[]): string[][] {
+  if (history === undefined) return [];
+  const { params } = findHistoryMembers(expressions);
+  return params === null ? [["params"]] : params.map((name) => ["params", name]);
+}
