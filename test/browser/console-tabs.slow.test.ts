@@ -108,7 +108,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
     await held;
     await page.getByText("Approving…").waitFor();
     await page.clock.fastForward(21_000);
-    await page.getByText(/has not answered for 20 seconds; it may have taken effect/).waitFor();
+    await page.getByText(/has not responded for 20 seconds; it may have taken effect/).waitFor();
     assert.equal(await page.getByLabel("Reason").inputValue(), "typed once");
   });
 
