@@ -13,7 +13,7 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, posix } from "node:path";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { bundleConsole } from "./console.mjs";
@@ -52,11 +52,11 @@ async function buildWhole() {
   const { bundlePackages } = await import("./bundle.mjs");
   inFreshFolder((fresh) => {
     compileInto(fresh, ["--noEmitOnError"]);
-    for (const path of filesIn(fresh, "").filter((name) => name.endsWith(".d.ts"))) {
-      // Only commands use these folders. Nobody imports their types, and they name packages that are bundled.
-      if (/^src\/(?:cli|hook|mcp)\//.test(path)) rmSync(join(fresh, path));
-      else declare(join(fresh, path));
-    }
+    const declarations = filesIn(fresh, "").filter((name) => name.endsWith(".d.ts"));
+    for (const path of declarations) declare(join(fresh, path));
+    // No one can import the others. They are large, and name packages that are bundled.
+    const reachable = reachableDeclarations(fresh);
+    for (const path of declarations) if (!reachable.has(path)) rmSync(join(fresh, path));
     bundlePackages(fresh);
     place(fresh, { sources, types: true, bundled: true });
   });
@@ -129,6 +129,17 @@ function assets() {
 function declare(path) {
   const text = readFileSync(path, "utf8");
   writeFileSync(path, text.replaceAll(/((?:\bfrom|\bimport\(|\bimport) ?["']\.{1,2}\/[^"']+)\.ts(["'])/g, "$1.js$2"));
+}
+
+/** Returns the declarations of the package's exports, and those that they import. */
+function reachableDeclarations(folder) {
+  const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const paths = new Set(Object.values(exports).flatMap(({ types }) => types?.replace("./dist/", "") ?? []));
+  // A set also iterates over the members that are added meanwhile.
+  for (const path of paths)
+    for (const [, name] of readFileSync(join(folder, path), "utf8").matchAll(/["'](\.{1,2}\/[^"']+)\.js["']/g))
+      paths.add(posix.join(dirname(path), `${name}.d.ts`));
+  return paths;
 }
 
 function put(folder, path, content) {

@@ -151,9 +151,7 @@ export async function runAdmitted<T>(
     value = await run();
     // Reject generators, because their bodies would run after success was reported.
     if (/^\[object (?:Async)?Generator\]$/.test(Object.prototype.toString.call(value)))
-      throw new TypeError(
-        "not run: the function returned a generator; govern a function that also consumes the generator's values",
-      );
+      throw new TypeError("not run: it returned a generator; govern a function that also consumes its values");
   } catch (error) {
     await report({ success: false, error: errorText(error) });
     throw error;
@@ -173,7 +171,7 @@ export async function runAdmitted<T>(
  * or invalid strings.
  */
 export function errorText(error: unknown): string {
-  let text = "it threw a value that cannot be converted to a string";
+  let text = "it threw a value that is not readable";
   try {
     text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   } catch {

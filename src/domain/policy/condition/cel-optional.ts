@@ -12,7 +12,7 @@ const { BOOL, DYN, STRING } = CelScalar;
 const LIST = listType(DYN);
 
 /** The type of optional values. */
-export const OPTIONAL = objectType("optional_type");
+export const OPTIONAL: ReturnType<typeof objectType> = objectType("optional_type");
 /** The type of optional texts. The static check reads its element. */
 export const OPTIONAL_TEXT: typeof OPTIONAL = Object.assign(objectType("optional_type"), { element: STRING });
 
