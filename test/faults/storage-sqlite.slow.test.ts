@@ -372,7 +372,10 @@ describe("files", () => {
   });
 
   it("need a path that names one", async () => {
-    await assert.rejects(sqliteStorage({ path: ":memory:" }).open(), isKind("unavailable", /":memory:" is not a file path/));
+    await assert.rejects(
+      sqliteStorage({ path: ":memory:" }).open(),
+      isKind("unavailable", /":memory:" is not a file path/),
+    );
   });
 
   it("cannot be where a file stands in the way of the folder", async () => {
