@@ -424,7 +424,7 @@ export function cancelAction(
 
 /**
  * Cancels an action in the caller's transaction, or marks it as expired if it is overdue.
- * @param caller the caller, confirmed under the lock
+ * @param caller the caller's credential, checked again under the ledger's lock
  */
 export async function cancelVisibleAction(
   host: CoreHost,

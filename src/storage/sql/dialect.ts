@@ -84,8 +84,8 @@ export interface SqlDialect {
   /** Returns SQL for a table "given" whose rows are the objects of a JSON array, with these members as columns. */
   given(json: RawBuilder<unknown>, columns: Readonly<Record<string, "text" | "integer">>): RawBuilder<unknown>;
   /**
-   * Prepares one statement that inserts several rows, whose values are in the order of `insert.names`. If absent, rows
-   * are inserted individually.
+   * Prepares one statement that inserts several rows. The values of each row are in the order of `insert.names`. A dialect
+   * without this method inserts rows one at a time.
    */
   insertRows?(insert: Insert, rows: readonly (readonly SqlValue[])[]): { sql: string; values: SqlValue[] };
 }

@@ -72,7 +72,8 @@ type Applied =
 
 /**
  * Applies the obligations of all answering rules, or returns the answers that deny. Null if there are no obligations. Ignores
- * suggested policies, because their answers count only if they allow: an error in one must not remove the obligations of others.
+ * suggested policies: an error in one is a denial here, which would remove the obligations of all others, although it does not
+ * deny the action.
  */
 function applyRules(evaluation: Evaluation): Applied | null {
   const own = evaluation.withRequest(evaluation.request);
