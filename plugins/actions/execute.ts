@@ -1,12 +1,14 @@
 /** Records starts and results under the ledger's lock, and calls credential issuers outside of it. */
 import type { CoreHost, JsonObject } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import { findPermitFault } from "./grant-permit.ts";
 import { isDeniedByRedecision, moreApprovalsNeededError, noLongerAllowedError } from "./redecision.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { discardCredential, issueCredential, type PreparedCredential } from "./issue-credential.ts";
 import { prefetchResult, recordResult, type ReportedResult } from "./result.ts";
 import type { ResultBody, StartBody } from "./schemas.ts";
-import { decideStart, hashText, isReachable, prefetchStart, type StartResult } from "./start.ts";
+import { decideStart, hashText, isGenuine, isReachable, prefetchStart, type StartResult } from "./start.ts";
 
 /** @param releaseQueueSlot called before a call to an issuer, which can take seconds */
 export async function startAction(
@@ -27,7 +29,9 @@ export async function startAction(
       prefetchStart(call),
     );
   };
-  await prefetchRedecision(host, [id], (row) => isReachable(host, row, credential, permit));
+  const hasPermit = (row: ActionRow): boolean =>
+    permit !== null && isGenuine(findPermitFault(host, row, permit, host.clock()));
+  await prefetchRedecision(host, [id], (row) => isReachable(credential, row, hasPermit(row)));
   let started = await decideWith(null);
   let issued: PreparedCredential | null = null;
   if (started.needs !== undefined) {

@@ -64,7 +64,7 @@ export interface StartResult {
  *
  * A client that lost the response can repeat a start with the same `attempt`. It gets the same response while the
  * action could still start. An action that was denied or stopped since the first response must not run.
- * @param caller the credential, checked again under the lock
+ * @param caller the caller's credential, checked again under the ledger's lock
  */
 export async function decideStart(
   host: CoreHost,
@@ -74,8 +74,8 @@ export async function decideStart(
 ): Promise<StartResult> {
   const call = { permit: hashText(permit), attempt };
   const row = await tx.action(id);
-  if (row === null || !isReachable(host, row, caller, permit, tx.now)) throw actionNotFound(id);
-  const fault = permit === null ? null : findPermitFault(host, row, permit, tx.now);
+  const fault = row === null || permit === null ? null : findPermitFault(host, row, permit, tx.now);
+  if (row === null || !isReachable(caller, row, permit !== null && isGenuine(fault))) throw actionNotFound(id);
   assertNotErased(row);
   const votes = row.quorum === null ? [] : await tx.approvals(id);
   const history = await verifyAgainstLedger(host, tx, row, votes);
@@ -144,20 +144,12 @@ export async function decideStart(
   return { row: { ...row, ...change }, isRetry: repeated };
 }
 
-/** Whether the key can see the action, or has a permit for it and is bound to no agent. */
-export function isReachable(
-  host: CoreHost,
-  row: ActionRow,
-  { key, visibility }: Credential,
-  permit: string | null,
-  now = host.clock(),
-): boolean {
-  if (canSee(visibility, row)) return true;
-  return permit !== null && key.agent_id === null && isGenuine(findPermitFault(host, row, permit, now));
-}
+/** Whether the key can see the action, or has a genuine permit for it and is bound to no agent. */
+export const isReachable = ({ key, visibility }: Credential, row: ActionRow, hasPermit: boolean): boolean =>
+  canSee(visibility, row) || (hasPermit && key.agent_id === null);
 
 /** Whether the log issued the permit for the action, even if it has expired. */
-const isGenuine = (fault: ReturnType<typeof findPermitFault>): boolean => fault === null || fault === "expired";
+export const isGenuine = (fault: ReturnType<typeof findPermitFault>): boolean => fault === null || fault === "expired";
 
 export const prefetchStart =
   ({ id }: StartCall): Prefetch =>

@@ -31,6 +31,16 @@ export function revealHidden(text: string): string {
 }
 
 /**
+ * Returns the escape of a character in a double-quoted string of CEL and of YAML.
+ * @example
+ * escapeCharacter("\u2028"); // "\\u2028"
+ */
+export function escapeCharacter(character: string): string {
+  const point = (character.codePointAt(0) as number).toString(16);
+  return point.length > 4 ? `\\U${point.padStart(8, "0")}` : `\\u${point.padStart(4, "0")}`;
+}
+
+/**
  * Returns the string as one line of at most `max` characters. Replaces hidden characters with spaces and collapses
  * spaces.
  */

@@ -76,7 +76,8 @@ export function createFactReader(options: {
   });
 
   function findRecent(state: SourceState, call: FactCall): FactAnswer | null {
-    for (const key of [keyOf(call), failureKeyOf(call)]) {
+    const inputs = keyOf(call);
+    for (const key of [inputs, policyKeyOf(call, inputs)]) {
       const found = state.kept.get(key);
       if (found === undefined) continue;
       const { answer, readAt, usableMs } = found;
@@ -102,11 +103,11 @@ export function createFactReader(options: {
       }
       counts.failures += 1;
       options.log.warn("the answer of a fact source is too large", { source: source.name, characters: text.length });
-      return keep(state, failureKeyOf(call), fault("too_large"));
+      return keep(state, policyKeyOf(call), fault("too_large"));
     } catch (error) {
       counts.failures += 1;
       options.log.warn("a fact source did not answer", { source: source.name, error: messageOf(error) });
-      return keep(state, failureKeyOf(call), fault("no_answer"));
+      return keep(state, policyKeyOf(call), fault("no_answer"));
     }
   }
 
@@ -119,7 +120,7 @@ export function createFactReader(options: {
     const waiting = state.waiting.get(policy) ?? 0;
     if (waiting >= MAX_WAITING) {
       // A policy in shadow mode must not refuse a request.
-      if (call.shadow) return keep(state, failureKeyOf(call), fault("no_answer"));
+      if (call.shadow) return keep(state, policyKeyOf(call), fault("no_answer"));
       throw tooManyReads(call, waiting);
     }
     state.waiting.set(policy, waiting + 1);
@@ -134,7 +135,7 @@ export function createFactReader(options: {
 
   /** Joins the policy's read of the same inputs that is in progress, or begins one. */
   function joinRead(state: SourceState, call: FactCall): Promise<FactAnswer> {
-    const key = failureKeyOf(call);
+    const key = policyKeyOf(call);
     const running = state.reading.get(key);
     if (running !== undefined) return running;
     const answer = readFrom(state, call).finally(() => state.reading.delete(key));
@@ -222,7 +223,7 @@ function tooManyReads({ policy, source }: FactCall, waiting: number): Refusal {
 const keyOf = ({ inputs }: FactCall): string => canonicalText(inputs);
 
 /** Names contain no spaces, and canonical JSON begins with a brace. */
-const failureKeyOf = (call: FactCall): string => `${call.policy} ${keyOf(call)}`;
+const policyKeyOf = (call: FactCall, inputs = keyOf(call)): string => `${call.policy} ${inputs}`;
 
 const listNames = (names: readonly string[]): string => [...names].sort().join(" ");
 

@@ -14,8 +14,7 @@ import type { PolicyDocument } from "../policy-types.ts";
  * @param redacted paths such as `params.card.number`
  */
 export function findRedactedRead(source: string, redacted: readonly string[]): string | null {
-  const read = findPathsRead(parseExpression(source).expr);
-  return redacted.find((path) => read.some((each) => overlaps(each, path.split(".")))) ?? null;
+  return findOverlap(findPathsRead(parseExpression(source).expr), redacted);
 }
 
 /**
@@ -28,8 +27,12 @@ export function findRedactedReadOfPolicy({ document }: CompiledPolicySet, policy
     .flatMap(({ definition }) => definition.rules.flatMap(({ obligations }) => obligations?.redact ?? []));
   const expressions = listExpressions(policy).map((source) => parseExpression(source).expr);
   const read = [...expressions.flatMap(findPathsRead), ...listChanged(policy), ...listPastRead(policy, expressions)];
-  return redacted.find((path) => read.some((each) => overlaps(each, path.split(".")))) ?? null;
+  return findOverlap(read, redacted);
 }
+
+/** Returns the first of the redacted paths that is read, wholly or in part; null if none is. */
+const findOverlap = (read: readonly string[][], redacted: readonly string[]): string | null =>
+  redacted.find((path) => read.some((each) => overlaps(each, path.split(".")))) ?? null;
 
 /** Returns the sources of all expressions of a policy. */
 function listExpressions({ rules, limits = [], history, facts = {}, let: entries = {} }: PolicyDocument): string[] {

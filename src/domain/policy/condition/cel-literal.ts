@@ -1,4 +1,5 @@
 /** Converts values of requests to CEL literals, which can never be parsed as anything except a literal. */
+import { escapeCharacter } from "../../text.ts";
 
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** Words that CEL rejects as a member name after a dot. */
@@ -18,10 +19,7 @@ const RESERVED = new Set([
 
 /** Returns a CEL literal in which no character is invisible. */
 export function celLiteral(value: string | number | boolean | null): string {
-  return JSON.stringify(value).replace(/[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, (character) => {
-    const point = character.codePointAt(0) ?? 0;
-    return point > 0xffff ? `\\U${point.toString(16).padStart(8, "0")}` : `\\u${point.toString(16).padStart(4, "0")}`;
-  });
+  return JSON.stringify(value).replace(/[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, escapeCharacter);
 }
 
 /** Returns true if CEL accepts the name after a dot. */

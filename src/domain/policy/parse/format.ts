@@ -17,6 +17,7 @@ import {
 import { canonicalText } from "../../canonical.ts";
 import { reattachComments } from "./format-comments.ts";
 import { MAX_DEPTH } from "../../json.ts";
+import { escapeCharacter } from "../../text.ts";
 import { findExceededBound } from "./yaml-depth.ts";
 import { MAX_DOCUMENTS, readYaml } from "./yaml.ts";
 
@@ -24,8 +25,7 @@ import { MAX_DOCUMENTS, readYaml } from "./yaml.ts";
 const WIDTH = 140;
 
 /** Characters that an editor does not show: format characters, and line and paragraph separators. */
-const INVISIBLE = /[\p{Cf}\p{Zl}\p{Zp}\u0085]/u;
-const INVISIBLE_ALL = new RegExp(INVISIBLE, "gu");
+const INVISIBLE = /[\p{Cf}\p{Zl}\p{Zp}\u0085]/gu;
 
 type FormatResult = { ok: true; text: string } | { ok: false; message: string };
 
@@ -99,26 +99,19 @@ function formatOnce(source: string): string | null {
 
 /** Writes invisible characters in double quotes as escapes, such as `\u2028`. The printer would write the characters. */
 function escapeInvisible(text: string): string {
-  if (!INVISIBLE.test(text)) return text;
-  let escaped = text;
-  for (const document of parse(text).reverse()) {
-    const ranges: [number, number][] = [];
+  if (text.search(INVISIBLE) < 0) return text;
+  const ranges: [number, number][] = [];
+  for (const document of parse(text))
     visit(document, {
       Scalar(_, node: Scalar) {
         const [from, to] = (node as Node).range as [number, number, number];
         if (node.type === "QUOTE_DOUBLE") ranges.push([from, to]);
       },
     });
-    for (const [from, to] of ranges.reverse())
-      escaped =
-        escaped.slice(0, from) + escaped.slice(from, to).replace(INVISIBLE_ALL, escapeCharacter) + escaped.slice(to);
-  }
+  let escaped = text;
+  for (const [from, to] of ranges.reverse())
+    escaped = escaped.slice(0, from) + escaped.slice(from, to).replace(INVISIBLE, escapeCharacter) + escaped.slice(to);
   return escaped;
-}
-
-function escapeCharacter(character: string): string {
-  const code = (character.codePointAt(0) as number).toString(16);
-  return code.length > 4 ? `\\U${code.padStart(8, "0")}` : `\\u${code.padStart(4, "0")}`;
 }
 
 function isEmpty({ contents }: Document): boolean {
