@@ -13,13 +13,17 @@ export function useDraft(title: string, text: string, base: string) {
   /** Counter that changes when the text is replaced, so that the editors are created again with the new text. */
   const [round, setRound] = useState(0);
   const from = useRef(kept?.base ?? base);
-  const isChanged = content.yaml !== text || content.tests !== "";
+  const isDraft = (typed: typeof content): boolean => typed.yaml !== text || typed.tests !== "";
+  const isChanged = isDraft(content);
+  /** Set by every change at once: a page can be closed before it is rendered again. */
+  const asksBeforeUnload = useRef(isChanged);
   useEffect(() => {
-    if (!isChanged) return;
-    const warn = (event: BeforeUnloadEvent): void => event.preventDefault();
+    const warn = (event: BeforeUnloadEvent): void => {
+      if (asksBeforeUnload.current) event.preventDefault();
+    };
     addEventListener("beforeunload", warn);
     return () => removeEventListener("beforeunload", warn);
-  }, [isChanged]);
+  }, []);
   return {
     ...content,
     base: from.current,
@@ -28,12 +32,14 @@ export function useDraft(title: string, text: string, base: string) {
     isFromBefore: kept !== null,
     round,
     write(next: { yaml: string; tests: string }): void {
+      asksBeforeUnload.current = isDraft(next);
       setTooLarge(!writePolicyDraft(title, { ...next, base: from.current }));
       setContent(next);
     },
     discard: () => deletePolicyDraft(title),
     startOver(): void {
       deletePolicyDraft(title);
+      asksBeforeUnload.current = false;
       from.current = base;
       setKept(null);
       setTooLarge(false);
