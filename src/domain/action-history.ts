@@ -323,6 +323,7 @@ function applyEntry(history: RecordedLifecycle, entry: ActionEntry): void {
       action.quorum = quorum;
       action.expires_at = parseEntryTime(expires_at);
       action.approved_until = null;
+      action.waited_ms = null;
     }
     if (entry.status !== "denied") history.confirmedAt = at;
   } else {

@@ -77,7 +77,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     ["#/policies/hostile-shadow", "1 of 1 past decisions"],
     ["#/policies/new", "No problems."],
     ["#/agents", "Suspend…"],
-    [`#/agents/${encodeURIComponent(NAME)}`, "How people voted"],
+    [`#/agents/${encodeURIComponent(NAME)}`, "Approval rate"],
     ["#/people/owner%3Aada", "An owner of API keys"],
     ["#/keys", "(yours)"],
     ["#/users", "cannot sign in yet"],

@@ -146,7 +146,7 @@ export const NOTHING: Everything = {
   idempotency: null,
   idempotencies: [],
   idempotencyBefore: [],
-  analytics: { count: 0, p50: null, p95: null },
+  analytics: { count: 0, approved: 0, p50: null, p95: null },
   keyByHash: null,
   key: null,
   keys: [],

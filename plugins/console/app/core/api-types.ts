@@ -1268,9 +1268,14 @@ export interface Analytics {
     agents: number;
     rules: number;
   };
-  /** Time from the submission to the vote that settled the action. Expired and cancelled actions are left out. */
+  /** Answers to actions that required approval, and the time from the submission to the answer. Expired and cancelled actions are left out. */
   approvals: {
+    /** Actions that approvers or machine reviewers settled. */
     decided: number;
+    /** Those that were approved. */
+    approved: number;
+    /** Those that were rejected. */
+    rejected: number;
     /** Median time. */
     p50_ms: number | null;
     /** 95th percentile of the time. */
@@ -2638,7 +2643,11 @@ export interface Api {
       policy?: string | undefined;
       /** Rule or limit that decided. */
       rule?: string | undefined;
-      /** Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, including for `decision`, `policy` and `rule`, so a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`. */
+      /** `false` lists actions that no rule and no limit decided; `true` lists the others. */
+      has_rule?: boolean | undefined;
+      /** Actions that required approval and were answered by people or machine reviewers: `approved`, `rejected`, or `any` of both. */
+      answer?: "approved" | "rejected" | "any" | undefined;
+      /** Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, including for `decision`, `policy`, `rule`, `has_rule` and `answer`, so a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`. */
       q?: string | undefined;
       /** Maximum number of items on a page; a page with large items can have fewer. */
       limit?: number | undefined;

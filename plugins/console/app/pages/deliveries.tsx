@@ -5,6 +5,7 @@ import { encodeSegment, request, url } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { Badge, Empty, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { values } from "../ui/forms.tsx";
+import { RowPages } from "../ui/row-pages.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 
 const STATES = ["waiting", "scheduled", "delivered", "dead", "obsolete"] as const;
@@ -27,7 +28,6 @@ const TEXTS = {
   openAction: "Action",
   retry: "Try again",
   next: "next",
-  older: "Load older",
 };
 
 const CHANNEL = `channels:
@@ -79,16 +79,22 @@ function List({ state, action }: { state: string; action: string }) {
         </Empty>
       )}
       {rows.length === 0 ? null : (
-        <Table label={TEXTS.title} head={TEXTS.head}>
-          {rows.map((row) => (
-            <Row key={row.id} row={row} onRetry={() => retry(row.id)} />
-          ))}
-        </Table>
-      )}
-      {cursor === null ? null : (
-        <button type="button" onClick={older}>
-          {TEXTS.older}
-        </button>
+        <RowPages
+          rows={rows}
+          keyOf={({ id }) => id}
+          what="deliveries"
+          hasMore={cursor !== null}
+          isBusy={isLoading}
+          onMore={older}
+        >
+          {(shown) => (
+            <Table label={TEXTS.title} head={TEXTS.head}>
+              {shown.map((row) => (
+                <Row key={row.id} row={row} onRetry={() => retry(row.id)} />
+              ))}
+            </Table>
+          )}
+        </RowPages>
       )}
     </Page>
   );
@@ -171,12 +177,14 @@ function useDeliveries(state: string, action: string) {
     cursor,
     ...status,
     refresh: () => refresh(true),
-    older: () =>
+    older: () => {
+      setStatus({ isLoading: true, error: null });
       void run(async () => {
         const { deliveries, next_cursor } = await load(cursor);
         setRows((old) => [...old, ...deliveries]);
         setCursor(next_cursor);
-      }),
+      });
+    },
     retry: (id: string) =>
       void run(async () => {
         const retried = await request("POST /v1/deliveries/{id}/retry", { path: [id] });

@@ -10,6 +10,7 @@ import { usePaged } from "../ui/paged.ts";
 import { personAddress } from "../ui/person.tsx";
 import { AddUser } from "./add-user.tsx";
 import { EndUser, ResumeUser } from "./end-user.tsx";
+import { InviteSnippet } from "./invite-snippet.tsx";
 import { UserSessions } from "./user-sessions.tsx";
 
 type InviteResult = Api["POST /v1/users"]["response"];
@@ -18,7 +19,10 @@ const TEXTS = {
   title: "Users",
   intro: "People who sign in. Deactivating a user immediately ends their sessions, keys, grants and delegations.",
   none: { live: "There are no users yet.", ended: "No user has been deactivated." },
-  next: "Add a user, or let people sign in at your identity provider.",
+  next: {
+    live: "Add a user, or let people sign in at your identity provider. With an admin key and curl:",
+    ended: "A user whom you end appears here, and can be resumed.",
+  },
 } as const;
 
 type Status = "live" | "ended";
@@ -65,7 +69,12 @@ export function Users() {
         <PagedList
           list={list}
           what="users"
-          empty={<Empty text={TEXTS.none[status]}>{status === "live" ? <p>{TEXTS.next}</p> : null}</Empty>}
+          empty={
+            <Empty text={TEXTS.none[status]}>
+              <p>{TEXTS.next[status]}</p>
+              {status === "live" ? <InviteSnippet role="approver" /> : null}
+            </Empty>
+          }
         >
           {(rows) => <UserTable users={rows} onOpen={setOpen} />}
         </PagedList>

@@ -19,7 +19,6 @@ export const TEXTS = {
     {"agent_id": "support-bot", "tool": "email", "operation": "send", "params": {"to": "ada@example.com"}}
   ]
 }'`,
-  older: "Load older",
   cancel: "Cancel the plan…",
   cancelTitle: "Cancel this plan?",
   cancelHelp: (isAdmin: boolean): string =>

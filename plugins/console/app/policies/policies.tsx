@@ -5,6 +5,7 @@ import { hasScope } from "../core/me.ts";
 import { Badge, Empty, Table, Text, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
+import { RowPages } from "../ui/row-pages.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 import { Managed } from "./managed.tsx";
 import { NewPolicy } from "./policy-editor.tsx";
@@ -40,13 +41,20 @@ function List() {
             <Snippet label={LIST.emptySnippet} text={"assent init\nassent serve"} />
           </Empty>
         ) : (
-          <Table label={LIST.title} head={LIST.head}>
-            {[...policies]
-              .sort((a, b) => (a.name < b.name ? -1 : 1))
-              .map((policy) => (
-                <Row key={policy.id} policy={policy} />
-              ))}
-          </Table>
+          <RowPages
+            rows={[...policies].sort((a, b) => (a.name < b.name ? -1 : 1))}
+            keyOf={({ id }) => id}
+            what="policies"
+            order="inOrder"
+          >
+            {(shown) => (
+              <Table label={LIST.title} head={LIST.head}>
+                {shown.map((policy) => (
+                  <Row key={policy.id} policy={policy} />
+                ))}
+              </Table>
+            )}
+          </RowPages>
         )
       }
     </LoadedPage>

@@ -32,14 +32,7 @@ export function Suggestions() {
       {mayMine ? null : (
         <p class="quiet">Suggestions need a key with policies:write, and actions:read for all actions.</p>
       )}
-      {mined.data !== null && suggestions.length === 0 ? (
-        <Empty text="Nothing to suggest.">
-          <p>
-            A rule needs 20 approvals by 2 people, for 2 agents, on 3 days, and no rejection of a request that it
-            covers. Read: {counted(mined.data.read, "decision")}.
-          </p>
-        </Empty>
-      ) : null}
+      {mined.data !== null && suggestions.length === 0 ? <NoSuggestions read={mined.data.read} /> : null}
       {suggestions.map((suggestion) => (
         <One
           key={suggestion.policy}
@@ -55,7 +48,11 @@ export function Suggestions() {
       <h2>Activated rules</h2>
       <Problem error={rules.error} again={rules.reload} />
       {rules.data === null && rules.loading ? <Loading what="activated rules" /> : null}
-      {rules.data !== null && active.length === 0 ? <p class="quiet">No suggested rule was activated yet.</p> : null}
+      {rules.data !== null && active.length === 0 ? (
+        <Empty text="No suggested rule was activated yet.">
+          <p>Store a suggestion as a candidate, open its policy, and activate it, first in shadow mode.</p>
+        </Empty>
+      ) : null}
       {active.length === 0 ? null : (
         <ActiveRules
           rules={active}
@@ -66,6 +63,22 @@ export function Suggestions() {
         />
       )}
     </Page>
+  );
+}
+
+function NoSuggestions({ read }: { read: number }) {
+  return (
+    <Empty text="Nothing to suggest.">
+      <p>
+        A rule needs 20 approvals by 2 people, for 2 agents, on 3 days, and no rejection of a request that it covers.
+        Read: {counted(read, "decision")} of the last 90 days. Answer <a href="#/approvals">pending requests</a>, or
+        look for rules with less evidence on the command line:
+      </p>
+      <Snippet
+        label="Suggest rules with lower minimums"
+        text="assent policy suggest --since 180d --min-approvals 10 --min-days 1"
+      />
+    </Empty>
   );
 }
 

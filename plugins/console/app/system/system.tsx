@@ -116,16 +116,18 @@ function formatNumbers(check: Check): string {
 }
 
 function Versions({ policySet, at }: { policySet: string | null; at: string | null }) {
-  const { data: version } = useLoad(readVersion, []);
+  const version = useLoad(readVersion, []);
   // A credential that cannot read policies sees the other cards.
-  const { data: sources } = useLoad(async (signal) => (hasScope("policies:read") ? countSources(signal) : null), []);
+  const sources = useLoad(async (signal) => (hasScope("policies:read") ? countSources(signal) : null), []);
   return (
     <Card id="versions" title={TEXTS.versions}>
+      <Problem error={version.error} again={version.reload} />
+      <Problem error={sources.error} again={sources.reload} />
       <Facts
         rows={[
-          ["Assent", version ?? "…"],
+          ["Assent", version.data ?? "…"],
           ["Policy set in force", policySet === null ? TEXTS.none : <Hash value={policySet} />],
-          ["Active policies by source", sources],
+          ["Active policies by source", sources.data],
           ["Checked", <Time at={at} />],
         ]}
       />

@@ -154,7 +154,7 @@ const ACTIONS: Readonly<Record<string, Table>> = {
       actions_granted: ["grant_id, decision_seq", "grant_id is not null"],
       actions_of_plan: ["plan_id, decision_seq", "plan_id is not null"],
       actions_first_of_plan: ["plan_position, decision_seq", "plan_position = 1"],
-      actions_waited: ["created_at, waited_ms, agent_id, submitted_by", "waited_ms is not null"],
+      actions_waited: ["created_at, waited_ms, approved_until, agent_id, submitted_by", "waited_ms is not null"],
     },
   },
   approvals: {
