@@ -173,7 +173,7 @@ export { omitRedactedUsage } from "./domain/policy/check/redacted-reads.ts";
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
 export { type CompiledPolicySet, policySetDigest } from "./domain/policy/compile/compile.ts";
 export { matchesAnyName } from "./domain/policy/compile/name-patterns.ts";
-export { decide, decideEvaluation, decideForEntry } from "./domain/policy/decide/decide.ts";
+export { decide, decideForEntry, type DecisionForEntry } from "./domain/policy/decide/decide.ts";
 export { Evaluation } from "./domain/policy/decide/evaluation.ts";
 export {
   type ComparedRequest,
