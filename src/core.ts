@@ -169,11 +169,11 @@ export {
 export { findUnknownReviewers } from "./domain/policy/check/reviewer-faults.ts";
 export { findRuleWarnings } from "./domain/policy/check/rule-warnings.ts";
 export { findGrantExpressionFault, findLargestGrantTerms } from "./domain/policy/check/grant-request.ts";
-export { findRedactedReadOfPolicy } from "./domain/policy/check/redacted-reads.ts";
+export { omitRedactedUsage } from "./domain/policy/check/redacted-reads.ts";
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
 export { type CompiledPolicySet, policySetDigest } from "./domain/policy/compile/compile.ts";
 export { matchesAnyName } from "./domain/policy/compile/name-patterns.ts";
-export { decide, decideEvaluation, decideForEntry } from "./domain/policy/decide/decide.ts";
+export { decide, decideForEntry, type DecisionForEntry } from "./domain/policy/decide/decide.ts";
 export { Evaluation } from "./domain/policy/decide/evaluation.ts";
 export {
   type ComparedRequest,

@@ -6,13 +6,12 @@ import {
   type CoreHost,
   type Decision,
   decide,
-  decideEvaluation,
+  decideForEntry,
   findSuggestedFacts,
   encodeRequest,
   Evaluation,
   type Facts,
   isNeverAllowed,
-  obligedRequest,
   readIdempotencyKey,
   type RejectionFact,
   REPLAYED_HEADERS,
@@ -293,8 +292,7 @@ async function previewDecision(
 ): Promise<Reply> {
   const { facts, needs } = await readUses(host.storage, evaluation, baseFacts);
   const { hash } = encodeRequest(request);
-  const byPolicies = decideEvaluation(evaluation, facts);
-  const obliged = obligedRequest(request, byPolicies);
+  const { decision: byPolicies, obliged } = decideForEntry(evaluation, facts);
   const hashes =
     byPolicies.effect === "require_approval" ? [hash, ...(obliged ? [encodeRequest(obliged).hash] : [])] : [];
   let rejection: RejectionFact | null = null;
@@ -303,17 +301,17 @@ async function previewDecision(
   const enforcedLimit = needs.find((need) =>
     policySet.policies.some(({ name, shadow }) => name === need.policy && !shadow),
   );
-  const isChanged = obligedRequest(request, decision) !== null;
-  const abstention = isChanged
-    ? changedAbstention(decision.effect)
-    : decision.effect === "allow" && enforcedLimit !== undefined
-      ? {
-          outcome: "ABSTAIN",
-          decision: null,
-          reason: `the limit "${enforcedLimit.limit}" of policy "${enforcedLimit.policy}" applies, and a preview counts nothing; submit the action, or send record=true`,
-          reason_code: "LIMIT_APPLIES",
-        }
-      : {};
+  const abstention =
+    rejection === null && obliged !== null
+      ? changedAbstention(decision.effect)
+      : decision.effect === "allow" && enforcedLimit !== undefined
+        ? {
+            outcome: "ABSTAIN",
+            decision: null,
+            reason: `the limit "${enforcedLimit.limit}" of policy "${enforcedLimit.policy}" applies, and a preview counts nothing; submit the action, or send record=true`,
+            reason_code: "LIMIT_APPLIES",
+          }
+        : {};
   return gateReply(
     { ...decision, decision: decision.effect },
     {

@@ -11,6 +11,7 @@ import {
   decideForEntry,
   type Decision,
   type DecisionEntry,
+  type DecisionForEntry,
   encodeEdit,
   encodeRequest,
   Evaluation,
@@ -26,7 +27,6 @@ import {
   type JsonObject,
   type LedgerTransaction,
   MAX_META_BYTES,
-  obligedRequest,
   type Prefetch,
   recordCreatedResource,
   type RecordedFacts,
@@ -229,8 +229,7 @@ export async function decideSubmission(
   const base = new Evaluation(compiled, request, baseFacts, tx.now);
   const { evaluation, facts: known } = await readInputs(host, tx, base, baseFacts, id);
   const uses = await readUses(tx, evaluation, known);
-  const { decision, facts } = await applyVotes(host, tx, credential, sealed.hash, evaluation, uses.facts);
-  const obliged = obligedRequest(request, decision);
+  const { decision, facts, obliged } = await applyVotes(host, tx, credential, sealed.hash, evaluation, uses.facts);
   const throttling = decision.effect === "require_approval" ? await checkRequestRate(host, tx, credential) : null;
   const row = recordDecision(host, tx, credential, {
     ...submission,
@@ -260,10 +259,10 @@ async function applyVotes(
   requestHash: string,
   evaluation: Evaluation,
   facts: Facts,
-): Promise<ReturnType<typeof decideForEntry>> {
+): Promise<DecisionForEntry> {
   const decided = decideForEntry(evaluation, facts);
+  const { obliged } = decided;
   if (decided.decision.effect !== "require_approval") return decided;
-  const obliged = obligedRequest(evaluation.request, decided.decision);
   const rejection =
     (await findActiveRejection(host, tx, requestHash, tx.now)) ??
     (obliged && (await findActiveRejection(host, tx, encodeRequest(obliged).hash, tx.now)));
@@ -280,7 +279,7 @@ async function applyVotes(
     evaluation,
     decided,
   );
-  if (granted !== null) return granted;
+  if (granted !== null) return { ...granted, obliged };
   await assertPendingLimit(host, tx, credential);
   return decided;
 }

@@ -4,8 +4,9 @@ import { test } from "node:test";
 import { obligedRequest } from "../../src/domain/obligations.ts";
 import { buildPolicySet, compilePolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
+import { omitRedacted, redactParams } from "../../src/domain/policy/decide/redact.ts";
 import { parsePolicies, parsePolicyTests } from "../../src/domain/policy/parse/parse.ts";
-import type { Decision, Facts } from "../../src/domain/policy/policy-types.ts";
+import type { Decision, Facts, PolicyDocument } from "../../src/domain/policy/policy-types.ts";
 import { runPolicyTest } from "../../src/domain/policy/test/run-tests.ts";
 
 const FACTS: Facts = { principal: { key_id: "k", name: "k", agent_id: null, owner: null } };
@@ -186,4 +187,21 @@ tools:
   - { tool: pay, params: { type: object, additionalProperties: false, properties: { card: { type: string } } } }
 rules: [{ name: no, tool: pay, effect: deny, obligations: { redact: [params.crad] } }]`;
   assert.match(fault(deny).join(), /no parameter params.crad/);
+});
+
+test("a redacted path hides what is in the place of its object, and nothing else", () => {
+  const rule = "rules: [{ name: hide, tool: pay, effect: deny, obligations: { redact: [params.card.number] } }]";
+  const [definition] = policies(`policy: p0\n${rule}`) as [PolicyDocument];
+  const set = compilePolicySet(buildPolicySet([{ policy: "p0", version: 1, definition }]));
+  const action = { agent_id: "bot", tool: "pay", operation: "once" };
+  const shown: [params: string, redacted: string, omitted: string][] = [
+    ['{"card":{"number":"4","month":5}}', '{"card":{"number":"[redacted]","month":5}}', '{"card":{"month":5}}'],
+    ['{"card":"{\\"number\\":4}","a":4}', '{"card":"[redacted]","a":4}', '{"a":4}'],
+    ['{"card":["4",{"number":4},null]}', '{"card":["[redacted]",{"number":"[redacted]"},null]}', '{"card":[{},null]}'],
+    ['{"card":null,"__proto__":4}', '{"card":null,"__proto__":4}', '{"card":null,"__proto__":4}'],
+  ];
+  for (const [params, redacted, omitted] of shown) {
+    assert.equal(JSON.stringify(redactParams(set, action, JSON.parse(params))), redacted);
+    assert.equal(JSON.stringify(omitRedacted(set, action, JSON.parse(params))), omitted);
+  }
 });
