@@ -134,7 +134,7 @@ function connect({ url, timeout_seconds }: QueryOptions): postgres.Sql {
   return postgres(url, {
     max: 1,
     // Connect at each read. After an outage, a delay that has grown meanwhile would make reads fail.
-    backoff: 0,
+    backoff: () => 0,
     idle_timeout: 60,
     connect_timeout: Math.ceil(timeout_seconds),
     // A pooler can give each transaction another connection.
