@@ -35,7 +35,7 @@ import { withCurrentStatus } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { SESSION_HEADER } from "./schemas.ts";
 import { readSession } from "./agent-sessions.ts";
-import { askOutsideQueue, readInputs } from "./read-inputs.ts";
+import { askForAgent, readInputs } from "./read-inputs.ts";
 import {
   assertBinding,
   decideSubmission,
@@ -126,7 +126,7 @@ function submitRoute(host: CoreHost, tag: string, expiry: Expiry, waiters: Waite
     errors: SUBMISSION_ERRORS,
     async handle(context) {
       const { body, credential, headers, query } = context;
-      const asking = askOutsideQueue(host, context);
+      const asking = askForAgent(host, context);
       const submission = sealSubmission(host, body, {
         meta: readMeta(body, headers, host.trace()),
         idempotencyKey: readIdempotencyKey(headers),
@@ -171,7 +171,7 @@ function gateRoute(host: CoreHost, tag: string, expiry: Expiry): Route {
     errors: SUBMISSION_ERRORS,
     async handle(context) {
       const { body, credential, headers, query } = context;
-      const asking = askOutsideQueue(host, context);
+      const asking = askForAgent(host, context);
       const request = requestFromBody(body);
       const meta = readMeta(body, headers, host.trace());
       assertBinding(host, credential, request.agent_id);

@@ -9,6 +9,7 @@ import { loadPolicyFolder } from "../policies/folder.ts";
 import { colour, CommandError, EXIT, parse, safe, usage, printJson, type Command } from "./command.ts";
 import { availableKey, serviceUrl } from "./credentials.ts";
 import { programCommand } from "./invocation.ts";
+import { describeFailedChecks, readReadiness } from "./readiness.ts";
 import type { Me } from "./remote.ts";
 import { assertCurrent, assertStorable, withStore } from "./with-store.ts";
 
@@ -172,8 +173,12 @@ async function checkService(): Promise<Finding[]> {
   const service = createAssent({ url, apiKey, timeout: TIMEOUT, retries: 0 });
   const findings: Finding[] = [];
   try {
-    await service.call("GET", "/readyz");
-    findings.push({ check: "service", state: "ok", text: `${url} is ready` });
+    const readiness = await readReadiness(service);
+    findings.push(
+      readiness.ready
+        ? { check: "service", state: "ok", text: `${url} is ready` }
+        : { check: "service", state: "problem", text: `${url} is not ready: ${describeFailedChecks(readiness)}` },
+    );
   } catch (error) {
     const fix = `start it with "${programCommand()} serve", or set ASSENT_URL to the address of the service`;
     return [{ check: "service", state: "problem", text: reasonOf(error), fix }];

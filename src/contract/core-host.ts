@@ -238,13 +238,18 @@ export interface FactSourceCounts {
 /** The configured fact sources. */
 export interface FactSources {
   list(): readonly Pick<FactSource, "name" | "inputs">[];
-  /** Returns the answer to a call, which can be a fault, if it is recent enough for a decision; else null. */
-  recent(call: FactCall): FactAnswer | null;
+  /**
+   * Returns the answer to a call, which can be a fault, if it is recent enough for a decision; else null.
+   * @param keyId the key whose request needs the facts. Absent for votes and the service's own work, for which reads of keys
+   * leave room
+   */
+  recent(call: FactCall, keyId?: string | null): FactAnswer | null;
   /**
    * Asks the sources, except for answers that are recent. A failure is an answer. Rejects only with OVERLOADED, if too many
    * requests wait for a source.
+   * @param keyId as for `recent`
    */
-  read(calls: readonly FactCall[]): Promise<FactAnswer[]>;
+  read(calls: readonly FactCall[], keyId?: string | null): Promise<FactAnswer[]>;
   counts(): readonly (FactSourceCounts & { source: string })[];
 }
 

@@ -16,6 +16,12 @@ rules:
   - { name: within its limit, tool: bank, when: params.amount <= facts.account.limit, effect: allow }
   - { name: ask, tool: bank, effect: require_approval }
 ---
+policy: turns
+facts:
+  open: { source: single, with: { id: params.id }, schema: { type: boolean } }
+rules:
+  - { name: open, tool: turns, when: facts.open, effect: allow }
+---
 policy: teams
 limits:
   - { name: one for each team, tool: mail, per: agent_metadata.team, count: 1, window: 1h }
@@ -36,7 +42,15 @@ describe("facts and attributes", () => {
       return Promise.resolve(answer(String(id)) as never);
     },
   };
-  const plugin = definePlugin({ name: "crm", setup: () => ({ factSources: [crm] }) });
+  let release: (() => void) | null = null;
+  const single: FactSource = {
+    name: "single",
+    inputs: ["id"],
+    timeoutMs: 50,
+    maxConcurrent: 1,
+    read: ({ id }) => (id === "hangs" ? new Promise((end) => (release = () => end(true))) : Promise.resolve(true)),
+  };
+  const plugin = definePlugin({ name: "crm", setup: () => ({ factSources: [crm, single] }) });
 
   before(async () => {
     asked = [];
@@ -199,6 +213,23 @@ describe("facts and attributes", () => {
     }
     assert.deepEqual(statuses, ["allowed", "allowed", "allowed", "allowed", "executing"]);
     answer = () => ({ status: "open", limit: 100 });
+  });
+
+  test("a read that gets no turn fails only for the key whose other reads it waited for", async () => {
+    const { key: other } = await makeKey(service, { name: "another", preset: "agent" });
+    const ask = async (id: string, key = service.agent) =>
+      (
+        await service.call("POST", "/v1/actions", {
+          key,
+          body: { agent_id: "a", tool: "turns", operation: "o", params: { id } },
+        })
+      ).body.decision;
+    const hanging = ask("hangs");
+    await until("the source is asked", () => release !== null);
+    assert.deepEqual(await Promise.all([hanging, ask("x")]), ["deny", "deny"]);
+    release?.();
+    await new Promise(setImmediate);
+    assert.equal(await ask("x", other), "allow");
   });
 
   test("an agent asks no source for another agent", async () => {
