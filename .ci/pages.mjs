@@ -1,5 +1,5 @@
 /**
- * Bundles the code of pages for browsers: the console (plugins/console/app), the scripts of the
+ * Bundles the code of pages for browsers: the console (plugins/console/app), the scripts of the sign-in page and of the
  * documentation, and the page of evidence packs. The console's code, the pure modules of src/domain that it shares with
  * the service, and the packages that it uses go into a few modules; a page's code is loaded when the page is opened.
  * The compiler checks the types, not this script.
@@ -17,6 +17,7 @@ const ENTRIES = ["main.tsx", "approve.tsx", "stream-worker.ts", "service-worker.
 
 /** Pages with one script each: the bundle, and its entry. Paths from the root. */
 const SCRIPTS = {
+  "plugins/users/bundle/sign-in": "plugins/users/app/sign-in.ts",
   "plugins/docs/bundle/relay": "plugins/docs/app/relay.ts",
   "plugins/docs/bundle/start-swagger": "plugins/docs/app/start-swagger.ts",
   "plugins/docs/bundle/start-redoc": "plugins/docs/app/start-redoc.ts",
