@@ -116,6 +116,11 @@ export interface UserEntry {
     ended_at: string | null;
   };
   reason: string | null;
+  /**
+   * Credential id of the passkey with which the user confirmed a change of their own ways to sign in. Null for other
+   * changes, and for users of an identity provider without a passkey.
+   */
+  confirmed_by: string | null;
   /** Null if the operator on the host or an identity provider made the change. */
   by: Actor | null;
 }

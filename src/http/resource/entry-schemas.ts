@@ -378,6 +378,9 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       { description: "The user after the change.", ...closed },
     ),
     reason: orNull(text("Comment of the actor.")),
+    confirmed_by: orNull(
+      text("Credential id of the passkey with which the user confirmed a change of their own ways to sign in."),
+    ),
     by: orNull(Actor),
   }),
   stop: entry<StopEntry>("StopEntry", "stop", {

@@ -348,6 +348,9 @@ test("a recovery code adds a passkey once, in any spelling", async () => {
 test("the sign-in page and its script are served", async () => {
   const page = await service.call("GET", "/sign-in", { key: null, headers: PAGE });
   assert.equal(page.status, 200, String(page.body));
-  const script = /src="([^"]+sign-in\.js)"/.exec(page.body as string)?.[1] ?? assert.fail("the page has no script");
-  assert.equal((await service.call("GET", script, { key: null })).status, 200);
+  const path = /src="([^"]+sign-in\.js)"/.exec(page.body as string)?.[1] ?? assert.fail("the page has no script");
+  const script = await service.call("GET", path, { key: null });
+  assert.equal(script.status, 200);
+  assert.match(script.headers.get("content-type") ?? "", /^text\/javascript/);
+  assert.match(String(script.body), /navigator\.credentials/);
 });

@@ -214,7 +214,16 @@ async function signedInUser(sub: string): Promise<Person> {
   const person = await invite(service, { name: `User ${sub}`, roles: ["approver", "viewer"] });
   await service.runtime.host.ledger.transact(async (tx) => {
     const user = { ...(tx.users.get(person.id) as User), identities: [{ issuer: COMPANY, subject: sub }] };
-    tx.record({ type: "user", v: 1, at: toRfc3339(tx.now), change: "updated", user, reason: null, by: null });
+    tx.record({
+      type: "user",
+      v: 1,
+      at: toRfc3339(tx.now),
+      change: "updated",
+      user,
+      reason: null,
+      confirmed_by: null,
+      by: null,
+    });
     tx.bumpEpoch();
   });
   return person;
