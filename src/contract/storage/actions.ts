@@ -129,7 +129,7 @@ export interface ActionFilter {
   plan_id?: string;
   /** Lists only the first action of each plan. */
   first_of_plan?: true;
-  /** Inclusive start of the creation time. */
+  /** Inclusive start of the creation time, which never decreases with `decision_seq`. */
   since?: number;
   /** Exclusive end of the creation time. */
   until?: number;
