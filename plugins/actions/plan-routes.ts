@@ -164,7 +164,7 @@ function signedPlanRoutes(host: CoreHost, tag: string): Route[] {
       path: "/v1/plans/:id/signed-approval",
       tag,
       summary: "Vote on a plan with a passkey",
-      description: "Like POST /v1/plans/{id}/approval, but with a signature in place of the token.",
+      description: "Like POST /v1/plans/{id}/approval, but with a signature instead of the token.",
       scope: "approvals:decide",
       params: schema.PlanParams,
       body: schema.SignedPlanBody,

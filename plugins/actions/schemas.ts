@@ -218,7 +218,7 @@ const ApprovalRecord = Type.Object(
     reason: Nullable(Type.String()),
     self_approval: Type.Boolean(),
     on_behalf_of: Nullable(
-      Type.String({ description: "Principal of the user in whose place the approver voted, by a delegation." }),
+      Type.String({ description: "Principal of the user on whose behalf the approver voted, by a delegation." }),
     ),
     break_glass: Type.Boolean({
       description: "Whether the approver approved in an emergency without other approvers (break-glass).",
@@ -324,7 +324,7 @@ const ApprovalTerms = Type.Object(
     grants: orNull(
       Type.Object(
         {
-          count: Type.Integer({ description: "Maximum uses." }),
+          count: Type.Integer({ description: "Maximum number of uses." }),
           for_seconds: Type.Integer({ description: "Maximum time." }),
         },
         {
@@ -340,7 +340,7 @@ const ApprovalTerms = Type.Object(
       ),
     ),
     on_behalf_of: Nullable(
-      Type.String({ description: "Principal of the user in whose place this credential would approve." }),
+      Type.String({ description: "Principal of the user on whose behalf this credential would approve." }),
     ),
     may_break_glass: Type.Boolean({
       description: "Whether this user can approve in an emergency without other approvers (break-glass).",

@@ -71,7 +71,7 @@ const Tests = Type.Object(
         },
         closed,
       ),
-      { description: "At most 500 cases, in the order of the text." },
+      { description: "At most 500 cases, in the order in which the test file lists them." },
     ),
   },
   closed,

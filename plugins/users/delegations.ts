@@ -34,7 +34,7 @@ interface DelegationTerms {
 }
 
 /**
- * Lets another user approve in the place of the user who is signed in, who must be `from`. Throws
+ * Lets another user approve on behalf of the user who is signed in, who must be `from`. Throws
  * USERS_DELEGATION_INVALID for an invalid period or user.
  */
 export function createDelegation(

@@ -20,7 +20,7 @@ export interface AssentOptions {
   signal?: AbortSignal | undefined;
   /** Timeout of one attempt in seconds, in addition to the requested wait. Default 30. */
   timeout?: number | undefined;
-  /** Maximum retries of calls that are safe to repeat. Default 5. */
+  /** Maximum number of retries of calls that are safe to repeat. Default 5. */
   retries?: number | undefined;
   /**
    * Name of the agent's session. The client requests the session's token and sends it with each action. The API key

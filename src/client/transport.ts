@@ -33,7 +33,7 @@ export interface Call {
   repeatFor?: number;
 }
 
-/** Maximum seconds before a retry. If the service requests a longer delay, the call fails. */
+/** Maximum number of seconds before a retry. If the service requests a longer delay, the call fails. */
 const LONGEST_PAUSE = 30;
 
 export type Transport = ReturnType<typeof createTransport>;

@@ -110,7 +110,7 @@ export interface ApprovalRequirement {
 export interface RecordedApproval extends Omit<CountedVote, "principals"> {
   principal: string;
   key_id: string;
-  /** Principal of the delegator in whose place the approver voted; null if the vote is in the approver's own name. */
+  /** Principal of the delegator on whose behalf the approver voted; null if the vote is in the approver's own name. */
   on_behalf_of: string | null;
   /** Digest of the list of actions that the vote approves, for an action of a plan; else null. */
   plan: string | null;

@@ -74,7 +74,7 @@ export function applyObligations(
 }
 
 /**
- * Returns the request as the obligations of its decision change it; null if they do not change it.
+ * Applies the decision's obligations to the request. Returns null if they change nothing.
  * @example obligedRequest(request, decision)?.params // null: `request` itself may run
  */
 export function obligedRequest(

@@ -7,14 +7,14 @@ import { sha256Hex, utf8 } from "./hash.ts";
 import type { JsonValue } from "./json.ts";
 import { commitSalted } from "./kept.ts";
 
-/** Maximum questions about one action. Each question and each answer adds an entry to the ledger. */
+/** Maximum number of questions about one action. Each question and each answer adds an entry to the ledger. */
 export const MAX_QUESTIONS = 5;
 /**
  * Maximum number of questions about an action when the person behind the agent asks. The rest are reserved for other
  * approvers.
  */
 export const MAX_QUESTIONS_BEFORE_OWNER = 2;
-/** Maximum characters of a question. */
+/** Maximum number of characters of a question. */
 export const MAX_QUESTION_LENGTH = 1000;
 export const MAX_ANSWER_LENGTH = 2000;
 

@@ -80,7 +80,7 @@ export function describeReviewDenial(reviewer: string, comment: string | null): 
   return clipText(`denied by the reviewer "${reviewer}"${words}`, MAX_REVIEW_REASON);
 }
 
-/** Returns the principal that represents a reviewer in place of a person, for example in an earlier rejection. */
+/** Returns the principal that represents a reviewer instead of a person, for example in an earlier rejection. */
 export function principalOfReviewer(name: string): string {
   return `reviewer:${name}`;
 }

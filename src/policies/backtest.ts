@@ -223,7 +223,7 @@ async function scan(
   return report(null);
 }
 
-/** Replays one row. Returns "altered" on any error, so that one altered row does not fail the whole backtest. */
+/** Replays one row. Returns "altered" on any error, so that one altered row does not make the whole backtest fail. */
 function replayRow(
   replay: Replay,
   input: DecisionInput,

@@ -24,7 +24,7 @@ import { createTurns, type Turns } from "./turns.ts";
 
 /** How long an answer is used at least, because a decision waits for its turn. Milliseconds. */
 const MIN_AGE_MS = 2_000;
-/** Maximum characters of one answer, and of all answers of one source in memory. */
+/** Maximum number of characters of one answer, and of all answers of one source in memory. */
 const MAX_ANSWER = 65_536;
 const MAX_MEMORY = 16 * 1024 * 1024;
 /** Memory that an answer uses in addition to its characters. */

@@ -46,7 +46,7 @@ export interface OpenedAction {
   erased_at: string | null;
   request: ActionRequest | null;
   salt: string | null;
-  /** The request as an approver or the policies changed it. */
+  /** The request after changes by an approver or the policies. */
   effective: { request: ActionRequest; salt: string } | null;
   result: JsonObject | null;
   meta: JsonObject | null;

@@ -25,8 +25,8 @@ export interface DecisionEntry {
   /** SHA-256(salt ‖ request_hash), both as raw bytes. */
   commitment: string;
   /**
-   * Commitment to the request as the obligations of the decision changed it, with the same salt. Later entries commit to it.
-   * Absent if they changed nothing.
+   * Commitment to the request after the decision's obligations were applied, with the same salt. Later entries commit
+   * to it. Absent if they changed nothing.
    */
   effective?: string;
   submitted_by: Actor;

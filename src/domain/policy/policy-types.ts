@@ -59,7 +59,7 @@ export interface ApprovalTerms {
   rejection_holds?: string;
   /** The largest grant that can cover the action: duration and number of uses. Default: no grant can cover it. */
   grants?: { for: string; count: number };
-  /** Machine reviewers that receive the request. `may_approve` lets a reviewer approve in place of a person. */
+  /** Machine reviewers that receive the request. `may_approve` lets a reviewer approve instead of a person. */
   reviewers?: { name: string; may_approve?: boolean }[];
   /** Parameters that approvers can change, with their bounds by path. Default: none. */
   editable?: string[] | Record<string, Omit<EditableParameter, "path">>;

@@ -106,7 +106,7 @@ export function cutPage<Row>(
 
 /** Number of rows that the first read of a page returns, which is enough for most pages. */
 const FIRST_READ = DEFAULT_LIMIT + 1;
-/** Maximum rows and bytes of each later read. The bytes are estimated from the rows so far. */
+/** Maximum number of rows and bytes of each later read. The bytes are estimated from the rows so far. */
 const [READ_ROWS, READ_BYTES] = [64, 262_144];
 /** Approximate bytes of a rendered row, not including `size`. */
 const OVERHEAD = 1024;

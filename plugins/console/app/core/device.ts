@@ -9,7 +9,7 @@ type PushSupport = "unsupported" | "blocked" | "available";
 
 const ID_BYTES = 16;
 
-/** Returns whether this browser can show notifications of the console. */
+/** Returns the state of push notifications in this browser. */
 export function pushSupport(): PushSupport {
   // Without HTTPS (except on localhost), and in a browser tab on an iPhone, none of these APIs exists.
   const hasAll = [navigator.serviceWorker, globalThis.PushManager, globalThis.Notification].every(Boolean);

@@ -102,7 +102,7 @@ interface ParamsProps {
   label: string;
   /** JSON pointer of `value` in the request, such as /params. */
   root: string;
-  /** JSON pointers of the members that the policy names. */
+  /** JSON pointers of the members to display first, from the action's `shown_first`. */
   first?: readonly string[] | undefined;
   lines?: number;
 }

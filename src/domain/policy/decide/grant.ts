@@ -107,9 +107,9 @@ export function findGrantUse(grant: GrantFact, evaluation: Evaluation): MatchedL
 }
 
 /**
- * Returns the amount that the request, as its obligations change it, adds to the grant's sum, in millionths; 0 without a sum. Null if the scope is not
- * true for the request, or if the scope or the amount cannot be evaluated. All grants of one evaluation share one step
- * budget, so that they cannot delay the decision further.
+ * Returns the amount that the request, after its obligations are applied, adds to the grant's sum, in millionths; 0
+ * without a sum. Null if the scope is not true for the request, or if the scope or the amount cannot be evaluated. All
+ * grants of one evaluation share one step budget, so that they cannot delay the decision further.
  */
 export function matchGrant(
   { id, scope, sum }: Pick<GrantFact, "id" | "scope" | "sum">,

@@ -21,7 +21,11 @@ const EditableBounds = Type.Object(
       }),
     ),
     max_length: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 10_000, description: "Maximum characters of a string. Default: 1,000." }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 10_000,
+        description: "Maximum number of characters of a string. Default: 1,000.",
+      }),
     ),
   },
   { additionalProperties: false },

@@ -3,7 +3,10 @@ import { canonicalBytes } from "../../canonical.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
 import { findSimilarName } from "../../similar-name.ts";
 
-/** Maximum bytes of the canonical JSON of all data of one policy, because each version of the policy contains it. */
+/**
+ * Maximum size in bytes of the canonical JSON of all data of one policy, because each version of the policy contains
+ * it.
+ */
 export const MAX_DATA_BYTES = 262_144;
 
 /** A fault in shared data, or in a policy's list of shared data. */
