@@ -102,7 +102,7 @@ test("reads that wait for others get their turn", async () => {
   );
 });
 
-test("policies take turns, so that one with many reads does not keep another from its facts", async () => {
+test("policies take turns, so that a policy with many reads does not block the facts of another", async () => {
   const waiting: (() => void)[] = [];
   const asked: string[] = [];
   const { read } = open({
