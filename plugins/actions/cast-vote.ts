@@ -264,8 +264,8 @@ function countRejection(
 }
 
 /**
- * Decides the action again and counts an approval. Throws ALREADY_VOTED or APPROVER_NOT_ELIGIBLE if the vote would not
- * count.
+ * Evaluates the action again and counts an approval. Throws ALREADY_VOTED or APPROVER_NOT_ELIGIBLE if the vote would
+ * not count.
  */
 async function countApproval(
   host: CoreHost,

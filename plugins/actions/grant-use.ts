@@ -51,7 +51,7 @@ export async function findGrantedDecision(
 }
 
 /**
- * Decides an action again that a grant covered. Returns null unless the same grant still covers it. Uses the grant's
+ * Evaluates an action again that a grant covered. Returns null unless the same grant still covers it. Uses the grant's
  * usage from the first decision, because the current usage already includes this action.
  * @param first the facts of its first decision
  */

@@ -53,7 +53,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[]
       tag,
       summary: "Submit a plan",
       description:
-        "Submits several actions of one agent at once, for people who decide on them together. Each is decided separately, and the response has the decisions. If one action cannot be submitted, nothing is recorded, and the error names its position.",
+        "Submits several actions of one agent at once, for people who decide on them together. Each is evaluated separately, and the response has the decisions. If one action cannot be submitted, nothing is recorded, and the error names its position.",
       scope: "actions:submit",
       body: schema.PlanBody,
       headers: PLAN_HEADERS,

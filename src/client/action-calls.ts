@@ -118,7 +118,7 @@ export function executionCalls({ record, action, transport }: ApiCalls) {
         limit.end();
       }
     },
-    /** Requests a permit. The service first decides the action again with the current policies. */
+    /** Requests a permit. The service first evaluates the action again with the current policies. */
     permit: (id: string, { signal }: CallOptions = {}) =>
       record(id, "POST", "/permit", { body: {}, signal, repeatable: true }),
     /**

@@ -1,4 +1,4 @@
-/** Decides one call, read from standard input, and exits. Used when hookd does not run. */
+/** Evaluates one call, read from standard input, and exits. Used when hookd does not run. */
 import { serveRequest } from "./hookd-protocol.ts";
 import { VERSION } from "../version.ts";
 

@@ -87,7 +87,7 @@ export function backtest(
   });
 }
 
-/** Decides a past request with other policies. Returns null if they read inputs that were not recorded. */
+/** Evaluates a past request with other policies. Returns null if they read inputs that were not recorded. */
 function decideAgain(
   set: CompiledPolicySet,
   request: ActionRequest,
