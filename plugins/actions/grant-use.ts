@@ -79,7 +79,7 @@ async function applyOpenGrant(
   grant: Grant,
   readUsage: (tx: LedgerTransaction, grant: Grant) => Promise<GrantUsage>,
 ): Promise<{ decision: Decision; facts: Facts } | null> {
-  // Compare the scope first, because that reads nothing from the store.
+  // Compare the scope first, because that does not read from the store.
   if (matchGrant(grant, evaluation) === null) return null;
   const standing = await findStanding(host, tx, action, decision, grant);
   if (standing === null) return null;

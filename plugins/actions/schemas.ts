@@ -18,7 +18,7 @@ import { PAGE_QUERY } from "../../src/plugin.ts";
 import { GrantRecord, GrantTermsBody } from "./grant-schemas.ts";
 import { DENIAL_FIELDS } from "./rejection-schemas.ts";
 
-/** Names are compared, displayed and logged, so the format `name` allows no invisible or ambiguous characters. */
+/** Names are compared, displayed and logged, so the format `name` excludes invisible and ambiguous characters. */
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
 const Json = Type.Record(Type.String(), Type.Unknown());
 export const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>

@@ -1,4 +1,4 @@
-/** Routes for policy editors: validate a text while a person types, and list what a policy can contain. */
+/** Routes for policy editors: validate a policy while a person types, and list what a policy can contain. */
 import { Type, type Static } from "@sinclair/typebox";
 import {
   closed,

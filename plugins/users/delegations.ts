@@ -103,7 +103,7 @@ export function listDelegates(users: Users, from: string): { id: string; name: s
 }
 
 /**
- * Returns the groups that a delegation of this user can name: the user's groups, and every rota, even while another
+ * Returns the groups that a delegation of this user can include: the user's groups, and every rota, even while another
  * person is on call.
  */
 export function delegableGroups(host: CoreHost, { groups }: Credential): string[] {

@@ -94,8 +94,8 @@ export function createExceptionalVotesAuditor(users: () => Users): ExceptionalVo
   }
 
   return {
-    // The caller passes the agent and the tool, because the decision entry that names the tool may be much older than
-    // the vote.
+    // The caller passes the agent and the tool, because the decision entry that contains the tool may be much older
+    // than the vote.
     findUncovered({ delegation: used }, subject) {
       const delegation = used === null ? undefined : delegations.get(used.id);
       const limits = delegation === undefined ? null : limitsOfDelegation(delegation);

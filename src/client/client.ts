@@ -13,7 +13,7 @@ import type { ActionRecord, ApproveOptions, CallOptions } from "./action-types.t
 export interface AssentOptions {
   /** Default: ASSENT_URL, or http://127.0.0.1:8000. */
   url?: string | undefined;
-  /** Default: ASSENT_API_KEY. Null sends no key. */
+  /** Default: ASSENT_API_KEY. Null: send no key. */
   apiKey?: string | null | undefined;
   fetch?: typeof fetch | undefined;
   /** Ends every call of this client. */

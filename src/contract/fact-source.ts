@@ -1,6 +1,6 @@
 /**
  * The contract of fact sources, which are systems that the service reads before a decision, such as a customer
- * database. A policy names them under `facts`. The service reads outside any transaction, caches answers for
+ * database. A policy lists them under `facts`. The service reads outside any transaction, caches answers for
  * `maxAgeMs`, and records the value that a decision used. If a source throws, hangs or returns anything except JSON,
  * its fact is an error, and the policy denies the action.
  */
@@ -28,8 +28,8 @@ export interface FactSource {
   /** How many reads run at a time. Default and maximum: 32. */
   readonly maxConcurrent?: number;
   /**
-   * Makes one attempt to read. Rejects if it gets no answer. Agents control the `inputs`: never insert them into SQL, a
-   * command, or the host of an address. The service logs errors, so they must not contain inputs.
+   * Makes one attempt to read. Rejects if there is no response. Agents control the `inputs`: never insert them into
+   * SQL, a command, or the host of an address. The service logs errors, so they must not contain inputs.
    * @example
    * read: async ({ id }, signal) => (await lookUp(String(id), signal)) ?? null,
    */

@@ -89,8 +89,8 @@ export interface ApprovalMessage extends MessageBase {
   kind: "approval_requested" | "approval_escalated" | "approval_reminder";
   channel: string;
   /**
-   * Owner for whom the link is created. Null if several people can read the destination; the link then does not name a
-   * person.
+   * Owner for whom the link is created. Null if several people can read the destination; the link then does not
+   * identify a person.
    */
   person: string | null;
   /**

@@ -153,7 +153,7 @@ const MAX_SCOPE = 200;
 
 /**
  * Returns one line for each grant that the approval page offers, with the requests that the grant would have covered;
- * an empty list if the rules allow no grants.
+ * an empty list if the rules do not allow grants.
  * @example
  * grantLines(message.action); // ['params.repo == "web": 12 of the last 40 requests, such as Deploy "web" to "test"']
  */

@@ -458,7 +458,7 @@ function applyApproval(history: RecordedLifecycle, entry: ApprovalEntry & { seq:
     history.faults.push(`entry ${entry.seq} approves it without the votes that its decision requires`);
 }
 
-/** Returns the vote with the principals that its entry names. */
+/** Returns the vote with the principals in its entry. */
 export function countRecorded(vote: RecordedApproval): CountedVote {
   const { principal, on_behalf_of } = vote;
   return { ...vote, principals: on_behalf_of === null ? [principal] : [principal, on_behalf_of] };

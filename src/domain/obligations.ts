@@ -74,7 +74,7 @@ export function applyObligations(
 }
 
 /**
- * Applies the decision's obligations to the request. Returns null if they change nothing.
+ * Applies the decision's obligations to the request. Returns null if they do not change it.
  * @example obligedRequest(request, decision)?.params // null: `request` itself may run
  */
 export function obligedRequest(

@@ -1,6 +1,6 @@
 /**
  * Questions that approvers ask an agent about its pending action, and the answers. Entries contain commitments to the
- * texts, each with its own salt. The action's row stores the texts until erasure.
+ * texts, each with its own salt. The action's row stores the text until erasure.
  */
 import { canonicalText } from "./canonical.ts";
 import { sha256Hex, utf8 } from "./hash.ts";
@@ -18,7 +18,7 @@ export const MAX_QUESTIONS_BEFORE_OWNER = 2;
 export const MAX_QUESTION_LENGTH = 1000;
 export const MAX_ANSWER_LENGTH = 2000;
 
-/** A question as the ledger records it. Its texts are commitments. */
+/** A question as the ledger records it. Its text is stored as commitments. */
 export interface RecordedQuestion {
   /** Principal of the approver. */
   asked_by: string;

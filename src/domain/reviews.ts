@@ -16,7 +16,7 @@ export const REVIEWER_NAME = "^[a-z0-9][a-z0-9._-]{0,63}$";
 export const REVIEWER_FAILURES = ["timeout", "error", "malformed", "not_configured"] as const;
 export type ReviewFault = (typeof REVIEWER_FAILURES)[number];
 
-/** A reviewer that a decision names. */
+/** A reviewer in a decision. */
 export interface RequiredReviewer {
   /** Whether the reviewer's approval can replace a person's. */
   may_approve: boolean;

@@ -21,7 +21,8 @@ const DISCARD_TIMEOUT_MS = 200;
 
 export interface BodyReader {
   /**
-   * Reads a body. Resolves to the validated JSON, the string of a text body, or undefined if the route accepts no body.
+   * Reads a body. Resolves to the validated JSON, the string of a text body, or undefined if the route does not accept
+   * a body.
    */
   read(
     request: Request,

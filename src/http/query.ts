@@ -16,7 +16,7 @@ export function createParameterReader(
   kind: "query" | "path",
 ): ParameterReader<Record<string, unknown>> {
   const names = Object.keys(schema?.properties ?? {});
-  // Without a schema, path parameters stay strings. The router returns only parameters that the path names.
+  // Without a schema, path parameters stay strings. The router returns only parameters in the path.
   if (schema === undefined && kind === "path") return (given) => Object.fromEntries(given);
   const check = schema === undefined ? null : createSchemaCheck(schema);
   return (given) => {

@@ -280,7 +280,7 @@ async function load(source: PolicySource): Promise<PolicyBundle | null> {
   }
 }
 
-/** Returns the faults of a bundle as an error that names its source. Returns an error with another cause unchanged. */
+/** Returns the faults of a bundle as an error with its source. Returns any other error unchanged. */
 function withSource(error: unknown, name: string, source: Record<string, string> = {}): unknown {
   if (error instanceof PolicySourceError)
     return new PolicySourceError(error.message, error.faults, { ...source, ...error.source });

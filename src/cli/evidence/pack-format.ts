@@ -66,7 +66,7 @@ export interface PolicySetLine {
 /** A requirement of a standard, and the records that provide evidence for it. */
 export interface Control {
   standard: string;
-  /** What the mapping was made from: the text of the standard, or only public summaries of it. */
+  /** The source of the mapping: the text of the standard, or only public summaries of it. */
   compared_with: "text" | "summaries";
   control: string;
   /** URL of the standard's text. */

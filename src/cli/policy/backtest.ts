@@ -1,4 +1,4 @@
-/** `assent policy backtest`. Loads its modules when it runs, because the other verbs need no store. */
+/** `assent policy backtest`. Loads its modules when it runs, because the other verbs do not need a store. */
 import type { Verb } from "../command.ts";
 
 const HELP = `usage: assent policy backtest [FOLDER] [--against URL|store] [--since TIME] [--until TIME] [--limit N]

@@ -72,7 +72,7 @@ export interface ApprovalEntry {
   /** The grant that was created with the vote. Its entry precedes this one. Null if there is no grant. */
   grant: (VotedGrant & { id: string }) | null;
   /**
-   * The approver's groups at the time of the vote, restricted to groups that the approval names. Empty unless this is a
+   * The approver's groups at the time of the vote, restricted to groups that the approval lists. Empty unless this is a
    * vote.
    */
   groups: string[];
@@ -227,7 +227,7 @@ export interface ErasureEntry {
   commitment: string;
   /**
    * `asked`: someone requested the erasure. `subject`: a person requested the erasure of their data, which the action
-   * contained; the entry does not name the person. `retention`: the configured retention time ended.
+   * contained; the entry does not identify the person. `retention`: the configured retention time ended.
    */
   cause: "asked" | "subject" | "retention";
   /** Stays in the ledger forever. */

@@ -46,7 +46,7 @@ export interface Options {
   /** Media type of the body. */
   type?: string;
   headers?: Record<string, string>;
-  /** Null sends no credential. Undefined sends the signed-in credential. */
+  /** Null: send no credential. Undefined sends the signed-in credential. */
   key?: string | null;
   signal?: AbortSignal;
   /** Timeout in milliseconds. */

@@ -9,7 +9,7 @@ interface Comparable {
   operation: string;
   params: Record<string, unknown>;
   context: Record<string, unknown>;
-  /** JSON pointers of the members that the policy names. */
+  /** JSON pointers of the members that the policy lists. */
   shown_first?: readonly string[] | undefined;
 }
 

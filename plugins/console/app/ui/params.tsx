@@ -1,5 +1,5 @@
 /**
- * Renders the parameters of an action: first the members that the policy names, then the others. Each level is
+ * Renders the parameters of an action: first the members that the policy lists, then the others. Each level is
  * collapsed and shows the number of hidden members.
  */
 import type { ComponentChildren } from "preact";

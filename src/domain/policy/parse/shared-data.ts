@@ -47,7 +47,7 @@ export function selectEnvironment(files: readonly SharedDataFile[], environment:
   };
 }
 
-/** Returns the environments that the files name, sorted. */
+/** Returns the environments in the files, sorted. */
 export function listEnvironments(files: readonly SharedDataFile[]): string[] {
   return [...new Set(files.flatMap(({ environments = {} }) => Object.keys(environments)))].sort();
 }
