@@ -51,7 +51,7 @@ export function findConflict({ max, min, set }: Omit<Obligation, "path">): strin
 
 /**
  * Returns the request that satisfies the obligations, and the paths of the parameters that differ. A parameter that is
- * missing or has another type is a fault.
+ * missing or has a different type is a fault.
  */
 export function applyObligations(
   request: ActionRequest,

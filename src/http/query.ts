@@ -8,7 +8,7 @@ import { createSchemaCheck } from "./schema-check.ts";
 export type ParameterReader<T> = (given: Iterable<readonly [string, string]>) => T;
 
 /**
- * Returns a function that reads and validates the parameters. The function refuses unknown and duplicate parameters,
+ * Returns a function that reads and validates the parameters. The function rejects unknown and duplicate parameters,
  * because a mistyped filter must not make a list longer.
  */
 export function createParameterReader(

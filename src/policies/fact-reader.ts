@@ -1,6 +1,7 @@
 /**
- * Asks fact sources, and keeps their answers for a short time. A decision takes answers from memory, because it must not wait
- * for a source under the ledger's lock. Failures are kept, too, so that a decision that needs them is not prepared for ever.
+ * Reads fact sources, and caches their results for a short time. A decision uses cached results, because it must not
+ * wait for a source under the ledger's lock. Failures are cached, too, so that a decision that needs them is not
+ * prepared forever.
  *
  * Each source has its own memory, reads and queue, and the policies that ask it take turns, so that neither a slow source nor
  * the policies of one team keep others from their facts. A failure counts only for the policy whose read failed, because the read
@@ -169,7 +170,7 @@ function createState(source: FactSource): SourceState {
   };
 }
 
-/** Keeps an answer for `usableMs` from `readAt`, and at least for a moment from now. */
+/** Caches a result for `usableMs` from `readAt`, and at least for a moment from now. */
 function keep(
   state: SourceState,
   key: string,

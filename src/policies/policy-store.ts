@@ -224,7 +224,7 @@ export class PolicyStore implements PolicyService {
       });
   }
 
-  /** Logs and records the faults of a source. Throws the error if it has another cause. */
+  /** Logs and records the faults of a source. Throws any other error. */
   private async reportTrouble(source: PolicySource, error: unknown, basis: Basis): Promise<void> {
     const { clock, log, ledger } = this.options;
     if (!(error instanceof PolicySourceError)) throw error;

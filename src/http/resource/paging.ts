@@ -33,7 +33,7 @@ export const DEFAULT_LIMIT = 20;
 
 /**
  * Returns the cursor of a position.
- * @param list the name of the list, so that a cursor of another list is refused
+ * @param list the name of the list, so that a cursor of a different list is rejected
  */
 export function encodeCursor(list: string, position: string | number): string {
   return toBase64Url(utf8(`${list}:${position}`));
@@ -136,7 +136,7 @@ interface PageSource<Row> {
  * Reads a page of at least one row, and at most `limit` rows and `bytes` bytes. Keeps only the rows of one slice and
  * the JSON of earlier rows in memory, and reserves the bytes of both with `hold`. Throws VALIDATION_FAILED if `bytes`
  * would shorten a page that was requested by offset, because the next offset would skip the omitted rows.
- * @param list the name of the list, so that a cursor of another list is refused
+ * @param list the name of the list, so that a cursor of a different list is rejected
  */
 export async function readPage<Row>(
   list: string,
