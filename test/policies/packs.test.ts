@@ -91,7 +91,10 @@ describe("the packs", () => {
       }
       const { effect, tool, operation, agent, when } = rules.at(-1) ?? {};
       const all = [tool, operation, agent, when].every((matcher) => matcher === undefined);
-      assert.ok(effect !== "allow" && all, `${policy} must end with a rule that matches all remaining actions and does not allow them`);
+      assert.ok(
+        effect !== "allow" && all,
+        `${policy} must end with a rule that matches all remaining actions and does not allow them`,
+      );
     }
   });
 
