@@ -14,7 +14,7 @@ export interface CorePlugin<Options extends TObject> extends Omit<Plugin<Options
 }
 
 /**
- * Defines a plugin that receives the privileged host. The service refuses to start with such a plugin unless the
+ * Defines a plugin that receives the privileged host. The service does not start with such a plugin unless the
  * operator grants the privilege in `assent.yaml`.
  * @example
  * // assent.yaml:  plugins: [built-in, { name: ./ledger-size.ts, core: true }]

@@ -86,7 +86,7 @@ export function compareKeys(a: SortKey, b: SortKey): number {
   return a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
 }
 
-/** Returns the cursor of an action. The cursor names its order, because a position is valid only in that order. */
+/** Returns the cursor of an action. The cursor contains its order, because a position is valid only in that order. */
 export function formatSortKey(filter: PendingFilter, row: ActionRow): string {
   return [filter.sort ?? "deadline", ...sortKey(filter, row)].join("_");
 }

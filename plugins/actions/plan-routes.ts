@@ -53,7 +53,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[]
       tag,
       summary: "Submit a plan",
       description:
-        "Submits several actions of one agent at once, for people who decide on them together. Each is decided separately, and the response has the decisions. If one action cannot be submitted, nothing is recorded, and the error names its position.",
+        "Submits several actions of one agent at once, for people who decide on them together. Each is evaluated separately, and the response has the decisions. If one action cannot be submitted, nothing is recorded, and the error names its position.",
       scope: "actions:submit",
       body: schema.PlanBody,
       headers: PLAN_HEADERS,
@@ -164,7 +164,7 @@ function signedPlanRoutes(host: CoreHost, tag: string): Route[] {
       path: "/v1/plans/:id/signed-approval",
       tag,
       summary: "Vote on a plan with a passkey",
-      description: "Like POST /v1/plans/{id}/approval, but with a signature in place of the token.",
+      description: "Like POST /v1/plans/{id}/approval, but with a signature instead of the token.",
       scope: "approvals:decide",
       params: schema.PlanParams,
       body: schema.SignedPlanBody,

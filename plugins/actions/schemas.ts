@@ -18,7 +18,7 @@ import { PAGE_QUERY } from "../../src/plugin.ts";
 import { GrantRecord, GrantTermsBody } from "./grant-schemas.ts";
 import { DENIAL_FIELDS } from "./rejection-schemas.ts";
 
-/** Names are compared, displayed and logged, so the format `name` allows no invisible or ambiguous characters. */
+/** Names are compared, displayed and logged, so the format `name` excludes invisible and ambiguous characters. */
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
 const Json = Type.Record(Type.String(), Type.Unknown());
 export const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>
@@ -234,7 +234,7 @@ const ApprovalRecord = Type.Object(
     reason: Nullable(Type.String()),
     self_approval: Type.Boolean(),
     on_behalf_of: Nullable(
-      Type.String({ description: "Principal of the user in whose place the approver voted, by a delegation." }),
+      Type.String({ description: "Principal of the user on whose behalf the approver voted, by a delegation." }),
     ),
     break_glass: Type.Boolean({
       description: "Whether the approver approved in an emergency without other approvers (break-glass).",
@@ -340,7 +340,7 @@ const ApprovalTerms = Type.Object(
     grants: orNull(
       Type.Object(
         {
-          count: Type.Integer({ description: "Maximum uses." }),
+          count: Type.Integer({ description: "Maximum number of uses." }),
           for_seconds: Type.Integer({ description: "Maximum time." }),
         },
         {
@@ -356,7 +356,7 @@ const ApprovalTerms = Type.Object(
       ),
     ),
     on_behalf_of: Nullable(
-      Type.String({ description: "Principal of the user in whose place this credential would approve." }),
+      Type.String({ description: "Principal of the user on whose behalf this credential would approve." }),
     ),
     may_break_glass: Type.Boolean({
       description: "Whether this user can approve in an emergency without other approvers (break-glass).",

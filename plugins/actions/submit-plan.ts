@@ -1,4 +1,4 @@
-/** Submits a plan: one transaction decides each of its actions separately, or records nothing. */
+/** Submits a plan: one transaction evaluates each of its actions separately, or records nothing. */
 import {
   commitDigest,
   type CoreHost,

@@ -348,7 +348,7 @@ function recordDecision(
   const approvedUntil = status === "allowed" ? tx.now + host.config.permits.valid_seconds * 1000 : null;
   const { seq, hash } = tx.record(
     {
-      // Keep the members sorted, so that encoding the entry as canonical JSON needs no copy.
+      // Keep the members sorted, so that encoding the entry as canonical JSON does not need a copy.
       action_id: id,
       agent_id: request.agent_id,
       approved_until: approvedUntil === null ? null : toRfc3339(approvedUntil),

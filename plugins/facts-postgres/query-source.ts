@@ -62,7 +62,7 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
   const busy = new Set<postgres.Sql>();
 
   async function run(client: postgres.Sql, values: Parameters<FactSource["read"]>[0]): Promise<Rows> {
-    // Typed, or the driver would convert each text once more for the type that the server infers.
+    // Typed, or the driver would convert each string once more for the type that the server infers.
     const parameters = inputs.map((input) => client.typed(String(values[input]), TEXT));
     const [, [found]] = await client.begin("READ ONLY", (tx) => [
       tx.unsafe(limit),
@@ -109,7 +109,7 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
 }
 
 /**
- * Returns the statement that reads the rows as one text. As text, so that numbers beyond 2^53 are refused instead of rounded,
+ * Returns the statement that reads the rows as one string, so that numbers beyond 2^53 are rejected instead of rounded,
  * and clipped by the server, so that no long answer is transferred.
  */
 function wrapQuery(query: string, rows: QueryOptions["rows"]): string {

@@ -113,8 +113,8 @@ export function renderReevaluation(
 }
 
 /**
- * Whether the entry is about the request as an approver or the policies changed it. Only such entries commit to the changed
- * request.
+ * True if the entry is about the request after changes by an approver or the policies. Only such entries commit to the
+ * changed request.
  */
 function isOfEdited({ commitment }: DecidedEntry, action: ActionRow): boolean {
   return action.effective !== null && commitment === commitEffective(action);

@@ -1,7 +1,7 @@
 /**
  * Sign-in of a terminal. The terminal keeps a random verifier and prints a link with its challenge. A user who is
  * signed in in a browser opens the link and types the terminal's code, which stores a confirmation. The terminal then
- * exchanges its verifier for a session, once. Unauthenticated requests write nothing.
+ * exchanges its verifier for a session, once. Unauthenticated requests do not write to the store.
  */
 import { type Document, Refusal } from "../../src/plugin.ts";
 import { type CoreHost, isTerminalCode, terminalChallenge } from "../../src/core.ts";

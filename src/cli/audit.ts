@@ -62,8 +62,8 @@ examples:
       await assertCurrent(storage);
       const storedKey = await storage.meta("log_vkey");
       const vkey = values.key ?? storedKey;
-      // Read the saved checkpoints before the store, because a running service appends entries: the store must contain
-      // these checkpoints.
+      // Read the saved checkpoints before the store. In the other order, a running service could save a checkpoint that
+      // is newer than the entries that were read.
       const kept = keptCheckpoints(config, [storedKey, vkey]);
       if (values.checkpoint !== undefined && note !== null) kept.notes.push({ path: values.checkpoint, note });
       const done = await auditStore(storage, {

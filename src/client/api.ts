@@ -88,7 +88,7 @@ export interface Action {
     approve: boolean;
     reason: string | null;
     self_approval: boolean;
-    /** Principal of the user in whose place the approver voted, by a delegation. */
+    /** Principal of the user on whose behalf the approver voted, by a delegation. */
     on_behalf_of: string | null;
     /** Whether the approver approved in an emergency without other approvers (break-glass). */
     break_glass: boolean;
@@ -224,7 +224,7 @@ export interface Action {
     })[];
     /** The largest grant that the rules allow; null if they allow none. */
     grants: {
-      /** Maximum uses. */
+      /** Maximum number of uses. */
       count: number;
       /** Maximum time. */
       for_seconds: number;
@@ -236,7 +236,7 @@ export interface Action {
       /** Groups from which another approval would count now; null for anyone. */
       groups: (string | null)[];
     } | null;
-    /** Principal of the user in whose place this credential would approve. */
+    /** Principal of the user on whose behalf this credential would approve. */
     on_behalf_of: string | null;
     /** Whether this user can approve in an emergency without other approvers (break-glass). */
     may_break_glass: boolean;

@@ -153,7 +153,7 @@ export interface UserList {
   /** Returns all delegations at the newest commit, including ended ones. Rejects with StorageError. */
   delegations(): Promise<Delegations>;
   /**
-   * Returns the users in whose place this user can approve now, each with the delegation. Leaves out delegations that
+   * Returns the users on whose behalf this user can approve now, each with the delegation. Leaves out delegations that
    * cover nothing now, for example because the delegator is no longer an approver. Rejects with StorageError.
    */
   delegatorsOf(id: string): Promise<readonly Delegator[]>;

@@ -1,6 +1,6 @@
 /**
  * The contract of fact sources, which are systems that the service reads before a decision, such as a customer
- * database. A policy names them under `facts`. The service reads outside any transaction, caches answers for
+ * database. A policy lists them under `facts`. The service reads outside any transaction, caches answers for
  * `maxAgeMs`, and records the value that a decision used. If a source throws, hangs or returns anything except JSON,
  * its fact is an error, and the policy denies the action.
  */

@@ -41,7 +41,7 @@ export interface LedgerTransaction extends Omit<
   /**
    * Canonicalises, numbers and hashes an entry, and adds it to the batch. `submittedBy` is the key that submitted the
    * entry's action. Throws TypeError if no plugin declares the entry type, if the data does not match the declared
-   * schema, or if a plugin's entry names an action without its submitter.
+   * schema, or if a plugin's entry contains an action without its submitter.
    */
   record(entry: EntryBody, submittedBy?: string): AppendedEntry;
   /**

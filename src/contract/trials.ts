@@ -107,7 +107,7 @@ export interface PolicyTrials {
   ): Promise<RedactedRead | null>;
   /** Checks policies and runs their tests. The result contains the faults of both. */
   check(texts: PolicyTexts, signal: AbortSignal): Promise<CheckedText>;
-  /** Decides every case with every set. Resolves to one array for each set, in the order of the cases. */
+  /** Evaluates every case with every set. Resolves to one array for each set, in the order of the cases. */
   decide(
     sets: readonly (CompiledPolicySet | SerializedPolicySet)[],
     cases: readonly TrialCase[],

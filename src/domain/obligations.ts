@@ -51,7 +51,7 @@ export function findConflict({ max, min, set }: Omit<Obligation, "path">): strin
 
 /**
  * Returns the request that satisfies the obligations, and the paths of the parameters that differ. A parameter that is
- * missing or has another type is a fault.
+ * missing or has a different type is a fault.
  */
 export function applyObligations(
   request: ActionRequest,
@@ -74,7 +74,7 @@ export function applyObligations(
 }
 
 /**
- * Returns the request as the obligations of its decision change it; null if they do not change it.
+ * Applies the decision's obligations to the request. Returns null if they do not change it.
  * @example obligedRequest(request, decision)?.params // null: `request` itself may run
  */
 export function obligedRequest(

@@ -1,6 +1,7 @@
 /**
- * Asks fact sources, and keeps their answers for a short time. A decision takes answers from memory, because it must not wait
- * for a source under the ledger's lock. Failures are kept, too, so that a decision that needs them is not prepared for ever.
+ * Reads fact sources, and caches their results for a short time. A decision uses cached results, because it must not
+ * wait for a source under the ledger's lock. Failures are cached, too, so that a decision that needs them is not
+ * prepared forever.
  *
  * Each source has its own memory, reads and queue. The policies that ask it take turns, and so do the keys whose requests a
  * policy decides, so that neither a slow source, nor the policies of one team, nor one agent keeps others from their facts.
@@ -24,7 +25,7 @@ import { createReaderCounts, createTurns, type Reader, type ReaderCounts, type T
 
 /** How long an answer is used at least, because a decision waits for its turn. Milliseconds. */
 const MIN_AGE_MS = 2_000;
-/** Maximum characters of one answer, and of all answers of one source in memory. */
+/** Maximum number of characters of one answer, and of all answers of one source in memory. */
 const MAX_ANSWER = 65_536;
 const MAX_MEMORY = 16 * 1024 * 1024;
 /** Memory that an answer uses in addition to its characters. */
@@ -200,7 +201,7 @@ function createState(source: FactSource): SourceState {
   };
 }
 
-/** Keeps an answer for `usableMs` from `readAt`, and at least for a moment from now. */
+/** Caches a result for `usableMs` from `readAt`, and at least for a moment from now. */
 function keep(
   state: SourceState,
   key: string,

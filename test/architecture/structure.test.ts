@@ -250,7 +250,7 @@ describe("files", () => {
     }
   });
 
-  test("versions are exact, and the lockfile names no registry host", () => {
+  test("dependency versions are exact, and the lockfile contains no registry host", () => {
     const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as Record<
       string,
       Record<string, string>

@@ -197,7 +197,7 @@ rules:
     await page.close();
   });
 
-  it("renders a hostile action inert, and shows what hides in it", async () => {
+  it("renders a hostile action without running it, and marks its hidden characters", async () => {
     // Names that hide something are refused; markup is text.
     const visible = HOSTILE.replaceAll(/[\p{Cc}\p{Cf}]/gu, "");
     const id = await submit({

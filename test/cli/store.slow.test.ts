@@ -171,7 +171,7 @@ describe("the embedded store", () => {
     assert.match((await assent(["serve", "--port", "0", "--config", file], env)).err, /plugin "notify-slack"/);
   });
 
-  it("is audited while the service runs, and every kind of damage is reported", async () => {
+  it("the audit runs beside the service, and reports every kind of damage", async () => {
     const service = await startProcess(env);
     const stop = load(service);
     const beside = await assent(["audit", "--json"], env);

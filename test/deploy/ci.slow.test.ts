@@ -1,4 +1,7 @@
-/** deploy/ci: the script and the hook on real repositories, with receivers on loopback in the place of GitHub's and GitLab's APIs. */
+/**
+ * deploy/ci: the script and the hook on real repositories, with receivers on loopback instead of GitHub's and GitLab's
+ * APIs.
+ */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

@@ -53,7 +53,7 @@ test("obligations of several policies combine: tightest bounds, also those of a 
   assert.equal(decision.approval?.editable, undefined, "approvers do not change it once more");
 });
 
-test("obligations that cannot be met deny, and name rule and parameter", () => {
+test("an obligation that cannot be met denies the action, and the message contains rule and parameter", () => {
   const clamp = allow("{ clamp: { params.amount: { max: 500 } } }");
   const cases: [string[], object, RegExp][] = [
     [[clamp], {}, /rule "small" in policy "p0": params.amount: the request does not have it/],

@@ -32,7 +32,7 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 
-test("every column of every table, if changed, is noticed or listed", async () => {
+test("the audit reports a change of any column, except the listed ones", async () => {
   assert.ok((await flipColumns(audited)) > 500);
 });
 

@@ -104,7 +104,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       }
     }));
 
-  it("a key, an agent and a policy that one changes are changed for the next request to another", () =>
+  it("a change of a key, agent or policy in one process applies to the next request in another", () =>
     withReplicas(2, async ([a, b], { admin, agent }) => {
       const [one, two] = [a as Service, b as Service];
       for (let i = 0; i < 10; i++) {
@@ -281,7 +281,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       () => ({ broken: true }),
     ));
 
-  it("limits are exact, whichever process decides", () =>
+  it("limits are exact, whichever process makes the decision", () =>
     withReplicas(3, async (services, { admin, agent }) => {
       const policy = {
         policy: "seven",
@@ -298,7 +298,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.equal(answers.filter(({ body }) => body.reason_code === "LIMIT_EXCEEDED").length, 23);
     }));
 
-  it("histories are exact, whichever process decides", () =>
+  it("histories are exact, whichever process makes the decision", () =>
     withReplicas(3, async (services, { admin, agent }) => {
       const policy = {
         policy: "past",

@@ -128,7 +128,7 @@ describe("a witness", () => {
     assert.equal(readdirSync(folder).length, 2);
   });
 
-  test("cosigns only one of two forks that arrive at once", async () => {
+  test("a witness cosigns only one of two forks that arrive at the same time", async () => {
     const witness = witnessOn();
     assert.equal((await witness.addCheckpoint(request(0, 10))).status, 200);
     const answers = await Promise.all([

@@ -284,7 +284,7 @@ describe("the package", () => {
     }
   });
 
-  it("says what is in it: a bill of materials with versions and digests, and every licence", () => {
+  it("the package contains a bill of materials with versions and digests, and every licence", () => {
     const dist = join(plain, "node_modules/assent/dist");
     const bill = JSON.parse(readFileSync(join(dist, "sbom.cdx.json"), "utf8")) as {
       bomFormat: string;

@@ -103,7 +103,7 @@ test("other sources are accepted only after the baseline", async () => {
   assert.equal((await service!.call("POST", "/v1/actions", { body: ALLOWED })).body.decision, "allow");
 });
 
-test("only what was accepted as the baseline that is configured now counts as the baseline", async () => {
+test("only policies that were accepted from the currently configured baseline source count as the baseline", async () => {
   const { base, team } = await start([ALLOW("team-rules")], [GUARD]);
   const before = await active();
   const denied = async (method: string, path: string, body?: unknown): Promise<void> => {
@@ -183,7 +183,7 @@ test("a source that one process cannot reach, and a commit older than the accept
   assert.deepEqual([commit, taken], ["newer", true]);
 });
 
-test("a team cannot take the name of a baseline policy, and the baseline takes names over", async () => {
+test("a team cannot use the name of a baseline policy, and the baseline replaces policies with its names", async () => {
   const { base, team } = await start([ALLOW("team-rules"), ALLOW("later")], [GUARD]);
   const refused = await team.offer([ALLOW("team-rules"), ALLOW("guard")]);
   assert.deepEqual(messages(refused), ['policy "guard" belongs to the baseline of "base"; choose another name']);

@@ -18,7 +18,7 @@ export type PushOptions = NonNullable<Options["push"]>;
 /** What one device's push service answered. */
 export type Outcome = { device: DeviceAddress; answer: Answer } | { device: DeviceAddress; error: unknown };
 
-/** Sends a text with headers to a device. Never rejects. */
+/** Sends a message with headers to a device. Never rejects. */
 export type SendPush = (
   device: DeviceAddress,
   message: { text: Uint8Array; headers: Record<string, string> },

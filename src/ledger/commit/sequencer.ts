@@ -410,7 +410,7 @@ export class Sequencer {
   }
 }
 
-/** Stops must work even if the active policies cannot be loaded. An empty policy set allows nothing. */
+/** Stops must work even if the active policies cannot be loaded. An empty policy set denies everything. */
 const withoutPolicies: BatchContext["policies"] = (_tx, digest) =>
   Promise.resolve({ digest, compiled: emptyPolicySet(), source: null });
 

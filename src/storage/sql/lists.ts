@@ -253,7 +253,7 @@ export function prepareAgentListQueries(db: Kysely<Tables>): (filter: AgentFilte
  * Prepares the statement that finds the rejection of a request that ends last, written as a range of the only index
  * with this order. If each column had its own comparison, a planner could choose an index over all actions of the
  * request, which can be many.
- * @param column the column of the submitted request, or of the request as an approver changed it
+ * @param column the column of the submitted request, or of the request after an approver's changes
  */
 export function prepareRejectedAction(db: Kysely<Tables>, column: "request_hash" | "effective_hash"): Statement {
   const hash = sql`${param("hash", "hash")}`;

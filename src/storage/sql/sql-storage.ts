@@ -256,7 +256,7 @@ class SqlStore {
   }
 }
 
-/** Returns the function that runs reads on one snapshot, if the engine has one. */
+/** Returns the method that runs reads on a single snapshot, or `{}` if the engine does not support snapshots. */
 function snapshotOf(access: StoreAccess): { snapshot?<T>(work: (db: Reader) => Promise<T>): Promise<T> } {
   const { engine } = access;
   const snapshot = engine.snapshot?.bind(engine);

@@ -81,7 +81,7 @@ test("one person approves alone with a reason, and the review stays open until a
   assert.deepEqual(said(await review(open.id, rex)), [409, "BREAK_GLASS_REVIEWED"]);
 });
 
-test("neither the person who broke the glass nor the person behind the agent closes the review, with any key", async () => {
+test("neither the break-glass approver nor the person behind the agent can close the review, with any key", async () => {
   await breakGlass(await submit(), bo);
   const [open] = await openReviews();
   const byKey = async (owner: string, maker: Person | null = null): Promise<string> => {
@@ -104,7 +104,7 @@ test("neither the person who broke the glass nor the person behind the agent clo
   await review(open.id, rex);
 });
 
-test("it needs the role, a session, a reason and an approval, and is refused for one's own agent", async () => {
+test("a break-glass vote needs the role, a session and a reason, must be an approval, and cannot be for one's own agent", async () => {
   const id = await submit();
   assert.deepEqual(said(await breakGlass(id, rex)), [403, "INSUFFICIENT_SCOPE"]);
   assert.deepEqual(said(await breakGlass(id, ada)), [403, "SELF_APPROVAL"]);
@@ -145,7 +145,7 @@ test("where a rule requires a signature, the emergency approval is signed, and t
   await review((await openReviews())[0].id, rex);
 });
 
-test("a deny, a stop and an earlier vote are stronger", async () => {
+test("a break-glass approval cannot override a deny, a stop or an earlier vote", async () => {
   const stopped = await submit();
   const stop = { key: service.admin, body: { agent: "bot", reason: "calm down" } };
   const placed = await service.call("POST", "/v1/stop", stop);

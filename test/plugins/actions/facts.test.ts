@@ -112,7 +112,7 @@ describe("facts and attributes", () => {
     assert.equal(asked.length, before + 1);
   });
 
-  test("a source without a usable answer denies, and so does an input that cannot be evaluated", async () => {
+  test("a fact source without a usable response denies the action, and an input that cannot be evaluated denies it, too", async () => {
     const cases: [answer: () => unknown, reason: RegExp][] = [
       [() => Promise.reject(new Error("down")), /did not answer/],
       [() => ({ status: 5, limit: 1 }), /does not match its schema/],
@@ -193,7 +193,7 @@ describe("facts and attributes", () => {
     assert.equal((await service.call("POST", "/v1/gate/decide", { body: action("p-3") })).body.outcome, "EXECUTE");
   });
 
-  test("a slow source holds no place in the queue of decisions, also at a start", async () => {
+  test("a slow fact source does not occupy the queue of decisions, including at a start", async () => {
     const started = (await submit("slow-start", 1)).id;
     pass();
     const waiting: (() => void)[] = [];

@@ -313,7 +313,7 @@ describe("the grantor", () => {
     assert.equal((await readGrant(id)).status, "blocked");
   });
 
-  test("a grantor cannot grant to their own agent, and a grant covers none of their own actions", async () => {
+  test("a grantor cannot grant to their own agent, and a grant does not cover the grantor's own actions", async () => {
     const agent_id = freshAgent();
     const id = await granted({ agent_id });
     const own = await makeKey(service, { name: `own-${n}`, preset: "agent", agent_id, owner: "ALICE" });

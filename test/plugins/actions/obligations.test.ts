@@ -111,7 +111,7 @@ test("limits count the changed request, and a denied request is recorded as subm
   assert.deepEqual(await audited(), []);
 });
 
-test("clients that apply changes run the changed parameters; others, and gates, refuse", async () => {
+test("clients that apply obligations run the changed parameters; other clients, and gates, do not run the action", async () => {
   const assent = createAssent({
     url: "http://test",
     apiKey: agent,

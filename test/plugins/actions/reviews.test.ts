@@ -334,7 +334,7 @@ describe("people", () => {
 });
 
 describe("a request that argues with its reviewer", () => {
-  test("reaches it as data: twenty texts change nothing around them", async () => {
+  test("the request reaches a reviewer as data: twenty hostile strings do not change the surrounding message", async () => {
     answers["scan"] = always({ answer: "escalate" });
     const frameOf = async (note: string): Promise<{ frame: object; request: ReviewRequest }> => {
       const record = await reviewed("scanned", { note });

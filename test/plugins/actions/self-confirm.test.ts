@@ -123,7 +123,7 @@ test("the person behind the agent allows later requests with a signed confirmati
   assert.deepEqual([read.signed, read.granted_by, read.status], [true, `user:${person.id}`, "used_up"]);
 });
 
-test("a self-confirmation grants only what its signature covers, and nothing without one", async () => {
+test("a self-confirmation grants only what its signature covers, and nothing without a signature", async () => {
   const action_id = await submit("session");
   const grant = { for: "1h", count: 1 };
   const vote = { action_id, approve: true, grant };

@@ -78,7 +78,7 @@ test("if the rule requires a signature, a vote without one is rejected with an e
   assert.equal(await statusOf(id), "pending_approval");
 });
 
-test("a replayed assertion is rejected for another action, vote or reason", async () => {
+test("a replayed assertion is rejected for a different action, vote or reason", async () => {
   const [id, other] = [await submit(), await submit()];
   const variants: Record<string, object> = {
     "another action": { votes: [approval(other, "checked")] },

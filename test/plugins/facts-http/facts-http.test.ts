@@ -20,7 +20,7 @@ describe("an address with inputs", () => {
       assert.equal(new URL(build(value)).host, "crm.example.com", value);
   });
 
-  test("is not built if one would change the path, also for a server that decodes it first", () => {
+  test("no address is built if an input would change the path, even for a server that decodes it first", () => {
     const values = [
       "..",
       ".",

@@ -53,7 +53,7 @@ describe("a query source", { skip: withoutPostgres }, () => {
     assert.deepEqual(await read("SELECT $1::int + 1 AS next", 41), { next: 42 });
   });
 
-  test("passes inputs as values, whatever they contain", async () => {
+  test("a query receives inputs as values, whatever they contain", async () => {
     const query = "SELECT status FROM accounts WHERE id = $1";
     for (const id of ["' OR '1'='1", "a-1'; DROP TABLE accounts; --", "$1", "\\", "a-1' --"])
       assert.equal(await read(query, id), null, id);

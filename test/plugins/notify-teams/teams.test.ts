@@ -1,4 +1,4 @@
-/** notify-teams with a receiver in place of a workflow's webhook. */
+/** notify-teams with a receiver instead of a workflow's webhook. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createNotifier } from "../../../plugins/notify-teams/index.ts";

@@ -166,7 +166,7 @@ describe("the thread", () => {
     }
   });
 
-  it("rejects a job that exceeds its budget, and continues with the next", async () => {
+  it("the trial worker stops a job that exceeds its budget, and continues with the next", async () => {
     const trials = trialsWith({ budgetMs: 100 });
     const set = await slowSet(trials);
     await assert.rejects(trials.decide([set], slowCases(100), forever), refusal("TRIAL_TOO_LONG"));

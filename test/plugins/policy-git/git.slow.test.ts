@@ -283,7 +283,7 @@ describe("policy-git", () => {
     }
   });
 
-  test("loads only commits signed by listed keys, if configured", async () => {
+  test("the git source loads only commits signed by listed keys, if configured", async () => {
     const key = (name: string): string => {
       execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", name, "-f", join(root, name)]);
       return readFileSync(join(root, `${name}.pub`), "utf8").trim();

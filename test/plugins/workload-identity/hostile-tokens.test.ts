@@ -202,7 +202,7 @@ describe("signatures", () => {
 });
 
 describe("claims", () => {
-  test("a token with another issuer, audience, type or subject is rejected", async () => {
+  test("a token with a different issuer, audience, type or subject is rejected", async () => {
     const rows: [object, object, RegExp][] = [
       [{ iss: `${ISSUER}/` }, {}, /no issuer/],
       [{ iss: "https://evil.example.com" }, {}, /no issuer/],

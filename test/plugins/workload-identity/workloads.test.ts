@@ -325,7 +325,7 @@ test("an ID-JAG of someone who never signed in, or who was ended, is refused", a
   assert.equal(after.body.status, "cancelled");
 });
 
-test("a token never approves or manages, whatever it claims", async () => {
+test("a workload token can neither approve nor manage, whatever it claims", async () => {
   const token = await signGithub("acme/web", {
     scope: "admin",
     scopes: ["admin"],

@@ -15,7 +15,7 @@ import { findTypicalParameters, type TypicalKind } from "./typical.ts";
  */
 const MAX_ACTIONS = 300;
 const LATEST = 8;
-/** Maximum kinds of action whose parameters are described. */
+/** Maximum number of kinds of action whose parameters are described. */
 const MAX_KINDS = 5;
 
 export type Sample = ReturnType<typeof useSample>;

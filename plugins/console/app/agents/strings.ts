@@ -53,7 +53,7 @@ export const AGENT_TEXTS = {
   noTypical: "Its actions had no parameters, or they were erased.",
   grants: "Grants in use",
   activeGrants: "Active grants",
-  noGrants: "No grant is active: each action that requires approval asks a person.",
+  noGrants: "No grant is active: each action that requires approval needs a person's approval.",
   limits: "Limits in use",
   limitUses: "Uses of limits",
   limitsHelp: "The count of each limit before the newest action of its kind. It is read by replaying that decision.",

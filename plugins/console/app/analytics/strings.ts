@@ -1,7 +1,7 @@
 /** Texts of the analytics page. */
 import { counted } from "../ui/format.ts";
 
-/** Names of the decisions that policies make. `STATUSES` names what happened to the actions afterwards. */
+/** Names of the decisions that policies make. `STATUSES` contains what happened to the actions afterwards. */
 export const DECISION_LINES = [
   { key: "allow", name: "allowed by policy", color: "good-mark" },
   { key: "require_approval", name: "required approval", color: "busy-mark", dash: [6, 4] },

@@ -139,7 +139,7 @@ export interface Action {
     approve: boolean;
     reason: string | null;
     self_approval: boolean;
-    /** Principal of the user in whose place the approver voted, by a delegation. */
+    /** Principal of the user on whose behalf the approver voted, by a delegation. */
     on_behalf_of: string | null;
     /** Whether the approver approved in an emergency without other approvers (break-glass). */
     break_glass: boolean;
@@ -275,7 +275,7 @@ export interface Action {
     })[];
     /** The largest grant that the rules allow; null if they allow none. */
     grants: {
-      /** Maximum uses. */
+      /** Maximum number of uses. */
       count: number;
       /** Maximum time. */
       for_seconds: number;
@@ -287,7 +287,7 @@ export interface Action {
       /** Groups from which another approval would count now; null for anyone. */
       groups: (string | null)[];
     } | null;
-    /** Principal of the user in whose place this credential would approve. */
+    /** Principal of the user on whose behalf this credential would approve. */
     on_behalf_of: string | null;
     /** Whether this user can approve in an emergency without other approvers (break-glass). */
     may_break_glass: boolean;
@@ -516,7 +516,7 @@ export interface ApprovalEntry {
   delegation: {
     /** The delegation. */
     id: string;
-    /** Principal of the user in whose place the approver voted. */
+    /** Principal of the user on whose behalf the approver voted. */
     from: string;
   } | null;
   /** The approver approved without a second approver in an emergency (break-glass). */
@@ -1043,7 +1043,7 @@ export interface DelegationEntry {
   /** The delegation as it was when it was created. A null member means no restriction. */
   delegation: {
     id: string;
-    /** Id of the user in whose place the other user approves. */
+    /** Id of the user on whose behalf the other user approves. */
     from: string;
     /** Id of the user who approves. */
     to: string;
@@ -1433,7 +1433,7 @@ export interface LinkedAction {
     approve: boolean;
     reason: string | null;
     self_approval: boolean;
-    /** Principal of the user in whose place the approver voted, by a delegation. */
+    /** Principal of the user on whose behalf the approver voted, by a delegation. */
     on_behalf_of: string | null;
     /** Whether the approver approved in an emergency without other approvers (break-glass). */
     break_glass: boolean;
@@ -2585,7 +2585,7 @@ export interface Api {
             tools: string[] | null;
           })[];
         })[] | null;
-        /** Principals of the users in whose place they can approve now. */
+        /** Principals of the users on whose behalf they can approve now. */
         delegators: string[];
         agent_id: string | null;
         approvals: number;
@@ -3956,7 +3956,7 @@ export interface Api {
         passed: number;
         /** Cases that failed. */
         failed: number;
-        /** At most 500 cases, in the order of the text. */
+        /** At most 500 cases, in the order in which the test file lists them. */
         results: ({
           name: string;
           /** From 1; null if the fault has no position. */
@@ -4577,7 +4577,7 @@ export interface Api {
   "POST /v1/users/{id}/delegations": {
     query: never;
     body: {
-      /** Id of the user who approves in your place. Must be an approver. */
+      /** Id of the user who approves on your behalf. Must be an approver. */
       to: string;
       /** Your groups and rotas that votes count for. Default: all. */
       groups?: string[] | undefined;
@@ -4778,7 +4778,7 @@ export interface Api {
           tools: string[] | null;
         })[];
       })[] | null;
-      /** Principals of the users in whose place they can approve now. */
+      /** Principals of the users on whose behalf they can approve now. */
       delegators: string[];
     };
   };

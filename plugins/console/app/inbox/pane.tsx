@@ -224,7 +224,7 @@ export function Votes({ action }: { action: Pick<Action, "approvals" | "approval
               {on_behalf_of === null ? null : (
                 <>
                   {" "}
-                  in the place of <PersonLink principal={on_behalf_of} />
+                  on behalf of <PersonLink principal={on_behalf_of} />
                 </>
               )}
               {reason ? (

@@ -1,6 +1,6 @@
 /**
- * Delegations: who approves in whose place. Users create their own. Admins and the two users of a delegation can revoke
- * it.
+ * Delegations: who approves on whose behalf. Users create their own. Admins and the two users of a delegation can
+ * revoke it.
  */
 import { useState } from "preact/hooks";
 import type { Delegation } from "../core/api-types.ts";
@@ -230,13 +230,13 @@ function RevokeDialog({ delegation: { id, from, to }, onClose, onDone }: DialogP
   const { error, isBusy, submit } = useSubmit(async (form) => {
     const { comment = "" } = values(form);
     await request("POST /v1/delegations/{id}/revoke", { path: [id], body: comment === "" ? {} : { comment } });
-    onDone(`${to.name} no longer approves in the place of ${from.name}.`);
+    onDone(`${to.name} no longer approves on behalf of ${from.name}.`);
   });
   return (
     <Dialog title="Revoke this delegation?" onClose={onClose}>
       <form onSubmit={submit}>
         <p>
-          <Text value={to.name} /> can no longer approve in the place of <Text value={from.name} />, from now on and in
+          <Text value={to.name} /> can no longer approve on behalf of <Text value={from.name} />, from now on and in
           every process. Votes that were given stay.
         </p>
         <Field name="comment" label="Comment" help="Recorded in the ledger; optional." error={error} maxLength={1000} />

@@ -22,21 +22,21 @@ export function EndUser({ user: { id, name }, onClose, onDone }: Props) {
     onDone(`${name} was deactivated.${keys}`);
   });
   return (
-    <Dialog title="End this user?" onClose={onClose}>
+    <Dialog title="Deactivate this user?" onClose={onClose}>
       <form onSubmit={submit}>
         <p>
           <strong>
             <Text value={name} />
           </strong>{" "}
           can no longer sign in, from now on and in every process. This ends their sessions, grants and delegations,
-          revokes the keys that they created or own, agents’ keys included, and cancels what was submitted with those
-          keys and has not started.
+          revokes the keys that they created or own, agents’ keys included, and cancels the actions that were submitted
+          with these keys and have not started.
         </p>
         {me()?.principal === `user:${id}` ? <Notice kind="bad">This is you: you will be signed out.</Notice> : null}
         <Field name="reason" label="Reason" help="Recorded in the ledger; optional." error={error} maxLength={1000} />
         <Problem error={error} />
         <FormButtons look="danger" isDisabled={isBusy} onClose={onClose}>
-          End the user
+          Deactivate the user
         </FormButtons>
       </form>
     </Dialog>
@@ -49,7 +49,7 @@ export function ResumeUser({ user: { id, name }, onClose, onDone }: Props) {
     onDone(`${name} can sign in again.`);
   });
   return (
-    <Dialog title="Resume this user?" onClose={onClose}>
+    <Dialog title="Reactivate this user?" onClose={onClose}>
       <form onSubmit={submit}>
         <p>
           <strong>
@@ -59,7 +59,7 @@ export function ResumeUser({ user: { id, name }, onClose, onDone }: Props) {
         </p>
         <Problem error={error} />
         <FormButtons isDisabled={isBusy} onClose={onClose}>
-          Resume
+          Reactivate
         </FormButtons>
       </form>
     </Dialog>

@@ -62,7 +62,7 @@ export function Users() {
         <div class="tabs" role="group" aria-label="Which users">
           {(["live", "ended"] as const).map((each) => (
             <button key={each} type="button" aria-pressed={status === each} onClick={() => setStatus(each)}>
-              {each === "live" ? "Active" : "Ended"}
+              {each === "live" ? "Active" : "Deactivated"}
             </button>
           ))}
         </div>
@@ -102,7 +102,7 @@ function EnrolmentLink({ invited: { user, link }, onDone }: { invited: InviteRes
         Link for <Text value={user.name} />
       </h2>
       <p>
-        Send it only to this person: whoever opens it first signs in as them. It is displayed once and ends{" "}
+        Send it only to this person: anyone who opens it first signs in as them. It is displayed once and ends{" "}
         <Time at={link.expires_at} />.
       </p>
       <p>
@@ -132,7 +132,7 @@ function UserTable({ users, onOpen }: { users: readonly UserDetails[]; onOpen(op
             <code class="quiet">…{user.id.slice(-6)}</code>
             {user.ended_at === null ? null : (
               <div>
-                <Badge value="revoked" label="ended" /> <Time at={user.ended_at} />
+                <Badge value="revoked" label="deactivated" /> <Time at={user.ended_at} />
               </div>
             )}
           </td>
@@ -193,10 +193,10 @@ function Buttons({ user, onOpen }: { user: UserDetails; onOpen(open: Open): void
       <button
         type="button"
         class="small"
-        aria-label={`Resume ${name}`}
+        aria-label={`Reactivate ${name}`}
         onClick={() => onOpen({ kind: "resume", user })}
       >
-        Resume…
+        Reactivate…
       </button>
     ) : null;
   return (
@@ -213,10 +213,10 @@ function Buttons({ user, onOpen }: { user: UserDetails; onOpen(open: Open): void
         <button
           type="button"
           class="small danger"
-          aria-label={`End ${name}`}
+          aria-label={`Deactivate ${name}`}
           onClick={() => onOpen({ kind: "end", user })}
         >
-          End…
+          Deactivate…
         </button>
       ) : null}
     </div>

@@ -102,7 +102,7 @@ function One({ suggestion, onStored }: { suggestion: Suggestion; onStored(): voi
         <Text value={`Allow ${tool} ${operation}`} />
       </h2>
       <p class="quiet">
-        for <Text value={agents.join(", ")} />, in place of “<Text value={in_place_of.rule} />” of{" "}
+        for <Text value={agents.join(", ")} />, instead of “<Text value={in_place_of.rule} />” of{" "}
         <a href={`#/policies/${encodeSegment(in_place_of.policy)}`}>
           <Text value={in_place_of.policy} />
         </a>
@@ -243,8 +243,8 @@ function Restore({ rule, onClose, onDone }: { rule: Rule; onClose(): void; onDon
     <Dialog title="Restore this rule?" onClose={onClose}>
       <form onSubmit={submit}>
         <p>
-          <strong>{rule.policy}</strong> allows <Text value={`${rule.tool} ${rule.operation}`} /> again without asking
-          anyone.
+          <strong>{rule.policy}</strong> allows <Text value={`${rule.tool} ${rule.operation}`} /> again without
+          approval.
         </p>
         <Field name="reason" label="Reason" help="Recorded in the ledger." error={error} maxLength={500} required />
         <Problem error={error} />

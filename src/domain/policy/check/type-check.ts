@@ -112,7 +112,7 @@ const ACCEPTED: Readonly<Record<Exclude<Purpose, "value">, { kinds: readonly Sca
 
 /**
  * Returns the first type fault of an expression that compiles; null if there is none.
- * @param params the type of `params`, from the schemas of the tools that the rule names
+ * @param params the type of `params`, from the schemas of the tools that the rule lists
  * @param named the types of the policy's named values
  * @example findTypeFault("tool > 5", "condition") // { message: '">" cannot compare a string and an int …', offset: 5 }
  */

@@ -152,7 +152,7 @@ function applySuggestion(
       facts.suggested?.includes(name) === true,
   );
   if (replacement === undefined) return { answers, suggested: null };
-  // Put its answer first, so that the decision names it if all other policies allow the action.
+  // Put its answer first, so that the decision refers to it if all other policies allow the action.
   return {
     answers: [replacement, ...answers.filter((answer) => answer !== asked)],
     suggested: replacement.policy.name,
@@ -337,7 +337,7 @@ function strictestTerms(
 }
 
 /**
- * Returns the smallest caps; null if a rule that requires approval allows no grants, or if any answer has the risk
+ * Returns the smallest caps; null if a rule that requires approval does not allow grants, or if any answer has the risk
  * `critical`.
  */
 function combineGrantTerms(findings: readonly Finding[], all: readonly Finding[]): GrantTerms | null {

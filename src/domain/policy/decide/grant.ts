@@ -81,7 +81,7 @@ function isCovered(
   const used = findGrantUsage(facts);
   if (used === null || used.count + 1 > Math.min(grant.count, terms.count)) return false;
   const { by, groups, independent, self } = grant;
-  // A rule that requires signatures allows no grants.
+  // A rule that requires signatures does not allow grants.
   const vote = { principals: [by], groups, independent, self, signed: false, break_glass: false, at: now };
   if (!satisfiesPlans(approval.approvers, [vote], now, now)) return false;
   const amount = matchGrant(grant, evaluation);

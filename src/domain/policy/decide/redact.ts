@@ -1,6 +1,6 @@
 /**
  * Replaces the values of parameters that rules redact, for display and delivery. What is decided, hashed and run is not
- * redacted. A rule redacts by its matchers alone: for every action that they match, whatever was decided on it.
+ * redacted. A rule redacts by its matchers only: for every action that they match, whatever the decision is.
  */
 import type { ActionRequest } from "../../actions.ts";
 import { decodeEdit, encodeEdit } from "../../edited-request.ts";

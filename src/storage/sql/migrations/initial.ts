@@ -131,8 +131,8 @@ const ACTIONS: Readonly<Record<string, Table>> = {
       actions_by_operation: "operation, decision_seq",
       actions_by_request: "request_hash, decision_seq",
       actions_by_time: "created_at",
-      // Partial indexes do not contain actions that are decided immediately, so these actions need no index writes. The
-      // status comes first, because otherwise the planner would use the index over all statuses and sort.
+      // Partial indexes do not contain actions that are decided immediately, so these actions do not need index writes.
+      // The status comes first, because otherwise the planner would use the index over all statuses and sort.
       actions_pending: ["status, expires_at, decision_seq", "status = 'pending_approval'"],
       actions_open_waiting: [
         "status, submitted_by, request_hash, expires_at, decision_seq",
