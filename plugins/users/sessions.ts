@@ -409,7 +409,7 @@ export class Sessions {
 
   /** Ends a session whose previous secret was used after it expired, because two parties have the cookie. */
   private async endReplayed(session: StoredSession): Promise<void> {
-    this.host.log.warn("a session was ended because a replaced cookie was sent again", { user: session.user_id });
+    this.host.log.warn("ended a session because a replaced cookie was sent again", { user: session.user_id });
     await this.host.ledger.transact((tx) => this.end(tx, session, null, "a replaced cookie was sent again"));
   }
 

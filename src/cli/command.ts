@@ -81,7 +81,7 @@ export function parseChoice<const T extends string>(
 ): T {
   const choice = given === undefined ? words[0] : words.find((word) => word === given);
   if (choice === undefined)
-    throw usage(`${flag} takes ${words.slice(0, -1).join(", ")} or ${words.at(-1)}, not "${given}"`);
+    throw usage(`${flag} must be ${words.slice(0, -1).join(", ")} or ${words.at(-1)}; got "${given}"`);
   return choice;
 }
 

@@ -89,6 +89,6 @@ export const hookVerbs: Readonly<Record<string, Verb>> = { setup, install, docto
 
 export function runVerb(verb: string, args: string[], io: Output): Promise<number> {
   if (!Object.hasOwn(hookVerbs, verb))
-    throw usage(`assent hook takes --host, ${Object.keys(hookVerbs).join(", ")}, not "${verb}"`);
+    throw usage(`assent hook has no subcommand "${verb}"; use --host, ${Object.keys(hookVerbs).join(", ")}`);
   return (hookVerbs[verb] as Verb).run(args, io);
 }

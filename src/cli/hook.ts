@@ -29,7 +29,7 @@ examples:
   verbs: hookVerbs,
   async run(args, io) {
     const [verb, ...rest] = args;
-    if (verb === undefined) throw usage("assent hook takes --host, setup, install, doctor or status");
+    if (verb === undefined) throw usage("assent hook needs --host or a subcommand; use setup, install, doctor or status");
     if (!verb.startsWith("--")) return runVerb(verb, rest, io);
     await (await import("../hook/launcher.ts")).runHook(args);
     return Number(process.exitCode ?? EXIT.failure);

@@ -64,7 +64,7 @@ examples:
     if (verb === "rotate-permit") return rotatePermit(rest, io);
     if (verb === "rotate-log") return rotateLog(rest, io);
     throw usage(
-      `assent keys takes create, list, revoke, rotate-permit or rotate-log${verb === undefined ? "" : `, not "${verb}"`}`,
+      `${verb === undefined ? "assent keys needs a subcommand" : `assent keys has no subcommand "${verb}"`}; use create, list, revoke, rotate-permit or rotate-log`,
     );
   },
 };

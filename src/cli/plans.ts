@@ -63,7 +63,7 @@ examples:
     } else if (verb === "cancel") {
       const service = await client();
       showPlan(io, await withServiceErrors(() => service.cancelPlan(target, { reason: values.reason })), json);
-    } else throw usage(`assent plan has no ${verb}; it takes submit, list, show, approve, reject or cancel`);
+    } else throw usage(`assent plan has no subcommand "${verb}"; use submit, list, show, approve, reject or cancel`);
     return EXIT.ok;
   },
 };
@@ -97,7 +97,7 @@ async function readPlanFile(path: string): Promise<PlanFile> {
   const { actions, ordered, stop_on_failure, ...unknown } = file as Record<string, unknown>;
   const [name] = Object.keys(unknown);
   if (name !== undefined)
-    throw usage(`${path} has the unknown member "${name}"; it takes actions, ordered and stop_on_failure`);
+    throw usage(`${path} has the unknown member "${name}"; it can have actions, ordered and stop_on_failure`);
   if (!Array.isArray(actions)) throw usage(`${path} must have an array "actions"`);
   return { actions, ordered, stop_on_failure } as PlanFile;
 }

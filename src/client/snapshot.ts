@@ -44,7 +44,7 @@ export function snapshot(value: unknown, where = "the arguments", depth = 0): un
 export function snapshotObject(value: unknown, where?: string): Record<string, unknown> {
   const copy = snapshot(value ?? {}, where);
   if (typeof copy === "object" && copy !== null && !Array.isArray(copy)) return copy as Record<string, unknown>;
-  throw notJson(where ?? "the arguments", "is no object");
+  throw notJson(where ?? "the arguments", "is not an object");
 }
 
 /** Returns true if two values have the same JSON. Ignores the order of members. */

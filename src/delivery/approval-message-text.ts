@@ -189,7 +189,7 @@ export function describeLink({ action, person }: ApprovalMessage): string {
     return "The page shows the whole plan, and asks you to sign in. Opening it decides nothing.";
   return person === null
     ? "The page asks for your key. Opening it decides nothing."
-    : `This link is yours alone and decides as ${person}: do not pass it on. Opening it decides nothing.`;
+    : `This link is personal and votes as ${person}: do not pass it on. Opening it decides nothing.`;
 }
 
 /** Formats a time to the second in UTC, because readers are in different time zones. */

@@ -178,7 +178,7 @@ class RequestHandler {
     if (endpoint === undefined)
       throw new Refusal(
         "METHOD_NOT_ALLOWED",
-        `${target.path} takes ${allowHeader(target)}, not ${clip(request.method)}`,
+        `${target.path} accepts ${allowHeader(target)}; got ${clip(request.method)}`,
         { headers: { Allow: allowHeader(target) } },
       );
     return this.respond(call, await this.runRoute(endpoint, request, call, params, info), request);

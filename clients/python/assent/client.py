@@ -111,7 +111,7 @@ class Assent:
         while True:
             _, _, page = self._http.call("GET", f"/v1/actions?{urlencode(query)}", repeat=True)
             if not isinstance(page, dict) or not isinstance(page.get("actions"), list):
-                raise ServiceUnavailable("the answer is no list", status=200, code="UNREADABLE_ANSWER")
+                raise ServiceUnavailable("the response is not a list", status=200, code="UNREADABLE_ANSWER")
             yield from page["actions"]
             cursor = page.get("next_cursor")
             if not cursor:
@@ -296,7 +296,7 @@ class Assent:
         status, _, plan = self._http.call(method, path, body, headers, 0, repeat)
         actions = plan.get("actions") if isinstance(plan, dict) else None
         if not isinstance(plan, dict) or not isinstance(plan.get("id"), str) or not isinstance(actions, list):
-            raise ServiceUnavailable(f"the answer ({status}) is no plan", status=status, code="UNREADABLE_ANSWER")
+            raise ServiceUnavailable(f"the response ({status}) is not a plan", status=status, code="UNREADABLE_ANSWER")
         if about is not None and plan["id"] != about:
             raise ServiceUnavailable(f"{plan['id']} is not the plan that was asked about", code="UNREADABLE_ANSWER")
         return cast(PlanRecord, plan)
@@ -315,7 +315,7 @@ class Assent:
         # Whatever else answers at this address must not read as permission.
         if not isinstance(record, dict) or not isinstance(record.get("id"), str) or "status" not in record:
             raise ServiceUnavailable(
-                f"the answer ({status}) is no action", status=status, code="UNREADABLE_ANSWER"
+                f"the response ({status}) is not an action", status=status, code="UNREADABLE_ANSWER"
             )
         if about is not None and record["id"] != about:
             raise _another(record)

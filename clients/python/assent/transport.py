@@ -48,7 +48,7 @@ def to_json(value: Any, keep_decimals: bool = False) -> Any:
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
-                raise NotJson(f"the name {key!r} is no text")
+                raise NotJson(f"the name {key!r} is not a string")
         return {to_json(key): to_json(item, keep_decimals) for key, item in value.items()}
     raise NotJson(f"JSON has no {type(value).__name__}")
 
@@ -75,7 +75,7 @@ def read_object(text: str) -> Dict[str, Any]:
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(value, dict):
-        raise ValueError("it is no object")
+        raise ValueError("it is not an object")
     return value
 
 
@@ -152,7 +152,7 @@ class Transport:
         content = _parse(data) if "json" in fields.get("content-type", "") else None
         if 200 <= status < 300:
             if not isinstance(content, (dict, list)):
-                _unreadable(status, "it is no JSON")
+                _unreadable(status, "it is not valid JSON")
             return status, fields, content
         raise _error(status, content if isinstance(content, dict) else {}, fields.get("retry-after"))
 
@@ -167,7 +167,7 @@ class Transport:
                 data = _parse(answered.read(65_536))
                 raise _error(status, data if isinstance(data, dict) else {}, answered.getheader("retry-after"))
             if "text/event-stream" not in (answered.getheader("content-type") or ""):
-                _unreadable(status, "it is no stream of events")
+                _unreadable(status, "it is not an event stream")
             if connection.sock is not None:
                 connection.sock.settimeout(patience)
             while True:

@@ -162,7 +162,7 @@ class LangGraph(Adapter, unittest.TestCase):
         for args in (None, [], "x"):
             request = SimpleNamespace(tool_call={"name": "refund", "args": args, "id": "c1"})
             answer = wrap_tool_call(Assent(), agent_id=AGENT, tool="reports", wait=0)(request, self.ran.append)
-            self.assertIn("no JSON", answer.content)
+            self.assertIn("not valid JSON", answer.content)
         self.assertEqual(self.ran, [])
 
     def test_an_asynchronous_handler_is_none_of_the_synchronous_wrapper(self):

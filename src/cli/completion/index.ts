@@ -27,7 +27,7 @@ examples:
       const { positionals } = parse(args, {});
       const [shell = "", ...more] = positionals;
       const script = Object.hasOwn(SCRIPTS, shell) && more.length === 0 ? SCRIPTS[shell] : undefined;
-      if (script === undefined) throw usage(`assent completion takes ${Object.keys(SCRIPTS).join(", ")}`);
+      if (script === undefined) throw usage(`assent completion needs a shell: ${Object.keys(SCRIPTS).join(", ")}`);
       io.out(script(completionWords(await load())).trimEnd());
       return EXIT.ok;
     },

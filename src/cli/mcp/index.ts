@@ -130,8 +130,8 @@ examples:
   assent mcp accept`,
   verbs: VERBS,
   run([verb, ...args]: string[], io: Output): Promise<number> {
-    if (verb === undefined) throw usage("assent mcp takes install, uninstall, doctor, proxy or accept");
-    if (!Object.hasOwn(VERBS, verb)) throw usage(`assent mcp has no "${verb}"`);
+    if (verb === undefined) throw usage("assent mcp needs a subcommand; use install, uninstall, doctor, proxy or accept");
+    if (!Object.hasOwn(VERBS, verb)) throw usage(`assent mcp has no subcommand "${verb}"`);
     return (VERBS[verb] as Verb).run(args, io);
   },
 };

@@ -82,7 +82,7 @@ export function parseClient(value: string | undefined): Client {
 /** Returns the settings files of the client that exist, of one scope, or of all scopes if `scope` is absent. */
 export function existingSettings(client: Client, scope: string | undefined): { path: string; text: string }[] {
   if (scope !== undefined && !CLIENT_SCOPES.includes(scope as ClientScope))
-    throw usage(`--scope takes ${CLIENT_SCOPES.join(" or ")}, not "${scope}"`);
+    throw usage(`--scope must be ${CLIENT_SCOPES.join(" or ")}; got "${scope}"`);
   return CLIENT_SCOPES.filter((name) => scope === undefined || scope === name).flatMap((name) => {
     const path = clientFile(client, name, settingsFolders());
     const text = path === null ? null : writing(() => readSettings(path));

@@ -47,7 +47,7 @@ examples:
     const names = Object.keys(VERBS);
     const meant = name === undefined ? null : suggestName(name, names);
     throw usage(
-      `assent policy takes ${names.slice(0, -1).join(", ")} or ${names.at(-1)}${name === undefined ? "" : `, not "${name}"`}${meant === null ? "" : `; did you mean "${meant}"?`}`,
+      `${name === undefined ? "assent policy needs a subcommand" : `assent policy has no subcommand "${name}"`}; use ${names.slice(0, -1).join(", ")} or ${names.at(-1)}${meant === null ? "" : `; did you mean "${meant}"?`}`,
     );
   },
 };

@@ -130,7 +130,7 @@ async function checkEverydayCalls(
       else findings.push({ kind: "info", text: `the policies answer ${decision} to ${call} (${reason})` });
     }
   } catch (error) {
-    findings.push({ kind: "wrong", text: `the policies cannot be asked: ${String(error)}` });
+    findings.push({ kind: "wrong", text: `the policies cannot be evaluated: ${String(error)}` });
   }
 }
 

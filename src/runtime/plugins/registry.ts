@@ -114,7 +114,7 @@ export async function collectContributions(
   });
 }
 
-/** Throws PluginError for a fact source whose name no policy can use, or whose bounds are no positive numbers. */
+/** Throws PluginError for a fact source whose name no policy can use, or whose bounds are not positive numbers. */
 function assertUsableSource(plugin: string, source: FactSource): void {
   const { name, timeoutMs = 1, maxAgeMs = 1, maxConcurrent = 1 } = source;
   if (!new RegExp(FACT_SOURCE_NAME).test(name))

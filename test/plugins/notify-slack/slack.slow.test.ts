@@ -104,7 +104,7 @@ describe("messages", () => {
       assert.ok(texts.includes(fact), fact);
     assert.deepEqual(shown(newest()), ["amount: 500", "currency: USD"]);
     assert.deepEqual(buttons(newest()), ["https://assent.example/approve#apl1_secret.mac"]);
-    assert.ok(texts.some((text) => text.includes("decides as anna")));
+    assert.ok(texts.some((text) => text.includes("votes as anna")));
     await deliver(askedMessage("C0123456789", { person: null }));
     assert.ok(textsOf(newest()).some((text) => text.includes("asks for your key")));
   });

@@ -41,7 +41,7 @@ def ask(
     try:
         asked = to_json(params)
         if not isinstance(asked, dict):
-            raise NotJson("they are no object")
+            raise NotJson("they are not an object")
         agent = agent_id if agent_id is not None else client.agent()
         request = {"agent_id": agent, "tool": tool, "operation": operation, "params": asked, "meta": meta}
         run = admit(client, request, wait, caller)
@@ -50,7 +50,7 @@ def ask(
             return Verdict(False, False, "Not run: the arguments changed while it was asked.", run.action["id"])
         return Verdict(True, False, "", run.action["id"], run)
     except NotJson as error:
-        return Verdict(False, False, f"Not run: the arguments are no JSON: {error}")
+        return Verdict(False, False, f"Not run: the arguments are not valid JSON: {error}")
     except Pending as pending:
         text = f"Not run: waits for approval ({pending.action_id}). It is not refused: call again with exactly the same arguments."
         return Verdict(False, True, text, pending.action_id)

@@ -27,7 +27,7 @@ def tool_input_guardrail(
             # The tool reads the text again, and a name that comes twice in its own way.
             params = read_object(call.tool_arguments or "{}")
         except ValueError as error:
-            return ToolGuardrailFunctionOutput.reject_content(f"Not run: the arguments are no JSON object: {error}")
+            return ToolGuardrailFunctionOutput.reject_content(f"Not run: the arguments are not a JSON object: {error}")
         verdict = await in_thread(
             lambda caller: ask(
                 own,

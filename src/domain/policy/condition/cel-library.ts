@@ -193,7 +193,7 @@ function compareNumbers(left: CelNumber, right: CelNumber): number {
 function extreme(sign: 1 | -1, args: readonly unknown[]): CelNumber {
   const [first] = args;
   const numbers = args.length === 1 && isList(first) ? elementsOf(first) : args;
-  if (numbers.length === 0 || !numbers.every(isNumber)) throw new Error("these are no numbers");
+  if (numbers.length === 0 || !numbers.every(isNumber)) throw new Error("the arguments are not numbers");
   return numbers.reduce((best, value) => (compareNumbers(value, best) * sign > 0 ? value : best));
 }
 
