@@ -95,7 +95,7 @@ function Use({ use, onReview }: { use: BreakGlassApproval; onReview(): void }) {
           <PersonLink principal={approver} />
         </strong>{" "}
         <span class="quiet">
-          approved alone, <Time at={used_at} />:
+          approved without a second approver, <Time at={used_at} />:
         </span>{" "}
         <Text value={reason} />
       </p>
