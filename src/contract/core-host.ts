@@ -12,7 +12,7 @@ import type { Rota } from "../domain/rota.ts";
 import type { Scope } from "../domain/scopes.ts";
 import type { GroupSubject } from "../domain/groups.ts";
 import type { RecordedKey } from "../domain/standing.ts";
-import type { Containment } from "./containment.ts";
+import type { OpenActionCanceller } from "./containment.ts";
 import type { FactAnswer, FactCall } from "../domain/policy/decide/fact-reads.ts";
 import type { CredentialIssuer } from "./credentials.ts";
 import type { FactSource } from "./fact-source.ts";
@@ -312,7 +312,7 @@ export interface CoreHost extends Host {
   readonly breakGlass: BreakGlassList;
   /** Available after start. */
   readonly suggestedRules: SuggestedRuleList;
-  readonly containment: Containment;
+  readonly containment: OpenActionCanceller;
   /** Returns the trace of the running request; null if it is not traced. */
   trace(): RequestTrace | null;
   /** Available after start. */
