@@ -10,7 +10,7 @@ export interface OpenActionCanceller {
    * true if another transaction is needed for more actions. The owner must already be unable to submit, because the
    * agent is suspended or the key is revoked.
    */
-  cancelOpen(
+  cancelPage(
     tx: LedgerTransaction,
     owner: ActionOwner,
     reason: { by: Actor | null; comment: string },

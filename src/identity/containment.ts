@@ -12,7 +12,7 @@ import { cancellationEntry } from "../domain/open-actions.ts";
 const PAGE = 200;
 
 export const containment: OpenActionCanceller = {
-  async cancelOpen(tx, owner, why) {
+  async cancelPage(tx, owner, why) {
     const rows = await tx.openActionsOf(owner, tx.now, PAGE);
     for (const row of rows) {
       const approvals = (await tx.approvals(row.id)).filter(({ approve }) => approve).length;
