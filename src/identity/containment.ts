@@ -11,7 +11,7 @@ import { cancellationEntry } from "../domain/open-actions.ts";
 /** Number of actions that one ledger transaction cancels. */
 const PAGE = 200;
 
-export const containment: OpenActionCanceller = {
+export const openActionCanceller: OpenActionCanceller = {
   async cancelPage(tx, owner, why) {
     const rows = await tx.openActionsOf(owner, tx.now, PAGE);
     for (const row of rows) {

@@ -8,7 +8,7 @@ import type { RequestTrace, Tracing } from "../contract/tracer.ts";
 import { createChannels, type Channel } from "../delivery/channels.ts";
 import { openApiDocument } from "../http/openapi.ts";
 import { createReadSlots } from "../http/read-slots.ts";
-import { containment } from "../identity/containment.ts";
+import { openActionCanceller } from "../identity/containment.ts";
 import { createVisibleReads } from "../storage/visible-reads.ts";
 import { createFactReader } from "../policies/fact-reader.ts";
 import { VERSION } from "../version.ts";
@@ -192,7 +192,7 @@ function createPrivileged(
     get permits() {
       return part("permits");
     },
-    containment,
+    containment: openActionCanceller,
     channels: createChannels(() => state.channels),
     reviewers: {
       names: () => (state.contributions?.reviewers ?? []).map(({ name }) => name).sort(),
