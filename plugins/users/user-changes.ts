@@ -182,7 +182,7 @@ export async function cancelOpen(host: CoreHost, keys: readonly string[], by: Ac
   const author = by?.key_id === user.id ? null : by;
   const why = { by: author, comment: `the user "${user.name}", whose key submitted it, was deactivated` };
   for (const key_id of keys) {
-    while (await host.ledger.transact((tx) => host.containment.cancelPage(tx, { key_id }, why)));
+    while (await host.ledger.transact((tx) => host.openActionCanceller.cancelPage(tx, { key_id }, why)));
   }
 }
 

@@ -312,7 +312,7 @@ export interface CoreHost extends Host {
   readonly breakGlass: BreakGlassList;
   /** Available after start. */
   readonly suggestedRules: SuggestedRuleList;
-  readonly containment: OpenActionCanceller;
+  readonly openActionCanceller: OpenActionCanceller;
   /** Returns the trace of the running request; null if it is not traced. */
   trace(): RequestTrace | null;
   /** Available after start. */
