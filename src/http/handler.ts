@@ -30,7 +30,7 @@ import {
   SMALL_RESPONSE,
   streamReservedResponse,
   type ResponseShare,
-  type ResponsesInFlight,
+  type ResponseByteBudget,
 } from "./responses-in-flight.ts";
 import { toProblem } from "./problem.ts";
 import { createRateLimits, type RateLimitHeaders, type RateLimits } from "./rate-limit.ts";
@@ -55,7 +55,7 @@ interface FetchOptions {
   /** The traces; null without a tracing plugin. */
   tracing: Tracing | null;
   inFlight: RequestByteBudget;
-  responses: ResponsesInFlight;
+  responses: ResponseByteBudget;
   queue: Queue;
   /** The response class of the server, if it has a faster one than the global. */
   Response?: typeof Response;

@@ -14,7 +14,7 @@ export interface ResponseShare {
   release(): void;
 }
 
-export interface ResponsesInFlight {
+export interface ResponseByteBudget {
   /** @param key the id of the key whose responses are counted together; "" for all requests without a key */
   share(key: string): ResponseShare;
   readonly bytes: number;
@@ -23,7 +23,7 @@ export interface ResponsesInFlight {
 /** Smaller responses are never refused, because they use less memory than their request. */
 export const SMALL_RESPONSE = 16_384;
 
-export function createResponsesInFlight(limits: { total: number; perKey: number }): ResponsesInFlight {
+export function createResponsesInFlight(limits: { total: number; perKey: number }): ResponseByteBudget {
   let bytes = 0;
   const byKey = new Map<string, number>();
   return {
