@@ -23,7 +23,7 @@ export interface ResponseByteBudget {
 /** Smaller responses are never refused, because they use less memory than their request. */
 export const SMALL_RESPONSE = 16_384;
 
-export function createResponsesInFlight(limits: { total: number; perKey: number }): ResponseByteBudget {
+export function createResponseByteBudget(limits: { total: number; perKey: number }): ResponseByteBudget {
   let bytes = 0;
   const byKey = new Map<string, number>();
   return {

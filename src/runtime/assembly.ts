@@ -13,7 +13,7 @@ import { readChannels, noticeChannelNames } from "../delivery/channels.ts";
 import { createOutbox, type Outbox } from "../delivery/outbox.ts";
 import { createFetch, type FetchHandler } from "../http/handler.ts";
 import { createRequestByteBudget, createQueue } from "../http/in-flight.ts";
-import { createResponsesInFlight } from "../http/responses-in-flight.ts";
+import { createResponseByteBudget } from "../http/responses-in-flight.ts";
 import { createGroups } from "../identity/groups.ts";
 import { createLedgerClock, type LedgerClock } from "../ledger/commit/clock.ts";
 import { createLogger } from "../serve/log.ts";
@@ -129,7 +129,10 @@ export async function assembleService(config: Config, options: RuntimeOptions): 
 function createLoad({ server, ledger }: Config) {
   return {
     inFlight: createRequestByteBudget(server.max_bytes_in_flight),
-    responses: createResponsesInFlight({ total: server.max_response_bytes, perKey: server.max_response_bytes_per_key }),
+    responses: createResponseByteBudget({
+      total: server.max_response_bytes,
+      perKey: server.max_response_bytes_per_key,
+    }),
     queue: createQueue(ledger.max_queue),
   };
 }

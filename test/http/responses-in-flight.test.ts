@@ -2,7 +2,11 @@
 import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
-import { createResponsesInFlight, SMALL_RESPONSE, streamReservedResponse } from "../../src/http/responses-in-flight.ts";
+import {
+  createResponseByteBudget,
+  SMALL_RESPONSE,
+  streamReservedResponse,
+} from "../../src/http/responses-in-flight.ts";
 import { serve, type Listening } from "../../src/serve/index.ts";
 import { ALLOWED, makeKey, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
@@ -107,7 +111,7 @@ describe("response bytes", () => {
 
 describe("a share of responses", () => {
   it("rejects bytes above the limit of its key or of all, and never the only response or a small one", () => {
-    const all = createResponsesInFlight({ total: 300_000, perKey: 200_000 });
+    const all = createResponseByteBudget({ total: 300_000, perKey: 200_000 });
     const first = all.share("a");
     first.hold(250_000);
     assert.throws(() => all.share("a").hold(20_000), { code: "TOO_MANY_BYTES" });
@@ -124,7 +128,7 @@ describe("a share of responses", () => {
   });
 
   it("is released if a client reads nothing", async () => {
-    const all = createResponsesInFlight({ total: 300_000, perKey: 300_000 });
+    const all = createResponseByteBudget({ total: 300_000, perKey: 300_000 });
     const share = all.share("a");
     share.hold(200_000);
     const reader = streamReservedResponse(new Uint8Array(200_000), share, 1).getReader();
