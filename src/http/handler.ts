@@ -29,7 +29,7 @@ import {
 import {
   SMALL_RESPONSE,
   streamReservedResponse,
-  type ResponseShare,
+  type ResponseByteShare,
   type ResponseByteBudget,
 } from "./responses-in-flight.ts";
 import { toProblem } from "./problem.ts";
@@ -430,7 +430,7 @@ interface Call {
   /** Bytes of the request body. */
   share: RequestByteShare;
   /** Bytes of the response while it is built. */
-  response?: ResponseShare;
+  response?: ResponseByteShare;
   slot?: QueueSlot;
 }
 

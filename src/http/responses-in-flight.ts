@@ -7,7 +7,7 @@ import { Refusal } from "../contract/errors.ts";
 import { overloadedRefusal } from "./in-flight.ts";
 
 /** The bytes that one response occupies. */
-export interface ResponseShare {
+export interface ResponseByteShare {
   /** Reserves bytes. Throws TOO_MANY_BYTES or OVERLOADED if the limit is reached. */
   hold(bytes: number): void;
   /** Releases all reserved bytes. More calls have no effect. */
@@ -16,7 +16,7 @@ export interface ResponseShare {
 
 export interface ResponseByteBudget {
   /** @param key the id of the key whose responses are counted together; "" for all requests without a key */
-  share(key: string): ResponseShare;
+  share(key: string): ResponseByteShare;
   readonly bytes: number;
 }
 
@@ -75,7 +75,7 @@ const PIECE = 65_536;
  */
 export function streamReservedResponse(
   bytes: Uint8Array,
-  share: ResponseShare,
+  share: ResponseByteShare,
   stallMs: number,
 ): ReadableStream<Uint8Array> {
   let at = 0;
