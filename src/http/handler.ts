@@ -27,7 +27,7 @@ import {
   type RequestByteShare,
 } from "./in-flight.ts";
 import {
-  SMALL_RESPONSE,
+  SMALL_RESPONSE_BYTES,
   streamReservedResponse,
   type ResponseByteShare,
   type ResponseByteBudget,
@@ -376,7 +376,7 @@ class RequestHandler {
       body = null;
     }
     if (typeof body === "string" || body instanceof Uint8Array) {
-      if (body.length > SMALL_RESPONSE) headers["Content-Length"] = String(Buffer.byteLength(body));
+      if (body.length > SMALL_RESPONSE_BYTES) headers["Content-Length"] = String(Buffer.byteLength(body));
       const isGet = request?.method === "GET";
       return new this.Response(this.holdResponse(call, body, isGet), { status: call.status, headers });
     }
@@ -388,7 +388,7 @@ class RequestHandler {
    * of a POST must be returned even if the limit is reached.
    */
   private holdResponse(call: Call, body: string | Uint8Array, isGet: boolean): BodyInit {
-    if (body.length <= SMALL_RESPONSE || !isGet) return body as BodyInit;
+    if (body.length <= SMALL_RESPONSE_BYTES || !isGet) return body as BodyInit;
     const bytes = typeof body === "string" ? utf8(body) : body;
     const share = this.options.responses.share(call.keyId ?? "");
     // Release the bytes that were counted while the response was built, because they are counted again now.

@@ -21,7 +21,7 @@ export interface ResponseByteBudget {
 }
 
 /** Smaller responses are never refused, because they use less memory than their request. */
-export const SMALL_RESPONSE = 16_384;
+export const SMALL_RESPONSE_BYTES = 16_384;
 
 export function createResponseByteBudget(limits: { total: number; perKey: number }): ResponseByteBudget {
   let bytes = 0;
@@ -35,7 +35,7 @@ export function createResponseByteBudget(limits: { total: number; perKey: number
       return {
         hold(more) {
           const ofKey = byKey.get(key) ?? 0;
-          if (held + more > SMALL_RESPONSE) {
+          if (held + more > SMALL_RESPONSE_BYTES) {
             // Always admit a key's only response. Otherwise a page above the limit could never be read.
             if (ofKey > held && ofKey + more > limits.perKey)
               throw new Refusal(

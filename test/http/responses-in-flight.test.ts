@@ -4,7 +4,7 @@ import { connect, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
 import {
   createResponseByteBudget,
-  SMALL_RESPONSE,
+  SMALL_RESPONSE_BYTES,
   streamReservedResponse,
 } from "../../src/http/responses-in-flight.ts";
 import { serve, type Listening } from "../../src/serve/index.ts";
@@ -115,16 +115,16 @@ describe("a share of responses", () => {
     const first = all.share("a");
     first.hold(250_000);
     assert.throws(() => all.share("a").hold(20_000), { code: "TOO_MANY_BYTES" });
-    all.share("a").hold(SMALL_RESPONSE);
+    all.share("a").hold(SMALL_RESPONSE_BYTES);
     assert.throws(() => all.share("b").hold(60_000), { code: "OVERLOADED" });
-    assert.equal(all.bytes, 250_000 + SMALL_RESPONSE);
+    assert.equal(all.bytes, 250_000 + SMALL_RESPONSE_BYTES);
     first.release();
     first.release();
-    assert.equal(all.bytes, SMALL_RESPONSE);
+    assert.equal(all.bytes, SMALL_RESPONSE_BYTES);
     const parts = all.share("b");
     parts.hold(150_000);
     parts.hold(50_000);
-    assert.equal(all.bytes, 200_000 + SMALL_RESPONSE);
+    assert.equal(all.bytes, 200_000 + SMALL_RESPONSE_BYTES);
   });
 
   it("is released if a client reads nothing", async () => {
