@@ -67,7 +67,7 @@ export function createResponseByteBudget(limits: { total: number; perKey: number
 }
 
 /** Size of the chunks that are passed to the connection. Bytes. */
-const PIECE = 65_536;
+const CHUNK_BYTES = 65_536;
 
 /**
  * Streams a complete response as fast as its client reads. Releases the response's share when the client has read it,
@@ -97,7 +97,7 @@ export function streamReservedResponse(
       start: watch,
       pull(stream) {
         watch(stream);
-        stream.enqueue(bytes.subarray(at, (at += PIECE)));
+        stream.enqueue(bytes.subarray(at, (at += CHUNK_BYTES)));
         if (at < bytes.length) return;
         end();
         stream.close();
