@@ -8,7 +8,7 @@ import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { discardCredential, issueCredential, type PreparedCredential } from "./issue-credential.ts";
 import { prefetchResult, recordResult, type ReportedResult } from "./result.ts";
 import type { ResultBody, StartBody } from "./schemas.ts";
-import { decideStart, hashText, isGenuine, isReachable, prefetchStart, type StartResult } from "./start.ts";
+import { recordStart, hashText, isGenuine, isReachable, prefetchStart, type StartResult } from "./start.ts";
 
 /** @param releaseQueueSlot called before a call to an issuer, which can take seconds */
 export async function startAction(
@@ -25,7 +25,7 @@ export async function startAction(
   const decideWith = (prepared: PreparedCredential | null): Promise<StartResult> => {
     const call = { id, permit, attempt: hashText(attempt), requestHash, credential: prepared };
     return host.ledger.transact(
-      async (tx) => decideStart(host, tx, await tx.confirm(credential), call),
+      async (tx) => recordStart(host, tx, await tx.confirm(credential), call),
       prefetchStart(call),
     );
   };

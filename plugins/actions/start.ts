@@ -66,7 +66,7 @@ export interface StartResult {
  * action could still start. An action that was denied or stopped since the first response must not run.
  * @param caller the caller's credential, checked again under the ledger's lock
  */
-export async function decideStart(
+export async function recordStart(
   host: CoreHost,
   tx: LedgerTransaction,
   caller: Credential,
