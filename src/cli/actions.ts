@@ -1,5 +1,5 @@
 import type { ActionQuery, ActionRecord } from "../client/index.ts";
-import { CommandError, EXIT, parse, safe, table, usage, printJson, type Command } from "./command.ts";
+import { CommandError, EXIT, parse, safe, printTable, usage, printJson, type Command } from "./command.ts";
 import { GRANT_OPTIONS, grantTerms, type GrantView, showGrant } from "./grants.ts";
 import { client, privilegedClient, actionExitCode, jsonFlag, withServiceErrors, showAction } from "./remote.ts";
 import { requestSummary } from "./request-summary.ts";
@@ -247,7 +247,7 @@ examples:
     const query = { status: status as ActionQuery["status"], agent_id: agent, tool, limit };
     const page = await withServiceErrors(async () => (await client()).actionsPage(query));
     if (values.json === true) printJson(io, page);
-    else table(io, ["id", "status", "agent", "tool", "operation", "created", "request"], page.actions.map(row));
+    else printTable(io, ["id", "status", "agent", "tool", "operation", "created", "request"], page.actions.map(row));
     return EXIT.ok;
   },
 };

@@ -97,7 +97,7 @@ export function parseFormat<const T extends string>(
 }
 
 /** Prints rows with bold headings on a terminal, and as tab-separated values elsewhere. */
-export function table(io: Output, headings: string[], rows: string[][]): void {
+export function printTable(io: Output, headings: string[], rows: string[][]): void {
   if (!io.fancy) {
     for (const row of rows) io.out(row.join("\t"));
     return;

@@ -3,7 +3,7 @@ import { HOSTS } from "../hook/hosts/answers.ts";
 import { diagnoseHook } from "../hook/install/diagnose-hook.ts";
 import { hookCommand } from "../hook/install/hook-program.ts";
 import { HookState, stateFolder } from "../hook/hook-state.ts";
-import { colour, EXIT, parse, safe, table, usage, printJson, type Output, type Verb } from "./command.ts";
+import { colour, EXIT, parse, safe, printTable, usage, printJson, type Output, type Verb } from "./command.ts";
 import { parseHost, install, settingsFolders } from "./hook-install.ts";
 import { setup } from "./hook-setup.ts";
 
@@ -70,7 +70,7 @@ examples:
       return EXIT.ok;
     }
     const time = (at: number | null): string => (at === null ? "-" : new Date(at).toISOString());
-    table(
+    printTable(
       io,
       ["host", "session", "began", "last call", "calls"],
       sessions.map(({ host, session, started, last_call: last, calls }) => [

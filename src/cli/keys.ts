@@ -1,7 +1,7 @@
 import { createRuntime } from "../runtime/runtime.ts";
 import { PRESETS, SCOPES } from "../domain/scopes.ts";
 import { toRfc3339 } from "../domain/time.ts";
-import { CommandError, EXIT, parse, safe, table, usage, printJson, type Command, type Output } from "./command.ts";
+import { CommandError, EXIT, parse, safe, printTable, usage, printJson, type Command, type Output } from "./command.ts";
 import { privilegedClient, readAllPages, withServiceErrors } from "./remote.ts";
 import { rotateLog } from "./rotate-log.ts";
 import { rotatePermit } from "./rotate-permit.ts";
@@ -125,7 +125,7 @@ async function list(args: string[], io: Output): Promise<number> {
   if (values.json === true) printJson(io, api_keys);
   else {
     const state = (key: KeyView): string => (key.revoked_at === null ? (key.expires_at ?? "live") : "revoked");
-    table(
+    printTable(
       io,
       ["id", "name", "begins", "state", "agent", "owner", "scopes"],
       api_keys.map((key) => [
