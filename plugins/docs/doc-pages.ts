@@ -67,7 +67,7 @@ export function renderFramedPage(base: string, title: string, frame: string): st
   );
 }
 
-export function swaggerFrame(base: string): string {
+export function renderSwaggerFrame(base: string): string {
   return html(
     base,
     "API",

@@ -13,7 +13,7 @@ import {
   renderFramedPage,
   PAGE_HEADERS,
   redocFrame,
-  swaggerFrame,
+  renderSwaggerFrame,
 } from "./doc-pages.ts";
 
 /**
@@ -90,7 +90,7 @@ export default definePlugin({
       ],
       pages: [
         { path: "/docs", title: "API", serve: serve((base) => renderFramedPage(base, "API", "/docs/frame")) },
-        { path: "/docs/frame", title: "API, in its frame", serve: serve(swaggerFrame, frameHeaders()) },
+        { path: "/docs/frame", title: "API, in its frame", serve: serve(renderSwaggerFrame, frameHeaders()) },
         {
           path: "/redoc",
           title: "API reference",
