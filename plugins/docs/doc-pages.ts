@@ -79,7 +79,7 @@ export function renderSwaggerFrame(base: string): string {
   );
 }
 
-export function redocFrame(base: string): string {
+export function renderRedocFrame(base: string): string {
   return html(
     base,
     "API reference",

@@ -12,7 +12,7 @@ import {
   frameHeaders,
   renderFramedPage,
   PAGE_HEADERS,
-  redocFrame,
+  renderRedocFrame,
   renderSwaggerFrame,
 } from "./doc-pages.ts";
 
@@ -99,7 +99,7 @@ export default definePlugin({
         {
           path: "/redoc/frame",
           title: "API reference, in its frame",
-          serve: serve(redocFrame, frameHeaders({ styles: true })),
+          serve: serve(renderRedocFrame, frameHeaders({ styles: true })),
         },
         { path: "/docs/errors", title: "Errors", serve: serve((base) => errorsPage(base, host.errors)) },
         assets.page,
