@@ -20,7 +20,7 @@ import { lastingLeases } from "./leases.ts";
 import { createTransactionLimits, findTotalFaults } from "./limits.ts";
 import { migrate, listSchemaStatements, readStoredVersion } from "./run-migrations.ts";
 import { MIGRATIONS, type Migration } from "./migrations.ts";
-import { findAgentNameFaults } from "./open-actions.ts";
+import { findAgentFoldMismatches } from "./open-actions.ts";
 import { createReader } from "./queries.ts";
 import { foldSums, createStatusChangeCollector } from "./sums.ts";
 import type { SqlExecutor } from "./statement.ts";
@@ -221,7 +221,7 @@ class SqlStore {
       ...(await this.access.read(async () => (await engine.integrityFaults?.()) ?? [])),
       ...(await this.access.read(async () => (await engine.schemaFaults?.(schema)) ?? [])),
       ...(await findBundleFaults(reads, outside)),
-      ...(await findAgentNameFaults(reads.agentNames, outside)),
+      ...(await findAgentFoldMismatches(reads.agentNames, outside)),
       ...(await findTotalFaults(reads, outside)),
     ];
   }
