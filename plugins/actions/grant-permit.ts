@@ -27,7 +27,7 @@ import {
   recordConfirmation,
   reevaluateAction,
   recordDenial,
-  resolveOutcome,
+  resolveRedecision,
   type Redecision,
 } from "./redecision.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
@@ -87,7 +87,7 @@ export async function grantPermit(host: CoreHost, credential: Credential, id: st
     const redecision = await reevaluateAction(host, tx, row, history.basis);
     const cause = { occasion: "permit", by: toActor(caller.key, caller.principal) } as const;
     const now = { decision: redecision.decision, policySet: redecision.policySet };
-    const outcome = resolveOutcome(redecision, history, countedVotes(host, approvals), tx.now);
+    const outcome = resolveRedecision(redecision, history, countedVotes(host, approvals), tx.now);
     if (outcome === "denied") return { row: await recordDenial(tx, row, redecision, cause), grant: null, before, now };
     if (outcome === "pending_approval")
       return {

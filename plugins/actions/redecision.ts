@@ -141,7 +141,7 @@ async function keyFacts(tx: LedgerTransaction, id: string): Promise<Pick<Facts, 
  * Returns the effect of a redecision on a startable action, at its start or for a permit.
  * @param votes the approving votes
  */
-export function resolveOutcome(
+export function resolveRedecision(
   { decision }: Redecision,
   { requirement, asked, edit }: Pick<VerifiedHistory, "requirement" | "asked" | "edit">,
   votes: readonly CountedVote[],
