@@ -13,7 +13,7 @@ import { findUnknownHistories } from "./history-facts.ts";
 import { isExceeded, matchLimit, evaluateLimits, findUsedBefore } from "./limit-facts.ts";
 import { matchesAnyName } from "../compile/name-patterns.ts";
 import { type ResolvedObligations, resolveObligations } from "./resolve-obligations.ts";
-import { evaluateRules, type Finding, MAX_REASON } from "./rule-answers.ts";
+import { findFirstMatch, type Finding, MAX_REASON } from "./rule-answers.ts";
 import { combineReviewers } from "../../reviews.ts";
 import { displayPrincipal } from "../../owner.ts";
 import { clipText } from "../../text.ts";
@@ -179,7 +179,7 @@ function collectFindings(evaluation: Evaluation, facts: Facts): Finding[] {
   evaluateLimits(evaluation);
   const findings: Finding[] = [];
   for (const policy of evaluation.applicablePolicies()) {
-    const finding = evaluateRules(policy, evaluation);
+    const finding = findFirstMatch(policy, evaluation);
     if (finding !== null) findings.push(finding);
     for (const limit of policy.limits) {
       const beyond = evaluateLimit(policy, limit, evaluation, facts);

@@ -10,7 +10,7 @@ import type { Obligation } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { findFactReads } from "./fact-reads.ts";
 import { findHistoryPlaces, findHistoryReads } from "./history-facts.ts";
-import { evaluateRules, type Finding, MAX_REASON } from "./rule-answers.ts";
+import { findFirstMatch, type Finding, MAX_REASON } from "./rule-answers.ts";
 
 /** The outcome of the obligations for one request. */
 export interface ResolvedObligations {
@@ -79,7 +79,7 @@ function applyRules(evaluation: Evaluation): Applied | null {
   const own = evaluation.withRequest(evaluation.request);
   const answers = own
     .applicablePolicies()
-    .flatMap((policy) => (policy.shadow || policy.suggested !== null ? [] : (evaluateRules(policy, own) ?? [])));
+    .flatMap((policy) => (policy.shadow || policy.suggested !== null ? [] : (findFirstMatch(policy, own) ?? [])));
   const lists = answers.map(({ rule }) => rule.obligations);
   if (lists.every((list) => list.length === 0)) return null;
   const denials = answers.filter(({ effect }) => effect === "deny");

@@ -19,7 +19,7 @@ export interface Finding {
 /**
  * The first match wins. If an earlier condition fails, the answer is deny, because the result of that rule is unknown.
  */
-export function evaluateRules(policy: CompiledPolicy, evaluation: Evaluation): Finding | null {
+export function findFirstMatch(policy: CompiledPolicy, evaluation: Evaluation): Finding | null {
   for (const rule of rulesForTool(policy, evaluation.names(policy).tool)) {
     if (!evaluation.matchesRule(policy, rule)) continue;
     if (rule.condition !== null) {
