@@ -6,7 +6,7 @@ import type { Static, TObject } from "@sinclair/typebox";
 export { Type, type Static } from "@sinclair/typebox";
 import type { Authenticator } from "./contract/authenticator.ts";
 import type { PluginCommand } from "./contract/command.ts";
-import type { CredentialIssuer } from "./contract/credentials.ts";
+import type { ToolCredentialIssuer } from "./contract/credentials.ts";
 import type { EffectSource } from "./contract/effects.ts";
 import type { ErrorKind } from "./contract/errors.ts";
 import type { Host, Logger } from "./contract/host.ts";
@@ -38,7 +38,7 @@ export interface Contributions {
   pages?: Page[];
   facades?: Facade[];
   authenticators?: Authenticator[];
-  credentialIssuers?: CredentialIssuer[];
+  credentialIssuers?: ToolCredentialIssuer[];
   gauges?: Gauge[];
   /** At most one plugin can contribute a tracer. */
   tracer?: Tracer;
@@ -185,7 +185,11 @@ export { signatureHeaders } from "./webhook/sign.ts";
 export type { Gauge } from "./contract/gauge.ts";
 
 // Credential issuers
-export type { CredentialAction, CredentialIssuer, IssuedCredential } from "./contract/credentials.ts";
+export type {
+  CredentialAction,
+  ToolCredentialIssuer as CredentialIssuer,
+  IssuedCredential,
+} from "./contract/credentials.ts";
 export { credentialIssuerOptions } from "./domain/credential-options.ts";
 
 // Traces

@@ -14,7 +14,7 @@ import type { GroupSubject } from "../domain/groups.ts";
 import type { RecordedKey } from "../domain/standing.ts";
 import type { OpenActionCanceller } from "./containment.ts";
 import type { FactAnswer, FactCall } from "../domain/policy/decide/fact-reads.ts";
-import type { CredentialIssuer } from "./credentials.ts";
+import type { ToolCredentialIssuer } from "./credentials.ts";
 import type { FactSource } from "./fact-source.ts";
 import type { Gauge } from "./gauge.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
@@ -321,7 +321,7 @@ export interface CoreHost extends Host {
   readonly permits: Permits;
   readonly channels: Channels;
   /** Issuers of all plugins. Available after start. */
-  readonly credentialIssuers: readonly CredentialIssuer[];
+  readonly credentialIssuers: readonly ToolCredentialIssuer[];
   /** Gauges of all plugins. Available after start. */
   readonly gauges: readonly Gauge[];
   /** Available after start. */

@@ -31,7 +31,7 @@ export interface IssuedCredential {
 }
 
 /** Issues a short-lived credential to a tool for one action. */
-export interface CredentialIssuer {
+export interface ToolCredentialIssuer {
   /** Unique among all issuers. Recorded with each credential. */
   readonly name: string;
   /**
