@@ -186,7 +186,7 @@ export type { Gauge } from "./contract/gauge.ts";
 
 // Credential issuers
 export type {
-  CredentialAction,
+  ToolCredentialAction as CredentialAction,
   ToolCredentialIssuer as CredentialIssuer,
   IssuedCredential,
 } from "./contract/credentials.ts";

@@ -7,7 +7,7 @@
 import type { JsonObject } from "../domain/json.ts";
 
 /** The started action. Its request was verified against the ledger. */
-export interface CredentialAction {
+export interface ToolCredentialAction {
   readonly id: string;
   readonly agent_id: string;
   readonly tool: string;
@@ -44,7 +44,7 @@ export interface ToolCredentialIssuer {
    * If the promise rejects, or does not resolve before `signal` aborts, the action does not start. A credential that a
    * failed call created must expire by itself.
    */
-  issue(action: CredentialAction, signal: AbortSignal): Promise<IssuedCredential>;
+  issue(action: ToolCredentialAction, signal: AbortSignal): Promise<IssuedCredential>;
   /**
    * Revokes a credential. Called only for credentials with a `revocation`, and again until a call resolves, even after the
    * credential has expired. Must be idempotent.
