@@ -188,7 +188,7 @@ export type { Gauge } from "./contract/gauge.ts";
 export type {
   ToolCredentialAction as CredentialAction,
   ToolCredentialIssuer as CredentialIssuer,
-  IssuedCredential,
+  IssuedToolCredential as IssuedCredential,
 } from "./contract/credentials.ts";
 export { credentialIssuerOptions } from "./domain/credential-options.ts";
 

@@ -15,7 +15,7 @@ export interface ToolCredentialAction {
   readonly params: JsonObject;
 }
 
-export interface IssuedCredential {
+export interface IssuedToolCredential {
   /**
    * The secret for the tool, such as a user name and a password. At most 16 KiB as JSON. Must contain at least 128
    * random bits. Otherwise it could be guessed from its SHA-256, which is in the ledger.
@@ -44,7 +44,7 @@ export interface ToolCredentialIssuer {
    * If the promise rejects, or does not resolve before `signal` aborts, the action does not start. A credential that a
    * failed call created must expire by itself.
    */
-  issue(action: ToolCredentialAction, signal: AbortSignal): Promise<IssuedCredential>;
+  issue(action: ToolCredentialAction, signal: AbortSignal): Promise<IssuedToolCredential>;
   /**
    * Revokes a credential. Called only for credentials with a `revocation`, and again until a call resolves, even after the
    * credential has expired. Must be idempotent.
