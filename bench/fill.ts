@@ -2,7 +2,7 @@
  * Fills a store with actions: real decisions in the ledger's transactions, without HTTP. Each transaction has many
  * decisions, so this takes a third of the time of POST /v1/actions.
  */
-import { decideSubmission, sealSubmission } from "../plugins/actions/submit.ts";
+import { recordSubmission, sealSubmission } from "../plugins/actions/submit.ts";
 import { createLogger, createRuntime, loadConfig } from "../src/index.ts";
 
 /** Actions in one transaction. Deciding them must take less than 2.5 s, after which Postgres ends a silent transaction. */
@@ -83,7 +83,7 @@ export async function fillStore(
         sealSubmission(host, body(done + i), { meta: {}, idempotencyKey: null, join: false, session: null }),
       );
       await host.ledger.transact(async (tx) => {
-        for (const submission of submissions) await decideSubmission(host, tx, credential, submission);
+        for (const submission of submissions) await recordSubmission(host, tx, credential, submission);
       });
       done = end;
     }

@@ -185,11 +185,7 @@ export { signatureHeaders } from "./webhook/sign.ts";
 export type { Gauge } from "./contract/gauge.ts";
 
 // Credential issuers
-export type {
-  ToolCredentialAction as CredentialAction,
-  ToolCredentialIssuer as CredentialIssuer,
-  IssuedToolCredential as IssuedCredential,
-} from "./contract/credentials.ts";
+export type { ToolCredentialAction, ToolCredentialIssuer, IssuedToolCredential } from "./contract/credentials.ts";
 export { credentialIssuerOptions } from "./domain/credential-options.ts";
 
 // Traces

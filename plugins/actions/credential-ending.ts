@@ -11,7 +11,7 @@ import {
   isStopActive,
   stopApplies,
 } from "../../src/core.ts";
-import { type CredentialIssuer, type Document, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { type ToolCredentialIssuer, type Document, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { CredentialEnd } from "./credential-entries.ts";
 import { reevaluateAction } from "./redecision.ts";
@@ -231,7 +231,7 @@ async function endCredential(
 
 async function revokeCredential(
   host: CoreHost,
-  issuer: CredentialIssuer | undefined,
+  issuer: ToolCredentialIssuer | undefined,
   { action_id, issuer: name, digest, revocation, expires_at }: OpenCredential,
 ): Promise<"revoked" | "expires" | "failed"> {
   if (revocation === null) return "expires";

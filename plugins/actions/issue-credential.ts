@@ -22,9 +22,9 @@ import {
 } from "../../src/core.ts";
 import {
   type Credential,
-  type CredentialAction,
-  type CredentialIssuer,
-  type IssuedCredential,
+  type ToolCredentialAction,
+  type ToolCredentialIssuer,
+  type IssuedToolCredential,
   Refusal,
   toRfc3339,
 } from "../../src/plugin.ts";
@@ -41,14 +41,14 @@ export const CREDENTIAL_PREFIX = "credential/";
 
 /** A start that needs a credential before it can be recorded. */
 export interface CredentialRequest {
-  issuer: CredentialIssuer;
-  action: CredentialAction;
+  issuer: ToolCredentialIssuer;
+  action: ToolCredentialAction;
   request_hash: string;
 }
 
 /** A credential that was created for a start that has not been recorded yet. */
 export interface PreparedCredential extends CredentialRequest {
-  credential: IssuedCredential;
+  credential: IssuedToolCredential;
   /** SHA-256 of the canonical secret, hex. */
   digest: string;
 }
@@ -108,7 +108,7 @@ export function findCredentialRequest(host: CoreHost, row: ActionRow, caller: Cr
  */
 export async function issueCredential(host: CoreHost, request: CredentialRequest): Promise<PreparedCredential> {
   const { issuer, action } = request;
-  let answer: Promise<IssuedCredential> | null = null;
+  let answer: Promise<IssuedToolCredential> | null = null;
   try {
     const credential = await withTimeout((signal) => (answer = issuer.issue(structuredClone(action), signal)));
     const fault = findCredentialFault(credential, issuer, host.clock());
@@ -136,7 +136,7 @@ export async function issueCredential(host: CoreHost, request: CredentialRequest
 async function revokeUnusedAnswer(
   host: CoreHost,
   request: CredentialRequest,
-  answer: Promise<IssuedCredential> | null,
+  answer: Promise<IssuedToolCredential> | null,
 ): Promise<void> {
   try {
     const credential = await answer;
@@ -164,9 +164,9 @@ export async function withTimeout<T>(call: (signal: AbortSignal) => Promise<T>):
   }
 }
 
-function findCredentialFault(credential: unknown, issuer: CredentialIssuer, now: number): string | null {
+function findCredentialFault(credential: unknown, issuer: ToolCredentialIssuer, now: number): string | null {
   if (!isJsonObject(credential as JsonObject)) return "the issuer did not return an object";
-  const { secret, expires_at, revocation } = credential as unknown as IssuedCredential;
+  const { secret, expires_at, revocation } = credential as unknown as IssuedToolCredential;
   if (!isJsonObject(secret) || canonicalText(secret).length > MAX_SECRET_BYTES)
     return `\`secret\` must be an object of at most ${MAX_SECRET_BYTES} bytes as JSON`;
   if (!Number.isSafeInteger(expires_at) || expires_at <= now || expires_at > now + MAX_LIFETIME)

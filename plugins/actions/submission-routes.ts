@@ -39,7 +39,7 @@ import { readSession } from "./agent-sessions.ts";
 import { askOutsideQueue, readInputs } from "./read-inputs.ts";
 import {
   assertBinding,
-  decideSubmission,
+  recordSubmission,
   credentialFacts,
   readFactsAhead,
   readMeta,
@@ -134,7 +134,7 @@ function submitRoute(host: CoreHost, tag: string, expiry: Expiry, waiters: Waite
         join: query.join === "open",
         session: readSession(host, headers, credential),
       });
-      const result = await recordSubmission(asking, expiry, credential, submission);
+      const result = await submitAction(asking, expiry, credential, submission);
       const waited = await waitIfPreferred(host, waiters, result.row, context);
       const isNew = result.origin === "created" && waited.row === result.row;
       const { row, permit } = await permitIfPreferred(asking, waited, headers, isNew);
@@ -185,7 +185,7 @@ function gateRoute(host: CoreHost, tag: string, expiry: Expiry): Route {
         join: false,
         session,
       });
-      const { row, origin } = await recordSubmission(asking, expiry, credential, submission);
+      const { row, origin } = await submitAction(asking, expiry, credential, submission);
       const reply = gateReply(row, {
         action_id: row.id,
         policy_hash: row.policy_hash,
@@ -199,7 +199,7 @@ function gateRoute(host: CoreHost, tag: string, expiry: Expiry): Route {
 }
 
 /** Decides and records the submission under the ledger's lock. Resolves after the entry is durable. */
-async function recordSubmission(
+async function submitAction(
   host: CoreHost,
   expiry: Expiry,
   credential: Credential,
@@ -207,7 +207,7 @@ async function recordSubmission(
 ): Promise<SubmissionResult> {
   await readFactsAhead(host, credential, submission);
   const result = await host.ledger.transact(
-    async (tx) => decideSubmission(host, tx, await tx.confirm(credential), submission),
+    async (tx) => recordSubmission(host, tx, await tx.confirm(credential), submission),
     prefetchSubmission(credential, submission),
   );
   const { status, expires_at } = result.row;

@@ -17,7 +17,7 @@ import type { PlanBody } from "./plan-schemas.ts";
 import { readVisiblePlanRows, verifyPlan } from "./plan-state.ts";
 import {
   assertBinding,
-  decideSubmission,
+  recordSubmission,
   readFactsAhead,
   readMeta,
   type SealedSubmission,
@@ -115,7 +115,7 @@ async function recordPlan(
   tx.record({ type: "plan", v: 1, at: toRfc3339(tx.now), agent_id, plan: listed, by }, credential.key.id);
   const rows: ActionRow[] = [];
   for (const [i, submission] of submissions.entries())
-    rows.push((await withActionPositionAsync(i, decideSubmission(host, tx, credential, submission))).row);
+    rows.push((await withActionPositionAsync(i, recordSubmission(host, tx, credential, submission))).row);
   await recordCreatedResource(tx, credential, call, id);
   return { rows, origin: "created" };
 }

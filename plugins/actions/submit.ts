@@ -197,7 +197,7 @@ export function sealSubmission(
  * Returns the earlier action if the idempotency key was used before, or if the request joins an open action.
  * @param credential the key, checked again under the lock
  */
-export async function decideSubmission(
+export async function recordSubmission(
   host: CoreHost,
   tx: LedgerTransaction,
   credential: Credential,
