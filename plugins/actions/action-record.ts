@@ -52,7 +52,7 @@ interface ShownDigests {
  * @param shown digests of what the approver sees; null for the token of a link, whose page always displays the current
  * state
  */
-export function tokenClaims(row: ActionRow, principal: string, shown: ShownDigests | null): TokenClaims {
+export function approvalTokenClaims(row: ActionRow, principal: string, shown: ShownDigests | null): TokenClaims {
   const { id, expires_at } = row;
   return {
     action_id: id,
@@ -144,7 +144,7 @@ async function readVoting(
       : {
           approval_token: makeToken(
             "approval",
-            tokenClaims(row, credential.principal, {
+            approvalTokenClaims(row, credential.principal, {
               questions: digestShownQuestions(row, history),
               preview: commitPreview(row, set),
             }),
