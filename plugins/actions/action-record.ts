@@ -93,7 +93,7 @@ export function digestShownQuestions(
 }
 
 /** Returns the digest of what an approver sees. A vote by link must contain this digest. Lowercase hex. */
-export function digestShown(row: ActionRow, { questions, preview }: ShownDigests): string {
+export function digestShownRequest(row: ActionRow, { questions, preview }: ShownDigests): string {
   return sha256Hex(canonicalBytes({ preview, questions, request_hash: effectiveHash(row) }));
 }
 

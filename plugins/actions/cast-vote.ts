@@ -34,7 +34,7 @@ import {
   combinedPlans,
   type Redecision,
 } from "./redecision.ts";
-import { commitPreview, digestShown } from "./action-record.ts";
+import { commitPreview, digestShownRequest } from "./action-record.ts";
 import { assertMayConfirm, countedVotes } from "./approver-plans.ts";
 import { assertBreakGlassForm, assertMayBreakGlass, recordBreakGlass } from "./break-glass.ts";
 import { readGrantTerms, recordGrantWithVote } from "./grant-create.ts";
@@ -113,7 +113,7 @@ function assertShownByLink(
   shown: string,
 ): string | null {
   const preview = commitPreview(row, set);
-  if (shown !== digestShown(row, { questions: questionsDigest(questions), preview }))
+  if (shown !== digestShownRequest(row, { questions: questionsDigest(questions), preview }))
     throw new Refusal(
       "TOKEN_INVALID",
       "`shown` is not the digest of the current request, preview and questions; read the link again and vote on what it shows",

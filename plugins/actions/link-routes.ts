@@ -13,7 +13,7 @@ import { voteOn } from "./cast-vote.ts";
 import {
   readVotes,
   commitPreview,
-  digestShown,
+  digestShownRequest,
   digestShownQuestions,
   renderGrantLimits,
   readPendingPolicySet,
@@ -43,7 +43,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
     shown:
       set === undefined || history === null
         ? null
-        : digestShown(row, { questions: digestShownQuestions(row, history), preview: commitPreview(row, set) }),
+        : digestShownRequest(row, { questions: digestShownQuestions(row, history), preview: commitPreview(row, set) }),
     signature_required: requiresSignature(history?.requirement?.approvers ?? []),
     action: {
       id,
