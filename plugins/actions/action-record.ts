@@ -393,7 +393,7 @@ export const ACTION_RESPONSE = { description: "The action.", schema: ActionRecor
  * Returns the response of a route for one action, with the approval token if this credential can use it. Throws
  * RECORD_ALTERED if the stored request, `meta` or result cannot be read.
  */
-export async function actionReply(
+export async function buildActionReply(
   host: CoreHost,
   row: ActionRow,
   credential: Credential,

@@ -20,7 +20,7 @@ import {
 } from "../../src/plugin.ts";
 import type { ActionFilter, ActionRow } from "../../src/storage/index.ts";
 import type { Expiry } from "./expiry.ts";
-import { actionReply, readRecord, ACTION_RESPONSE, readPendingPolicySet } from "./action-record.ts";
+import { buildActionReply, readRecord, ACTION_RESPONSE, readPendingPolicySet } from "./action-record.ts";
 import { withCurrentStatus, isOverdue, contentByteLength, visibleAction } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { createActionSearch, isSearch } from "./search-actions.ts";
@@ -86,10 +86,10 @@ export function readRoutes(host: CoreHost, tag: string, expiry: Expiry, waiters:
         const row = withCurrentStatus(stored, host.clock());
         if (row !== stored) expiry.notice();
         if (query.wait === undefined || row.status !== "pending_approval")
-          return actionReply(host, row, credential, { set: await readPendingPolicySet(host, row) });
+          return buildActionReply(host, row, credential, { set: await readPendingPolicySet(host, row) });
         waiters.assertCapacity(credential);
         const latest = await waiters.waitWhilePending(row, waiters.grantedMs(query.wait), context);
-        return actionReply(host, latest ?? row, await refreshCredential(host, credential));
+        return buildActionReply(host, latest ?? row, await refreshCredential(host, credential));
       },
     }),
     defineRoute({

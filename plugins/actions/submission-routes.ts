@@ -30,7 +30,7 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import type { Expiry } from "./expiry.ts";
 import { readUses } from "./limit-usage.ts";
 import { issueFirstPermit, grantPermit, type Permit } from "./grant-permit.ts";
-import { actionReply, ACTION_RESPONSE } from "./action-record.ts";
+import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { findActiveRejection } from "./rejection.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
@@ -148,7 +148,7 @@ function submitRoute(host: CoreHost, tag: string, expiry: Expiry, waiters: Waite
         ...(applied.length === 0 ? {} : { "Preference-Applied": applied.join(", ") }),
         Location: `/v1/actions/${row.id}`,
       };
-      const reply = await actionReply(host, shown, waited.credential, { headers: responseHeaders, permit });
+      const reply = await buildActionReply(host, shown, waited.credential, { headers: responseHeaders, permit });
       return { ...reply, status: shown.status === "pending_approval" ? 202 : 200 };
     },
   });
