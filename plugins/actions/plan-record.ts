@@ -21,7 +21,7 @@ export const PLAN_RESPONSE = { description: "The plan, with its actions.", schem
  * Returns the response of a route for one plan. Throws RECORD_ALTERED if the store differs from the ledger.
  * @param rows all actions of the plan, in order
  */
-export async function planReply(
+export async function buildPlanReply(
   host: CoreHost,
   rows: readonly ActionRow[],
   credential: Credential,
