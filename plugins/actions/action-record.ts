@@ -350,7 +350,7 @@ function renderReview(entry: ReviewEntry): NonNullable<ActionRecord["reviews"]>[
  * reads would appear on an action that is still pending. The row of a pending action is therefore read again after the
  * votes.
  */
-export async function readVotes(
+export async function readRowWithVotes(
   { storage }: Pick<CoreHost, "storage">,
   row: ActionRow,
 ): Promise<{ row: ActionRow; votes: readonly ApprovalRow[] }> {
@@ -372,7 +372,7 @@ export async function readRecord(
   options: RecordOptions,
 ): Promise<ActionRecord> {
   const { votes } = options;
-  const current = votes === undefined ? await readVotes(host, row) : { row, votes };
+  const current = votes === undefined ? await readRowWithVotes(host, row) : { row, votes };
   const rejection = await readRejection(host.storage, current.row, current.votes, host.clock());
   const history = options.token && current.row.quorum !== null ? await readHistory(host.storage, current.row) : null;
   // The same policies render the preview of the record. Reading them waits for the database if other processes write to it.

@@ -11,7 +11,7 @@ import {
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { voteOn } from "./cast-vote.ts";
 import {
-  readVotes,
+  readRowWithVotes,
   commitPreview,
   digestShownRequest,
   digestShownQuestions,
@@ -29,7 +29,7 @@ import { readLink } from "./voter.ts";
 
 async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof LinkAnswer>> {
   const { row: linked, approver, refusal } = await readLink(host, token);
-  const { row, votes } = await readVotes(host, linked);
+  const { row, votes } = await readRowWithVotes(host, linked);
   const displayed = redactRow((await host.policies.current()).compiled, row);
   const { params, context } = effectiveRequest(displayed) ?? { params: {}, context: {} };
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule } = row;
