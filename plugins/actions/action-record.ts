@@ -365,7 +365,7 @@ export async function readRowWithVotes(
 }
 
 /** Reads the votes and the rejection of an action, and renders it. */
-export async function readRecord(
+export async function readActionRecord(
   host: CoreHost,
   row: ActionRow,
   credential: Credential,
@@ -400,7 +400,7 @@ export async function buildActionReply(
   { headers = {}, ...options }: { headers?: Record<string, string> } & Omit<RecordOptions, "token"> = {},
 ): Promise<Reply> {
   host.trace()?.describeAction(tracedAction(row));
-  const record = await readRecord(host, row, credential, { token: true, ...options });
+  const record = await readActionRecord(host, row, credential, { token: true, ...options });
   if (record.altered === true) throw recordAlteredError(row, ["request, meta or result"]);
   return { status: 200, json: record, headers };
 }

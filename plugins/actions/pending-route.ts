@@ -15,7 +15,7 @@ import {
   type Route,
 } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
-import { readRecord } from "./action-record.ts";
+import { readActionRecord } from "./action-record.ts";
 import {
   compareKeys,
   findMatches,
@@ -78,7 +78,7 @@ export function pendingRoute(host: CoreHost, tag: string): Route {
             read: read.page,
             size: contentByteLength,
             position: read.position,
-            render: (row) => readRecord(host, row, credential, { token: false, set }),
+            render: (row) => readActionRecord(host, row, credential, { token: false, set }),
             turn: host.waitForReadSlot,
             hold: reserveResponseBytes,
           },

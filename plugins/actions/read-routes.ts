@@ -20,7 +20,7 @@ import {
 } from "../../src/plugin.ts";
 import type { ActionFilter, ActionRow } from "../../src/storage/index.ts";
 import type { Expiry } from "./expiry.ts";
-import { buildActionReply, readRecord, ACTION_RESPONSE, readPendingPolicySet } from "./action-record.ts";
+import { buildActionReply, readActionRecord, ACTION_RESPONSE, readPendingPolicySet } from "./action-record.ts";
 import { withCurrentStatus, isOverdue, contentByteLength, visibleAction } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { createActionSearch, isSearch } from "./search-actions.ts";
@@ -58,7 +58,7 @@ export function readRoutes(host: CoreHost, tag: string, expiry: Expiry, waiters:
             position: (row) => row.decision_seq,
             render(row) {
               if (isOverdue(row, now)) expiry.notice();
-              return readRecord(host, row, credential, { token: false, set });
+              return readActionRecord(host, row, credential, { token: false, set });
             },
             turn: host.waitForReadSlot,
             hold: holdResponse,
