@@ -36,7 +36,7 @@ import { withCurrentStatus } from "./visible-action.ts";
 import { readRejection } from "./rejection.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 import { ActionRecord, OUTCOME } from "./schemas.ts";
-import { countedVotes } from "./approver-plans.ts";
+import { toCountedVotes } from "./approver-plans.ts";
 import { selfApprovalRelation } from "./self-approval.ts";
 import { readHistory, recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
 import { tracedAction } from "./traced-action.ts";
@@ -113,7 +113,7 @@ async function readVoting(
   if (row.expires_at === null || row.expires_at <= host.clock()) return null;
   if (history === null || history.requirement === null) return null;
   const { approvers, since } = history.requirement;
-  const counted = countedVotes(host, history.approvals);
+  const counted = toCountedVotes(host, history.approvals);
   const mode = strictestOversightMode(approvers);
   const open = approvers.flatMap((plan) => evaluatePlanProgress(plan, counted, since, host.clock()).open);
   const mayVote = credential.hasScope("approvals:decide");

@@ -35,7 +35,7 @@ import {
   type Redecision,
 } from "./redecision.ts";
 import { commitPreview, digestShownRequest } from "./action-record.ts";
-import { assertMayConfirm, countedVotes } from "./approver-plans.ts";
+import { assertMayConfirm, toCountedVotes } from "./approver-plans.ts";
 import { assertBreakGlassForm, assertMayBreakGlass, recordBreakGlass } from "./break-glass.ts";
 import { readGrantTerms, recordGrantWithVote } from "./grant-create.ts";
 import { endGrantsOnRejection } from "./grant-end.ts";
@@ -256,7 +256,7 @@ function countRejection(
     questions: questionsDigest(history.questions),
     status: "denied",
     ...standing,
-    approvals: countPeople(countedVotes(host, approvals).map(({ principals }) => principals)),
+    approvals: countPeople(toCountedVotes(host, approvals).map(({ principals }) => principals)),
     validForMs: 0,
     holdMs: rejectionHoldMs(newest.decision.approval ?? first.decision.approval),
     grants: null,
@@ -276,7 +276,7 @@ async function countApproval(
 ): Promise<VoteOutcome | EndedAction> {
   const { first, newest } = history;
   const { actor, self, gesture, break_glass } = voter;
-  const earlier = countedVotes(host, history.approvals);
+  const earlier = toCountedVotes(host, history.approvals);
   const terms = { self: self !== null, signed: gesture !== null, break_glass, at: tx.now };
   const recorded = history.requirement?.approvers ?? [];
   // No one can vote twice, even if one of the votes is cast in someone else's place.

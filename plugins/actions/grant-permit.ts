@@ -17,7 +17,7 @@ import {
   toActor,
   toBase64Url,
 } from "../../src/core.ts";
-import { countedVotes } from "./approver-plans.ts";
+import { toCountedVotes } from "./approver-plans.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { approvalsAtStart } from "./plan-state.ts";
@@ -87,7 +87,7 @@ export async function grantPermit(host: CoreHost, credential: Credential, id: st
     const redecision = await reevaluateAction(host, tx, row, history.basis);
     const cause = { occasion: "permit", by: toActor(caller.key, caller.principal) } as const;
     const now = { decision: redecision.decision, policySet: redecision.policySet };
-    const outcome = resolveRedecision(redecision, history, countedVotes(host, approvals), tx.now);
+    const outcome = resolveRedecision(redecision, history, toCountedVotes(host, approvals), tx.now);
     if (outcome === "denied") return { row: await recordDenial(tx, row, redecision, cause), grant: null, before, now };
     if (outcome === "pending_approval")
       return {

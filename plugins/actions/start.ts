@@ -22,7 +22,7 @@ import {
   resolveRedecision,
   type Redecision,
 } from "./redecision.ts";
-import { countedVotes } from "./approver-plans.ts";
+import { toCountedVotes } from "./approver-plans.ts";
 import {
   type CredentialRequest,
   findCredentialRequest,
@@ -107,7 +107,7 @@ export async function recordStart(
   const by = toActor(caller.key, caller.principal);
   const approvals = await approvalsAtStart(host, tx, row, history);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
-  const outcome = resolveRedecision(redecision, history, countedVotes(host, approvals), tx.now);
+  const outcome = resolveRedecision(redecision, history, toCountedVotes(host, approvals), tx.now);
   const cause = { occasion: "start", by } as const;
   if (repeated) {
     if (outcome !== "confirmed") throw startRevokedError(outcome, redecision);

@@ -19,7 +19,7 @@ import {
 import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import {
-  countedVotes,
+  toCountedVotes,
   countPlans,
   findIneligibility,
   type Ineligibility,
@@ -221,7 +221,7 @@ export function describeVoting(
     standings.standings.some(({ delegation }) => delegation === null);
   // It is not known yet whether the vote will be signed, so assume that it will.
   const terms = { self: self !== null, signed: true, break_glass: false, at: moment.now };
-  const chosen = chooseStanding(requirement, countedVotes(host, approvals), standings, terms);
+  const chosen = chooseStanding(requirement, toCountedVotes(host, approvals), standings, terms);
   if ("standing" in chosen)
     return { blocked: null, on_behalf_of: chosen.standing.delegation?.from ?? null, may_break_glass };
   const { refusal, groups } = chosen;
