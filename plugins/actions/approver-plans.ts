@@ -27,14 +27,14 @@ import type { SubmittedAction } from "./self-approval.ts";
 
 /** Adds to each vote the principals of its approver, and of the user in whose place the approver voted. */
 export function toCountedVotes(host: CoreHost, approvals: readonly RecordedApproval[]): CountedVote[] {
-  return approvals.map((vote) => ({ ...vote, principals: principalsOf(host, vote, vote.on_behalf_of) }));
+  return approvals.map((vote) => ({ ...vote, principals: principalsOfVote(host, vote, vote.on_behalf_of) }));
 }
 
 /**
  * Returns the principals that a vote counts for.
  * @param delegator principal of the user in whose place the vote is cast
  */
-export function principalsOf(
+export function principalsOfVote(
   host: CoreHost,
   vote: Pick<Actor, "principal" | "key_id">,
   delegator: string | null,

@@ -25,7 +25,7 @@ import {
   type Ineligibility,
   maySelfConfirm,
   type Moment,
-  principalsOf,
+  principalsOfVote,
   readApproverStanding,
 } from "./approver-plans.ts";
 import { selfApprovalRelation } from "./self-approval.ts";
@@ -77,7 +77,7 @@ export function findStandings(
   const seesItself = session === null || canSee(session.visibility, row);
   const { groups: own, independent: isIndependent } = readApproverStanding(host, row, voter, plans, moment);
   const standings: Standing[] = seesItself
-    ? [{ groups: own, independent: isIndependent, principals: principalsOf(host, voter, null), delegation: null }]
+    ? [{ groups: own, independent: isIndependent, principals: principalsOfVote(host, voter, null), delegation: null }]
     : [];
   const excluded: string[] = [];
   for (const { delegation, user, groups: theirs, visibility } of self === null ? (session?.delegators ?? []) : []) {
@@ -94,7 +94,7 @@ export function findStandings(
     standings.push({
       groups: [...new Set([...(seesItself ? own : []), ...standing.groups])].sort(),
       independent: isIndependent && standing.independent,
-      principals: principalsOf(host, voter, from),
+      principals: principalsOfVote(host, voter, from),
       delegation: { id: delegation.id, from },
     });
   }
@@ -108,7 +108,7 @@ export function exceptEditor(
   { standings, excluded }: Standings,
 ): Standings {
   if (edit === null || edit.by === null) return { standings, excluded };
-  const editor = principalsOf(host, edit.by, null);
+  const editor = principalsOfVote(host, edit.by, null);
   const others = isOfUnknownPerson(editor)
     ? []
     : standings.filter(({ principals }) => isNewPerson([editor], principals));
