@@ -53,7 +53,7 @@ export interface Approver {
 }
 
 /** The moment at which a vote is cast: that of a ledger transaction, or of a consistent read. */
-export type Moment = Pick<LedgerTransaction, "now" | "users">;
+export type VoteMoment = Pick<LedgerTransaction, "now" | "users">;
 
 /**
  * Returns the approver's groups and rotas for which a vote on this action can count, and whether the requester is
@@ -66,7 +66,7 @@ export function readApproverStanding(
   row: SubmittedAction,
   approver: Approver,
   plans: readonly ApproverPlan[],
-  moment: Moment,
+  moment: VoteMoment,
   only: readonly string[] | null = null,
 ): Pick<CountedVote, "groups" | "independent"> {
   const named = namedGroups(plans).filter((group) => only?.includes(group) ?? true);
@@ -92,7 +92,12 @@ function rotasOf(host: CoreHost, { principal, key_id }: Approver, at: number): s
  * the people who made the key, and of users who have or had the owner's name. Returns false if the submitting key has
  * no owner, because the requester is then unknown.
  */
-function isIndependent(host: CoreHost, row: SubmittedAction, groups: readonly string[], { users }: Moment): boolean {
+function isIndependent(
+  host: CoreHost,
+  row: SubmittedAction,
+  groups: readonly string[],
+  { users }: VoteMoment,
+): boolean {
   const owner = row.submitted_owner;
   if (owner === null) return false;
   const makers = host.config.approvals.trust_key_makers

@@ -24,7 +24,7 @@ import {
   findIneligibility,
   type Ineligibility,
   maySelfConfirm,
-  type Moment,
+  type VoteMoment,
   principalsOfVote,
   readApproverStanding,
 } from "./approver-plans.ts";
@@ -71,7 +71,7 @@ export function findStandings(
   row: ActionRow,
   voter: StandingVoter,
   plans: readonly ApproverPlan[],
-  moment: Moment,
+  moment: VoteMoment,
 ): Standings {
   const { session, self } = voter;
   const seesItself = session === null || canSee(session.visibility, row);
@@ -196,7 +196,7 @@ export function describeVoting(
     edit: RecordedEdit | null;
     self: SelfRelation | null;
   },
-  moment: Moment,
+  moment: VoteMoment,
 ): VotingTerms {
   const { principal } = credential;
   const refuse = (code: string, detail: string): VotingTerms => ({
