@@ -145,7 +145,7 @@ export function maySelfConfirm(self: SelfRelation, plans: readonly ApproverPlan[
  * Returns why an approving vote would not count; null if it would.
  * @param votes the earlier votes
  */
-export function findIneligibility(
+export function findVoteIneligibility(
   { approvers, since }: ApprovalRequirement,
   votes: readonly CountedVote[],
   vote: CountedVote,

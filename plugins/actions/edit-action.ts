@@ -27,7 +27,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { assertMayConfirm, toCountedVotes, findIneligibility, readApproverStanding } from "./approver-plans.ts";
+import { assertMayConfirm, toCountedVotes, findVoteIneligibility, readApproverStanding } from "./approver-plans.ts";
 import { approvalExpiredError, assertPending } from "./cast-vote.ts";
 import { readUses, writeUses } from "./limit-usage.ts";
 import { writePastAction } from "./past-actions.ts";
@@ -113,7 +113,7 @@ function assertMayEdit(
     signed: true,
     at: tx.now,
   };
-  const ineligible = findIneligibility(requirement, toCountedVotes(host, history.approvals), vote, tx.now);
+  const ineligible = findVoteIneligibility(requirement, toCountedVotes(host, history.approvals), vote, tx.now);
   if (ineligible !== null) throw ineligible.refusal;
 }
 

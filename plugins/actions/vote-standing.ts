@@ -21,7 +21,7 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import {
   toCountedVotes,
   countPlans,
-  findIneligibility,
+  findVoteIneligibility,
   type Ineligibility,
   maySelfConfirm,
   type VoteMoment,
@@ -137,7 +137,7 @@ export function chooseStanding(
   const best = options[counted.indexOf(Math.max(...counted))];
   const vote = best?.vote ?? null;
   if (best !== undefined && vote !== null) {
-    const ineligible = findIneligibility(requirement, earlier, vote, terms.at);
+    const ineligible = findVoteIneligibility(requirement, earlier, vote, terms.at);
     if (ineligible === null) return best;
     return explain(ineligible, standings.length > fresh.length ? [...excluded, DELEGATOR_VOTED] : excluded);
   }
