@@ -150,7 +150,7 @@ export function findVoteIneligibility(
   votes: readonly CountedVote[],
   vote: CountedVote,
   now: number,
-): Ineligibility | null {
+): VoteIneligibility | null {
   if (countPlans({ approvers, since }, votes, vote, now) > 0) return null;
   const open = approvers.map((plan) => ({ plan, groups: evaluatePlanProgress(plan, votes, since, now).open }));
   const groups = [...new Set(open.flatMap((each) => each.groups))];
@@ -167,7 +167,7 @@ export function findVoteIneligibility(
 }
 
 /** The reason why a vote would not count, and the groups whose votes would count. */
-export interface Ineligibility {
+export interface VoteIneligibility {
   refusal: Refusal;
   groups: (string | null)[];
 }

@@ -22,7 +22,7 @@ import {
   toCountedVotes,
   countPlans,
   findVoteIneligibility,
-  type Ineligibility,
+  type VoteIneligibility,
   maySelfConfirm,
   type VoteMoment,
   principalsOfVote,
@@ -129,7 +129,7 @@ export function chooseStanding(
   earlier: readonly CountedVote[],
   { standings, excluded }: Standings,
   terms: VoteTerms,
-): { standing: Standing; vote: CountedVote } | Ineligibility {
+): { standing: Standing; vote: CountedVote } | VoteIneligibility {
   const people = earlier.map(({ principals }) => principals);
   const fresh = standings.filter(({ principals }) => isNewPerson(people, principals));
   const options = fresh.map((standing) => ({ standing, vote: { ...standing, ...terms } }));
@@ -158,7 +158,7 @@ export function assertNewPerson(earlier: readonly CountedVote[], { standings }: 
 
 const DELEGATOR_VOTED = "a user who delegated to you has already voted, so your vote in their place would not count";
 
-function explain({ refusal, groups }: Ineligibility, reasons: readonly string[]): Ineligibility {
+function explain({ refusal, groups }: VoteIneligibility, reasons: readonly string[]): VoteIneligibility {
   if (reasons.length === 0) return { refusal, groups };
   return { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", [refusal.message, ...reasons].join("; ")), groups };
 }
