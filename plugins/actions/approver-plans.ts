@@ -151,7 +151,7 @@ export function findVoteIneligibility(
   vote: CountedVote,
   now: number,
 ): VoteIneligibility | null {
-  if (countPlans({ approvers, since }, votes, vote, now) > 0) return null;
+  if (countPlansAcceptingVote({ approvers, since }, votes, vote, now) > 0) return null;
   const open = approvers.map((plan) => ({ plan, groups: evaluatePlanProgress(plan, votes, since, now).open }));
   const groups = [...new Set(open.flatMap((each) => each.groups))];
   const names = groups.filter((group) => group !== null).map((group) => `"${group}"`);
@@ -175,7 +175,7 @@ export interface VoteIneligibility {
 /**
  * Returns the number of plans that count the vote in addition to the earlier votes. All plans count a break-glass vote.
  */
-export function countPlans(
+export function countPlansAcceptingVote(
   { approvers, since }: ApprovalRequirement,
   votes: readonly CountedVote[],
   vote: CountedVote,

@@ -20,7 +20,7 @@ import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import {
   toCountedVotes,
-  countPlans,
+  countPlansAcceptingVote,
   findVoteIneligibility,
   type VoteIneligibility,
   maySelfConfirm,
@@ -133,7 +133,7 @@ export function chooseStanding(
   const people = earlier.map(({ principals }) => principals);
   const fresh = standings.filter(({ principals }) => isNewPerson(people, principals));
   const options = fresh.map((standing) => ({ standing, vote: { ...standing, ...terms } }));
-  const counted = options.map(({ vote }) => countPlans(requirement, earlier, vote, terms.at));
+  const counted = options.map(({ vote }) => countPlansAcceptingVote(requirement, earlier, vote, terms.at));
   const best = options[counted.indexOf(Math.max(...counted))];
   const vote = best?.vote ?? null;
   if (best !== undefined && vote !== null) {
