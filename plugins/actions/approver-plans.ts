@@ -61,7 +61,7 @@ export type VoteMoment = Pick<LedgerTransaction, "now" | "users">;
  * @param moment decides who is on call
  * @param only groups and rotas that count; null for all
  */
-export function readApproverStanding(
+export function readApproverEligibility(
   host: CoreHost,
   row: SubmittedAction,
   approver: Approver,

@@ -27,7 +27,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { assertMayConfirm, toCountedVotes, findVoteIneligibility, readApproverStanding } from "./approver-plans.ts";
+import { assertMayConfirm, toCountedVotes, findVoteIneligibility, readApproverEligibility } from "./approver-plans.ts";
 import { approvalExpiredError, assertPending } from "./cast-vote.ts";
 import { readUses, writeUses } from "./limit-usage.ts";
 import { writePastAction } from "./past-actions.ts";
@@ -105,7 +105,7 @@ function assertMayEdit(
   if (history.mayHaveRun)
     throw editRefusal("the action was allowed before and may have run; reject it, or approve it unchanged");
   const vote = {
-    ...readApproverStanding(host, row, { ...actor, groups }, requirement.approvers, tx),
+    ...readApproverEligibility(host, row, { ...actor, groups }, requirement.approvers, tx),
     principals,
     self: false,
     break_glass: false,

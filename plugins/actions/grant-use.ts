@@ -20,7 +20,7 @@ import {
   type Rights,
 } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
-import { maySelfConfirm, readApproverStanding } from "./approver-plans.ts";
+import { maySelfConfirm, readApproverEligibility } from "./approver-plans.ts";
 import { selfApprovalRelation, type SubmittedAction } from "./self-approval.ts";
 
 /** A decision that requires approval, and the facts that it was made from. */
@@ -128,7 +128,7 @@ async function findStanding(
   // self-confirmation.
   if (self !== null && !(isSignedByHeldPasskey(tx, grant) && maySelfConfirm(self, plans))) return null;
   const approver = { principal: rights.principal, key_id: rights.key.id, groups: rights.groups };
-  const { groups, independent } = readApproverStanding(host, action, approver, plans, tx);
+  const { groups, independent } = readApproverEligibility(host, action, approver, plans, tx);
   return { groups: [...groups].sort(), independent, self: self !== null };
 }
 

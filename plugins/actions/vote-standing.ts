@@ -26,7 +26,7 @@ import {
   maySelfConfirm,
   type VoteMoment,
   principalsOfVote,
-  readApproverStanding,
+  readApproverEligibility,
 } from "./approver-plans.ts";
 import { selfApprovalRelation } from "./self-approval.ts";
 
@@ -75,7 +75,7 @@ export function findStandings(
 ): Standings {
   const { session, self } = voter;
   const seesItself = session === null || canSee(session.visibility, row);
-  const { groups: own, independent: isIndependent } = readApproverStanding(host, row, voter, plans, moment);
+  const { groups: own, independent: isIndependent } = readApproverEligibility(host, row, voter, plans, moment);
   const standings: Standing[] = seesItself
     ? [{ groups: own, independent: isIndependent, principals: principalsOfVote(host, voter, null), delegation: null }]
     : [];
@@ -90,7 +90,7 @@ export function findStandings(
     if (why !== null) excluded.push(`${user.name} (${from}) ${why}`);
     if (why !== null) continue;
     const delegator = { principal: from, key_id: user.id, groups: theirs };
-    const standing = readApproverStanding(host, row, delegator, plans, moment, delegation.groups);
+    const standing = readApproverEligibility(host, row, delegator, plans, moment, delegation.groups);
     standings.push({
       groups: [...new Set([...(seesItself ? own : []), ...standing.groups])].sort(),
       independent: isIndependent && standing.independent,
