@@ -50,7 +50,7 @@ import {
   exceptEditor,
   findStandings,
   type Standing,
-  type StandingVoter,
+  type ProspectiveVoter,
 } from "./vote-standing.ts";
 import { findLinkedAction, verifyLinkVoter, verifyVoter, type Vote, type VoteProof, type Voter } from "./voter.ts";
 
@@ -212,7 +212,7 @@ function assertMayCarryGrant(by: Ballot, { approve, grant }: Vote): void {
   );
 }
 
-const standingVoter = ({ actor: { principal, key_id }, groups, session, self }: Voter): StandingVoter => ({
+const standingVoter = ({ actor: { principal, key_id }, groups, session, self }: Voter): ProspectiveVoter => ({
   principal,
   key_id,
   groups,

@@ -31,7 +31,7 @@ import {
 import { selfApprovalRelation } from "./self-approval.ts";
 
 /** The person, key or link that is about to vote. */
-export interface StandingVoter {
+export interface ProspectiveVoter {
   principal: string;
   key_id: string;
   groups: readonly string[];
@@ -58,7 +58,7 @@ interface Standings {
 function standingVoterOf(
   { principal, key, groups, session }: Omit<Credential, "epoch">,
   self: SelfRelation | null,
-): StandingVoter {
+): ProspectiveVoter {
   return { principal, key_id: key.id, groups, session: session ?? null, self };
 }
 
@@ -69,7 +69,7 @@ function standingVoterOf(
 export function findStandings(
   host: CoreHost,
   row: ActionRow,
-  voter: StandingVoter,
+  voter: ProspectiveVoter,
   plans: readonly ApproverPlan[],
   moment: VoteMoment,
 ): Standings {
