@@ -47,7 +47,7 @@ export interface Standing extends Pick<CountedVote, "groups" | "independent" | "
 }
 
 /** All possible standings of a vote, and the reasons why delegations do not apply. */
-interface Standings {
+interface VotingCapacities {
   /** Sorted: first the standing without a delegation, then by the age of the delegation. */
   standings: Standing[];
   /** The reasons, as sentences for the approver. */
@@ -72,7 +72,7 @@ export function findStandings(
   voter: ProspectiveVoter,
   plans: readonly ApproverPlan[],
   moment: VoteMoment,
-): Standings {
+): VotingCapacities {
   const { session, self } = voter;
   const seesItself = session === null || canSee(session.visibility, row);
   const { groups: own, independent: isIndependent } = readApproverEligibility(host, row, voter, plans, moment);
@@ -105,8 +105,8 @@ export function findStandings(
 export function exceptEditor(
   host: CoreHost,
   { edit }: { edit: RecordedEdit | null },
-  { standings, excluded }: Standings,
-): Standings {
+  { standings, excluded }: VotingCapacities,
+): VotingCapacities {
   if (edit === null || edit.by === null) return { standings, excluded };
   const editor = principalsOfVote(host, edit.by, null);
   const others = isOfUnknownPerson(editor)
@@ -127,7 +127,7 @@ type VoteTerms = Pick<CountedVote, "self" | "signed" | "break_glass" | "at">;
 export function chooseStanding(
   requirement: ApprovalRequirement,
   earlier: readonly CountedVote[],
-  { standings, excluded }: Standings,
+  { standings, excluded }: VotingCapacities,
   terms: VoteTerms,
 ): { standing: Standing; vote: CountedVote } | VoteIneligibility {
   const people = earlier.map(({ principals }) => principals);
@@ -150,7 +150,7 @@ export function chooseStanding(
 }
 
 /** Throws ALREADY_VOTED if every possible standing includes a person who has already approved. */
-export function assertNewPerson(earlier: readonly CountedVote[], { standings }: Standings): void {
+export function assertNewPerson(earlier: readonly CountedVote[], { standings }: VotingCapacities): void {
   const people = earlier.map(({ principals }) => principals);
   if (standings.length > 0 && standings.every(({ principals }) => !isNewPerson(people, principals)))
     throw samePersonError();
