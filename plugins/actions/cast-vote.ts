@@ -49,7 +49,7 @@ import {
   chooseStanding,
   exceptEditor,
   findStandings,
-  type Standing,
+  type VotingCapacity,
   type ProspectiveVoter,
 } from "./vote-standing.ts";
 import { findLinkedAction, verifyLinkVoter, verifyVoter, type Vote, type VoteProof, type Voter } from "./voter.ts";
@@ -221,7 +221,7 @@ const standingVoter = ({ actor: { principal, key_id }, groups, session, self }: 
 });
 
 /** The effect of a vote that is about to be recorded. */
-interface VoteOutcome extends Pick<Standing, "groups" | "independent" | "delegation"> {
+interface VoteOutcome extends Pick<VotingCapacity, "groups" | "independent" | "delegation"> {
   /** The action before the vote. */
   row: ActionRow;
   /** The current requirement, if it is stricter than the earlier one; else null. */
@@ -320,7 +320,7 @@ function approvalPeriodMs(terms: readonly Decision["approval"][]): number {
  */
 function largestGrant(
   approval: Decision["approval"],
-  { standing, vote }: { standing: Standing; vote: CountedVote },
+  { standing, vote }: { standing: VotingCapacity; vote: CountedVote },
   now: number,
 ): GrantTerms | null {
   const isOwn = standing.delegation === null && !vote.break_glass;

@@ -41,7 +41,7 @@ export interface ProspectiveVoter {
 }
 
 /** The groups and principals that a vote can count for: with one delegation, or without any. */
-export interface Standing extends Pick<CountedVote, "groups" | "independent" | "principals"> {
+export interface VotingCapacity extends Pick<CountedVote, "groups" | "independent" | "principals"> {
   /** The delegation that is used, and the principal of the user who gave it. */
   delegation: { id: string; from: string } | null;
 }
@@ -49,7 +49,7 @@ export interface Standing extends Pick<CountedVote, "groups" | "independent" | "
 /** All possible standings of a vote, and the reasons why delegations do not apply. */
 interface VotingCapacities {
   /** Sorted: first the standing without a delegation, then by the age of the delegation. */
-  standings: Standing[];
+  standings: VotingCapacity[];
   /** The reasons, as sentences for the approver. */
   excluded: string[];
 }
@@ -76,7 +76,7 @@ export function findStandings(
   const { session, self } = voter;
   const seesItself = session === null || canSee(session.visibility, row);
   const { groups: own, independent: isIndependent } = readApproverEligibility(host, row, voter, plans, moment);
-  const standings: Standing[] = seesItself
+  const standings: VotingCapacity[] = seesItself
     ? [{ groups: own, independent: isIndependent, principals: principalsOfVote(host, voter, null), delegation: null }]
     : [];
   const excluded: string[] = [];
@@ -129,7 +129,7 @@ export function chooseStanding(
   earlier: readonly CountedVote[],
   { standings, excluded }: VotingCapacities,
   terms: VoteTerms,
-): { standing: Standing; vote: CountedVote } | VoteIneligibility {
+): { standing: VotingCapacity; vote: CountedVote } | VoteIneligibility {
   const people = earlier.map(({ principals }) => principals);
   const fresh = standings.filter(({ principals }) => isNewPerson(people, principals));
   const options = fresh.map((standing) => ({ standing, vote: { ...standing, ...terms } }));
