@@ -48,7 +48,7 @@ import {
   assertNewPerson,
   chooseStanding,
   exceptEditor,
-  findStandings,
+  findVotingCapacities,
   type VotingCapacity,
   type ProspectiveVoter,
 } from "./vote-standing.ts";
@@ -247,7 +247,13 @@ function countRejection(
   voter: Voter,
 ): VoteOutcome {
   const { first, newest, approvals, requirement } = history;
-  const { standings, excluded } = findStandings(host, row, standingVoter(voter), requirement?.approvers ?? [], tx);
+  const { standings, excluded } = findVotingCapacities(
+    host,
+    row,
+    standingVoter(voter),
+    requirement?.approvers ?? [],
+    tx,
+  );
   const [standing] = standings;
   if (standing === undefined) throw new Refusal("APPROVER_NOT_ELIGIBLE", excluded.join("; "));
   return {
@@ -280,7 +286,7 @@ async function countApproval(
   const terms = { self: self !== null, signed: gesture !== null, break_glass, at: tx.now };
   const recorded = history.requirement?.approvers ?? [];
   // No one can vote twice, even if one of the votes is cast in someone else's place.
-  const before = exceptEditor(host, history, findStandings(host, row, standingVoter(voter), recorded, tx));
+  const before = exceptEditor(host, history, findVotingCapacities(host, row, standingVoter(voter), recorded, tx));
   assertNewPerson(earlier, before);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
   if (redecision.decision.effect === "deny") return { row, ends: { redecision, by: actor } };
@@ -289,7 +295,7 @@ async function countApproval(
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
   // The policies may have changed since the decision, so the current ones must allow a self-confirmation too.
   assertMayConfirm({ self, gesture }, approvers);
-  const now = exceptEditor(host, history, findStandings(host, row, standingVoter(voter), approvers, tx));
+  const now = exceptEditor(host, history, findVotingCapacities(host, row, standingVoter(voter), approvers, tx));
   // An emergency approval never uses a delegation.
   const standings = break_glass ? now.standings.filter(({ delegation }) => delegation === null) : now.standings;
   const chosen = chooseStanding(requirement, earlier, { ...now, standings }, terms);

@@ -66,7 +66,7 @@ function standingVoterOf(
  * Returns the possible standings of a vote. The person behind the agent can neither use delegations nor give them for
  * this action.
  */
-export function findStandings(
+export function findVotingCapacities(
   host: CoreHost,
   row: ActionRow,
   voter: ProspectiveVoter,
@@ -211,7 +211,7 @@ export function describeVoting(
   if (row.plan_id !== null)
     return refuse("PLAN_VOTE_REQUIRED", `approve the plan ${row.plan_id}, or reject this action`);
   const voter = standingVoterOf(credential, self);
-  const standings = exceptEditor(host, { edit }, findStandings(host, row, voter, plans, moment));
+  const standings = exceptEditor(host, { edit }, findVotingCapacities(host, row, voter, plans, moment));
   const { session } = voter;
   const may_break_glass =
     session !== null &&
