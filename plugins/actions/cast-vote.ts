@@ -46,7 +46,7 @@ import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } 
 import { isSubmitter } from "./self-approval.ts";
 import {
   assertNewPerson,
-  chooseStanding,
+  chooseVotingCapacity,
   exceptEditor,
   findVotingCapacities,
   type VotingCapacity,
@@ -298,7 +298,7 @@ async function countApproval(
   const now = exceptEditor(host, history, findVotingCapacities(host, row, standingVoter(voter), approvers, tx));
   // An emergency approval never uses a delegation.
   const standings = break_glass ? now.standings.filter(({ delegation }) => delegation === null) : now.standings;
-  const chosen = chooseStanding(requirement, earlier, { ...now, standings }, terms);
+  const chosen = chooseVotingCapacity(requirement, earlier, { ...now, standings }, terms);
   if ("refusal" in chosen) throw chosen.refusal;
   const { vote } = chosen;
   const isApproved = satisfiesPlans(approvers, [...earlier, vote], requirement.since, tx.now);

@@ -124,7 +124,7 @@ type VoteTerms = Pick<CountedVote, "self" | "signed" | "break_glass" | "at">;
  * vote counts for no plan, returns the reason.
  * @param earlier the earlier votes
  */
-export function chooseStanding(
+export function chooseVotingCapacity(
   requirement: ApprovalRequirement,
   earlier: readonly CountedVote[],
   { standings, excluded }: VotingCapacities,
@@ -221,7 +221,7 @@ export function describeVoting(
     standings.standings.some(({ delegation }) => delegation === null);
   // It is not known yet whether the vote will be signed, so assume that it will.
   const terms = { self: self !== null, signed: true, break_glass: false, at: moment.now };
-  const chosen = chooseStanding(requirement, toCountedVotes(host, approvals), standings, terms);
+  const chosen = chooseVotingCapacity(requirement, toCountedVotes(host, approvals), standings, terms);
   if ("standing" in chosen)
     return { blocked: null, on_behalf_of: chosen.standing.delegation?.from ?? null, may_break_glass };
   const { refusal, groups } = chosen;
