@@ -47,7 +47,7 @@ import { isSubmitter } from "./self-approval.ts";
 import {
   assertNewPerson,
   chooseVotingCapacity,
-  exceptEditor,
+  excludeEditor,
   findVotingCapacities,
   type VotingCapacity,
   type ProspectiveVoter,
@@ -286,7 +286,7 @@ async function countApproval(
   const terms = { self: self !== null, signed: gesture !== null, break_glass, at: tx.now };
   const recorded = history.requirement?.approvers ?? [];
   // No one can vote twice, even if one of the votes is cast in someone else's place.
-  const before = exceptEditor(host, history, findVotingCapacities(host, row, standingVoter(voter), recorded, tx));
+  const before = excludeEditor(host, history, findVotingCapacities(host, row, standingVoter(voter), recorded, tx));
   assertNewPerson(earlier, before);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
   if (redecision.decision.effect === "deny") return { row, ends: { redecision, by: actor } };
@@ -295,7 +295,7 @@ async function countApproval(
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
   // The policies may have changed since the decision, so the current ones must allow a self-confirmation too.
   assertMayConfirm({ self, gesture }, approvers);
-  const now = exceptEditor(host, history, findVotingCapacities(host, row, standingVoter(voter), approvers, tx));
+  const now = excludeEditor(host, history, findVotingCapacities(host, row, standingVoter(voter), approvers, tx));
   // An emergency approval never uses a delegation.
   const standings = break_glass ? now.standings.filter(({ delegation }) => delegation === null) : now.standings;
   const chosen = chooseVotingCapacity(requirement, earlier, { ...now, standings }, terms);

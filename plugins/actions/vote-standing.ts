@@ -102,7 +102,7 @@ export function findVotingCapacities(
 }
 
 /** Leaves out standings that include the person who changed the request, because another person has to approve it. */
-export function exceptEditor(
+export function excludeEditor(
   host: CoreHost,
   { edit }: { edit: RecordedEdit | null },
   { standings, excluded }: VotingCapacities,
@@ -211,7 +211,7 @@ export function describeVoting(
   if (row.plan_id !== null)
     return refuse("PLAN_VOTE_REQUIRED", `approve the plan ${row.plan_id}, or reject this action`);
   const voter = standingVoterOf(credential, self);
-  const standings = exceptEditor(host, { edit }, findVotingCapacities(host, row, voter, plans, moment));
+  const standings = excludeEditor(host, { edit }, findVotingCapacities(host, row, voter, plans, moment));
   const { session } = voter;
   const may_break_glass =
     session !== null &&
