@@ -45,7 +45,7 @@ import { matchesLedger, type VerifiedHistory, verifyAgainstLedger } from "./veri
 import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } from "./visible-action.ts";
 import { isSubmitter } from "./self-approval.ts";
 import {
-  assertNewPerson,
+  assertPersonHasNotVoted,
   chooseVotingCapacity,
   excludeEditor,
   findVotingCapacities,
@@ -287,7 +287,7 @@ async function countApproval(
   const recorded = history.requirement?.approvers ?? [];
   // No one can vote twice, even if one of the votes is cast in someone else's place.
   const before = excludeEditor(host, history, findVotingCapacities(host, row, standingVoter(voter), recorded, tx));
-  assertNewPerson(earlier, before);
+  assertPersonHasNotVoted(earlier, before);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
   if (redecision.decision.effect === "deny") return { row, ends: { redecision, by: actor } };
   const approvers = combinedPlans(history.requirement, redecision);

@@ -150,7 +150,7 @@ export function chooseVotingCapacity(
 }
 
 /** Throws ALREADY_VOTED if every possible standing includes a person who has already approved. */
-export function assertNewPerson(earlier: readonly CountedVote[], { standings }: VotingCapacities): void {
+export function assertPersonHasNotVoted(earlier: readonly CountedVote[], { standings }: VotingCapacities): void {
   const people = earlier.map(({ principals }) => principals);
   if (standings.length > 0 && standings.every(({ principals }) => !isNewPerson(people, principals)))
     throw samePersonError();
