@@ -64,7 +64,7 @@ type Ballot = { link: string; shown: string } | { credential: Credential; id: st
  * Records a vote. Returns the action and all of its votes, including this one. Throws APPROVAL_EXPIRED if the action
  * has expired, and NO_LONGER_ALLOWED if the policies now deny it; both outcomes are recorded first.
  */
-export async function voteOn(
+export async function castVoteOnAction(
   host: CoreHost,
   by: Ballot,
   vote: Vote,

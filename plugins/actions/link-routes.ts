@@ -9,7 +9,7 @@ import {
   requiresSignature,
 } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
-import { voteOn } from "./cast-vote.ts";
+import { castVoteOnAction } from "./cast-vote.ts";
 import {
   readRowWithVotes,
   commitPreview,
@@ -117,7 +117,7 @@ export function linkRoutes(host: CoreHost, tag: string): Route[] {
         "STORAGE_UNAVAILABLE",
       ],
       async handle({ body }) {
-        await voteOn(host, { link: body.token, shown: body.shown }, body);
+        await castVoteOnAction(host, { link: body.token, shown: body.shown }, body);
         return { status: 200, json: await linkAnswer(host, body.token) };
       },
     }),

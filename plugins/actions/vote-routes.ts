@@ -1,7 +1,7 @@
 /** Routes that vote on, cancel and list pending actions. */
 import type { CoreHost } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
-import { cancelAction, voteOn } from "./cast-vote.ts";
+import { cancelAction, castVoteOnAction } from "./cast-vote.ts";
 import { linkRoutes } from "./link-routes.ts";
 import { signedVoteRoutes } from "./signed-vote-routes.ts";
 import { pendingRoute } from "./pending-route.ts";
@@ -51,7 +51,7 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
         "TOO_MANY_GRANTS",
       ],
       async handle({ credential, params, body }) {
-        const { row, votes, grant } = await voteOn(host, { credential, id: params.id, proof: body }, body);
+        const { row, votes, grant } = await castVoteOnAction(host, { credential, id: params.id, proof: body }, body);
         const newGrant = grant === null ? {} : { newGrant: await renderGrant(host, grant) };
         return buildActionReply(host, row, credential, { votes, ...newGrant });
       },
