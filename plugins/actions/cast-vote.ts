@@ -134,7 +134,7 @@ export interface PreparedVote extends VoteOutcome {
 }
 
 /** An action that can no longer be voted on, because it has expired or the policies now deny it. */
-export interface EndedAction {
+export interface UnvotableAction {
   row: ActionRow;
   ends: "expired" | { redecision: Redecision; by: Voter["actor"] };
 }
@@ -149,7 +149,7 @@ export async function prepareVote(
   row: ActionRow,
   by: ConfirmedBallot,
   vote: Vote,
-): Promise<PreparedVote | EndedAction> {
+): Promise<PreparedVote | UnvotableAction> {
   assertNotErased(row);
   const stored = await tx.approvals(row.id);
   const verified = await verifyAgainstLedger(host, tx, row, stored);
@@ -183,7 +183,7 @@ export async function prepareVote(
 }
 
 /** Records the end of the action that prevented a vote. */
-export function endInstead(tx: LedgerTransaction, { row, ends }: EndedAction): Promise<ActionRow> {
+export function endInstead(tx: LedgerTransaction, { row, ends }: UnvotableAction): Promise<ActionRow> {
   if (ends === "expired") return expirePending(tx, row);
   return recordDenial(tx, row, ends.redecision, { occasion: "vote", by: ends.by });
 }
@@ -279,7 +279,7 @@ async function countApproval(
   row: ActionRow,
   history: VerifiedHistory,
   voter: Voter & { break_glass: boolean },
-): Promise<VoteOutcome | EndedAction> {
+): Promise<VoteOutcome | UnvotableAction> {
   const { first, newest } = history;
   const { actor, self, gesture, break_glass } = voter;
   const earlier = toCountedVotes(host, history.approvals);

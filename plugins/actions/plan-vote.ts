@@ -17,7 +17,7 @@ import {
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { approvalMac, commitPreview } from "./action-record.ts";
-import { type EndedAction, endInstead, type PreparedVote, prepareVote, recordVote } from "./cast-vote.ts";
+import { type UnvotableAction, endInstead, type PreparedVote, prepareVote, recordVote } from "./cast-vote.ts";
 import { planObstacleError, readVisiblePlanRows, verifyPlan, type VerifiedPlan } from "./plan-state.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { noLongerAllowedError } from "./redecision.ts";
@@ -149,7 +149,7 @@ export async function voteOnPlan(
       return null;
     }
     // A changed list of actions voids the vote, so record only the changes.
-    for (const { ballot } of ended) await endInstead(tx, ballot as EndedAction);
+    for (const { ballot } of ended) await endInstead(tx, ballot as UnvotableAction);
     const [first] = ended;
     const row = first === undefined ? null : await tx.action(first.row.id);
     return first === undefined || row === null ? null : { i: first.i, row };
@@ -174,7 +174,7 @@ function assertNotFailed({ terms, members }: VerifiedPlan): void {
   if (terms.stop_on_failure && failed !== undefined) throw planObstacleError(terms, { kind: "stopped", by: failed });
 }
 
-type PreparedPlanVote = PlannedVote & { ballot: PreparedVote | EndedAction };
+type PreparedPlanVote = PlannedVote & { ballot: PreparedVote | UnvotableAction };
 
 /** Checks every vote and writes nothing. Leaves out approvals that must come from other people. */
 async function prepareVotes(
