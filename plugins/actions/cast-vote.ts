@@ -88,7 +88,7 @@ export async function castVoteOnAction(
     const row = await ("link" in by ? findLinkedAction(tx, by.link) : visibleAction(tx, by.id, caller as Credential));
     const ballot = "link" in by ? by : { caller: caller as Credential, proof: by.proof };
     const prepared = await prepareVote(host, tx, row, ballot, vote);
-    if ("ends" in prepared) return endInstead(tx, prepared);
+    if ("ends" in prepared) return recordUnvotableAction(tx, prepared);
     if (vote.grant !== undefined && caller !== null) {
       const [terms, reason] = [readGrantTerms(vote.grant), vote.reason ?? null];
       const { grants: largest, facts, voter } = prepared;
@@ -183,7 +183,7 @@ export async function prepareVote(
 }
 
 /** Records the end of the action that prevented a vote. */
-export function endInstead(tx: LedgerTransaction, { row, ends }: UnvotableAction): Promise<ActionRow> {
+export function recordUnvotableAction(tx: LedgerTransaction, { row, ends }: UnvotableAction): Promise<ActionRow> {
   if (ends === "expired") return expirePending(tx, row);
   return recordDenial(tx, row, ends.redecision, { occasion: "vote", by: ends.by });
 }

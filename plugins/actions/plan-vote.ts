@@ -17,7 +17,13 @@ import {
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { approvalMac, commitPreview } from "./action-record.ts";
-import { type UnvotableAction, endInstead, type PreparedVote, prepareVote, recordVote } from "./cast-vote.ts";
+import {
+  type UnvotableAction,
+  recordUnvotableAction,
+  type PreparedVote,
+  prepareVote,
+  recordVote,
+} from "./cast-vote.ts";
 import { planObstacleError, readVisiblePlanRows, verifyPlan, type VerifiedPlan } from "./plan-state.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { noLongerAllowedError } from "./redecision.ts";
@@ -149,7 +155,7 @@ export async function voteOnPlan(
       return null;
     }
     // A changed list of actions voids the vote, so record only the changes.
-    for (const { ballot } of ended) await endInstead(tx, ballot as UnvotableAction);
+    for (const { ballot } of ended) await recordUnvotableAction(tx, ballot as UnvotableAction);
     const [first] = ended;
     const row = first === undefined ? null : await tx.action(first.row.id);
     return first === undefined || row === null ? null : { i: first.i, row };
