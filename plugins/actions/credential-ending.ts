@@ -27,12 +27,12 @@ const GIVE_UP_AFTER = 7 * 86_400_000;
 /** Types of entries that can require a credential to end immediately. */
 const CAUSES = new Set(["execution", "stop", "agent", "api_key", "user"]);
 
-interface CredentialEnding {
+interface CredentialEndingTask {
   start(): void;
   stop(): Promise<void>;
 }
 
-export function createCredentialEnding(host: CoreHost): CredentialEnding {
+export function createCredentialEnding(host: CoreHost): CredentialEndingTask {
   let stopped = false;
   let unsubscribe: (() => void) | null = null;
   let lease: LeaderLease | null = null;
