@@ -32,7 +32,7 @@ interface CredentialEndingTask {
   stop(): Promise<void>;
 }
 
-export function createCredentialEnding(host: CoreHost): CredentialEndingTask {
+export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask {
   let stopped = false;
   let unsubscribe: (() => void) | null = null;
   let lease: LeaderLease | null = null;

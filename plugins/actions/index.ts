@@ -6,7 +6,7 @@ import { breakGlassRoutes } from "./break-glass-routes.ts";
 import { createWaitTracker } from "./wait-tracker.ts";
 import { erasureRoutes } from "./erasure-routes.ts";
 import { executionRoutes } from "./execution-routes.ts";
-import { createCredentialEnding } from "./credential-ending.ts";
+import { createCredentialEndingTask } from "./credential-ending.ts";
 import { CREDENTIAL_ENTRIES } from "./credential-entries.ts";
 import { createExpiry } from "./expiry.ts";
 import { holdRoutes } from "./hold-routes.ts";
@@ -53,7 +53,7 @@ export default defineCorePlugin({
     const waitTracker = createWaitTracker(host);
     const waiters = createWaiters(host, options.max_waits_per_key, waitTracker);
     const retention = createRetention(host);
-    const credentialEnding = createCredentialEnding(host);
+    const credentialEnding = createCredentialEndingTask(host);
     const reviews = createReviewWorker(host);
     const unknownOutcomes = createUnknownOutcomes(host, options.unknown_after_minutes * 60_000);
     return {
