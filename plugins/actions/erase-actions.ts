@@ -60,7 +60,7 @@ export function* groupBySize<T extends ActionRow>(rows: readonly T[]): Iterable<
 }
 
 /** Adds the result of one transaction to a total. */
-export function addErasures(total: ErasureResult, { erased, altered, held, holds }: ErasureResult): void {
+export function addErasureResult(total: ErasureResult, { erased, altered, held, holds }: ErasureResult): void {
   total.erased += erased;
   total.altered += altered;
   total.held += held;
@@ -92,7 +92,7 @@ async function findErasable(
     }
     const hold = findHold(row);
     if (hold === null) erasable.push(row);
-    else addErasures(result, { erased: 0, altered: 0, held: 1, holds: [hold.id] });
+    else addErasureResult(result, { erased: 0, altered: 0, held: 1, holds: [hold.id] });
   }
   return { erasable, result };
 }
@@ -213,7 +213,7 @@ export async function eraseMatching(
     count.looked_at += rows.length;
     count.matched += due.length;
     count.open += due.length - closed.length;
-    if (reason === null) addErasures(count, await countHeld(host, closed));
+    if (reason === null) addErasureResult(count, await countHeld(host, closed));
     else
       for (const group of groupBySize(closed)) {
         const ids = group.map(({ id }) => id);
@@ -221,7 +221,7 @@ export async function eraseMatching(
           const current = await confirmWithScope(tx, credential, "actions:erase");
           return eraseActions(host, tx, ids, { cause, reason, by: toActor(current.key, current.principal) });
         });
-        addErasures(count, done);
+        addErasureResult(count, done);
       }
     before = rows.at(-1)?.decision_seq ?? 0;
     if (rows.length < PAGE) return count;

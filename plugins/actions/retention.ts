@@ -14,7 +14,7 @@ import {
   USE_RETENTION_MS,
 } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { addErasures, eraseActions, eraseParts, type ErasureResult, groupBySize } from "./erase-actions.ts";
+import { addErasureResult, eraseActions, eraseParts, type ErasureResult, groupBySize } from "./erase-actions.ts";
 import { hasUnreadableHold } from "./held-actions.ts";
 
 const DAY = 86_400_000;
@@ -129,7 +129,7 @@ class RetentionSweeps implements Retention {
       const overdue = unerased.filter((row) => row.created_at < due && row[kind] !== null);
       for (const group of groupBySize(overdue)) {
         const result = await eraseGroup(host, kind, limit, group);
-        addErasures(done, result);
+        addErasureResult(done, result);
         // Someone may restore the altered row.
         if (result.altered > 0) firstRemaining = Math.min(firstRemaining, position);
       }
