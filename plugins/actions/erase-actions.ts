@@ -116,7 +116,7 @@ export async function eraseActions(
 }
 
 /** Erases some parts of the actions (such as the results) in one transaction, but not their requests. */
-export async function eraseParts(
+export async function eraseActionParts(
   host: CoreHost,
   tx: LedgerTransaction,
   ids: readonly string[],

@@ -14,7 +14,7 @@ import {
   USE_RETENTION_MS,
 } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { addErasureResult, eraseActions, eraseParts, type ErasureResult, groupBySize } from "./erase-actions.ts";
+import { addErasureResult, eraseActions, eraseActionParts, type ErasureResult, groupBySize } from "./erase-actions.ts";
 import { hasUnreadableHold } from "./held-actions.ts";
 
 const DAY = 86_400_000;
@@ -178,7 +178,7 @@ function eraseGroup(host: CoreHost, kind: Kind, limit: number, rows: readonly Ac
   return host.ledger.transact((tx) =>
     kind === "request"
       ? eraseActions(host, tx, ids, { cause: "retention", reason, by: null })
-      : eraseParts(host, tx, ids, kind, reason),
+      : eraseActionParts(host, tx, ids, kind, reason),
   );
 }
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { eraseParts } from "../../plugins/actions/erase-actions.ts";
+import { eraseActionParts } from "../../plugins/actions/erase-actions.ts";
 import { EXIT } from "../../src/cli/command.ts";
 import type { PackFile } from "../../src/cli/evidence/page/read-lines.ts";
 import { verifyPack } from "../../src/cli/evidence/page/verify-pack.ts";
@@ -68,7 +68,7 @@ before(async () => {
   await service.call("POST", `/v1/actions/${trimmed}/start`, { key, body: {} });
   await service.call("POST", `/v1/actions/${trimmed}/result`, { key, body: { success: true } });
   await service.runtime.host.ledger.transact((tx) =>
-    eraseParts(service.runtime.host, tx, [trimmed], "result", "the configuration keeps results for 1 days"),
+    eraseActionParts(service.runtime.host, tx, [trimmed], "result", "the configuration keeps results for 1 days"),
   );
   const erasure = { key: service.admin, body: { reason: "request 7" } };
   assert.equal((await service.call("POST", `/v1/actions/${ids.erased}/erase`, erasure)).status, 200);
