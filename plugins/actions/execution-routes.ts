@@ -2,7 +2,7 @@
 import { type CoreHost, type JsonObject, REPLAYED_HEADERS } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
 import { reportResult, startAction } from "./execute.ts";
-import type { Expiry } from "./expiry.ts";
+import type { ExpiryTask } from "./expiry.ts";
 import { isDeniedByRedecision, noLongerAllowedError } from "./redecision.ts";
 import { grantPermit } from "./grant-permit.ts";
 import { buildActionReply, ACTION_RESPONSE, renderRedecision } from "./action-record.ts";
@@ -11,11 +11,11 @@ import { settleOutcome } from "./unknown-outcome.ts";
 import * as schema from "./schemas.ts";
 import { tracedAction, tracedExecution } from "./traced-action.ts";
 
-export function executionRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[] {
+export function executionRoutes(host: CoreHost, tag: string, expiry: ExpiryTask): Route[] {
   return [permitRoute(host, tag, expiry), startRoute(host, tag), resultRoute(host, tag), settleRoute(host, tag)];
 }
 
-function permitRoute(host: CoreHost, tag: string, expiry: Expiry): Route {
+function permitRoute(host: CoreHost, tag: string, expiry: ExpiryTask): Route {
   return defineRoute({
     method: "POST",
     path: "/v1/actions/:id/permit",

@@ -10,7 +10,7 @@ import {
   type VoteStatement,
 } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
-import type { Expiry } from "./expiry.ts";
+import type { ExpiryTask } from "./expiry.ts";
 import { cancelPlan } from "./plan-cancel.ts";
 import { planListRoute } from "./plan-list-route.ts";
 import { PLAN_RESPONSE, buildPlanReply } from "./plan-record.ts";
@@ -45,7 +45,7 @@ const VOTE_ERRORS = [
   "RECORD_ALTERED",
 ] as const;
 
-export function planRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[] {
+export function planRoutes(host: CoreHost, tag: string, expiry: ExpiryTask): Route[] {
   return [
     defineRoute({
       method: "POST",

@@ -19,7 +19,7 @@ import {
   toRfc3339,
 } from "../../src/plugin.ts";
 import type { ActionFilter, ActionRow } from "../../src/storage/index.ts";
-import type { Expiry } from "./expiry.ts";
+import type { ExpiryTask } from "./expiry.ts";
 import { buildActionReply, readActionRecord, ACTION_RESPONSE, readPendingPolicySet } from "./action-record.ts";
 import { withCurrentStatus, isOverdue, contentByteLength, visibleAction } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
@@ -29,7 +29,7 @@ import { refreshCredential, type Waiters } from "./wait.ts";
 const LIST = "actions";
 const SCOPES = ["actions:read", "actions:read_own"] as const;
 
-export function readRoutes(host: CoreHost, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
+export function readRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: Waiters): Route[] {
   return [
     defineRoute({
       method: "GET",

@@ -27,7 +27,7 @@ import {
   type Route,
 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import type { Expiry } from "./expiry.ts";
+import type { ExpiryTask } from "./expiry.ts";
 import { readUses } from "./limit-usage.ts";
 import { issueFirstPermit, grantPermit, type Permit } from "./grant-permit.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
@@ -97,11 +97,11 @@ const SUBMISSION_ERRORS = [
   "INVALID_SESSION_TOKEN",
 ] as const;
 
-export function submissionRoutes(host: CoreHost, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
+export function submissionRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: Waiters): Route[] {
   return [submitRoute(host, tag, expiry, waiters), gateRoute(host, tag, expiry)];
 }
 
-function submitRoute(host: CoreHost, tag: string, expiry: Expiry, waiters: Waiters): Route {
+function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: Waiters): Route {
   return defineRoute({
     method: "POST",
     path: "/v1/actions",
@@ -154,7 +154,7 @@ function submitRoute(host: CoreHost, tag: string, expiry: Expiry, waiters: Waite
   });
 }
 
-function gateRoute(host: CoreHost, tag: string, expiry: Expiry): Route {
+function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask): Route {
   return defineRoute({
     method: "POST",
     path: "/v1/gate/decide",
@@ -201,7 +201,7 @@ function gateRoute(host: CoreHost, tag: string, expiry: Expiry): Route {
 /** Decides and records the submission under the ledger's lock. Resolves after the entry is durable. */
 async function submitAction(
   host: CoreHost,
-  expiry: Expiry,
+  expiry: ExpiryTask,
   credential: Credential,
   submission: SealedSubmission,
 ): Promise<SubmissionResult> {
