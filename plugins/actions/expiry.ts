@@ -26,7 +26,7 @@ export interface ExpiryTask {
   stop(): Promise<void>;
 }
 
-export function createExpiry(host: CoreHost): ExpiryTask {
+export function createExpiryTask(host: CoreHost): ExpiryTask {
   let timer: ReturnType<typeof setTimeout> | null = null;
   let wakeAt = Infinity;
   let lastSweepAt = -Infinity;

@@ -8,7 +8,7 @@ import { erasureRoutes } from "./erasure-routes.ts";
 import { executionRoutes } from "./execution-routes.ts";
 import { createCredentialEndingTask } from "./credential-ending.ts";
 import { CREDENTIAL_ENTRIES } from "./credential-entries.ts";
-import { createExpiry } from "./expiry.ts";
+import { createExpiryTask } from "./expiry.ts";
 import { holdRoutes } from "./hold-routes.ts";
 import { grantRoutes } from "./grant-routes.ts";
 import { suggestedRuleRoutes } from "./suggested-rule-routes.ts";
@@ -49,7 +49,7 @@ export default defineCorePlugin({
   options: Options,
   entries: CREDENTIAL_ENTRIES,
   setup(host, options) {
-    const expiry = createExpiry(host);
+    const expiry = createExpiryTask(host);
     const waitTracker = createWaitTracker(host);
     const waiters = createWaiters(host, options.max_waits_per_key, waitTracker);
     const retention = createRetention(host);
