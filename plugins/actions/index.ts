@@ -14,7 +14,7 @@ import { grantRoutes } from "./grant-routes.ts";
 import { suggestedRuleRoutes } from "./suggested-rule-routes.ts";
 import { planRoutes } from "./plan-routes.ts";
 import { readRoutes } from "./read-routes.ts";
-import { createRetention } from "./retention.ts";
+import { createRetentionTask } from "./retention.ts";
 import { createReviewWorker } from "./review-worker.ts";
 import { createUnknownOutcomes } from "./unknown-outcome.ts";
 import { rotaRoute } from "./rota-route.ts";
@@ -52,7 +52,7 @@ export default defineCorePlugin({
     const expiry = createExpiryTask(host);
     const waitTracker = createWaitTracker(host);
     const waiters = createWaiters(host, options.max_waits_per_key, waitTracker);
-    const retention = createRetention(host);
+    const retention = createRetentionTask(host);
     const credentialEnding = createCredentialEndingTask(host);
     const reviews = createReviewWorker(host);
     const unknownOutcomes = createUnknownOutcomes(host, options.unknown_after_minutes * 60_000);

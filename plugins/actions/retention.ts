@@ -56,7 +56,7 @@ export async function restartRetention(documents: ReturnType<CoreHost["documents
   }
 }
 
-export function createRetention(host: CoreHost): Retention {
+export function createRetentionTask(host: CoreHost): Retention {
   return new RetentionSweeps(host);
 }
 
