@@ -48,7 +48,7 @@ interface Retention {
  * Makes the next sweep scan the ledger from its start. Called after the release of a hold, because earlier sweeps
  * skipped the actions that the hold covered.
  */
-export async function restartRetention(documents: ReturnType<CoreHost["documents"]["within"]>): Promise<void> {
+export async function restartRetentionSweep(documents: ReturnType<CoreHost["documents"]["within"]>): Promise<void> {
   for (const kind of KINDS) {
     const stored = await documents.get(positionKey(kind));
     // Write even without an earlier position, so that a sweep that is running cannot store its own.
