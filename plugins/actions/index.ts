@@ -16,7 +16,7 @@ import { planRoutes } from "./plan-routes.ts";
 import { readRoutes } from "./read-routes.ts";
 import { createRetentionTask } from "./retention.ts";
 import { createReviewWorker } from "./review-worker.ts";
-import { createUnknownOutcomes } from "./unknown-outcome.ts";
+import { createUnknownOutcomeTask } from "./unknown-outcome.ts";
 import { rotaRoute } from "./rota-route.ts";
 import { submissionRoutes } from "./submission-routes.ts";
 import { voteRoutes } from "./vote-routes.ts";
@@ -55,7 +55,7 @@ export default defineCorePlugin({
     const retention = createRetentionTask(host);
     const credentialEnding = createCredentialEndingTask(host);
     const reviews = createReviewWorker(host);
-    const unknownOutcomes = createUnknownOutcomes(host, options.unknown_after_minutes * 60_000);
+    const unknownOutcomes = createUnknownOutcomeTask(host, options.unknown_after_minutes * 60_000);
     return {
       routes: [
         ...submissionRoutes(host, TAG, expiry, waiters),
