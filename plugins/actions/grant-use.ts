@@ -55,7 +55,7 @@ export async function findGrantedDecision(
  * usage from the first decision, because the current usage already includes this action.
  * @param first the facts of its first decision
  */
-export function reapplyGrant(
+export function redecideWithGrant(
   host: CoreHost,
   tx: LedgerTransaction,
   action: SubmittedAction,

@@ -32,7 +32,7 @@ import {
 import type { VerifiedHistory } from "./verify-record.ts";
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
-import { reapplyGrant } from "./grant-use.ts";
+import { redecideWithGrant } from "./grant-use.ts";
 import { readUse, releaseUses } from "./limit-usage.ts";
 import { readInputs } from "./read-inputs.ts";
 import { rereadAction } from "./visible-action.ts";
@@ -81,7 +81,7 @@ export async function reevaluateAction(
   const decided = decideForEntry(evaluation, { ...facts, ...tx.stopFacts(row) });
   if (decided.decision.reason_code === "STOPPED") throw stoppedError(row, decided.decision);
   if (isUndecided(decided)) throw factsUnavailableError(row, decided.decision);
-  const final = (await reapplyGrant(host, tx, row, evaluation, decided, counted)) ?? decided;
+  const final = (await redecideWithGrant(host, tx, row, evaluation, decided, counted)) ?? decided;
   return { decision: final.decision, policySet: digest, ...commitFacts(final.facts, newSalt, row.past) };
 }
 
