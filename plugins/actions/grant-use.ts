@@ -121,7 +121,7 @@ async function findStanding(
   grant: Grant,
 ): Promise<Pick<GrantFact, "groups" | "independent" | "self"> | null> {
   const rights = await host.keys.rightsOf(tx, grant.by.key_id);
-  if (rights === null || !mayGrant(rights, grant) || !canSee(rights.visibility, action)) return null;
+  if (rights === null || !canCreateGrants(rights, grant) || !canSee(rights.visibility, action)) return null;
   const plans = decision.approval?.approvers ?? [];
   const self = selfApprovalRelation(host, action, rights);
   // Like a vote by the person behind the agent, their grant needs a signature, and every rule must allow
@@ -141,7 +141,7 @@ function isSignedByHeldPasskey({ users }: Pick<LedgerTransaction, "users">, { pa
 }
 
 /** Whether the grantor still has the rights to vote and to create grants. */
-export function mayGrant({ key, principal, hasScope }: Rights, { by }: Pick<Grant, "by">): boolean {
+export function canCreateGrants({ key, principal, hasScope }: Rights, { by }: Pick<Grant, "by">): boolean {
   const isSame = principal === by.principal && key.agent_id === null;
   return isSame && hasScope("approvals:decide") && hasScope("grants:write");
 }
