@@ -16,7 +16,7 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import type { CredentialEnd } from "./credential-entries.ts";
 import { reevaluateAction } from "./redecision.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
-import { CREDENTIAL_PREFIX, type OpenCredential, revocationOwner, withTimeout } from "./issue-credential.ts";
+import { CREDENTIAL_DOCUMENT_PREFIX, type OpenCredential, revocationOwner, withTimeout } from "./issue-credential.ts";
 
 const PAGE = 100;
 const EVERY_MS = 5_000;
@@ -62,8 +62,8 @@ export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask
   /** Lists the credentials that have to end now, by issuer. */
   async function listDue(): Promise<Map<string, DueCredential[]>> {
     const due = new Map<string, DueCredential[]>();
-    for (let after = CREDENTIAL_PREFIX; !stopped;) {
-      const page = await host.documents.list({ prefix: CREDENTIAL_PREFIX, after, limit: PAGE });
+    for (let after = CREDENTIAL_DOCUMENT_PREFIX; !stopped;) {
+      const page = await host.documents.list({ prefix: CREDENTIAL_DOCUMENT_PREFIX, after, limit: PAGE });
       if (page.length === 0) break;
       lease ??= host.leaderLease("credentials");
       if (!(await lease.isLeader())) break;

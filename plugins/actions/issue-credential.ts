@@ -37,7 +37,7 @@ const MAX_REVOCATION_BYTES = 8_192;
 const MAX_LIFETIME = 86_400_000;
 /** Maximum number of open credentials of one action, because each repeated start gets a new credential. */
 const MAX_OPEN_CREDENTIALS = 10;
-export const CREDENTIAL_PREFIX = "credential/";
+export const CREDENTIAL_DOCUMENT_PREFIX = "credential/";
 
 /** A start that needs a credential before it can be recorded. */
 export interface CredentialRequest {
@@ -71,7 +71,7 @@ export const revocationOwner = (actionId: string, digest: string) => ({
 });
 
 const credentialKey = (actionId: string, digest: string): string =>
-  `${CREDENTIAL_PREFIX}${actionId}/${digest.slice(0, 32)}`;
+  `${CREDENTIAL_DOCUMENT_PREFIX}${actionId}/${digest.slice(0, 32)}`;
 
 /**
  * Returns the issuer and the action for which a credential must be created; null if no issuer covers the action. Throws
@@ -195,7 +195,10 @@ export async function recordCredential(
       "the request changed while its credential was issued; start the action again",
     );
   const documents = host.documents.within(tx);
-  const others = await documents.list({ prefix: `${CREDENTIAL_PREFIX}${row.id}/`, limit: MAX_OPEN_CREDENTIALS });
+  const others = await documents.list({
+    prefix: `${CREDENTIAL_DOCUMENT_PREFIX}${row.id}/`,
+    limit: MAX_OPEN_CREDENTIALS,
+  });
   if (others.length >= MAX_OPEN_CREDENTIALS)
     throw new Refusal(
       "CREDENTIAL_NOT_ISSUED",
