@@ -16,7 +16,12 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import type { CredentialEnd } from "./credential-entries.ts";
 import { reevaluateAction } from "./redecision.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
-import { CREDENTIAL_DOCUMENT_PREFIX, type OpenCredential, revocationOwner, withTimeout } from "./issue-credential.ts";
+import {
+  CREDENTIAL_DOCUMENT_PREFIX,
+  type OpenCredential,
+  revocationTextOwner,
+  withTimeout,
+} from "./issue-credential.ts";
 
 const PAGE = 100;
 const EVERY_MS = 5_000;
@@ -236,7 +241,7 @@ async function revokeCredential(
 ): Promise<"revoked" | "expires" | "failed"> {
   if (revocation === null) return "expires";
   const isGivenUp = host.clock() > expires_at + GIVE_UP_AFTER;
-  const text = openText(host.vault, revocationOwner(action_id, digest), revocation);
+  const text = openText(host.vault, revocationTextOwner(action_id, digest), revocation);
   try {
     if (issuer?.revoke === undefined) throw new Error(`the configuration no longer has the issuer "${name}"`);
     if (text === null) throw new Error("the stored revocation cannot be decrypted; the service's secret has changed");

@@ -65,7 +65,7 @@ export interface OpenCredential {
 }
 
 /** Binds the encrypted revocation data to this credential of this action. */
-export const revocationOwner = (actionId: string, digest: string) => ({
+export const revocationTextOwner = (actionId: string, digest: string) => ({
   purpose: "actions/credential",
   subject: `${actionId}/${digest}`,
 });
@@ -210,7 +210,7 @@ export async function recordCredential(
     issuer: issuer.name,
     digest,
     expires_at,
-    revocation: revocation === null ? null : sealText(host.vault, revocationOwner(row.id, digest), revocation),
+    revocation: revocation === null ? null : sealText(host.vault, revocationTextOwner(row.id, digest), revocation),
   };
   const written = await documents.put(credentialKey(row.id, digest), { ...open }, null);
   if (written === null) throw new Error(`the issuer "${issuer.name}" issued the same credential twice`);
