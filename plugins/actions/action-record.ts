@@ -31,7 +31,7 @@ import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import { type ComparedMember, compareRequest } from "./compare-request.ts";
 import { hasWaitingAgent } from "./wait-tracker.ts";
 import type { PermitOutcome, Permit } from "./grant-permit.ts";
-import type { PreparedCredential } from "./issue-credential.ts";
+import type { UnrecordedCredential } from "./issue-credential.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import { readRejection } from "./rejection.ts";
 import type { Rejection } from "./rejection-schemas.ts";
@@ -168,7 +168,7 @@ interface RecordOptions {
   token: boolean;
   permit?: Permit | null;
   /** The credential that the start issued. */
-  issued?: PreparedCredential | null;
+  issued?: UnrecordedCredential | null;
   redecision?: ActionRecord["redecision"];
   /** Votes on the action. Default: they are read from the store. */
   votes?: readonly ApprovalRow[];

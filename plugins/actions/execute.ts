@@ -5,7 +5,7 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import { findPermitFault } from "./grant-permit.ts";
 import { isDeniedByRedecision, moreApprovalsNeededError, noLongerAllowedError } from "./redecision.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
-import { discardCredential, issueCredential, type PreparedCredential } from "./issue-credential.ts";
+import { discardCredential, issueCredential, type UnrecordedCredential } from "./issue-credential.ts";
 import { prefetchResult, recordResult, type ReportedResult } from "./result.ts";
 import type { ResultBody, StartBody } from "./schemas.ts";
 import { recordStart, hashText, isGenuine, isReachable, prefetchStart, type StartResult } from "./start.ts";
@@ -21,8 +21,8 @@ export async function startAction(
     request_hash: requestHash = null,
   }: { [name in keyof StartBody]: StartBody[name] | null },
   releaseQueueSlot: () => void = () => undefined,
-): Promise<StartResult & { issued: PreparedCredential | null }> {
-  const decideWith = (prepared: PreparedCredential | null): Promise<StartResult> => {
+): Promise<StartResult & { issued: UnrecordedCredential | null }> {
+  const decideWith = (prepared: UnrecordedCredential | null): Promise<StartResult> => {
     const call = { id, permit, attempt: hashText(attempt), requestHash, credential: prepared };
     return host.ledger.transact(
       async (tx) => recordStart(host, tx, await tx.confirm(credential), call),
@@ -33,7 +33,7 @@ export async function startAction(
     permit !== null && isGenuine(findPermitFault(host, row, permit, host.clock()));
   await prefetchRedecision(host, [id], (row) => isReachable(credential, row, hasPermit(row)));
   let started = await decideWith(null);
-  let issued: PreparedCredential | null = null;
+  let issued: UnrecordedCredential | null = null;
   if (started.needs !== undefined) {
     // A slow issuer must not fill the queue that all decisions share, so release the slot.
     releaseQueueSlot();

@@ -47,7 +47,7 @@ export interface CredentialRequest {
 }
 
 /** A credential that was created for a start that has not been recorded yet. */
-export interface PreparedCredential extends CredentialRequest {
+export interface UnrecordedCredential extends CredentialRequest {
   credential: IssuedToolCredential;
   /** SHA-256 of the canonical secret, hex. */
   digest: string;
@@ -106,7 +106,7 @@ export function findCredentialRequest(host: CoreHost, row: ActionRow, caller: Cr
 /**
  * Calls the issuer. Throws CREDENTIAL_NOT_ISSUED if it fails, exceeds the time limit, or returns an invalid credential.
  */
-export async function issueCredential(host: CoreHost, request: CredentialRequest): Promise<PreparedCredential> {
+export async function issueCredential(host: CoreHost, request: CredentialRequest): Promise<UnrecordedCredential> {
   const { issuer, action } = request;
   let answer: Promise<IssuedToolCredential> | null = null;
   try {
@@ -187,7 +187,7 @@ export async function recordCredential(
   tx: LedgerTransaction,
   row: ActionRow,
   caller: Credential,
-  { issuer, credential, digest, request_hash }: PreparedCredential,
+  { issuer, credential, digest, request_hash }: UnrecordedCredential,
 ): Promise<void> {
   if (request_hash !== effectiveHash(row))
     throw new Refusal(

@@ -26,7 +26,7 @@ import { toCountedVotes } from "./approver-plans.ts";
 import {
   type CredentialRequest,
   findCredentialRequest,
-  type PreparedCredential,
+  type UnrecordedCredential,
   recordCredential,
 } from "./issue-credential.ts";
 import { assertBeforeStartDeadline, assertStartable, findPermitFault } from "./grant-permit.ts";
@@ -41,7 +41,7 @@ interface StartCall {
   /** SHA-256 of the caller's `attempt`, hex. */
   attempt: string | null;
   /** The credential that was created for this start; null if none has been created. */
-  credential: PreparedCredential | null;
+  credential: UnrecordedCredential | null;
   /** Hash of the request that the caller is going to run; null if the caller did not send one. */
   requestHash: string | null;
 }
