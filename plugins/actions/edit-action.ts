@@ -29,7 +29,7 @@ import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { assertMayConfirm, toCountedVotes, findVoteIneligibility, readApproverEligibility } from "./approver-plans.ts";
 import { approvalExpiredError, assertPending } from "./cast-vote.ts";
-import { readUses, writeUses } from "./limit-usage.ts";
+import { readLimitUses, writeUses } from "./limit-usage.ts";
 import { writePastAction } from "./past-actions.ts";
 import { readInputs } from "./read-inputs.ts";
 import {
@@ -142,7 +142,7 @@ async function changeRequest(
   const collected = await collectFacts(host, tx, row, basis);
   const base = new Evaluation(tx.activePolicies.compiled, request, collected, tx.now);
   const { evaluation, facts } = await readInputs(host, tx, base, collected, row.id);
-  const uses = await readUses(tx, evaluation, facts);
+  const uses = await readLimitUses(tx, evaluation, facts);
   const { decision, facts: decidedOn } = decideForEntry(evaluation, { ...uses.facts, ...tx.stopFacts(row) });
   if (decision.effect === "deny")
     throw editRefusal(`the policies deny the changed request (${decision.reason}); nothing was changed`);

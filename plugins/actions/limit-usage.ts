@@ -19,7 +19,7 @@ interface LimitUses {
   needs: readonly MatchedLimit[];
 }
 
-export async function readUses(
+export async function readLimitUses(
   reader: Pick<StorageReader, "limitUsed">,
   evaluation: Evaluation,
   facts: Facts,

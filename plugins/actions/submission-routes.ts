@@ -28,7 +28,7 @@ import {
 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { ExpiryTask } from "./expiry.ts";
-import { readUses } from "./limit-usage.ts";
+import { readLimitUses } from "./limit-usage.ts";
 import { issueFirstPermit, grantPermit, type Permit } from "./grant-permit.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { findActiveRejection } from "./rejection.ts";
@@ -291,7 +291,7 @@ async function previewDecision(
   { evaluation, facts: baseFacts, policySet, digest, now }: Preview,
   request: ActionRequest,
 ): Promise<Reply> {
-  const { facts, needs } = await readUses(host.storage, evaluation, baseFacts);
+  const { facts, needs } = await readLimitUses(host.storage, evaluation, baseFacts);
   const { hash } = encodeRequest(request);
   const byPolicies = decideEvaluation(evaluation, facts);
   const obliged = obligedRequest(request, byPolicies);

@@ -38,7 +38,7 @@ import { type Credential, isTraceparent, Refusal, type RequestTrace, toRfc3339 }
 import type { ActionRow } from "../../src/storage/index.ts";
 import { recordResubmission } from "./wait-tracker.ts";
 import { findJoinableAction } from "./join.ts";
-import { readUses, limitSpan, writeUses } from "./limit-usage.ts";
+import { readLimitUses, limitSpan, writeUses } from "./limit-usage.ts";
 import { historySpans, writePastAction } from "./past-actions.ts";
 import { prefetchFacts, readInputs } from "./read-inputs.ts";
 import { findGrantedDecision } from "./grant-use.ts";
@@ -228,7 +228,7 @@ export async function recordSubmission(
   };
   const base = new Evaluation(compiled, request, baseFacts, tx.now);
   const { evaluation, facts: known } = await readInputs(host, tx, base, baseFacts, id);
-  const uses = await readUses(tx, evaluation, known);
+  const uses = await readLimitUses(tx, evaluation, known);
   const { decision, facts } = await applyVotes(host, tx, credential, sealed.hash, evaluation, uses.facts);
   const obliged = obligedRequest(request, decision);
   const throttling = decision.effect === "require_approval" ? await checkRequestRate(host, tx, credential) : null;
