@@ -29,12 +29,12 @@ export async function readLimitUses(
   const limits: LimitFact[] = [];
   for (const need of needs) {
     const { policy, limit, basis } = need;
-    limits.push({ policy, limit, basis, used: await readUse(reader, need) });
+    limits.push({ policy, limit, basis, used: await readLimitUse(reader, need) });
   }
   return { facts: { ...facts, limits }, needs };
 }
 
-export async function readUse(
+export async function readLimitUse(
   reader: Pick<StorageReader, "limitUsed">,
   { policy, limit, subject, since, unit }: MatchedLimit,
 ): Promise<number> {

@@ -33,7 +33,7 @@ import type { VerifiedHistory } from "./verify-record.ts";
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
 import { redecideWithGrant } from "./grant-use.ts";
-import { readUse, releaseUses } from "./limit-usage.ts";
+import { readLimitUse, releaseUses } from "./limit-usage.ts";
 import { readInputs } from "./read-inputs.ts";
 import { rereadAction } from "./visible-action.ts";
 import { newSalt } from "./salt.ts";
@@ -75,7 +75,7 @@ export async function reevaluateAction(
   const limits: LimitFact[] = [];
   for (const need of findMatchedLimits(evaluation)) {
     const { policy, limit, basis } = need;
-    limits.push({ policy, limit, basis, used: findUsedBefore(counted, need) ?? (await readUse(tx, need)) });
+    limits.push({ policy, limit, basis, used: findUsedBefore(counted, need) ?? (await readLimitUse(tx, need)) });
   }
   const facts: Facts = { ...now, limits };
   const decided = decideForEntry(evaluation, { ...facts, ...tx.stopFacts(row) });
