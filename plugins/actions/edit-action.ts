@@ -29,7 +29,7 @@ import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { assertMayConfirm, toCountedVotes, findVoteIneligibility, readApproverEligibility } from "./approver-plans.ts";
 import { approvalExpiredError, assertPending } from "./cast-vote.ts";
-import { readLimitUses, writeUses } from "./limit-usage.ts";
+import { readLimitUses, writeLimitUses } from "./limit-usage.ts";
 import { writePastAction } from "./past-actions.ts";
 import { readInputs } from "./read-inputs.ts";
 import {
@@ -157,7 +157,7 @@ async function changeRequest(
     approvers,
   });
   await tx.deleteApprovals(row.id);
-  await writeUses(tx, selectCountedLimits(decision, uses.needs), row.id);
+  await writeLimitUses(tx, selectCountedLimits(decision, uses.needs), row.id);
   await tx.removePastAction(row.id);
   await writePastAction(tx, evaluation, decision.effect, row.id);
   return rereadAction(tx, row.id);

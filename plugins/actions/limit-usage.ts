@@ -52,7 +52,7 @@ export const limitSpan = ({ policy, limit, subject, since }: MatchedLimit): Limi
 /** Transactions that have already removed outdated uses. */
 const pruned = new WeakSet<LedgerTransaction>();
 
-export async function writeUses(
+export async function writeLimitUses(
   tx: LedgerTransaction,
   needs: readonly MatchedLimit[],
   actionId: string,

@@ -38,7 +38,7 @@ import { type Credential, isTraceparent, Refusal, type RequestTrace, toRfc3339 }
 import type { ActionRow } from "../../src/storage/index.ts";
 import { recordResubmission } from "./wait-tracker.ts";
 import { findJoinableAction } from "./join.ts";
-import { readLimitUses, limitSpan, writeUses } from "./limit-usage.ts";
+import { readLimitUses, limitSpan, writeLimitUses } from "./limit-usage.ts";
 import { historySpans, writePastAction } from "./past-actions.ts";
 import { prefetchFacts, readInputs } from "./read-inputs.ts";
 import { findGrantedDecision } from "./grant-use.ts";
@@ -241,7 +241,7 @@ export async function recordSubmission(
   if (throttling !== null) recordThrottling(host, tx, credential, row, throttling);
   const grantUse = facts.grant === undefined ? null : findGrantUse(facts.grant, evaluation);
   const counted = selectCountedLimits(decision, uses.needs);
-  await writeUses(tx, grantUse === null ? counted : [...counted, grantUse], id);
+  await writeLimitUses(tx, grantUse === null ? counted : [...counted, grantUse], id);
   await writePastAction(tx, evaluation, decision.effect, id);
   await tx.insertAction(row);
   await recordCreatedResource(tx, credential, call, id);
