@@ -39,7 +39,7 @@ import { assertMayConfirm, toCountedVotes } from "./approver-plans.ts";
 import { assertBreakGlassForm, assertMayBreakGlass, recordBreakGlass } from "./break-glass.ts";
 import { readGrantTerms, recordGrantWithVote } from "./grant-create.ts";
 import { endGrantsOnRejection } from "./grant-end.ts";
-import { releaseUses } from "./limit-usage.ts";
+import { releaseLimitUses } from "./limit-usage.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { matchesLedger, type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } from "./visible-action.ts";
@@ -409,7 +409,7 @@ export async function recordVote(
       ...(rejectionUntil === null ? {} : { rejection_until: rejectionUntil }),
     },
   );
-  if (status === "denied") await releaseUses(tx, row);
+  if (status === "denied") await releaseLimitUses(tx, row);
   // The conditions of both statements were checked earlier under the same lock. If a statement fails anyway, roll back
   // the transaction.
   if (!inserted || !moved) throw new Error(`the vote on ${id} lost a race that the ledger's lock excludes`);
@@ -456,7 +456,7 @@ export async function cancelVisibleAction(
   await updateStatus(tx, id, guard, "cancelled");
   // By cancelling a startable action, the admin states that it has not run.
   if (startable) await tx.releaseLimitUses(id);
-  else await releaseUses(tx, row);
+  else await releaseLimitUses(tx, row);
   return rereadAction(tx, id);
 }
 
@@ -501,7 +501,7 @@ async function transactAndReport(
 async function expirePending(tx: LedgerTransaction, row: ActionRow): Promise<ActionRow> {
   await recordExpiry(tx, row);
   await updateStatus(tx, row.id, { status: "pending_approval", expired_by: tx.now }, "expired");
-  await releaseUses(tx, row);
+  await releaseLimitUses(tx, row);
   return rereadAction(tx, row.id);
 }
 

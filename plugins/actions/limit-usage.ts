@@ -71,7 +71,7 @@ export async function writeLimitUses(
  * Releases the limit uses of an action that ended without being started. An action that may have run still counts.
  * @param row the row before the action ended
  */
-export async function releaseUses(tx: LedgerTransaction, row: ActionRow): Promise<void> {
+export async function releaseLimitUses(tx: LedgerTransaction, row: ActionRow): Promise<void> {
   if (row.status !== "pending_approval" || (await mayHaveStarted(tx, row))) return;
   await tx.releaseLimitUses(row.id);
 }

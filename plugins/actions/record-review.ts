@@ -17,7 +17,7 @@ import {
 } from "../../src/core.ts";
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { releaseUses } from "./limit-usage.ts";
+import { releaseLimitUses } from "./limit-usage.ts";
 import { recordDenial, reevaluateAction, type Redecision } from "./redecision.ts";
 import type { ReviewOutcome } from "./review-calls.ts";
 import { isOverdue } from "./visible-action.ts";
@@ -106,7 +106,7 @@ async function applyDenial(
     reason_code: "REVIEWER_DENIED",
     rejection_until,
   });
-  await releaseUses(tx, row);
+  await releaseLimitUses(tx, row);
 }
 
 async function applyApproval(

@@ -33,7 +33,7 @@ import type { VerifiedHistory } from "./verify-record.ts";
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
 import { redecideWithGrant } from "./grant-use.ts";
-import { readLimitUse, releaseUses } from "./limit-usage.ts";
+import { readLimitUse, releaseLimitUses } from "./limit-usage.ts";
 import { readInputs } from "./read-inputs.ts";
 import { rereadAction } from "./visible-action.ts";
 import { newSalt } from "./salt.ts";
@@ -173,7 +173,7 @@ export async function recordDenial(
 ): Promise<ActionRow> {
   const { reason } = redecision.decision;
   await recordRedecision(tx, row, redecision, cause, { status: "denied", reason, reason_code: "NO_LONGER_ALLOWED" });
-  await releaseUses(tx, row);
+  await releaseLimitUses(tx, row);
   return rereadAction(tx, row.id);
 }
 
