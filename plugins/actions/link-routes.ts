@@ -23,7 +23,7 @@ import {
 } from "./action-record.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import { compareRequest } from "./compare-request.ts";
-import { LinkAnswer, LinkBody, LinkVerdictBody } from "./link-schemas.ts";
+import { LinkAnswer, LinkBody, LinkVoteBody } from "./link-schemas.ts";
 import { readHistory } from "./verify-record.ts";
 import { readLink } from "./voter.ts";
 
@@ -94,7 +94,7 @@ export function linkRoutes(host: CoreHost, tag: string): Route[] {
       tag,
       summary: "Approve or deny by link",
       scope: null,
-      body: LinkVerdictBody,
+      body: LinkVoteBody,
       bodyLimit: 32_768,
       description:
         "Votes as the person to whom the link was sent. The vote must contain the `shown` of POST /v1/approval-link, so that it covers what that response showed.",

@@ -15,7 +15,7 @@ export const LinkBody = Type.Object(
 );
 export type LinkBody = Static<typeof LinkBody>;
 
-export const LinkVerdictBody = Type.Object(
+export const LinkVoteBody = Type.Object(
   {
     approve: ApprovalBody.properties.approve,
     reason: ApprovalBody.properties.reason,
