@@ -23,11 +23,11 @@ import {
 } from "./action-record.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import { compareRequest } from "./compare-request.ts";
-import { LinkAnswer, LinkBody, LinkVoteBody } from "./link-schemas.ts";
+import { LinkResponse, LinkBody, LinkVoteBody } from "./link-schemas.ts";
 import { readHistory } from "./verify-record.ts";
 import { readLink } from "./voter.ts";
 
-async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof LinkAnswer>> {
+async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof LinkResponse>> {
   const { row: linked, approver, refusal } = await readLink(host, token);
   const { row, votes } = await readRowWithVotes(host, linked);
   const displayed = redactRow((await host.policies.current()).compiled, row);
@@ -84,7 +84,7 @@ export function linkRoutes(host: CoreHost, tag: string): Route[] {
       bodyLimit: 4096,
       description:
         "Changes nothing. The token is in the body, so that it does not appear in logs and browser histories.",
-      responses: { 200: { description: "The action, and the approver of the link.", schema: LinkAnswer } },
+      responses: { 200: { description: "The action, and the approver of the link.", schema: LinkResponse } },
       errors: ["TOKEN_MALFORMED", "TOKEN_INVALID", "RECORD_ALTERED", "STORAGE_UNAVAILABLE"],
       handle: async ({ body }) => ({ status: 200, json: await linkAnswer(host, body.token) }),
     }),
@@ -98,7 +98,7 @@ export function linkRoutes(host: CoreHost, tag: string): Route[] {
       bodyLimit: 32_768,
       description:
         "Votes as the person to whom the link was sent. The vote must contain the `shown` of POST /v1/approval-link, so that it covers what that response showed.",
-      responses: { 200: { description: "The action after the vote.", schema: LinkAnswer } },
+      responses: { 200: { description: "The action after the vote.", schema: LinkResponse } },
       errors: [
         "SELF_APPROVAL",
         "VOTE_SIGNATURE_REQUIRED",

@@ -33,7 +33,7 @@ export const LinkVoteBody = Type.Object(
   { additionalProperties: false },
 );
 
-export const LinkAnswer = Type.Object(
+export const LinkResponse = Type.Object(
   {
     shown: orNull(
       Type.String({
