@@ -51,7 +51,7 @@ export const PendingFilter = Type.Object({
 export type PendingFilter = Static<typeof PendingFilter>;
 
 /** Whether the query has a filter or an order that the store's own list does not support. */
-export function isFiltered({ view, agent_id, tool, operation, risk_level, q, sort }: PendingFilter): boolean {
+export function needsFullScan({ view, agent_id, tool, operation, risk_level, q, sort }: PendingFilter): boolean {
   const isSorted = sort !== undefined && sort !== "deadline";
   return isSorted || [view, agent_id, tool, operation, risk_level, q].some((value) => value !== undefined);
 }

@@ -20,7 +20,7 @@ import {
   compareKeys,
   findMatches,
   formatSortKey,
-  isFiltered,
+  needsFullScan,
   parseSortKey,
   type PendingApprover,
   PendingFilter,
@@ -67,7 +67,7 @@ export function pendingRoute(host: CoreHost, tag: string): Route {
     async handle({ query, credential, reserveResponseBytes }) {
       const { compiled: set } = await host.policies.current();
       const read =
-        isFiltered(query) || query.user_id !== undefined
+        needsFullScan(query) || query.user_id !== undefined
           ? await readMatches(host, query, credential)
           : readByDeadline(host, query, credential);
       const [{ items, next_cursor }, total] = await Promise.all([
