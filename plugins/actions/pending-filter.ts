@@ -82,7 +82,7 @@ function sortKey({ sort = "deadline" }: PendingFilter, row: ActionRow): SortKey 
   return [risk, expires_at ?? 0, seq];
 }
 
-export function compareKeys(a: SortKey, b: SortKey): number {
+export function compareSortKeys(a: SortKey, b: SortKey): number {
   return a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
 }
 
@@ -134,7 +134,7 @@ export async function findMatches(
   return { matches: matches.sort(byKey), isComplete: false };
 }
 
-const byKey = (a: Match, b: Match): number => compareKeys(a.key, b.key);
+const byKey = (a: Match, b: Match): number => compareSortKeys(a.key, b.key);
 
 function matchesText({ agent_id, tool, operation, risk_level, q = "" }: PendingFilter, row: ActionRow): boolean {
   if (agent_id !== undefined && row.agent_id !== agent_id) return false;
