@@ -103,7 +103,7 @@ export function parseSortKey(list: string, { sort = "deadline" }: PendingFilter,
  * Returns the pending actions that the credential can see and that match the filter, in the filter's order.
  * @param approver the approver for whom `view=mine` lists actions
  */
-export async function findMatches(
+export async function findMatchingActions(
   host: CoreHost,
   credential: Credential,
   filter: PendingFilter,

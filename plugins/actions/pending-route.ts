@@ -18,7 +18,7 @@ import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
 import { readActionRecord } from "./action-record.ts";
 import {
   compareSortKeys,
-  findMatches,
+  findMatchingActions,
   formatSortKey,
   needsFullScan,
   parseSortKey,
@@ -119,7 +119,7 @@ async function readMatches(host: CoreHost, query: Query, credential: Credential)
   const from = query.cursor === undefined ? null : parseSortKey(LIST, query, query.cursor);
   const now = host.clock();
   const approver = query.user_id === undefined ? credential : await readUser(host, query, query.user_id, credential);
-  const { matches, isComplete } = await findMatches(host, credential, query, now, approver);
+  const { matches, isComplete } = await findMatchingActions(host, credential, query, now, approver);
   const first = from === null ? 0 : matches.findIndex(({ key }) => compareSortKeys(key, from) > 0);
   const remaining = first < 0 ? [] : matches.slice(first);
   const places = new Map(remaining.map(({ id }, place) => [id, place]));
