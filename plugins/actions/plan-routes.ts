@@ -16,7 +16,7 @@ import { planListRoute } from "./plan-list-route.ts";
 import { PLAN_RESPONSE, buildPlanReply } from "./plan-record.ts";
 import * as schema from "./plan-schemas.ts";
 import { readVisiblePlanRows, verifyPlan } from "./plan-state.ts";
-import { type PlanAnswer, planVotes, voteOnPlan } from "./plan-vote.ts";
+import { type PlanVote, planVotes, voteOnPlan } from "./plan-vote.ts";
 import { askOutsideQueue } from "./read-inputs.ts";
 import { CancelBody, SESSION_HEADER } from "./schemas.ts";
 import { readStatement, signerOf } from "./signed-vote-routes.ts";
@@ -201,7 +201,7 @@ async function readPlanStatements(
   host: CoreHost,
   credential: Credential,
   id: string,
-  answer: PlanAnswer,
+  answer: PlanVote,
   nonce: string,
 ): Promise<VoteStatement[]> {
   const rows = await readVisiblePlanRows(host.storage, id, credential);

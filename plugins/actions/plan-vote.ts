@@ -31,7 +31,7 @@ import { withActionPosition, withActionPositionAsync } from "./submit-plan.ts";
 import { assertToken, type Vote } from "./voter.ts";
 
 /** An approver's answer to a plan. */
-export interface PlanAnswer {
+export interface PlanVote {
   /** False rejects every pending action. */
   approve: boolean;
   reason?: string;
@@ -90,7 +90,7 @@ function digestOf(digests: readonly (string | null)[]): string | null {
  * Returns the votes that an answer casts, rejections of struck actions first. Throws ACTION_NOT_PENDING if there is
  * nothing to vote on, or if an action that was struck out is not pending.
  */
-export function planVotes({ terms, members, rows }: VerifiedPlan, answer: PlanAnswer): PlannedVote[] {
+export function planVotes({ terms, members, rows }: VerifiedPlan, answer: PlanVote): PlannedVote[] {
   const { approve, reason, strikes = [] } = answer;
   if (!approve && strikes.length > 0)
     throw new Refusal("VALIDATION_FAILED", "`strikes` need `approve: true`; a rejection covers the whole plan", {
@@ -131,7 +131,7 @@ export async function voteOnPlan(
   host: CoreHost,
   credential: Credential,
   id: string,
-  answer: PlanAnswer,
+  answer: PlanVote,
   proof: PlanProof,
 ): Promise<void> {
   if (answer.approve) await prefetchPlan(host, credential, id);
