@@ -16,7 +16,7 @@ import { planListRoute } from "./plan-list-route.ts";
 import { PLAN_RESPONSE, buildPlanReply } from "./plan-record.ts";
 import * as schema from "./plan-schemas.ts";
 import { readVisiblePlanRows, verifyPlan } from "./plan-state.ts";
-import { type PlanVote, planVotes, voteOnPlan } from "./plan-vote.ts";
+import { type PlanVote, listPlannedVotes, voteOnPlan } from "./plan-vote.ts";
 import { askOutsideQueue } from "./read-inputs.ts";
 import { CancelBody, SESSION_HEADER } from "./schemas.ts";
 import { readStatement, signerOf } from "./signed-vote-routes.ts";
@@ -207,7 +207,7 @@ async function readPlanStatements(
   const rows = await readVisiblePlanRows(host.storage, id, credential);
   const plan = await verifyPlan(host, host.storage, rows, host.clock());
   const statements: VoteStatement[] = [];
-  for (const { row, vote } of planVotes(plan, answer))
+  for (const { row, vote } of listPlannedVotes(plan, answer))
     statements.push(await readStatement(host, row, credential, vote, nonce));
   return statements;
 }

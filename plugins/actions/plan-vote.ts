@@ -90,7 +90,7 @@ function digestOf(digests: readonly (string | null)[]): string | null {
  * Returns the votes that an answer casts, rejections of struck actions first. Throws ACTION_NOT_PENDING if there is
  * nothing to vote on, or if an action that was struck out is not pending.
  */
-export function planVotes({ terms, members, rows }: VerifiedPlan, answer: PlanVote): PlannedVote[] {
+export function listPlannedVotes({ terms, members, rows }: VerifiedPlan, answer: PlanVote): PlannedVote[] {
   const { approve, reason, strikes = [] } = answer;
   if (!approve && strikes.length > 0)
     throw new Refusal("VALIDATION_FAILED", "`strikes` need `approve: true`; a rejection covers the whole plan", {
@@ -148,7 +148,7 @@ export async function voteOnPlan(
         ),
       );
     if (answer.approve) assertNotFailed(plan);
-    const prepared = await prepareVotes(host, tx, caller, planVotes(plan, answer), proof);
+    const prepared = await prepareVotes(host, tx, caller, listPlannedVotes(plan, answer), proof);
     const ended = prepared.filter((each) => "ends" in each.ballot);
     if (ended.length === 0) {
       for (const { ballot } of prepared) await recordVote(tx, ballot as PreparedVote, NO_IDS);
