@@ -97,7 +97,7 @@ export async function readPlanEntry(reader: Pick<StorageReader, "entries">, row:
  * action start, and RECORD_ALTERED.
  * @param row an action that matches its entries
  */
-export async function approvalsAtStart(
+export async function readApprovalsForStart(
   host: Pick<CoreHost, "log">,
   tx: Reader & { readonly now: number },
   row: ActionRow,

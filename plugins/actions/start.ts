@@ -30,7 +30,7 @@ import {
   recordCredential,
 } from "./issue-credential.ts";
 import { assertBeforeStartDeadline, assertStartable, findPermitFault } from "./grant-permit.ts";
-import { approvalsAtStart } from "./plan-state.ts";
+import { readApprovalsForStart } from "./plan-state.ts";
 import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
 import { assertNotErased, isOverdue, actionNotFound } from "./visible-action.ts";
 
@@ -105,7 +105,7 @@ export async function recordStart(
     );
   assertRunsEffective(row, requestHash);
   const by = toActor(caller.key, caller.principal);
-  const approvals = await approvalsAtStart(host, tx, row, history);
+  const approvals = await readApprovalsForStart(host, tx, row, history);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
   const outcome = resolveRedecision(redecision, history, toCountedVotes(host, approvals), tx.now);
   const cause = { occasion: "start", by } as const;
