@@ -62,7 +62,7 @@ export async function prefetchFacts({ factSources }: Sources, evaluation: Evalua
  * Returns the host with fact sources that are asked without the queue slot of the request. A slow source then holds up only
  * requests that need it, and not the queue of all decisions.
  */
-export function askOutsideQueue(
+export function withFactSourcesOutsideQueue(
   host: CoreHost,
   { withoutQueueSlot }: Pick<RequestContext, "withoutQueueSlot">,
 ): CoreHost {

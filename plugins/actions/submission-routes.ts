@@ -36,7 +36,7 @@ import { withCurrentStatus } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { SESSION_HEADER } from "./schemas.ts";
 import { readSession } from "./agent-sessions.ts";
-import { askOutsideQueue, readInputs } from "./read-inputs.ts";
+import { withFactSourcesOutsideQueue, readInputs } from "./read-inputs.ts";
 import {
   assertBinding,
   recordSubmission,
@@ -127,7 +127,7 @@ function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: W
     errors: SUBMISSION_ERRORS,
     async handle(context) {
       const { body, credential, headers, query } = context;
-      const asking = askOutsideQueue(host, context);
+      const asking = withFactSourcesOutsideQueue(host, context);
       const submission = sealSubmission(host, body, {
         meta: readMeta(body, headers, host.trace()),
         idempotencyKey: readIdempotencyKey(headers),
@@ -172,7 +172,7 @@ function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask): Route {
     errors: SUBMISSION_ERRORS,
     async handle(context) {
       const { body, credential, headers, query } = context;
-      const asking = askOutsideQueue(host, context);
+      const asking = withFactSourcesOutsideQueue(host, context);
       const request = requestFromBody(body);
       const meta = readMeta(body, headers, host.trace());
       assertBinding(host, credential, request.agent_id);
