@@ -31,7 +31,7 @@ import { assertMayConfirm, toCountedVotes, findVoteIneligibility, readApproverEl
 import { approvalExpiredError, assertPending } from "./cast-vote.ts";
 import { readLimitUses, writeLimitUses } from "./limit-usage.ts";
 import { writePastAction } from "./past-actions.ts";
-import { readInputs } from "./read-inputs.ts";
+import { readEvaluationInputs } from "./read-inputs.ts";
 import {
   collectFacts,
   noLongerAllowedError,
@@ -141,7 +141,7 @@ async function changeRequest(
   await tx.releaseLimitUses(row.id);
   const collected = await collectFacts(host, tx, row, basis);
   const base = new Evaluation(tx.activePolicies.compiled, request, collected, tx.now);
-  const { evaluation, facts } = await readInputs(host, tx, base, collected, row.id);
+  const { evaluation, facts } = await readEvaluationInputs(host, tx, base, collected, row.id);
   const uses = await readLimitUses(tx, evaluation, facts);
   const { decision, facts: decidedOn } = decideForEntry(evaluation, { ...uses.facts, ...tx.stopFacts(row) });
   if (decision.effect === "deny")

@@ -22,7 +22,7 @@ type Sources = Pick<CoreHost, "factSources">;
  * again.
  * @param own id of the action that is being decided
  */
-export async function readInputs(
+export async function readEvaluationInputs(
   host: Sources,
   reader: Pick<StorageReader, "pastActions">,
   evaluation: Evaluation,

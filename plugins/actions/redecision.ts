@@ -34,7 +34,7 @@ import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
 import { redecideWithGrant } from "./grant-use.ts";
 import { readLimitUse, releaseLimitUses } from "./limit-usage.ts";
-import { readInputs } from "./read-inputs.ts";
+import { readEvaluationInputs } from "./read-inputs.ts";
 import { rereadAction } from "./visible-action.ts";
 import { newSalt } from "./salt.ts";
 
@@ -70,7 +70,7 @@ export async function reevaluateAction(
   if (request === null) throw new Error(`the request of ${row.id} is missing`);
   const collected = await collectFacts(host, tx, row, basis);
   const base = new Evaluation(compiled, request, collected, tx.now);
-  const { evaluation, facts: now } = await readInputs(host, tx, base, collected, row.id);
+  const { evaluation, facts: now } = await readEvaluationInputs(host, tx, base, collected, row.id);
   const counted = restoreFacts(basis.facts, row.past);
   const limits: LimitFact[] = [];
   for (const need of findMatchedLimits(evaluation)) {

@@ -36,7 +36,7 @@ import { withCurrentStatus } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { SESSION_HEADER } from "./schemas.ts";
 import { readSession } from "./agent-sessions.ts";
-import { withFactSourcesOutsideQueue, readInputs } from "./read-inputs.ts";
+import { withFactSourcesOutsideQueue, readEvaluationInputs } from "./read-inputs.ts";
 import {
   assertBinding,
   recordSubmission,
@@ -279,7 +279,7 @@ async function prepareEvaluation(
     ...findSuggestedFacts(await host.suggestedRules.list(), compiled),
   };
   const base = new Evaluation(compiled, request, baseFacts, now);
-  const { evaluation, facts } = await readInputs(host, host.storage, base, baseFacts, "", (calls) =>
+  const { evaluation, facts } = await readEvaluationInputs(host, host.storage, base, baseFacts, "", (calls) =>
     host.factSources.read(calls),
   );
   return { evaluation, facts, policySet: compiled, digest, now };

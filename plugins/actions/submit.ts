@@ -40,7 +40,7 @@ import { recordResubmission } from "./wait-tracker.ts";
 import { findJoinableAction } from "./join.ts";
 import { readLimitUses, limitSpan, writeLimitUses } from "./limit-usage.ts";
 import { historySpans, writePastAction } from "./past-actions.ts";
-import { prefetchFacts, readInputs } from "./read-inputs.ts";
+import { prefetchFacts, readEvaluationInputs } from "./read-inputs.ts";
 import { findGrantedDecision } from "./grant-use.ts";
 import { findActiveRejection } from "./rejection.ts";
 import { assertNotErased, rereadAction } from "./visible-action.ts";
@@ -227,7 +227,7 @@ export async function recordSubmission(
     ...(commit === undefined ? {} : { policy_commit: commit }),
   };
   const base = new Evaluation(compiled, request, baseFacts, tx.now);
-  const { evaluation, facts: known } = await readInputs(host, tx, base, baseFacts, id);
+  const { evaluation, facts: known } = await readEvaluationInputs(host, tx, base, baseFacts, id);
   const uses = await readLimitUses(tx, evaluation, known);
   const { decision, facts } = await applyVotes(host, tx, credential, sealed.hash, evaluation, uses.facts);
   const obliged = obligedRequest(request, decision);
