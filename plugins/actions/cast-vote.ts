@@ -31,7 +31,7 @@ import {
   recordDenial,
   isDeniedByRedecision,
   noLongerAllowedError,
-  combinedPlans,
+  combineApproverPlans,
   type Redecision,
 } from "./redecision.ts";
 import { commitPreview, digestShownRequest } from "./action-record.ts";
@@ -290,7 +290,7 @@ async function countApproval(
   assertPersonHasNotVoted(earlier, before);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
   if (redecision.decision.effect === "deny") return { row, ends: { redecision, by: actor } };
-  const approvers = combinedPlans(history.requirement, redecision);
+  const approvers = combineApproverPlans(history.requirement, redecision);
   const isStricter = !samePlans(approvers, recorded);
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
   // The policies may have changed since the decision, so the current ones must allow a self-confirmation too.

@@ -157,7 +157,7 @@ export function resolveRedecision(
 }
 
 /** Combines the plans of the action and of its redecision. Changed policies can only add requirements. */
-export function combinedPlans(
+export function combineApproverPlans(
   requirement: Pick<ApprovalRequirement, "approvers"> | null,
   { decision }: Redecision,
 ): ApproverPlan[] {
@@ -192,7 +192,7 @@ export async function requireMoreApprovals(
   const { reason, approval } = redecision.decision;
   if (approval === null) throw new Error(`the redecision of ${row.id} requires no approval`);
   const isPending = row.status === "pending_approval";
-  const approvers = combinedPlans(requirement, redecision);
+  const approvers = combineApproverPlans(requirement, redecision);
   const change = {
     status: "pending_approval",
     reason,
