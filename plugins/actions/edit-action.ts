@@ -33,7 +33,7 @@ import { readLimitUses, writeLimitUses } from "./limit-usage.ts";
 import { writePastAction } from "./past-actions.ts";
 import { readEvaluationInputs } from "./read-inputs.ts";
 import {
-  collectFacts,
+  collectCurrentFacts,
   noLongerAllowedError,
   recordDenial,
   recordEdit,
@@ -139,7 +139,7 @@ async function changeRequest(
     throw editRefusal(`${rejection.approver} rejected the changed request at ${rejection.at}; nothing was changed`);
   // Release the earlier uses, so that the action does not count against limits twice.
   await tx.releaseLimitUses(row.id);
-  const collected = await collectFacts(host, tx, row, basis);
+  const collected = await collectCurrentFacts(host, tx, row, basis);
   const base = new Evaluation(tx.activePolicies.compiled, request, collected, tx.now);
   const { evaluation, facts } = await readEvaluationInputs(host, tx, base, collected, row.id);
   const uses = await readLimitUses(tx, evaluation, facts);

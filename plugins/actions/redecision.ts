@@ -68,7 +68,7 @@ export async function reevaluateAction(
   const { compiled, digest } = tx.activePolicies;
   const request = effectiveRequest(row);
   if (request === null) throw new Error(`the request of ${row.id} is missing`);
-  const collected = await collectFacts(host, tx, row, basis);
+  const collected = await collectCurrentFacts(host, tx, row, basis);
   const base = new Evaluation(compiled, request, collected, tx.now);
   const { evaluation, facts: now } = await readEvaluationInputs(host, tx, base, collected, row.id);
   const counted = restoreFacts(basis.facts, row.past);
@@ -89,7 +89,7 @@ export async function reevaluateAction(
  * Collects the facts of this moment, without limits, histories and facts of sources. Obligations may no longer change the
  * request, because its submitter has been answered.
  */
-export async function collectFacts(
+export async function collectCurrentFacts(
   host: CoreHost,
   tx: LedgerTransaction,
   row: ActionRow,
