@@ -66,7 +66,7 @@ export async function readReviewedAction(host: CoreHost, row: ActionRow): Promis
  * Returns what one reviewer is sent.
  * @param asked sequence number of the entry that made the action pending
  */
-export function sealReviewRequest(
+export function buildReviewRequest(
   view: ReviewedAction,
   { name, may_approve }: RequiredReviewer,
   asked: number,

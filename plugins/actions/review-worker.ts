@@ -16,7 +16,7 @@ import {
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow, EntryRow } from "../../src/storage/index.ts";
 import { createReviewCalls } from "./review-calls.ts";
-import { readReviewedAction, type ReviewedAction, sealReviewRequest } from "./review-request.ts";
+import { readReviewedAction, type ReviewedAction, buildReviewRequest } from "./review-request.ts";
 import { recordReview } from "./record-review.ts";
 import { isOverdue } from "./visible-action.ts";
 import { hasRecordedRequest, matchesLedger, readHistory } from "./verify-record.ts";
@@ -175,7 +175,7 @@ class LedgerReviewWorker implements ReviewWorker {
     const { host } = this;
     const { signal } = this.stopping;
     const reviewer = host.reviewers.find(required.name);
-    const sealed = sealReviewRequest(view, required, asked);
+    const sealed = buildReviewRequest(view, required, asked);
     const outcome = await this.calls.call(reviewer, sealed.request, signal);
     // The call was aborted without an answer, so the next worker calls the reviewer again.
     if (signal.aborted && outcome.answer === null) return;
