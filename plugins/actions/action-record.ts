@@ -37,7 +37,7 @@ import { readRejection } from "./rejection.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 import { ActionRecord, OUTCOME } from "./schemas.ts";
 import { toCountedVotes } from "./approver-plans.ts";
-import { selfApprovalRelation } from "./self-approval.ts";
+import { findSelfApproval } from "./self-approval.ts";
 import { readHistory, recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
 import { tracedAction } from "./traced-action.ts";
 import { describeVoting } from "./vote-standing.ts";
@@ -117,7 +117,7 @@ async function readVoting(
   const mode = strictestOversightMode(approvers);
   const open = approvers.flatMap((plan) => evaluatePlanProgress(plan, counted, since, host.clock()).open);
   const mayVote = credential.hasScope("approvals:decide");
-  const self = mayVote ? selfApprovalRelation(host, row, credential) : null;
+  const self = mayVote ? findSelfApproval(host, row, credential) : null;
   const { grants, editable = [] } = history.newest.decision.approval ?? {};
   const terms = {
     mode,

@@ -15,7 +15,7 @@ import {
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { newSalt } from "./salt.ts";
-import { selfApprovalRelation } from "./self-approval.ts";
+import { findSelfApproval } from "./self-approval.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotSelf } from "./voter.ts";
 import { isAgentOfAction } from "./wait-tracker.ts";
@@ -30,7 +30,7 @@ export function askQuestion(host: CoreHost, credential: Credential, id: string, 
   return host.ledger.transact(async (tx) => {
     const caller = await confirmWithScope(tx, credential, "approvals:decide");
     const row = await pendingAction(host, tx, id, caller);
-    const self = selfApprovalRelation(host, row, caller);
+    const self = findSelfApproval(host, row, caller);
     // The person behind the agent can ask questions. The agent's own keys cannot, because they could use up the maximum
     // number of questions.
     if (self === "same_key" || self === "same_agent") assertNotSelf(self);

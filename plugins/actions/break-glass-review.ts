@@ -9,7 +9,7 @@ import {
   toActor,
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
-import { selfApprovalRelation } from "./self-approval.ts";
+import { findSelfApproval } from "./self-approval.ts";
 
 /**
  * Closes the review. Throws REVIEWER_NOT_ELIGIBLE for the person who broke the glass and for the person behind the
@@ -35,7 +35,7 @@ export function reviewBreakGlass(
       );
     const row = await tx.action(use.action_id);
     if (row === null) throw notFound(id);
-    const self = selfApprovalRelation(host, row, caller);
+    const self = findSelfApproval(host, row, caller);
     if (self !== null) throw notEligible(`${SELF_RELATION_REASONS[self]}; someone else must review it`);
     if (host.keys.isUnknownOwner(caller.key.owner))
       throw notEligible("your key has no owner who is a user, so you might be the person who broke the glass; sign in");

@@ -21,7 +21,7 @@ import {
 } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
 import { maySelfConfirm, readApproverEligibility } from "./approver-plans.ts";
-import { selfApprovalRelation, type SubmittedAction } from "./self-approval.ts";
+import { findSelfApproval, type SubmittedAction } from "./self-approval.ts";
 
 /** A decision that requires approval, and the facts that it was made from. */
 interface UncoveredUse {
@@ -123,7 +123,7 @@ async function findStanding(
   const rights = await host.keys.rightsOf(tx, grant.by.key_id);
   if (rights === null || !canCreateGrants(rights, grant) || !canSee(rights.visibility, action)) return null;
   const plans = decision.approval?.approvers ?? [];
-  const self = selfApprovalRelation(host, action, rights);
+  const self = findSelfApproval(host, action, rights);
   // Like a vote by the person behind the agent, their grant needs a signature, and every rule must allow
   // self-confirmation.
   if (self !== null && !(isSignedByHeldPasskey(tx, grant) && maySelfConfirm(self, plans))) return null;

@@ -6,7 +6,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { canSee, type CoreHost, invalidCursor, redactRow } from "../../src/core.ts";
 import { type Credential, decodeCursor } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
-import { selfApprovalRelation } from "./self-approval.ts";
+import { findSelfApproval } from "./self-approval.ts";
 import { readHistory } from "./verify-record.ts";
 import { describeVoting } from "./vote-standing.ts";
 
@@ -181,6 +181,6 @@ async function canApprove(
   if (!credential.hasScope("approvals:decide") || !canSee(credential.visibility, row)) return false;
   const history = await readHistory(host.storage, row);
   if (history === null || history.requirement === null) return false;
-  const about = { ...history, requirement: history.requirement, self: selfApprovalRelation(host, row, credential) };
+  const about = { ...history, requirement: history.requirement, self: findSelfApproval(host, row, credential) };
   return describeVoting(host, row, credential, about, moment).blocked === null;
 }

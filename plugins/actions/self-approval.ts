@@ -19,7 +19,7 @@ export type SubmittedAction = Pick<
 >;
 
 /** Returns why a vote of this credential would be a self-approval; null if it would not be. */
-export function selfApprovalRelation(
+export function findSelfApproval(
   host: CoreHost,
   row: SubmittedAction,
   { key }: { key: Pick<RecordedKey, "id" | "agent_id" | "owner"> },

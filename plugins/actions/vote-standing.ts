@@ -28,7 +28,7 @@ import {
   principalsOfVote,
   readApproverEligibility,
 } from "./approver-plans.ts";
-import { selfApprovalRelation } from "./self-approval.ts";
+import { findSelfApproval } from "./self-approval.ts";
 
 /** The person, key or link that is about to vote. */
 export interface ProspectiveVoter {
@@ -83,7 +83,7 @@ export function findVotingCapacities(
   for (const { delegation, user, groups: theirs, visibility } of self === null ? (session?.delegators ?? []) : []) {
     const from = principalOfUser(user.id);
     const why = canSee(visibility, row)
-      ? selfApprovalRelation(host, row, { key: { id: user.id, agent_id: null, owner: user.name } }) === null
+      ? findSelfApproval(host, row, { key: { id: user.id, agent_id: null, owner: user.name } }) === null
         ? null
         : "is the person behind the agent, so no one can approve in their place"
       : "delegated other agents and tools to you";

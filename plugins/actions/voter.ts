@@ -27,7 +27,7 @@ import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import { approvalMac, commitPreview, linkMac, approvalTokenClaims } from "./action-record.ts";
 import { recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
-import { selfRelationOfOwner, selfApprovalRelation } from "./self-approval.ts";
+import { selfRelationOfOwner, findSelfApproval } from "./self-approval.ts";
 
 /** A verified voter. */
 export interface Voter {
@@ -73,7 +73,7 @@ export function verifyVoter(
   { vote, proof }: { vote: Vote; proof: VoteProof },
   { history, set }: { history: VerifiedHistory; set: CompiledPolicySet },
 ): Voter {
-  const self = selfApprovalRelation(host, row, caller);
+  const self = findSelfApproval(host, row, caller);
   const gesture = "gesture" in proof ? proof.gesture : null;
   // Check this first, so that the person behind the agent gets this refusal instead of one about the token.
   assertMayConfirm({ self, gesture }, history.requirement?.approvers ?? []);
@@ -93,7 +93,7 @@ export function verifyTokenVoter(
   token: string,
   shown: ShownAction,
 ): Voter {
-  const self = selfApprovalRelation(host, row, caller);
+  const self = findSelfApproval(host, row, caller);
   assertNotSelf(self);
   assertApprovalToken(host, row, caller, token, shown);
   return {
