@@ -27,7 +27,7 @@ import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import { approvalMac, commitPreview, linkMac, approvalTokenClaims } from "./action-record.ts";
 import { recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
-import { selfRelationOfOwner, findSelfApproval } from "./self-approval.ts";
+import { findSelfApprovalByLink, findSelfApproval } from "./self-approval.ts";
 
 /** A verified voter. */
 export interface Voter {
@@ -199,7 +199,7 @@ export async function verifyLinkVoter(
   const groups = host.groups.of(principal);
   if (!canSee(host.groups.visibility(groups), row))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", `the groups of ${principal} do not cover this agent and tool`);
-  assertNotSelf(selfRelationOfOwner(host, row, owner));
+  assertNotSelf(findSelfApprovalByLink(host, row, owner));
   const actor = { key_id: LINK_KEY_ID, principal, agent_id: null, owner };
   return { actor, self: null, groups, gesture: null, preview: null, session: null };
 }
