@@ -19,7 +19,7 @@ import { readVisiblePlanRows, verifyPlan } from "./plan-state.ts";
 import { type PlanVote, listPlannedVotes, voteOnPlan } from "./plan-vote.ts";
 import { withFactSourcesOutsideQueue } from "./read-inputs.ts";
 import { CancelBody, SESSION_HEADER } from "./schemas.ts";
-import { readStatement, signerOf } from "./signed-vote-routes.ts";
+import { readVoteStatement, signerOf } from "./signed-vote-routes.ts";
 import { VoteChallenge } from "./signed-vote-schemas.ts";
 import { submitPlan } from "./submit-plan.ts";
 
@@ -208,6 +208,6 @@ async function readPlanStatements(
   const plan = await verifyPlan(host, host.storage, rows, host.clock());
   const statements: VoteStatement[] = [];
   for (const { row, vote } of listPlannedVotes(plan, answer))
-    statements.push(await readStatement(host, row, credential, vote, nonce));
+    statements.push(await readVoteStatement(host, row, credential, vote, nonce));
   return statements;
 }

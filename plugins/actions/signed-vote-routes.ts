@@ -107,13 +107,13 @@ async function readStatements(
   const statements: VoteStatement[] = [];
   for (const vote of votes) {
     const row = await visibleAction(host.storage, vote.action_id, credential);
-    statements.push(await readStatement(host, row, credential, vote, nonce));
+    statements.push(await readVoteStatement(host, row, credential, vote, nonce));
   }
   return statements;
 }
 
 /** Returns the statement that the credential signs for a vote on this action. */
-export async function readStatement(
+export async function readVoteStatement(
   host: CoreHost,
   row: ActionRow,
   credential: Credential,
