@@ -75,7 +75,7 @@ export async function recordStart(
   const call = { permit: hashText(permit), attempt };
   const row = await tx.action(id);
   const fault = row === null || permit === null ? null : findPermitFault(host, row, permit, tx.now);
-  if (row === null || !isReachable(caller, row, permit !== null && isGenuine(fault))) throw actionNotFound(id);
+  if (row === null || !canAccessAction(caller, row, permit !== null && isGenuine(fault))) throw actionNotFound(id);
   assertNotErased(row);
   const votes = row.quorum === null ? [] : await tx.approvals(id);
   const history = await verifyAgainstLedger(host, tx, row, votes);
@@ -145,7 +145,7 @@ export async function recordStart(
 }
 
 /** Whether the key can see the action, or has a genuine permit for it and is bound to no agent. */
-export const isReachable = ({ key, visibility }: Credential, row: ActionRow, hasPermit: boolean): boolean =>
+export const canAccessAction = ({ key, visibility }: Credential, row: ActionRow, hasPermit: boolean): boolean =>
   canSee(visibility, row) || (hasPermit && key.agent_id === null);
 
 /** Whether the log issued the permit for the action, even if it has expired. */
