@@ -8,7 +8,7 @@ import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { discardCredential, issueCredential, type UnrecordedCredential } from "./issue-credential.ts";
 import { prefetchResult, recordResult, type ReportedResult } from "./result.ts";
 import type { ResultBody, StartBody } from "./schemas.ts";
-import { recordStart, hashText, isGenuine, canAccessAction, prefetchStart, type StartResult } from "./start.ts";
+import { recordStart, hashText, isPermitGenuine, canAccessAction, prefetchStart, type StartResult } from "./start.ts";
 
 /** @param releaseQueueSlot called before a call to an issuer, which can take seconds */
 export async function startAction(
@@ -30,7 +30,7 @@ export async function startAction(
     );
   };
   const hasPermit = (row: ActionRow): boolean =>
-    permit !== null && isGenuine(findPermitFault(host, row, permit, host.clock()));
+    permit !== null && isPermitGenuine(findPermitFault(host, row, permit, host.clock()));
   await prefetchRedecision(host, [id], (row) => canAccessAction(credential, row, hasPermit(row)));
   let started = await decideWith(null);
   let issued: UnrecordedCredential | null = null;

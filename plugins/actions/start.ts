@@ -75,7 +75,8 @@ export async function recordStart(
   const call = { permit: hashText(permit), attempt };
   const row = await tx.action(id);
   const fault = row === null || permit === null ? null : findPermitFault(host, row, permit, tx.now);
-  if (row === null || !canAccessAction(caller, row, permit !== null && isGenuine(fault))) throw actionNotFound(id);
+  if (row === null || !canAccessAction(caller, row, permit !== null && isPermitGenuine(fault)))
+    throw actionNotFound(id);
   assertNotErased(row);
   const votes = row.quorum === null ? [] : await tx.approvals(id);
   const history = await verifyAgainstLedger(host, tx, row, votes);
@@ -87,7 +88,7 @@ export async function recordStart(
       "PERMIT_REQUIRED",
       "another key submitted the action; send a `permit` of the action, or get one from POST /v1/actions/{id}/permit",
     );
-  if (permit !== null && !isGenuine(fault))
+  if (permit !== null && !isPermitGenuine(fault))
     throw new Refusal(
       "PERMIT_INVALID",
       "the permit was not issued for this action by this log; get one from POST /v1/actions/{id}/permit",
@@ -149,7 +150,8 @@ export const canAccessAction = ({ key, visibility }: Credential, row: ActionRow,
   canSee(visibility, row) || (hasPermit && key.agent_id === null);
 
 /** Whether the log issued the permit for the action, even if it has expired. */
-export const isGenuine = (fault: ReturnType<typeof findPermitFault>): boolean => fault === null || fault === "expired";
+export const isPermitGenuine = (fault: ReturnType<typeof findPermitFault>): boolean =>
+  fault === null || fault === "expired";
 
 export const prefetchStart =
   ({ id }: StartCall): Prefetch =>
