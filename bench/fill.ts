@@ -2,7 +2,7 @@
  * Fills a store with actions: real decisions in the ledger's transactions, without HTTP. Each transaction has many
  * decisions, so this takes a third of the time of POST /v1/actions.
  */
-import { recordSubmission, sealSubmission } from "../plugins/actions/submit.ts";
+import { recordSubmission, prepareSubmission } from "../plugins/actions/submit.ts";
 import { createLogger, createRuntime, loadConfig } from "../src/index.ts";
 
 /** Actions in one transaction. Deciding them must take less than 2.5 s, after which Postgres ends a silent transaction. */
@@ -15,7 +15,7 @@ interface Requests {
   /** Number after the last request. */
   to: number;
   /** Returns the body of a request. */
-  body(n: number): Parameters<typeof sealSubmission>[1];
+  body(n: number): Parameters<typeof prepareSubmission>[1];
 }
 
 interface Place {
@@ -80,7 +80,7 @@ export async function fillStore(
     for (let done = from; done < to; progress(done)) {
       const end = Math.min(to, done + PER_JOB);
       const submissions = Array.from({ length: end - done }, (_, i) =>
-        sealSubmission(host, body(done + i), { meta: {}, idempotencyKey: null, join: false, session: null }),
+        prepareSubmission(host, body(done + i), { meta: {}, idempotencyKey: null, join: false, session: null }),
       );
       await host.ledger.transact(async (tx) => {
         for (const submission of submissions) await recordSubmission(host, tx, credential, submission);

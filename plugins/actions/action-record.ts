@@ -35,10 +35,10 @@ import type { UnrecordedCredential } from "./issue-credential.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import { readRejection } from "./rejection.ts";
 import type { Rejection } from "./rejection-schemas.ts";
-import { ActionRecord, OUTCOME } from "./schemas.ts";
+import { ActionRecord, GATE_OUTCOMES } from "./schemas.ts";
 import { toCountedVotes } from "./approver-plans.ts";
 import { findSelfApproval } from "./self-approval.ts";
-import { readHistory, recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
+import { readVerifiedHistory, recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
 import { tracedAction } from "./traced-action.ts";
 import { describeVoting } from "./vote-standing.ts";
 
@@ -252,7 +252,7 @@ function renderAction(
     status: withCurrentStatus(row, host.clock()).status,
     decision: row.decision,
     // The submitted request must not run if obligations changed it.
-    outcome: row.decision === "allow" && row.effective !== null ? "ABSTAIN" : OUTCOME[row.decision],
+    outcome: row.decision === "allow" && row.effective !== null ? "ABSTAIN" : GATE_OUTCOMES[row.decision],
     reason: row.reason,
     reason_code: row.reason_code,
     denied_by: findDeniedBy(row),
@@ -374,7 +374,8 @@ export async function readActionRecord(
   const { votes } = options;
   const current = votes === undefined ? await readRowWithVotes(host, row) : { row, votes };
   const rejection = await readRejection(host.storage, current.row, current.votes, host.clock());
-  const history = options.token && current.row.quorum !== null ? await readHistory(host.storage, current.row) : null;
+  const history =
+    options.token && current.row.quorum !== null ? await readVerifiedHistory(host.storage, current.row) : null;
   // The same policies render the preview of the record. Reading them waits for the database if other processes write to it.
   const set = options.set ?? (await readPendingPolicySet(host, current.row));
   // Nobody votes on a request that cannot be read.

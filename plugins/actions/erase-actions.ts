@@ -15,7 +15,7 @@ import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { ContentFilter } from "./content-filter.ts";
 import { actionHeld, createHoldFinder } from "./held-actions.ts";
-import { verifyAgainstLedger, verifyContent } from "./verify-record.ts";
+import { verifyAgainstLedger, verifyStoredContent } from "./verify-record.ts";
 import { contentByteLength, rereadAction, visibleAction } from "./visible-action.ts";
 
 /** Rows held in memory at a time. Each may be as large as a request. */
@@ -84,7 +84,7 @@ async function findErasable(
     const row = await tx.action(id);
     if (row === null || row.erased_at !== null || findErasureBlocker(row, tx.now) !== null) continue;
     try {
-      verifyContent(row, await verifyAgainstLedger(host, tx, row));
+      verifyStoredContent(row, await verifyAgainstLedger(host, tx, row));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       result.altered++;
@@ -142,7 +142,7 @@ export function eraseAction(host: CoreHost, credential: Credential, id: string, 
     const row = await visibleAction(tx, id, current);
     const open = row.erased_at === null ? findErasureBlocker(row, tx.now) : null;
     if (open !== null) throw new Refusal("ACTION_OPEN", `the action is ${open}`);
-    if (row.erased_at === null) verifyContent(row, await verifyAgainstLedger(host, tx, row));
+    if (row.erased_at === null) verifyStoredContent(row, await verifyAgainstLedger(host, tx, row));
     const by = toActor(current.key, current.principal);
     const { holds } = await eraseActions(host, tx, [id], { cause: "asked", reason, by });
     if (holds[0] !== undefined) throw actionHeld(id, holds[0]);

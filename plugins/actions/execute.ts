@@ -8,7 +8,14 @@ import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { discardCredential, issueCredential, type UnrecordedCredential } from "./issue-credential.ts";
 import { prefetchResult, recordResult, type ReportedResult } from "./result.ts";
 import type { ResultBody, StartBody } from "./schemas.ts";
-import { recordStart, hashText, isPermitGenuine, canAccessAction, prefetchStart, type StartResult } from "./start.ts";
+import {
+  recordStart,
+  hashOptionalText,
+  isPermitGenuine,
+  canAccessAction,
+  prefetchStart,
+  type StartResult,
+} from "./start.ts";
 
 /** @param releaseQueueSlot called before a call to an issuer, which can take seconds */
 export async function startAction(
@@ -23,7 +30,7 @@ export async function startAction(
   releaseQueueSlot: () => void = () => undefined,
 ): Promise<StartResult & { issued: UnrecordedCredential | null }> {
   const decideWith = (prepared: UnrecordedCredential | null): Promise<StartResult> => {
-    const call = { id, permit, attempt: hashText(attempt), requestHash, credential: prepared };
+    const call = { id, permit, attempt: hashOptionalText(attempt), requestHash, credential: prepared };
     return host.ledger.transact(
       async (tx) => recordStart(host, tx, await tx.confirm(credential), call),
       prefetchStart(call),
@@ -61,7 +68,7 @@ export function reportResult(
   id: string,
   { success, error = null, meta = {}, attempt = null }: Omit<ResultBody, "attempt"> & { attempt?: string | null },
 ): Promise<ReportedResult> {
-  const call = { id, attempt: hashText(attempt), result: { error, meta: meta as JsonObject, success } };
+  const call = { id, attempt: hashOptionalText(attempt), result: { error, meta: meta as JsonObject, success } };
   return host.ledger.transact(
     async (tx) => recordResult(host, tx, await tx.confirm(credential), call),
     prefetchResult(call),

@@ -20,7 +20,7 @@ import { createUnknownOutcomeTask } from "./unknown-outcome.ts";
 import { rotaRoute } from "./rota-route.ts";
 import { submissionRoutes } from "./submission-routes.ts";
 import { voteRoutes } from "./vote-routes.ts";
-import { createWaiters } from "./wait.ts";
+import { createActionWaits } from "./wait.ts";
 
 const TAG = "actions";
 
@@ -51,7 +51,7 @@ export default defineCorePlugin({
   setup(host, options) {
     const expiry = createExpiryTask(host);
     const waitTracker = createWaitTracker(host);
-    const waiters = createWaiters(host, options.max_waits_per_key, waitTracker);
+    const waiters = createActionWaits(host, options.max_waits_per_key, waitTracker);
     const retention = createRetentionTask(host);
     const credentialEnding = createCredentialEndingTask(host);
     const reviews = createReviewWorker(host);

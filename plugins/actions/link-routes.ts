@@ -24,7 +24,7 @@ import {
 import { withCurrentStatus } from "./visible-action.ts";
 import { compareRequest } from "./compare-request.ts";
 import { LinkResponse, LinkBody, LinkVoteBody } from "./link-schemas.ts";
-import { readHistory } from "./verify-record.ts";
+import { readVerifiedHistory } from "./verify-record.ts";
 import { readLink } from "./voter.ts";
 
 async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof LinkResponse>> {
@@ -35,7 +35,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule } = row;
   const set = await readPendingPolicySet(host, row);
   const { status } = withCurrentStatus(row, host.clock());
-  const history = status === "pending_approval" ? await readHistory(host.storage, row) : null;
+  const history = status === "pending_approval" ? await readVerifiedHistory(host.storage, row) : null;
   return {
     approver,
     refusal: refusal?.message ?? null,

@@ -7,7 +7,7 @@ import { canSee, type CoreHost, invalidCursor, redactRow } from "../../src/core.
 import { type Credential, decodeCursor } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
 import { findSelfApproval } from "./self-approval.ts";
-import { readHistory } from "./verify-record.ts";
+import { readVerifiedHistory } from "./verify-record.ts";
 import { describeVoting } from "./vote-standing.ts";
 
 /** Maximum number of pending actions that one request reads, by earliest deadline. */
@@ -179,7 +179,7 @@ async function canApprove(
   moment: Parameters<typeof describeVoting>[4],
 ): Promise<boolean> {
   if (!credential.hasScope("approvals:decide") || !canSee(credential.visibility, row)) return false;
-  const history = await readHistory(host.storage, row);
+  const history = await readVerifiedHistory(host.storage, row);
   if (history === null || history.requirement === null) return false;
   const about = { ...history, requirement: history.requirement, self: findSelfApproval(host, row, credential) };
   return describeVoting(host, row, credential, about, moment).blocked === null;

@@ -24,12 +24,12 @@ import { buildActionReply, readActionRecord, ACTION_RESPONSE, readPendingPolicyS
 import { withCurrentStatus, isOverdue, contentByteLength, visibleAction } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { createActionSearch, isSearch } from "./search-actions.ts";
-import { refreshCredential, type Waiters } from "./wait.ts";
+import { refreshCredential, type ActionWaits } from "./wait.ts";
 
 const LIST = "actions";
 const SCOPES = ["actions:read", "actions:read_own"] as const;
 
-export function readRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: Waiters): Route[] {
+export function readRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: ActionWaits): Route[] {
   return [
     defineRoute({
       method: "GET",

@@ -19,7 +19,7 @@ import { createReviewCalls } from "./review-calls.ts";
 import { readReviewedAction, type ReviewedAction, buildReviewRequest } from "./review-request.ts";
 import { recordReview } from "./record-review.ts";
 import { isOverdue } from "./visible-action.ts";
-import { hasRecordedRequest, matchesLedger, readHistory } from "./verify-record.ts";
+import { hasRecordedRequest, matchesLedger, readVerifiedHistory } from "./verify-record.ts";
 
 const PAGE = 100;
 /** Actions under review at a time. */
@@ -154,7 +154,7 @@ class LedgerReviewWorker implements ReviewWorker {
       return host.log.error("an action in the store differs from the ledger, so machine reviewers do not see it", {
         action: id,
       });
-    const asked = (await readHistory(host.storage, row))?.asked ?? null;
+    const asked = (await readVerifiedHistory(host.storage, row))?.asked ?? null;
     if (asked === null) return;
     const outstanding = findOutstanding(asked.reviewers, asked.reviews);
     if (outstanding.length === 0) return;

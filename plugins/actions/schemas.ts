@@ -155,7 +155,7 @@ export type CancelBody = Static<typeof CancelBody>;
 const Status = Type.Union(ACTION_STATUSES.map((status) => Type.Literal(status)));
 const Effect = Type.Union([Type.Literal("allow"), Type.Literal("deny"), Type.Literal("require_approval")]);
 /** The decision in the vocabulary of gates (`EXECUTE`, `ABSTAIN` and `HALT`). */
-export const OUTCOME = { allow: "EXECUTE", require_approval: "ABSTAIN", deny: "HALT" } as const;
+export const GATE_OUTCOMES = { allow: "EXECUTE", require_approval: "ABSTAIN", deny: "HALT" } as const;
 const Outcome = Type.Union([Type.Literal("EXECUTE"), Type.Literal("ABSTAIN"), Type.Literal("HALT")], {
   description:
     "Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval or a request that obligations changed, HALT for deny. Votes do not change it; `status` says whether the action may run now.",
@@ -597,7 +597,7 @@ export const GateQuery = Type.Object(
   { additionalProperties: false },
 );
 
-export const GateAnswer = Type.Object(
+export const GateResponse = Type.Object(
   {
     is_permission: Type.Literal(false, {
       description: "Always false: this response does not permit the action to run. Submit the action and start it.",

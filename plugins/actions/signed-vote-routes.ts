@@ -16,7 +16,7 @@ import { type Credential, defineRoute, Refusal, type Route, toRfc3339 } from "..
 import type { ActionRow } from "../../src/storage/index.ts";
 import { assertNotErased, visibleAction } from "./visible-action.ts";
 import { SignedVotesBody, SignedVotesResult, VoteChallenge, VoteChallengeBody } from "./signed-vote-schemas.ts";
-import { readHistory, recordAlteredError } from "./verify-record.ts";
+import { readVerifiedHistory, recordAlteredError } from "./verify-record.ts";
 import { castVoteOnAction } from "./cast-vote.ts";
 import { type Vote, voteStatement } from "./voter.ts";
 
@@ -121,7 +121,7 @@ export async function readVoteStatement(
   nonce: string,
 ): Promise<VoteStatement> {
   assertNotErased(row);
-  const history = await readHistory(host.storage, row);
+  const history = await readVerifiedHistory(host.storage, row);
   if (history === null) throw recordAlteredError(row, ["entries"]);
   const { compiled: set } = await host.policies.current();
   return voteStatement(host, row, credential, vote, nonce, { history, set });

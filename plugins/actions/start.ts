@@ -72,7 +72,7 @@ export async function recordStart(
   caller: Credential,
   { id, permit, attempt, requestHash, credential }: StartCall,
 ): Promise<StartResult> {
-  const call = { permit: hashText(permit), attempt };
+  const call = { permit: hashOptionalText(permit), attempt };
   const row = await tx.action(id);
   const fault = row === null || permit === null ? null : findPermitFault(host, row, permit, tx.now);
   if (row === null || !canAccessAction(caller, row, permit !== null && isPermitGenuine(fault)))
@@ -210,6 +210,6 @@ function startRevokedError(outcome: "denied" | "pending_approval", { decision }:
     : new Refusal("MORE_APPROVALS_NEEDED", `the current policies require more approvals: ${because}`);
 }
 
-export function hashText(text: string | null): string | null {
+export function hashOptionalText(text: string | null): string | null {
   return text === null ? null : sha256Hex(utf8(text));
 }

@@ -38,18 +38,18 @@ import { SESSION_HEADER } from "./schemas.ts";
 import { readSession } from "./agent-sessions.ts";
 import { withFactSourcesOutsideQueue, readEvaluationInputs } from "./read-inputs.ts";
 import {
-  assertBinding,
+  assertAgentBinding,
   recordSubmission,
-  credentialFacts,
-  readFactsAhead,
+  submitterFacts,
+  prefetchSubmissionFacts,
   readMeta,
   prefetchSubmission,
   requestFromBody,
-  sealSubmission,
-  type SealedSubmission,
+  prepareSubmission,
+  type PreparedSubmission,
   type SubmissionResult,
 } from "./submit.ts";
-import { refreshCredential, type Waiters } from "./wait.ts";
+import { refreshCredential, type ActionWaits } from "./wait.ts";
 
 const PREFER = Type.Object({
   Prefer: Type.Optional(
@@ -97,11 +97,11 @@ const SUBMISSION_ERRORS = [
   "INVALID_SESSION_TOKEN",
 ] as const;
 
-export function submissionRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: Waiters): Route[] {
+export function submissionRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: ActionWaits): Route[] {
   return [submitRoute(host, tag, expiry, waiters), gateRoute(host, tag, expiry)];
 }
 
-function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: Waiters): Route {
+function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: ActionWaits): Route {
   return defineRoute({
     method: "POST",
     path: "/v1/actions",
@@ -128,7 +128,7 @@ function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: W
     async handle(context) {
       const { body, credential, headers, query } = context;
       const asking = withFactSourcesOutsideQueue(host, context);
-      const submission = sealSubmission(host, body, {
+      const submission = prepareSubmission(host, body, {
         meta: readMeta(body, headers, host.trace()),
         idempotencyKey: readIdempotencyKey(headers),
         join: query.join === "open",
@@ -168,18 +168,18 @@ function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask): Route {
     idempotent: true,
     description:
       "The response does not permit the action to run. If the rules allow the action but a limit applies to it, the outcome is ABSTAIN (`LIMIT_APPLIES`), because a preview counts nothing. With `record=true` the action is submitted and counted.",
-    responses: { 200: { description: "The decision.", schema: schema.GateAnswer } },
+    responses: { 200: { description: "The decision.", schema: schema.GateResponse } },
     errors: SUBMISSION_ERRORS,
     async handle(context) {
       const { body, credential, headers, query } = context;
       const asking = withFactSourcesOutsideQueue(host, context);
       const request = requestFromBody(body);
       const meta = readMeta(body, headers, host.trace());
-      assertBinding(host, credential, request.agent_id);
+      assertAgentBinding(host, credential, request.agent_id);
       const session = readSession(host, headers, credential);
       const preview = await prepareEvaluation(asking, credential, request, session);
       if (query.record !== true) return previewDecision(host, preview, request);
-      const submission = sealSubmission(host, body, {
+      const submission = prepareSubmission(host, body, {
         meta,
         idempotencyKey: readIdempotencyKey(headers),
         join: false,
@@ -203,9 +203,9 @@ async function submitAction(
   host: CoreHost,
   expiry: ExpiryTask,
   credential: Credential,
-  submission: SealedSubmission,
+  submission: PreparedSubmission,
 ): Promise<SubmissionResult> {
-  await readFactsAhead(host, credential, submission);
+  await prefetchSubmissionFacts(host, credential, submission);
   const result = await host.ledger.transact(
     async (tx) => recordSubmission(host, tx, await tx.confirm(credential), submission),
     prefetchSubmission(credential, submission),
@@ -229,7 +229,7 @@ interface WaitResult {
  */
 async function waitIfPreferred(
   host: CoreHost,
-  waiters: Waiters,
+  waiters: ActionWaits,
   row: ActionRow,
   context: Omit<RequestContext<unknown, unknown, unknown, Credential>, "params" | "query" | "body">,
 ): Promise<WaitResult> {
@@ -274,7 +274,7 @@ async function prepareEvaluation(
   const { digest, compiled } = await host.policies.current();
   const now = host.clock();
   const baseFacts = {
-    ...credentialFacts(credential, await host.agents.facts(request.agent_id), session),
+    ...submitterFacts(credential, await host.agents.facts(request.agent_id), session),
     ...(await host.stops.facts(request)),
     ...findSuggestedFacts(await host.suggestedRules.list(), compiled),
   };
@@ -345,7 +345,7 @@ type RecordedDecision = Pick<
 
 function gateReply(recorded: RecordedDecision, members: object): Reply {
   const { decision, reason, reason_code, risk_level, policy, rule, policy_version } = recorded;
-  const outcome = schema.OUTCOME[decision];
+  const outcome = schema.GATE_OUTCOMES[decision];
   const answer = { outcome, decision, reason, reason_code, risk_level, policy, rule, policy_version };
   return { status: 200, json: { is_permission: false, ...answer, ...members } };
 }

@@ -13,7 +13,7 @@ import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
 /** Usage of a key that has just made its last permitted request for approval in this hour. */
-export interface Throttling {
+export interface ThrottledUsage {
   requests: number;
   usual: RequestRate;
 }
@@ -26,7 +26,7 @@ export async function checkRequestRate(
   { config }: Pick<CoreHost, "config">,
   tx: LedgerTransaction,
   { key }: Credential,
-): Promise<Throttling | null> {
+): Promise<ThrottledUsage | null> {
   const settings = config.approvals.throttle;
   const { hour, since } = throttlePeriod(tx.now);
   // Most keys are below the minimum, so their history does not have to be read.
@@ -49,12 +49,12 @@ export async function checkRequestRate(
  * Records that the key is throttled until the end of the hour. The preceding entry is the decision on the key's last
  * request.
  */
-export function recordThrottling(
+export function recordThrottle(
   { config }: Pick<CoreHost, "config">,
   tx: LedgerTransaction,
   { key, principal }: Credential,
   { id, agent_id }: Pick<ActionRow, "id" | "agent_id">,
-  { requests, usual }: Throttling,
+  { requests, usual }: ThrottledUsage,
 ): void {
   const { times, minimum } = config.approvals.throttle;
   tx.record({

@@ -117,7 +117,10 @@ export async function verifyAgainstLedger(
  * commitments in the entries. Without this check, altered content could be erased although the original mentions a
  * person under a legal hold.
  */
-export function verifyContent(row: ActionRow, { first, past, result, questions, erasedParts }: VerifiedHistory): void {
+export function verifyStoredContent(
+  row: ActionRow,
+  { first, past, result, questions, erasedParts }: VerifiedHistory,
+): void {
   const matches = {
     request: hasRecordedRequest(row),
     meta: matchesCommitment(first.meta, row.meta),
@@ -164,7 +167,7 @@ export function hasRecordedRequest({ request, request_hash }: Pick<ActionRow, "r
 }
 
 /** Returns the content of the action's entries, for its record; null if they cannot be read. */
-export async function readHistory(reader: Reader, row: ActionRow): Promise<VerifiedHistory | null> {
+export async function readVerifiedHistory(reader: Reader, row: ActionRow): Promise<VerifiedHistory | null> {
   return (await alteredIn(reader, row)).recorded;
 }
 

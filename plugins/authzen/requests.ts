@@ -37,7 +37,7 @@ export async function requestAccess(call: FacadeCall, requests: string): Promise
   return { ...taskReply(action, requests), status: 202 };
 }
 
-export async function task(call: FacadeCall, requests: string): Promise<Reply> {
+export async function readTask(call: FacadeCall, requests: string): Promise<Reply> {
   const action = await actionOf(call, call.params["id"] ?? "");
   return action === null ? unknownTask() : taskReply(action, requests);
 }

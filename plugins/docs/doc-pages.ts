@@ -10,7 +10,7 @@ const HOLD = ["default-src 'none'", "img-src 'self' data:", "base-uri 'none'", "
 const SANDBOX = "allow-scripts allow-forms allow-downloads allow-popups allow-popups-to-escape-sandbox";
 
 /** Headers of a page that contains a frame. */
-export const PAGE_HEADERS: Readonly<Record<string, string>> = {
+export const DOC_PAGE_HEADERS: Readonly<Record<string, string>> = {
   "Content-Security-Policy": [
     ...HOLD,
     "script-src 'self'",

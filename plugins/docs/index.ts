@@ -11,7 +11,7 @@ import {
   FRAMED_ASSET_HEADERS,
   frameHeaders,
   renderFramedPage,
-  PAGE_HEADERS,
+  DOC_PAGE_HEADERS,
   renderRedocFrame,
   renderSwaggerFrame,
 } from "./doc-pages.ts";
@@ -63,7 +63,7 @@ export default definePlugin({
   name: "docs",
   setup(host) {
     const assets = createAssets("/docs/assets", ASSETS);
-    const serve = (page: (base: string) => string | Promise<string>, headers = PAGE_HEADERS): Page["serve"] =>
+    const serve = (page: (base: string) => string | Promise<string>, headers = DOC_PAGE_HEADERS): Page["serve"] =>
       createDocument(async () => page(await assets.base()), headers);
     let text: string | null = null;
     const document = (): string => (text ??= JSON.stringify(host.openapi({ tags: TAGS, description: ABOUT })));

@@ -15,7 +15,7 @@ import {
   SpanFields,
 } from "../../src/core.ts";
 import { type Credential, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
-import { assertReadsNoRedacted } from "./redacted-candidates.ts";
+import { assertCandidatesReadNoRedacted } from "./redacted-candidates.ts";
 
 const PROGRESS_EVERY_MS = 500;
 export const NDJSON = "application/x-ndjson";
@@ -68,7 +68,7 @@ export function createBacktests(host: CoreHost, limits: BacktestLimits): Backtes
     const active = body.replace_sources === true ? await withoutSources(host, compiled) : compiled;
     const candidates = parseCandidates(body);
     const set = await host.policies.trials.withCandidates(active, candidates, body.alone === true, signal);
-    await assertReadsNoRedacted(host, compiled, candidates, credential, signal);
+    await assertCandidatesReadNoRedacted(host, compiled, candidates, credential, signal);
     return set;
   }
 

@@ -19,7 +19,7 @@ import {
   type User,
 } from "../../src/core.ts";
 import {
-  endedSessionCookie,
+  clearSessionCookie,
   hasSessionCookie,
   readSessionCookie,
   sessionCookie,
@@ -441,7 +441,7 @@ function newSecret(): string {
 
 function ended(site: Site): Refusal {
   return new Refusal("MISSING_CREDENTIAL", "your session has ended; sign in again", {
-    headers: { "Set-Cookie": endedSessionCookie(site) },
+    headers: { "Set-Cookie": clearSessionCookie(site) },
   });
 }
 

@@ -16,14 +16,14 @@ import {
   assertNotManaged,
   findEnrolment,
   hashRecoveryCode,
-  liveUser,
+  requireActiveUser,
   MAX_PASSKEYS,
   newRecoveryCodes,
   recordUser,
-  sessionOf,
+  requireSession,
 } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
-import { type NewPasskey, passkeyIdIn, SIGN_IN, verifyAssertion, verifyRegistration } from "./passkeys.ts";
+import { type NewPasskey, readPasskeyId, SIGN_IN_PURPOSE, verifyAssertion, verifyRegistration } from "./passkeys.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Site } from "./site.ts";
 
@@ -41,12 +41,12 @@ export async function signInWithPasskey(
   response: unknown,
   browser: string,
 ): Promise<SignedIn> {
-  const id = passkeyIdIn(response);
+  const id = readPasskeyId(response);
   const found = findUserByPasskey(await host.users.list(), id);
   const passkey = found?.passkeys.find((each) => each.id === id);
   if (found === null || passkey === undefined || found.ended_at !== null) throw unknown();
   assertNotManaged(found);
-  const { counter, challenge } = await verifyAssertion(host, site, response, found, passkey, SIGN_IN);
+  const { counter, challenge } = await verifyAssertion(host, site, response, found, passkey, SIGN_IN_PURPOSE);
   const signedIn = await host.ledger.transact(async (tx) => {
     const user = findUserByPasskey(tx.users, id);
     if (user === null || user.ended_at !== null) throw unknown();
@@ -57,11 +57,11 @@ export async function signInWithPasskey(
     return { user, session_id: session.id, cookie: session.cookie };
   });
   if (signedIn !== null) return signedIn;
-  throw copiedPasskey(host, found);
+  throw copiedPasskeyError(host, found);
 }
 
 /** Logs that the counter of a passkey went back, and returns the refusal. */
-export function copiedPasskey(host: CoreHost, { id }: Pick<User, "id">): Refusal {
+export function copiedPasskeyError(host: CoreHost, { id }: Pick<User, "id">): Refusal {
   host.log.error("a passkey was refused because its signature counter went back", { user: id });
   return new Refusal(
     ERRORS.PASSKEY_CLONED,
@@ -78,7 +78,7 @@ export function enrolmentPurpose(token: string): string {
  * Adds the passkey of an enrolment by link or recovery code, and signs the user in. The link or code cannot be used
  * again afterwards.
  */
-export async function enrol(
+export async function enrolUser(
   host: CoreHost,
   sessions: Sessions,
   site: Site,
@@ -103,7 +103,7 @@ export async function enrol(
 
 /** Purpose of the challenge that adds a passkey in a session. */
 export function passkeyAdditionPurpose(credential: Credential): string {
-  const { user, id } = sessionOf(credential);
+  const { user, id } = requireSession(credential);
   return `add:${user.id}:${id}`;
 }
 
@@ -117,7 +117,7 @@ export async function addOwnPasskey(
   const added = await verifyRegistration(host, site, answer, passkeyAdditionPurpose(credential));
   return host.ledger.transact(async (tx) => {
     const caller = await tx.confirm(credential);
-    const user = liveUser(tx.users, sessionOf(caller).user.id);
+    const user = requireActiveUser(tx.users, requireSession(caller).user.id);
     return addPasskey(host, tx, added, user, toActor(caller.key, caller.principal));
   });
 }

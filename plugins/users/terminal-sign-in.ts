@@ -7,10 +7,10 @@ import { type Document, Refusal } from "../../src/plugin.ts";
 import { type CoreHost, isTerminalCode, type Passkey, terminalChallenge, type User } from "../../src/core.ts";
 import { useChallenge } from "./challenges.ts";
 import { advancePasskeyCounter } from "./passkey-counters.ts";
-import { assertionOptions, passkeyIdIn, verifyAssertion } from "./passkeys.ts";
+import { assertionOptions, readPasskeyId, verifyAssertion } from "./passkeys.ts";
 import { ERRORS } from "./user-errors.ts";
 import type { Sessions, StoredSession } from "./sessions.ts";
-import { copiedPasskey, type SignedIn } from "./sign-in.ts";
+import { copiedPasskeyError, type SignedIn } from "./sign-in.ts";
 import type { Site } from "./site.ts";
 
 const PREFIX = "terminal/";
@@ -71,7 +71,7 @@ export async function confirmTerminal(
   const { user_id, id } = session;
   const { challenge } = terminal;
   const known = (await host.users.list()).get(user_id);
-  const passkey = passkeysAt(known, site).find((each) => response !== undefined && each.id === passkeyIdIn(response));
+  const passkey = passkeysAt(known, site).find((each) => response !== undefined && each.id === readPasskeyId(response));
   const answer =
     known === undefined || passkey === undefined
       ? null
@@ -97,7 +97,7 @@ export async function confirmTerminal(
     await documents.put(PREFIX + challenge, confirmation, null);
     return confirmation.expires_at;
   });
-  if (expiresAt === null) throw copiedPasskey(host, { id: user_id });
+  if (expiresAt === null) throw copiedPasskeyError(host, { id: user_id });
   return expiresAt;
 }
 

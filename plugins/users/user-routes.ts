@@ -6,11 +6,11 @@ import {
   createLink,
   createRecoveryCodes,
   createUser,
-  endUser,
-  knownUser,
+  deactivateUser,
+  requireUser,
   removePasskey,
   resumeUser,
-  ownUser,
+  requireOwnUser,
 } from "./user-changes.ts";
 import { describeRights, listDelegators } from "./access-review/review.ts";
 import { RightsRecord } from "./access-review/routes.ts";
@@ -18,7 +18,7 @@ import { ERRORS } from "./user-errors.ts";
 import { registrationOptions } from "./passkeys.ts";
 import * as schema from "./schemas.ts";
 import type { Sessions } from "./sessions.ts";
-import { TAG } from "./session-routes.ts";
+import { OPENAPI_TAG } from "./session-routes.ts";
 import { addOwnPasskey, passkeyAdditionPurpose } from "./sign-in.ts";
 import { requireSecureSite } from "./site.ts";
 
@@ -38,7 +38,7 @@ function listRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "GET",
       path: "/v1/users",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "List users, newest first",
       scope: ["users:read", "users:manage"],
       query: schema.ListQuery,
@@ -60,7 +60,7 @@ function listRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "POST",
       path: "/v1/users",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Create a user, with a link to enrol a passkey",
       scope: "users:manage",
       body: schema.CreateBody,
@@ -85,7 +85,7 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "GET",
       path: "/v1/users/:id",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Show a user",
       scope: ["users:read", "users:manage"],
       params: schema.UserParams,
@@ -93,13 +93,13 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
       errors: [ERRORS.NOT_FOUND],
       handle: async ({ params }) => ({
         status: 200,
-        json: await describeUser(sessions, knownUser(await host.users.list(), params.id)),
+        json: await describeUser(sessions, requireUser(await host.users.list(), params.id)),
       }),
     }),
     defineRoute({
       method: "PATCH",
       path: "/v1/users/:id",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Change a user's name, roles or groups",
       scope: "users:manage",
       params: schema.UserParams,
@@ -114,7 +114,7 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/link",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Create a link to enrol a passkey",
       description: "It replaces an earlier link. The first person who opens it can sign in as this user.",
       scope: "users:manage",
@@ -130,7 +130,7 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/end",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Deactivate a user, and end their sessions and keys",
       description:
         "Takes effect in every process before the response is sent. Revokes the keys that the user created or owns, and cancels what was submitted with them and has not started.",
@@ -140,14 +140,14 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
       responses: { 200: { description: "The user and the revoked keys.", schema: schema.EndedUser } },
       errors: [...changeErrors, ERRORS.LAST_ADMIN],
       async handle({ params, body, credential }) {
-        const done = await endUser(host, sessions, credential, params.id, body.reason ?? null);
+        const done = await deactivateUser(host, sessions, credential, params.id, body.reason ?? null);
         return { status: 200, json: { user: schema.renderUser(done.user), revoked_keys: done.revoked_keys } };
       },
     }),
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/resume",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Reactivate a deactivated user",
       description: "Sessions and keys are not restored.",
       scope: "users:manage",
@@ -170,7 +170,7 @@ function rightsRoute(host: CoreHost): Route {
   return defineRoute({
     method: "GET",
     path: "/v1/users/:id/rights",
-    tag: TAG,
+    tag: OPENAPI_TAG,
     summary: "Show what a user can approve now",
     description: "For the user, and for callers with `users:read` or `users:manage`.",
     scope: host.scopes,
@@ -185,7 +185,7 @@ function rightsRoute(host: CoreHost): Route {
           "this is another user; reading their rights needs the scope users:read",
         );
       const users = await host.users.list();
-      knownUser(users, id);
+      requireUser(users, id);
       const reader = { key: (key: string) => host.storage.key(key), users, now: host.clock() };
       return {
         status: 200,
@@ -204,7 +204,7 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "GET",
       path: "/v1/users/:id/sessions",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "List a user's sessions",
       description: "For the user, and for callers with `users:read` or `users:manage`.",
       scope: host.scopes,
@@ -213,7 +213,7 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
       errors: [ERRORS.NOT_FOUND],
       async handle({ params, credential }) {
         if (!credential.hasScope("users:read")) assertOwnOrManaged(credential, params.id);
-        knownUser(await host.users.list(), params.id);
+        requireUser(await host.users.list(), params.id);
         const now = host.clock();
         const open = (await sessions.list(params.id)).filter((session) => !sessions.isExpired(session, now));
         const current = credential.session?.id ?? null;
@@ -223,7 +223,7 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "DELETE",
       path: "/v1/users/:id/sessions",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "End all sessions of a user",
       description,
       scope: host.scopes,
@@ -233,7 +233,7 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
       async handle({ params, credential }) {
         await host.ledger.transact(async (tx) => {
           const caller = await confirmOwnOrManaged(tx, credential, params.id);
-          knownUser(tx.users, params.id);
+          requireUser(tx.users, params.id);
           await sessions.endAll(tx, params.id, toActor(caller.key, caller.principal), null);
         });
         return { status: 204 };
@@ -242,7 +242,7 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "DELETE",
       path: "/v1/users/:id/sessions/:session_id",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "End a session",
       description,
       scope: host.scopes,
@@ -272,7 +272,7 @@ function ownRoutes(host: CoreHost): Route[] {
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/passkeys/options",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Start to add a passkey",
       description,
       scope: host.scopes,
@@ -280,7 +280,7 @@ function ownRoutes(host: CoreHost): Route[] {
       responses: { 200: { description: "Options for `navigator.credentials.create`.", schema: schema.Ceremony } },
       errors: [...errors, ERRORS.INSECURE],
       async handle({ params, credential, request }) {
-        const user = ownUser(credential, params.id);
+        const user = requireOwnUser(credential, params.id);
         const site = requireSecureSite(host.config.server.public_url, request);
         return {
           status: 200,
@@ -291,7 +291,7 @@ function ownRoutes(host: CoreHost): Route[] {
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/passkeys",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Add a passkey",
       description,
       scope: host.scopes,
@@ -300,7 +300,7 @@ function ownRoutes(host: CoreHost): Route[] {
       responses: { 201: { description: "The user.", schema: schema.UserRecord } },
       errors: [...errors, ERRORS.INSECURE, ERRORS.CHALLENGE_INVALID, ERRORS.PASSKEY_INVALID, ERRORS.TOO_MANY_PASSKEYS],
       async handle({ params, body: { response, name = "Passkey" }, credential, request }) {
-        ownUser(credential, params.id);
+        requireOwnUser(credential, params.id);
         const site = requireSecureSite(host.config.server.public_url, request);
         const user = await addOwnPasskey(host, site, credential, { response, name });
         return { status: 201, json: schema.renderUser(user) };
@@ -309,7 +309,7 @@ function ownRoutes(host: CoreHost): Route[] {
     defineRoute({
       method: "DELETE",
       path: "/v1/users/:id/passkeys/:passkey_id",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Remove a passkey",
       description,
       scope: host.scopes,
@@ -317,14 +317,14 @@ function ownRoutes(host: CoreHost): Route[] {
       responses: { 200: { description: "The user.", schema: schema.UserRecord } },
       errors: [...errors, ERRORS.PASSKEY_NOT_FOUND, ERRORS.LAST_PASSKEY],
       async handle({ params, credential }) {
-        ownUser(credential, params.id);
+        requireOwnUser(credential, params.id);
         return { status: 200, json: schema.renderUser(await removePasskey(host, credential, params.passkey_id)) };
       },
     }),
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/recovery-codes",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Replace the recovery codes",
       description: `${description} A recovery code adds a passkey, once.`,
       scope: host.scopes,
@@ -332,7 +332,7 @@ function ownRoutes(host: CoreHost): Route[] {
       responses: { 201: { description: "The codes, this once.", schema: schema.RecoveryCodes } },
       errors,
       async handle({ params, credential }) {
-        ownUser(credential, params.id);
+        requireOwnUser(credential, params.id);
         return { status: 201, json: { recovery_codes: await createRecoveryCodes(host, credential) } };
       },
     }),

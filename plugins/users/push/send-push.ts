@@ -16,14 +16,14 @@ const LOCAL_CONTACT = "mailto:assent@localhost";
 export type PushOptions = NonNullable<Options["push"]>;
 
 /** What one device's push service answered. */
-export type Outcome = { device: DeviceAddress; answer: Answer } | { device: DeviceAddress; error: unknown };
+export type PushOutcome = { device: DeviceAddress; answer: Answer } | { device: DeviceAddress; error: unknown };
 
 /** Sends a text with headers to a device. Never rejects. */
 export type SendPush = (
   device: DeviceAddress,
   message: { text: Uint8Array; headers: Record<string, string> },
   signal: AbortSignal,
-) => Promise<Outcome>;
+) => Promise<PushOutcome>;
 
 /** @param resolve replaces DNS in tests */
 export function createPushSender(host: CoreHost, options: PushOptions, resolve?: Resolve): SendPush {
@@ -48,11 +48,16 @@ const PAYLOAD_HEADERS = { "content-encoding": "aes128gcm", "content-type": "appl
 export const isAccepted = ({ status }: Answer): boolean => status >= 200 && status < 300;
 
 /** Whether the subscription has ended, so that the device must be removed. */
-export const isGone = (outcome: Outcome): boolean => "answer" in outcome && GONE.includes(outcome.answer.status);
+export const isSubscriptionGone = (outcome: PushOutcome): boolean =>
+  "answer" in outcome && GONE.includes(outcome.answer.status);
 
 /** Removes the devices of a user whose subscriptions have ended. */
-export async function removeGone(host: CoreHost, userId: string, outcomes: readonly Outcome[]): Promise<void> {
-  const gone = outcomes.filter(isGone);
+export async function removeGoneDevices(
+  host: CoreHost,
+  userId: string,
+  outcomes: readonly PushOutcome[],
+): Promise<void> {
+  const gone = outcomes.filter(isSubscriptionGone);
   if (gone.length === 0) return;
   await host.ledger.transact(async (tx) => {
     for (const { device } of gone) await removeDevice(host, tx, userId, device.id);
