@@ -1,14 +1,14 @@
 /** Cards that are computed from an agent's newest actions: the latest, typical parameters, and how people answered. */
 import type { Action } from "../core/api-types.ts";
-import { encodeSegment, request, url } from "../core/api.ts";
+import { encodeSegment, request, buildUrl } from "../core/api.ts";
 import { Bars } from "../ui/bars.tsx";
-import { Badge, Empty, Table, Text, Time } from "../ui/elements.tsx";
+import { Badge, Empty, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { formatHeadline } from "../ui/params.tsx";
 import { Card, LoadedCard } from "../ui/section.tsx";
 import { AGENT_TEXTS as TEXTS } from "./strings.ts";
-import { findTypicalParameters, type TypicalKind } from "./typical.ts";
+import { findTypicalParameters, type TypicalAction } from "./typical.ts";
 
 /**
  * Maximum number of actions that the cards are computed from and that they list. The service compares an action with
@@ -19,10 +19,10 @@ const LATEST = 8;
 /** Maximum kinds of action whose parameters are described. */
 const MAX_KINDS = 5;
 
-export type Sample = ReturnType<typeof useSample>;
+export type RecentActions = ReturnType<typeof useRecentActions>;
 
 /** Loads the agent's newest actions once for all cards. */
-export function useSample(id: string) {
+export function useRecentActions(id: string) {
   return useLoad(
     async (signal) => {
       const query = { agent_id: id, limit: MAX_ACTIONS };
@@ -32,7 +32,7 @@ export function useSample(id: string) {
   );
 }
 
-export function SampleCards({ id, sample }: { id: string; sample: Sample }) {
+export function RecentActionCards({ id, sample }: { id: string; sample: RecentActions }) {
   return (
     <>
       <LoadedCard
@@ -40,7 +40,7 @@ export function SampleCards({ id, sample }: { id: string; sample: Sample }) {
         title={TEXTS.latest}
         what="actions"
         loaded={sample}
-        side={<a href={url("#/actions", { agent_id: id })}>{TEXTS.allActions}</a>}
+        side={<a href={buildUrl("#/actions", { agent_id: id })}>{TEXTS.allActions}</a>}
       >
         {(actions) => <Latest actions={actions} />}
       </LoadedCard>
@@ -68,12 +68,12 @@ function Latest({ actions }: { actions: readonly Action[] }) {
           <td>
             <a href={`#/actions/${encodeSegment(action.id)}`}>
               <strong>
-                <Text value={`${action.tool} ${action.operation}`} />
+                <MarkedValue value={`${action.tool} ${action.operation}`} />
               </strong>
             </a>
           </td>
           <td data-label="Value">
-            <Text value={action.erased_at === null ? formatHeadline(action) : ""} />
+            <MarkedValue value={action.erased_at === null ? formatHeadline(action) : ""} />
           </td>
           <td>
             <Badge value={action.status} />
@@ -107,18 +107,18 @@ function Typical({ actions }: { actions: readonly Action[] }) {
   );
 }
 
-function Kind({ kind: { tool, operation, count, members } }: { kind: TypicalKind }) {
+function Kind({ kind: { tool, operation, count, members } }: { kind: TypicalAction }) {
   const name = `${tool} ${operation}`;
   return (
     <>
       <h3>
-        <Text value={name} /> <span class="quiet">×{count}</span>
+        <MarkedValue value={name} /> <span class="quiet">×{count}</span>
       </h3>
       <dl class="facts typical">
         {members.map((member) => (
           <div key={member.name}>
             <dt>
-              <Text value={member.name} />
+              <MarkedValue value={member.name} />
               {member.count === count ? null : ` (in ${member.count})`}
             </dt>
             <dd>
@@ -131,7 +131,7 @@ function Kind({ kind: { tool, operation, count, members } }: { kind: TypicalKind
   );
 }
 
-function Member({ member }: { member: TypicalKind["members"][number] }) {
+function Member({ member }: { member: TypicalAction["members"][number] }) {
   if (member.kind === "number") {
     const { low, middle, high } = member;
     if (low === high) return <>{low.toLocaleString()}</>;
@@ -147,7 +147,7 @@ function Member({ member }: { member: TypicalKind["members"][number] }) {
     <>
       {values.map(({ text, count }) => (
         <div key={text}>
-          <Text value={text} /> <span class="quiet">×{count}</span>
+          <MarkedValue value={text} /> <span class="quiet">×{count}</span>
         </div>
       ))}
       {distinct > values.length ? (
@@ -177,7 +177,7 @@ function Votes({ id, actions }: { id: string; actions: readonly Action[] }) {
             rows={[
               { name: "approved", count: approved },
               { name: "rejected", count: votes.length - approved },
-            ].map((row) => ({ ...row, href: url("#/actions", { agent_id: id, decision: "require_approval" }) }))}
+            ].map((row) => ({ ...row, href: buildUrl("#/actions", { agent_id: id, decision: "require_approval" }) }))}
           />
         </>
       )}

@@ -1,5 +1,5 @@
 /** Texts of the pages of agents. */
-import { counted } from "../ui/format.ts";
+import { formatCounted } from "../ui/format.ts";
 
 export const TEXTS = {
   title: "Agents",
@@ -50,11 +50,11 @@ export const AGENT_TEXTS = {
   firstSteps: "Submit the first one",
   typical: "Typical parameters",
   typicalHelp: (count: number) =>
-    `From the newest ${counted(count, "action")}. A range covers 90 % of the values; the number in the middle is the median.`,
+    `From the newest ${formatCounted(count, "action")}. A range covers 90 % of the values; the number in the middle is the median.`,
   noTypical: "Its actions had no parameters, or they were erased.",
   votes: "How people voted",
-  noVotes: (count: number) => `No person voted on the newest ${counted(count, "action")}.`,
-  votesHelp: (count: number) => `Votes on the newest ${counted(count, "action")}.`,
+  noVotes: (count: number) => `No person voted on the newest ${formatCounted(count, "action")}.`,
+  votesHelp: (count: number) => `Votes on the newest ${formatCounted(count, "action")}.`,
   grants: "Grants in use",
   activeGrants: "Active grants",
   noGrants: "No grant is active: each action that requires approval asks a person.",

@@ -1,12 +1,12 @@
 /** Decisions over time: a chart of the complete intervals, and a table of all intervals. */
 import { useMemo } from "preact/hooks";
 import { Chart } from "../ui/chart.tsx";
-import { Count } from "../ui/bars.tsx";
+import { LinkedCount } from "../ui/bars.tsx";
 import { Table, Time } from "../ui/elements.tsx";
-import { actionsAddress, type Sums } from "./range.ts";
+import { actionsAddress, type RangeSums } from "./range.ts";
 import { DECISION_LINES, TEXTS } from "./strings.ts";
 
-export function DecisionSeries({ sums, agent_id }: { sums: Sums; agent_id?: string }) {
+export function DecisionSeries({ sums, agent_id }: { sums: RangeSums; agent_id?: string }) {
   const { whole, current, interval } = sums;
   const drawn = useMemo(
     () => ({
@@ -31,7 +31,7 @@ export function DecisionSeries({ sums, agent_id }: { sums: Sums; agent_id?: stri
       {current === null || whole.length < 2 ? null : (
         <p class="quiet">
           {TEXTS.current(interval)} <Time at={current.start} />, with{" "}
-          <Count
+          <LinkedCount
             count={current.total}
             of={`actions of the current ${interval}`}
             href={actionsAddress(current.start, { agent_id: agent_id ?? null })}
@@ -50,11 +50,11 @@ export function DecisionSeries({ sums, agent_id }: { sums: Sums; agent_id?: stri
                   <Time at={start} />
                 </td>
                 <td data-label={TEXTS.actions}>
-                  <Count count={total} of={`actions from ${start}`} href={actionsAddress(start, about)} />
+                  <LinkedCount count={total} of={`actions from ${start}`} href={actionsAddress(start, about)} />
                 </td>
                 {DECISION_LINES.map(({ key, name }) => (
                   <td key={key} data-label={name}>
-                    <Count
+                    <LinkedCount
                       count={by_decision[key]}
                       of={`${name} from ${start}`}
                       href={actionsAddress(start, { ...about, decision: key })}

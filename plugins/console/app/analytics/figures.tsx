@@ -1,15 +1,15 @@
 /** The numbers that sum up a range. */
 import { Figure } from "../ui/bars.tsx";
-import { duration } from "../ui/format.ts";
-import { actionsAddress, type Sums } from "./range.ts";
+import { formatDuration } from "../ui/format.ts";
+import { actionsAddress, type RangeSums } from "./range.ts";
 import { DECISION_LINES, TEXTS } from "./strings.ts";
 
-export function Figures({ sums, agent_id }: { sums: Sums; agent_id?: string }) {
+export function SummaryFigures({ sums, agent_id }: { sums: RangeSums; agent_id?: string }) {
   const { total, by_decision, approvals, since } = sums;
   const address = (decision?: string): string =>
     actionsAddress(since, { agent_id: agent_id ?? null, decision: decision ?? null });
   const asked = approvals.decided === 0 ? undefined : address("require_approval");
-  const wait = (ms: number | null): string => (ms === null ? "–" : duration(ms));
+  const wait = (ms: number | null): string => (ms === null ? "–" : formatDuration(ms));
   return (
     <div class="figures">
       <Figure name={TEXTS.actions} value={total.toLocaleString()} href={address()} />

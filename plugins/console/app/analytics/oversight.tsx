@@ -3,8 +3,8 @@ import { useState } from "preact/hooks";
 import type { Oversight } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
 import { Bars } from "../ui/bars.tsx";
-import { Empty, Table, Text } from "../ui/elements.tsx";
-import { duration } from "../ui/format.ts";
+import { Empty, Table, MarkedValue } from "../ui/elements.tsx";
+import { formatDuration } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { PersonLink } from "../ui/person.tsx";
 import { LoadedCard } from "../ui/section.tsx";
@@ -101,7 +101,7 @@ function Votes({ rows, since }: { rows: Oversight["approvers"]; since: string })
 function voteFigures(row: Oversight["approvers"][number]): [name: string, text: string][] {
   return [
     ["Votes", row.votes.toLocaleString()],
-    ["Median", duration(row.median_ms)],
+    ["Median", formatDuration(row.median_ms)],
     ["Approved", `${Math.round(row.approval_rate * 100)} %`],
     ["Within 3 s", `${Math.round(row.fast_rate * 100)} %`],
   ];
@@ -110,10 +110,10 @@ function voteFigures(row: Oversight["approvers"][number]): [name: string, text: 
 function Rule({ policy, rule }: { policy: string | null; rule: string | null }) {
   return (
     <>
-      <Text value={rule ?? TEXTS.noRule} />{" "}
+      <MarkedValue value={rule ?? TEXTS.noRule} />{" "}
       {policy === null ? null : (
         <a class="quiet" href={`#/policies/${encodeURIComponent(policy)}`}>
-          <Text value={policy} />
+          <MarkedValue value={policy} />
         </a>
       )}
     </>

@@ -4,9 +4,9 @@ import type { Api } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Badge, Done, Empty, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { Badge, ResultNotice, Empty, Loading, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
-import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
+import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { PersonLink } from "../ui/person.tsx";
 import { Snippet } from "../ui/snippet.tsx";
@@ -37,7 +37,7 @@ export function Grants() {
   };
   return (
     <Page title={TEXTS.title}>
-      <Done text={result} />
+      <ResultNotice text={result} />
       <div class="filters">
         <div class="field">
           <label for="grant-status">Show</label>
@@ -51,7 +51,7 @@ export function Grants() {
           </select>
         </div>
       </div>
-      <Problem error={error} again={reload} />
+      <ErrorNotice error={error} again={reload} />
       {data === null && loading ? <Loading what="grants" /> : null}
       {grants.length === 0 && data !== null && error === null ? <NoGrants isActive={isActive} /> : null}
       {grants.length === 0 ? null : (
@@ -108,11 +108,11 @@ function Row({ grant, onRevoke }: { grant: Grant; onRevoke(): void }) {
     <tr>
       <td>
         <strong>
-          <Text value={`${tool} ${operation}`} />
+          <MarkedValue value={`${tool} ${operation}`} />
         </strong>
         <br />
         <span class="quiet">
-          by <Text value={agent_id} />
+          by <MarkedValue value={agent_id} />
         </span>
       </td>
       <td data-label="Scope">
@@ -120,7 +120,7 @@ function Row({ grant, onRevoke }: { grant: Grant; onRevoke(): void }) {
           <span class="quiet">every request</span>
         ) : (
           <code>
-            <Text value={scope} />
+            <MarkedValue value={scope} />
           </code>
         )}
       </td>
@@ -134,7 +134,7 @@ function Row({ grant, onRevoke }: { grant: Grant; onRevoke(): void }) {
           <Time at={granted_at} />
           {comment ? (
             <>
-              : “<Text value={comment} />”
+              : “<MarkedValue value={comment} />”
             </>
           ) : null}
         </span>
@@ -177,7 +177,7 @@ function Uses({ grant: { id, count, used, sum } }: { grant: Grant }) {
         <>
           <br />
           <span class="quiet">
-            {used.sum ?? 0} of {sum.at_most} (<Text value={sum.of} />)
+            {used.sum ?? 0} of {sum.at_most} (<MarkedValue value={sum.of} />)
           </span>
         </>
       )}
@@ -199,7 +199,7 @@ function End({ ended: { cause, by, comment } }: { ended: NonNullable<Grant["ende
         )}
         {comment ? (
           <>
-            : “<Text value={comment} />”
+            : “<MarkedValue value={comment} />”
           </>
         ) : null}
       </span>
@@ -209,7 +209,7 @@ function End({ ended: { cause, by, comment } }: { ended: NonNullable<Grant["ende
 
 function Revoke({ grant, onClose, onDone }: { grant: Grant; onClose(): void; onDone(): void }) {
   const { error, isBusy, submit } = useSubmit(async (form) => {
-    const { reason = "" } = values(form);
+    const { reason = "" } = readFormValues(form);
     await request("POST /v1/grants/{id}/revoke", { path: [grant.id], body: reason === "" ? {} : { reason } });
     onDone();
   });
@@ -218,13 +218,13 @@ function Revoke({ grant, onClose, onDone }: { grant: Grant; onClose(): void; onD
       <form onSubmit={submit}>
         <p>
           <strong>
-            <Text value={`${grant.tool} ${grant.operation}`} />
+            <MarkedValue value={`${grant.tool} ${grant.operation}`} />
           </strong>{" "}
-          by <Text value={grant.agent_id} />
+          by <MarkedValue value={grant.agent_id} />
         </p>
         <p>{TEXTS.revokeHelp}</p>
         <Field name="reason" label="Reason" help="Recorded in the ledger; optional." error={error} maxLength={500} />
-        <Problem error={error} />
+        <ErrorNotice error={error} />
         <FormButtons look="danger" isDisabled={isBusy} cancel="Keep it" onClose={onClose}>
           Revoke
         </FormButtons>

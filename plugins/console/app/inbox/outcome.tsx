@@ -1,7 +1,7 @@
 /** The outcome of a request. */
 import type { Action } from "../core/api-types.ts";
-import { Notice, Text } from "../ui/elements.tsx";
-import { Who } from "../ui/person.tsx";
+import { Notice, MarkedValue } from "../ui/elements.tsx";
+import { PrincipalName } from "../ui/person.tsx";
 
 export interface Outcome {
   kind: "good" | "bad" | "busy";
@@ -14,7 +14,7 @@ export interface Outcome {
 }
 
 /** Returns the outcome of an action; null while the action is pending. */
-export function outcomeOf(action: Action): Outcome | null {
+export function findOutcome(action: Action): Outcome | null {
   if (action.status === "pending_approval") return null;
   const last = action.approvals.at(-1);
   const vote = { by: last?.approver, reason: last?.reason };
@@ -38,19 +38,19 @@ export function reviewOutcome(denier: string | null, reason: string | null | und
   return { kind: "bad", text: "denied it", by: `the reviewer ${denier}`, reason };
 }
 
-export function Ended({ outcome }: { outcome: Outcome }) {
+export function OutcomeText({ outcome }: { outcome: Outcome }) {
   const { kind, text, by, reason } = outcome;
   return (
     <Notice kind={kind}>
       {by === undefined ? null : (
         <>
-          <Who principal={by} />{" "}
+          <PrincipalName principal={by} />{" "}
         </>
       )}
       {text}
       {reason ? (
         <>
-          : “<Text value={reason} />”
+          : “<MarkedValue value={reason} />”
         </>
       ) : text.endsWith(".") ? null : (
         "."

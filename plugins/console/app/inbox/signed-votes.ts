@@ -12,7 +12,7 @@ type Challenge = Api["POST /v1/votes/challenge"]["response"];
 export type SignedResult = Api["POST /v1/votes"]["response"]["results"][number];
 
 /** A person's vote on one request, or on each request of a selection. */
-export interface Ballot {
+export interface VoteToSign {
   approve: boolean;
   /** Empty if the voter gave no reason. */
   reason: string;
@@ -23,7 +23,7 @@ export interface Ballot {
 }
 
 /** Returns the vote as the API takes it. */
-export function ballotBody({ approve, reason, break_glass, grant = null }: Ballot) {
+export function buildVoteBody({ approve, reason, break_glass, grant = null }: VoteToSign) {
   return {
     approve,
     ...(reason === "" ? {} : { reason }),
@@ -49,9 +49,9 @@ interface SignatureRequest {
  */
 export async function requestSignature(
   actions: readonly Pick<Action, "id">[],
-  ballot: Ballot,
+  ballot: VoteToSign,
 ): Promise<SignatureRequest | null> {
-  const votes: Votes = actions.map(({ id }) => ({ action_id: id, ...ballotBody(ballot) }));
+  const votes: Votes = actions.map(({ id }) => ({ action_id: id, ...buildVoteBody(ballot) }));
   const challenge = await startSigning(votes);
   if (challenge === null) return null;
   assertSameVotes(challenge, votes);

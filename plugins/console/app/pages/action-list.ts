@@ -46,7 +46,7 @@ const SEARCH_EVERY_MS = 5000;
 type Query = NonNullable<Api["GET /v1/actions"]["query"]>;
 
 /** Returns the filters as parameters of the API. Times in the address are in the user's time zone. */
-export function toQuery(filters: ActionFilters): Query {
+export function toActionQuery(filters: ActionFilters): Query {
   const given = Object.entries({ ...filters, since: toUtc(filters.since), until: toUtc(filters.until) });
   return Object.fromEntries(given.filter(([, value]) => value !== "")) as Query;
 }
@@ -84,7 +84,7 @@ export function useActions(filters: ActionFilters): ActionListState {
   const lists = useRef(0);
   const readPage = (more: string | null, signal?: AbortSignal) =>
     request("GET /v1/actions", {
-      query: { ...toQuery(filters), limit: PAGE, ...(more === null ? {} : { cursor: more }) },
+      query: { ...toActionQuery(filters), limit: PAGE, ...(more === null ? {} : { cursor: more }) },
       signal,
     });
 

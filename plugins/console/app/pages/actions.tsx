@@ -1,11 +1,11 @@
 /** All actions: a list that follows the ledger, with filters, a search, saved views and exports. */
 import type { Action } from "../core/api-types.ts";
-import { encodeSegment, url } from "../core/api.ts";
+import { encodeSegment, buildUrl } from "../core/api.ts";
 import { groupByShape } from "../inbox/shape.ts";
-import { Badge, Empty, Live, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
-import { values } from "../ui/forms.tsx";
+import { Badge, Empty, StreamStatus, Loading, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import { readFormValues } from "../ui/forms.tsx";
 import { findHeadlineMember } from "../ui/params.tsx";
-import { Risk } from "../ui/request.tsx";
+import { RiskBadge } from "../ui/request.tsx";
 import { ActionDetail } from "./action.tsx";
 import { ActionViews } from "./action-views.tsx";
 import { ExportActions } from "./export-actions.tsx";
@@ -50,10 +50,10 @@ function List({ query }: { query: URLSearchParams }) {
   const { rows, error, loading, live, hasMore, older, reload } = useActions(filters);
   const isFiltered = FILTERS.some((name) => filters[name] !== "");
   return (
-    <Page title={TEXTS.title} side={<Live {...live} />}>
+    <Page title={TEXTS.title} side={<StreamStatus {...live} />}>
       <ActionViews filters={filters} />
       <FilterForm filters={filters} isFiltered={isFiltered} />
-      <Problem error={error} again={reload} />
+      <ErrorNotice error={error} again={reload} />
       {rows.length === 0 && loading ? <Loading what="actions" /> : null}
       {rows.length === 0 && !loading && error === null ? (
         <Empty text={isFiltered ? TEXTS.none : TEXTS.noneYet}>
@@ -82,7 +82,7 @@ function shownFields(filters: ActionFilters) {
 function FilterForm({ filters, isFiltered }: { filters: ActionFilters; isFiltered: boolean }) {
   const apply = (event: SubmitEvent & { currentTarget: HTMLFormElement }): void => {
     event.preventDefault();
-    location.hash = url("#/actions", values(event.currentTarget));
+    location.hash = buildUrl("#/actions", readFormValues(event.currentTarget));
   };
   return (
     <form class="filters" onSubmit={apply}>
@@ -162,19 +162,19 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
           <td>
             <a href={`#/actions/${encodeSegment(row.id)}`}>
               <strong>
-                <Text value={row.tool} /> <Text value={row.operation} />
+                <MarkedValue value={row.tool} /> <MarkedValue value={row.operation} />
               </strong>
             </a>
           </td>
           <td data-label="Agent" class="nowrap">
             <a href={`#/agents/${encodeSegment(row.agent_id)}`}>
-              <Text value={row.agent_id} />
+              <MarkedValue value={row.agent_id} />
             </a>
           </td>
           {columns.length > 0 ? (
             cells.get(row.id)?.map(({ text }, i) => (
               <td key={columns[i]} data-label={columns[i]}>
-                <Text value={text} />
+                <MarkedValue value={text} />
               </td>
             ))
           ) : (
@@ -187,11 +187,11 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
           </td>
           {hasRisk ? (
             <td>
-              <Risk risk={row.risk_level} />
+              <RiskBadge risk={row.risk_level} />
             </td>
           ) : null}
           <td class="why">
-            <Text value={row.reason} />
+            <MarkedValue value={row.reason} />
           </td>
           <td>
             <Time at={row.created_at} />
@@ -209,9 +209,9 @@ function Headline({ action }: { action: Action }) {
   return (
     <>
       <span class="quiet">
-        <Text value={value.name} />
+        <MarkedValue value={value.name} />
       </span>{" "}
-      <Text value={value.value} />
+      <MarkedValue value={value.value} />
     </>
   );
 }

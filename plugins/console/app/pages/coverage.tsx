@@ -4,7 +4,7 @@
 import { useState } from "preact/hooks";
 import { encodeSegment, request } from "../core/api.ts";
 import type { Api } from "../core/api-types.ts";
-import { Empty, Hash, Notice, Page, Problem, Loading, Table, Text, Time } from "../ui/elements.tsx";
+import { Empty, Hash, Notice, Page, ErrorNotice, Loading, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { Snippet } from "../ui/snippet.tsx";
 
@@ -64,7 +64,7 @@ export function Coverage() {
   const gaps = [...newest.values()].filter(hasGap).map(({ source }) => source);
   return (
     <Page title={TEXTS.title}>
-      <Problem error={error ?? fault} again={reload} />
+      <ErrorNotice error={error ?? fault} again={reload} />
       {data === null ? error === null ? <Loading what="coverage" /> : null : null}
       {data !== null && statements.length === 0 ? (
         <Empty text={TEXTS.empty}>
@@ -95,11 +95,11 @@ function Row({ statement }: { statement: Statement }) {
     <tr>
       <td>
         <strong>
-          <Text value={source} />
+          <MarkedValue value={source} />
         </strong>
         <br />
         <span class="quiet">
-          <Text value={format} />
+          <MarkedValue value={format} />
         </span>
         <Details statement={statement} />
       </td>
@@ -126,7 +126,7 @@ function Row({ statement }: { statement: Statement }) {
         <a href={`#/provenance/${encodeSegment(hash)}`}>entry {seq}</a>
         <br />
         <span class="quiet">
-          <Text value={by} />
+          <MarkedValue value={by} />
         </span>
       </td>
     </tr>
@@ -156,7 +156,7 @@ function Details({ statement }: { statement: Statement }) {
           <ul>
             {unmatched.map(({ id, at: time, event, actor, reason, action_id }) => (
               <li key={id}>
-                <Time at={time} /> <Text value={event} /> by <Text value={actor} />: {REASONS[reason]}
+                <Time at={time} /> <MarkedValue value={event} /> by <MarkedValue value={actor} />: {REASONS[reason]}
                 {action_id === null || reason === "unknown_action" ? null : (
                   <>
                     {" "}
@@ -175,7 +175,7 @@ function Details({ statement }: { statement: Statement }) {
             {missing.map(({ id, at: time }) => (
               <li key={id}>
                 <a href={`#/actions/${encodeSegment(id)}`}>
-                  <Text value={id} />
+                  <MarkedValue value={id} />
                 </a>{" "}
                 <Time at={time} />
               </li>
@@ -188,7 +188,7 @@ function Details({ statement }: { statement: Statement }) {
       <ul>
         {cannot_see.map((sentence) => (
           <li key={sentence}>
-            <Text value={sentence} />
+            <MarkedValue value={sentence} />
           </li>
         ))}
       </ul>
@@ -196,7 +196,7 @@ function Details({ statement }: { statement: Statement }) {
       <ul>
         {files.map(({ name, sha256, records }) => (
           <li key={sha256}>
-            <Text value={name} />, {records} records, <Hash value={sha256} />
+            <MarkedValue value={name} />, {records} records, <Hash value={sha256} />
           </li>
         ))}
       </ul>

@@ -2,9 +2,9 @@
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ENTRY_TYPES } from "../../../../src/browser.ts";
-import { encodeSegment, url } from "../core/api.ts";
+import { encodeSegment, buildUrl } from "../core/api.ts";
 import { follow, type LedgerEvent } from "../core/live.ts";
-import { Badge, Empty, Live, Page, Time } from "../ui/elements.tsx";
+import { Badge, Empty, StreamStatus, Page, Time } from "../ui/elements.tsx";
 import { JsonDisclosure } from "../ui/params.tsx";
 import { EventSummary } from "./event-summary.tsx";
 
@@ -49,7 +49,7 @@ function Tail({ query }: { query: URLSearchParams }) {
   ];
   const { events, held, isPaused, live, togglePause, clear } = useTail({ types, agent, tool, from });
   return (
-    <Page title={TEXTS.title} side={<Live {...live} />}>
+    <Page title={TEXTS.title} side={<StreamStatus {...live} />}>
       <Filters types={types} agent={agent} tool={tool} from={from} />
       <div class="row">
         <button type="button" aria-pressed={isPaused} onClick={togglePause}>
@@ -143,7 +143,7 @@ function Filters({ types, agent, tool, from }: TailFilters) {
   const apply = (form: HTMLFormElement): void => {
     const fields = new FormData(form);
     const text = (name: string): string => (fields.get(name) as string).trim();
-    location.hash = url("#/events", {
+    location.hash = buildUrl("#/events", {
       type: (fields.getAll("type") as string[]).join(","),
       agent_id: text("agent_id"),
       tool: text("tool"),

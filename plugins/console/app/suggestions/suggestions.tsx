@@ -4,11 +4,22 @@ import type { Api } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Badge, Done, Empty, Facts, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
-import { counted, duration } from "../ui/format.ts";
-import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
+import {
+  Badge,
+  ResultNotice,
+  Empty,
+  FactList,
+  Loading,
+  Page,
+  ErrorNotice,
+  Table,
+  MarkedValue,
+  Time,
+} from "../ui/elements.tsx";
+import { formatCounted, formatDuration } from "../ui/format.ts";
+import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
-import { Who } from "../ui/person.tsx";
+import { PrincipalName } from "../ui/person.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 
 type Suggestion = Api["POST /v1/policies/suggest"]["response"]["suggestions"][number];
@@ -26,8 +37,8 @@ export function Suggestions() {
   const active = rules.data?.suggested_rules ?? [];
   return (
     <Page title="Suggestions">
-      <Done text={result} />
-      <Problem error={mined.error} again={mined.reload} />
+      <ResultNotice text={result} />
+      <ErrorNotice error={mined.error} again={mined.reload} />
       {mined.data === null && mined.loading && mayMine ? <Loading what="approvals of the last 90 days" /> : null}
       {mayMine ? null : (
         <p class="quiet">Suggestions need a key with policies:write, and actions:read for all actions.</p>
@@ -36,7 +47,7 @@ export function Suggestions() {
         <Empty text="Nothing to suggest.">
           <p>
             A rule needs 20 approvals by 2 people, for 2 agents, on 3 days, and no rejection of a request that it
-            covers. Read: {counted(mined.data.read, "decision")}.
+            covers. Read: {formatCounted(mined.data.read, "decision")}.
           </p>
         </Empty>
       ) : null}
@@ -53,7 +64,7 @@ export function Suggestions() {
         />
       ))}
       <h2>Activated rules</h2>
-      <Problem error={rules.error} again={rules.reload} />
+      <ErrorNotice error={rules.error} again={rules.reload} />
       {rules.data === null && rules.loading ? <Loading what="activated rules" /> : null}
       {rules.data !== null && active.length === 0 ? <p class="quiet">No suggested rule was activated yet.</p> : null}
       {active.length === 0 ? null : (
@@ -86,17 +97,17 @@ function One({ suggestion, onStored }: { suggestion: Suggestion; onStored(): voi
   return (
     <section class="panel" aria-label={`Suggestion ${policy}`}>
       <h2>
-        <Text value={`Allow ${tool} ${operation}`} />
+        <MarkedValue value={`Allow ${tool} ${operation}`} />
       </h2>
       <p class="quiet">
-        for <Text value={agents.join(", ")} />, in place of “<Text value={in_place_of.rule} />” of{" "}
+        for <MarkedValue value={agents.join(", ")} />, in place of “<MarkedValue value={in_place_of.rule} />” of{" "}
         <a href={`#/policies/${encodeSegment(in_place_of.policy)}`}>
-          <Text value={in_place_of.policy} />
+          <MarkedValue value={in_place_of.policy} />
         </a>
       </p>
       <EvidenceFacts suggestion={suggestion} />
       <Snippet label={`${policy}.yaml`} text={yaml} />
-      <Problem error={error} />
+      <ErrorNotice error={error} />
       <p class="row">
         {stored ? (
           <a href={`#/policies/${encodeSegment(policy)}`}>Open the candidate</a>
@@ -115,18 +126,18 @@ function EvidenceFacts({ suggestion: { evidence } }: { suggestion: Suggestion })
   const { nearest_rejections, newly_allows, open_params, backtest } = evidence;
   const others = newly_allows.unanswered + newly_allows.approved;
   return (
-    <Facts
+    <FactList
       rows={[
-        ["Covers", `${counted(approvals, "approval")}${weak === 0 ? "" : `, ${weak} of them weak`}`],
-        ["Behind it", `${people} people, ${counted(agents, "agent")}, ${counted(days, "day")}`],
-        ["Median vote", duration(median_vote_ms)],
+        ["Covers", `${formatCounted(approvals, "approval")}${weak === 0 ? "" : `, ${weak} of them weak`}`],
+        ["Behind it", `${people} people, ${formatCounted(agents, "agent")}, ${formatCounted(days, "day")}`],
+        ["Median vote", formatDuration(median_vote_ms)],
         [
           "Outcomes",
           `${outcomes.succeeded} succeeded, ${outcomes.failed} failed, ${outcomes.unknown} unknown, ${outcomes.not_run} not run`,
         ],
         [
           "Rejection rate",
-          `at most ${(rejection_bound.upper * 100).toFixed(1)} % (95 %, ${counted(rejection_bound.trials, "trial")})`,
+          `at most ${(rejection_bound.upper * 100).toFixed(1)} % (95 %, ${formatCounted(rejection_bound.trials, "trial")})`,
         ],
         [
           "Also allows",
@@ -135,7 +146,7 @@ function EvidenceFacts({ suggestion: { evidence } }: { suggestion: Suggestion })
             : `${newly_allows.unanswered} unanswered and ${newly_allows.approved} other approved`,
         ],
         ["Accepts new values in", open_params.length === 0 ? null : open_params.join(", ")],
-        ["Backtest", `changes ${backtest.flipped} of ${counted(backtest.evaluated, "decision")}`],
+        ["Backtest", `changes ${backtest.flipped} of ${formatCounted(backtest.evaluated, "decision")}`],
         [
           "Nearest rejections",
           nearest_rejections.length === 0 ? (
@@ -145,7 +156,7 @@ function EvidenceFacts({ suggestion: { evidence } }: { suggestion: Suggestion })
               {nearest_rejections.map(({ action_id, agent_id, failed }) => (
                 <li key={action_id}>
                   <a href={`#/actions/${encodeSegment(action_id)}`}>{action_id.slice(-6)}</a> by{" "}
-                  <Text value={agent_id} />: fails {counted(failed.length, "condition")}
+                  <MarkedValue value={agent_id} />: fails {formatCounted(failed.length, "condition")}
                 </li>
               ))}
             </ul>
@@ -167,7 +178,7 @@ function ActiveRules({ rules, onRestored }: { rules: readonly Rule[]; onRestored
               <a href={`#/policies/${encodeSegment(rule.policy)}`}>{rule.policy}</a>
             </td>
             <td data-label="Allows">
-              <Text value={`${rule.tool} ${rule.operation}`} />
+              <MarkedValue value={`${rule.tool} ${rule.operation}`} />
             </td>
             <td data-label="Results">
               {rule.results.length - failures(rule)} succeeded, {failures(rule)} failed
@@ -182,7 +193,7 @@ function ActiveRules({ rules, onRestored }: { rules: readonly Rule[]; onRestored
                     {rule.reverted.by === null ? null : (
                       <>
                         {" "}
-                        by <Who principal={rule.reverted.by} />
+                        by <PrincipalName principal={rule.reverted.by} />
                       </>
                     )}
                   </span>
@@ -222,7 +233,7 @@ const failures = ({ results }: Rule): number => results.split("f").length - 1;
 
 function Restore({ rule, onClose, onDone }: { rule: Rule; onClose(): void; onDone(): void }) {
   const { error, isBusy, submit } = useSubmit(async (form) => {
-    const { reason = "" } = values(form);
+    const { reason = "" } = readFormValues(form);
     await request("POST /v1/suggested-rules/{policy}/restore", { path: [rule.policy], body: { reason } });
     onDone();
   });
@@ -230,11 +241,11 @@ function Restore({ rule, onClose, onDone }: { rule: Rule; onClose(): void; onDon
     <Dialog title="Restore this rule?" onClose={onClose}>
       <form onSubmit={submit}>
         <p>
-          <strong>{rule.policy}</strong> allows <Text value={`${rule.tool} ${rule.operation}`} /> again without asking
-          anyone.
+          <strong>{rule.policy}</strong> allows <MarkedValue value={`${rule.tool} ${rule.operation}`} /> again without
+          asking anyone.
         </p>
         <Field name="reason" label="Reason" help="Recorded in the ledger." error={error} maxLength={500} required />
-        <Problem error={error} />
+        <ErrorNotice error={error} />
         <FormButtons look="" isDisabled={isBusy} cancel="Keep it reverted" onClose={onClose}>
           Restore
         </FormButtons>

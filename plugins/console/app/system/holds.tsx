@@ -2,7 +2,7 @@
 import type { LegalHold } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Table, Text, Time } from "../ui/elements.tsx";
+import { Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { PersonLink } from "../ui/person.tsx";
 import { Card } from "../ui/section.tsx";
@@ -25,10 +25,10 @@ export function Holds() {
         {holds.map((hold) => (
           <tr key={hold.id}>
             <td>
-              <Text value={describeCover(hold)} />
+              <MarkedValue value={describeCover(hold)} />
             </td>
             <td data-label="Reason">
-              <Text value={hold.reason} />
+              <MarkedValue value={hold.reason} />
             </td>
             <td data-label="Placed">
               <Time at={hold.placed_at} />
@@ -38,7 +38,7 @@ export function Holds() {
             </td>
             <td data-label="Id">
               <code>
-                <Text value={hold.id} />
+                <MarkedValue value={hold.id} />
               </code>
             </td>
           </tr>

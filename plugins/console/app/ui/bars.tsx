@@ -1,6 +1,6 @@
 /** Bars in order of size. A number links to the list of the items that it counts, if there is such a list. */
 import type { ComponentChildren } from "preact";
-import { Text } from "./elements.tsx";
+import { MarkedValue } from "./elements.tsx";
 import { renderPlain } from "./format.ts";
 
 export interface Bar {
@@ -20,12 +20,12 @@ export function Bars({ label, rows, others = 0 }: { label: string; rows: readonl
     <ul class="bars" aria-label={label}>
       {all.map((row: Bar) => (
         <li key={row.name}>
-          <span class="bar-name">{row.label ?? <Text value={row.name} />}</span>
+          <span class="bar-name">{row.label ?? <MarkedValue value={row.name} />}</span>
           <span class="bar" aria-hidden="true">
             <span style={{ width: `${(row.count / most) * 100}%` }} />
           </span>
           <span class="bar-count">
-            <Count count={row.count} of={row.name} href={row.href} />
+            <LinkedCount count={row.count} of={row.name} href={row.href} />
           </span>
         </li>
       ))}
@@ -37,7 +37,7 @@ export function Bars({ label, rows, others = 0 }: { label: string; rows: readonl
  * Renders a number as a link to the items that it counts.
  * @param props.of name of the items, for screen readers
  */
-export function Count({ count, of, href }: { count: number; of: string; href?: string | undefined }) {
+export function LinkedCount({ count, of, href }: { count: number; of: string; href?: string | undefined }) {
   const text = count.toLocaleString();
   if (href === undefined || count === 0) return <>{text}</>;
   return (

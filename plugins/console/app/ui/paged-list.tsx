@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { Loading, Problem } from "./elements.tsx";
+import { Loading, ErrorNotice } from "./elements.tsx";
 import type { PagedRows } from "./paged.ts";
 
 /**
@@ -23,7 +23,7 @@ export function PagedList<T>({
   const { rows, error, hasMore, isBusy, more, reload } = list;
   return (
     <>
-      <Problem error={error} again={reload} />
+      <ErrorNotice error={error} again={reload} />
       {rows === null ? error === null ? <Loading what={what} /> : null : rows.length === 0 ? empty : children(rows)}
       {hasMore ? (
         <button type="button" disabled={isBusy} onClick={more}>

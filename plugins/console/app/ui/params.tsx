@@ -5,7 +5,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { findHeadline, formatCount, MAX_LINES, moreLines, outline, type Outline } from "../../../../src/browser.ts";
-import { Data, Text } from "./elements.tsx";
+import { JsonBlock, MarkedValue } from "./elements.tsx";
 import { renderPlain } from "./format.ts";
 
 /** Number of lines that one click expands. */
@@ -47,7 +47,7 @@ function Value({ node, ...fold }: FoldProps & { node: Outline }) {
       return (
         <>
           <pre class="deep">
-            <Text value={node.text} lines />
+            <MarkedValue value={node.text} lines />
           </pre>
           <Fold {...fold} more={node.more} />
         </>
@@ -58,13 +58,13 @@ function Value({ node, ...fold }: FoldProps & { node: Outline }) {
           {node.quoted ? (
             <>
               <span class="lines">
-                “<Text value={node.text} lines />”
+                “<MarkedValue value={node.text} lines />”
               </span>{" "}
               <span class="quiet">(text)</span>
             </>
           ) : (
             <span class="lines">
-              <Text value={node.text} lines />
+              <MarkedValue value={node.text} lines />
             </span>
           )}
           <Fold {...fold} more={node.more} />
@@ -84,7 +84,7 @@ function Members({ node, ...fold }: FoldProps & { node: Extract<Outline, { kind:
         <dl class={node.list ? "params list" : "params"}>
           {node.members.map(({ name, pointer: at, value }) => (
             <div key={at}>
-              <dt>{node.list ? name : <Text value={name} />}</dt>
+              <dt>{node.list ? name : <MarkedValue value={name} />}</dt>
               <dd>
                 <Value node={value} pointer={at} of={name} unfold={unfold} isFull={isFull} />
               </dd>
@@ -156,7 +156,7 @@ export function JsonDisclosure({
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{summary}</summary>
-      {isOpen ? <Data value={value} label={label} /> : null}
+      {isOpen ? <JsonBlock value={value} label={label} /> : null}
     </details>
   );
 }
