@@ -107,7 +107,7 @@ export type {
   Credential,
   Host,
   Logger,
-  OwnEntry,
+  NewPluginEntry,
   Session,
   Transaction,
   VisibleActions,
@@ -178,7 +178,7 @@ export {
   type WebhookTarget,
   WEBHOOK_TARGET_OPTIONS,
 } from "./webhook/target.ts";
-export { type Answer, get, post, type Resolve, retryAfterMs, type Target } from "./webhook/send.ts";
+export { type WebhookResponse, get, post, type ResolveName, retryAfterMs, type RequestTarget } from "./webhook/send.ts";
 export { signatureHeaders } from "./webhook/sign.ts";
 
 // Metrics
@@ -197,7 +197,7 @@ export {
   PolicySourceError,
   type PolicyBundle,
   type PolicyFault,
-  type PolicyOutcome,
+  type PolicyOfferOutcome,
   type PolicySource,
 } from "./contract/policy-source.ts";
 export { parsePolicies, type TextFault } from "./domain/policy/parse/parse.ts";

@@ -9,7 +9,7 @@ import {
   decodeMeta,
   decodeEdit,
   decodeQuestions,
-  effectiveHash,
+  effectiveRequestHash,
   effectiveRequest,
   findDeniedBy,
   type GrantTerms,
@@ -56,7 +56,7 @@ export function approvalTokenClaims(row: ActionRow, principal: string, shown: Sh
   const { id, expires_at } = row;
   return {
     action_id: id,
-    request_hash: effectiveHash(row),
+    request_hash: effectiveRequestHash(row),
     ...shown,
     approver: principal,
     expires_at: expires_at ?? 0,
@@ -94,7 +94,7 @@ export function digestShownQuestions(
 
 /** Returns the digest of what an approver sees. A vote by link must contain this digest. Lowercase hex. */
 export function digestShownRequest(row: ActionRow, { questions, preview }: ShownDigests): string {
-  return sha256Hex(canonicalBytes({ preview, questions, request_hash: effectiveHash(row) }));
+  return sha256Hex(canonicalBytes({ preview, questions, request_hash: effectiveRequestHash(row) }));
 }
 
 /**
@@ -210,7 +210,7 @@ function readContent(row: ActionRow, displayed: ActionRow): Content | null {
       meta: decodeMeta(row.meta),
       questions: renderQuestions(row),
       proposed: renderOriginalRequest(displayed),
-      request_hash: row.erased_at === null ? effectiveHash(row) : null,
+      request_hash: row.erased_at === null ? effectiveRequestHash(row) : null,
       result: resultOf(row),
     };
   } catch {

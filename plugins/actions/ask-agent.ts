@@ -1,7 +1,7 @@
 /** Questions of approvers to the agent of a pending action, and its answers. Neither changes the action's status. */
 import {
   actionEntryFields,
-  commitText,
+  commitQuestionText,
   confirmWithScope,
   type CoreHost,
   decodeQuestions,
@@ -50,7 +50,7 @@ export function askQuestion(host: CoreHost, credential: Credential, id: string, 
       );
     const question = { salt: newSalt(), text };
     const asked = { asked_by: caller.principal, asked_at: tx.now, question, answered_at: null, answer: null };
-    const entry = { phase: "ask", number: questions.length + 1, text: commitText(question) } as const;
+    const entry = { phase: "ask", number: questions.length + 1, text: commitQuestionText(question) } as const;
     return record(tx, caller, row, entry, [...questions, asked]);
   });
 }
@@ -86,7 +86,7 @@ export function answerQuestion(
       );
     const answer = { salt: newSalt(), text };
     const answered = { ...question, answered_at: tx.now, answer };
-    const entry = { phase: "answer", number: open, text: commitText(answer) } as const;
+    const entry = { phase: "answer", number: open, text: commitQuestionText(answer) } as const;
     return record(tx, caller, row, entry, questions.with(open - 1, answered));
   });
 }

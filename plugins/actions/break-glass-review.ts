@@ -4,7 +4,7 @@ import {
   canSee,
   confirmWithScope,
   type CoreHost,
-  peopleBehind,
+  principalsBehindCredential,
   SELF_RELATION_REASONS,
   toActor,
 } from "../../src/core.ts";
@@ -39,9 +39,11 @@ export function reviewBreakGlass(
     if (self !== null) throw notEligible(`${SELF_RELATION_REASONS[self]}; someone else must review it`);
     if (host.keys.isUnknownOwner(caller.key.owner))
       throw notEligible("your key has no owner who is a user, so you might be the person who broke the glass; sign in");
-    const approver = peopleBehind(host, use.by);
+    const approver = principalsBehindCredential(host, use.by);
     if (
-      peopleBehind(host, { principal: caller.principal, key_id: caller.key.id }).some((each) => approver.includes(each))
+      principalsBehindCredential(host, { principal: caller.principal, key_id: caller.key.id }).some((each) =>
+        approver.includes(each),
+      )
     )
       throw notEligible("you broke the glass, or your key counts as that person; someone else must review it");
     const { agent_id, tool, operation, action_id: related_action } = use;

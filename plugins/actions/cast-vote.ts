@@ -19,7 +19,7 @@ import {
   NON_VOTE_FIELDS,
   questionsDigest,
   rejectionHoldMs,
-  samePlans,
+  areSamePlans,
   satisfiesPlans,
   toActor,
 } from "../../src/core.ts";
@@ -291,7 +291,7 @@ async function countApproval(
   const redecision = await reevaluateAction(host, tx, row, history.basis);
   if (redecision.decision.effect === "deny") return { row, ends: { redecision, by: actor } };
   const approvers = combineApproverPlans(history.requirement, redecision);
-  const isStricter = !samePlans(approvers, recorded);
+  const isStricter = !areSamePlans(approvers, recorded);
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
   // The policies may have changed since the decision, so the current ones must allow a self-confirmation too.
   assertMayConfirm({ self, gesture }, approvers);

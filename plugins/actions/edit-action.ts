@@ -4,15 +4,15 @@
  */
 import {
   canSee,
-  combineEditable,
+  combineEditableParameters,
   omitRedactedEditable,
   combinePlans,
-  commitEffective,
+  effectiveCommitment,
   commitFacts,
   confirmWithScope,
   type CoreHost,
-  countNeeded,
-  decideForEntry,
+  countApproversNeeded,
+  decideWithRecordedFacts,
   editRequest,
   type EditedValue,
   effectiveRequest,
@@ -129,7 +129,7 @@ async function changeRequest(
   if (proposed === null) throw new Error(`the request of ${row.id} is missing`);
   // The decision's rules and the current rules must both let approvers change the member. The bounds of both apply.
   const asked = (newest.decision.approval ?? first.decision.approval)?.editable ?? [];
-  const both = combineEditable([asked, before.decision.approval?.editable ?? []]);
+  const both = combineEditableParameters([asked, before.decision.approval?.editable ?? []]);
   const editable = omitRedactedEditable(tx.activePolicies.compiled, row, both);
   const request = editRequest(proposed, changes, editable);
   if ("path" in request)
@@ -143,7 +143,7 @@ async function changeRequest(
   const base = new Evaluation(tx.activePolicies.compiled, request, collected, tx.now);
   const { evaluation, facts } = await readEvaluationInputs(host, tx, base, collected, row.id);
   const uses = await readLimitUses(tx, evaluation, facts);
-  const { decision, facts: decidedOn } = decideForEntry(evaluation, { ...uses.facts, ...tx.stopFacts(row) });
+  const { decision, facts: decidedOn } = decideWithRecordedFacts(evaluation, { ...uses.facts, ...tx.stopFacts(row) });
   if (decision.effect === "deny")
     throw editRefusal(`the policies deny the changed request (${decision.reason}); nothing was changed`);
   const approvers = combinePlans([...(requirement?.approvers ?? []), ...(decision.approval?.approvers ?? [])]);
@@ -152,8 +152,8 @@ async function changeRequest(
   const committed = commitFacts(decidedOn, newSalt, row.past);
   const redecision = { decision, policySet: tx.activePolicies.digest, ...committed };
   await recordEdit(tx, { ...row, effective }, redecision, cause, {
-    edit: { previous: commitEffective(row), comment: reason },
-    quorum: Math.max(1, ...approvers.map(countNeeded)),
+    edit: { previous: effectiveCommitment(row), comment: reason },
+    quorum: Math.max(1, ...approvers.map(countApproversNeeded)),
     approvers,
   });
   await tx.deleteApprovals(row.id);

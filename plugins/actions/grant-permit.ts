@@ -7,7 +7,7 @@ import {
   confirmWithScope,
   type CoreHost,
   type DecisionEntry,
-  effectiveHash,
+  effectiveRequestHash,
   effectiveRequest,
   encodeRequest,
   type PermitFault,
@@ -145,7 +145,7 @@ async function issuePermit(host: CoreHost, row: ActionRow, grant: Omit<PermitTer
  */
 function subjectOf(host: CoreHost, row: ActionRow): PermitSubject | null {
   const request = effectiveRequest(row);
-  const hash = effectiveHash(row);
+  const hash = effectiveRequestHash(row);
   if (request === null || encodeRequest(request).hash !== hash) return null;
   return {
     issuer: host.ledger.origin,

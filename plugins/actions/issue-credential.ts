@@ -13,7 +13,7 @@ import {
   type JsonObject,
   type LedgerTransaction,
   matchesAnyName,
-  effectiveHash,
+  effectiveRequestHash,
   effectiveRequest,
   sealText,
   sha256Hex,
@@ -99,7 +99,7 @@ export function findCredentialRequest(host: CoreHost, row: ActionRow, caller: Cr
   return {
     issuer,
     action: { id, agent_id, tool, operation, params: request.params },
-    request_hash: effectiveHash(row),
+    request_hash: effectiveRequestHash(row),
   };
 }
 
@@ -189,7 +189,7 @@ export async function recordCredential(
   caller: Credential,
   { issuer, credential, digest, request_hash }: UnrecordedCredential,
 ): Promise<void> {
-  if (request_hash !== effectiveHash(row))
+  if (request_hash !== effectiveRequestHash(row))
     throw new Refusal(
       "CREDENTIAL_NOT_ISSUED",
       "the request changed while its credential was issued; start the action again",

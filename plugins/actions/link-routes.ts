@@ -2,7 +2,7 @@
 import type { Static } from "@sinclair/typebox";
 import {
   type CoreHost,
-  effectiveHash,
+  effectiveRequestHash,
   effectiveRequest,
   presentRequest,
   redactRow,
@@ -63,7 +63,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
       ...(status === "pending_approval"
         ? await compareRequest(host, row, host.groups.visibility(host.groups.of(approver)))
         : {}),
-      request_hash: effectiveHash(row),
+      request_hash: effectiveRequestHash(row),
       approvals: renderVotes(votes),
       approvals_needed: row.quorum,
       expires_at: row.expires_at === null ? null : toRfc3339(row.expires_at),

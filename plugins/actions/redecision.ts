@@ -6,8 +6,8 @@ import {
   actionEntryFields,
   commitFacts,
   type CoreHost,
-  decideForEntry,
-  effectiveHash,
+  decideWithRecordedFacts,
+  effectiveRequestHash,
   effectiveRequest,
   type Decision,
   type DecisionEntry,
@@ -15,7 +15,7 @@ import {
   type Facts,
   findMatchedLimits,
   findSuggestedFacts,
-  findUsedBefore,
+  findRecordedUsage,
   type LedgerTransaction,
   type LimitFact,
   type RecordedFacts,
@@ -24,7 +24,7 @@ import {
   type ApprovalRequirement,
   type ApproverPlan,
   combinePlans,
-  countNeeded,
+  countApproversNeeded,
   type CountedVote,
   reviewsApprove,
   satisfiesPlans,
@@ -75,10 +75,10 @@ export async function reevaluateAction(
   const limits: LimitFact[] = [];
   for (const need of findMatchedLimits(evaluation)) {
     const { policy, limit, basis } = need;
-    limits.push({ policy, limit, basis, used: findUsedBefore(counted, need) ?? (await readLimitUse(tx, need)) });
+    limits.push({ policy, limit, basis, used: findRecordedUsage(counted, need) ?? (await readLimitUse(tx, need)) });
   }
   const facts: Facts = { ...now, limits };
-  const decided = decideForEntry(evaluation, { ...facts, ...tx.stopFacts(row) });
+  const decided = decideWithRecordedFacts(evaluation, { ...facts, ...tx.stopFacts(row) });
   if (decided.decision.reason_code === "STOPPED") throw stoppedError(row, decided.decision);
   if (isUndecided(decided)) throw factsUnavailableError(row, decided.decision);
   const final = (await redecideWithGrant(host, tx, row, evaluation, decided, counted)) ?? decided;
@@ -197,7 +197,7 @@ export async function requireMoreApprovals(
     status: "pending_approval",
     reason,
     reason_code: "MORE_APPROVALS_NEEDED",
-    quorum: Math.max(...approvers.map(countNeeded)),
+    quorum: Math.max(...approvers.map(countApproversNeeded)),
     expires_at: isPending ? row.expires_at : tx.now + approval.expires_in_ms,
     approved_until: null,
   } as const;
@@ -232,7 +232,7 @@ export async function recordEdit(
     reason_code: "MORE_APPROVALS_NEEDED",
     quorum,
     effective: row.effective,
-    effective_hash: effectiveHash(row),
+    effective_hash: effectiveRequestHash(row),
   } as const;
   await recordRedecision(tx, row, redecision, cause, change, approvers, edit);
 }

@@ -8,7 +8,7 @@ import {
   createRepeatingTask,
   type DecisionEntry,
   decodeEntry,
-  findOutstanding,
+  findOutstandingReviewers,
   type LeaderLease,
   type RedecisionEntry,
   type RequiredReviewer,
@@ -156,7 +156,7 @@ class LedgerReviewWorker implements ReviewWorker {
       });
     const asked = (await readVerifiedHistory(host.storage, row))?.asked ?? null;
     if (asked === null) return;
-    const outstanding = findOutstanding(asked.reviewers, asked.reviews);
+    const outstanding = findOutstandingReviewers(asked.reviewers, asked.reviews);
     if (outstanding.length === 0) return;
     const view = await readReviewedAction(host, row);
     // Record the answers independently, so that one failure to record does not prevent the others.

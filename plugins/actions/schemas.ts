@@ -5,7 +5,7 @@ import {
   EditableParameter,
   LedgerEntry,
   MAX_ANSWER_LENGTH,
-  MAX_COMPARED,
+  MAX_COMPARED_ACTIONS,
   MAX_DIFFERENCES,
   MAX_QUESTION_LENGTH,
   MAX_QUESTIONS,
@@ -519,7 +519,7 @@ export const ActionRecord = Type.Object(
     ),
     unusual: Type.Optional(
       Type.Array(Type.String(), {
-        description: `For an approver of a pending action: what is unusual about it, as sentences that are safe to display. Names a tool, operation, recipient or value that the agent did not use before, and an amount above the 99th percentile of earlier ones. At most ${MAX_UNUSUAL_SENTENCES}. Compared with at most ${MAX_COMPARED} earlier actions of the agent. Never affects a decision.`,
+        description: `For an approver of a pending action: what is unusual about it, as sentences that are safe to display. Names a tool, operation, recipient or value that the agent did not use before, and an amount above the 99th percentile of earlier ones. At most ${MAX_UNUSUAL_SENTENCES}. Compared with at most ${MAX_COMPARED_ACTIONS} earlier actions of the agent. Never affects a decision.`,
       }),
     ),
     differs_from: Type.Optional(DiffersFrom),
@@ -543,7 +543,7 @@ export const ActionRecord = Type.Object(
     ),
     compared_with: Type.Optional(
       Type.Integer({
-        description: `Number of earlier actions of the agent with which the request was compared: the newest ones that the approver may see, at most ${MAX_COMPARED}.`,
+        description: `Number of earlier actions of the agent with which the request was compared: the newest ones that the approver may see, at most ${MAX_COMPARED_ACTIONS}.`,
       }),
     ),
     altered: Type.Optional(

@@ -2,7 +2,7 @@
 import {
   actionEntryFields,
   canSee,
-  effectiveHash,
+  effectiveRequestHash,
   type CoreHost,
   type ExecutionEntry,
   type LedgerTransaction,
@@ -162,7 +162,7 @@ export const prefetchStart =
  * parameters.
  */
 function assertRunsEffective(row: ActionRow, requestHash: string | null): void {
-  const hash = effectiveHash(row);
+  const hash = effectiveRequestHash(row);
   if (requestHash === hash || (requestHash === null && row.effective === null)) return;
   throw new Refusal(
     "REQUEST_EDITED",

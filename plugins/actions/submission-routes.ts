@@ -12,7 +12,7 @@ import {
   Evaluation,
   type Facts,
   isNeverAllowed,
-  obligedRequest,
+  applyDecisionObligations,
   readIdempotencyKey,
   type RejectionFact,
   REPLAYED_HEADERS,
@@ -294,7 +294,7 @@ async function previewDecision(
   const { facts, needs } = await readLimitUses(host.storage, evaluation, baseFacts);
   const { hash } = encodeRequest(request);
   const byPolicies = decideEvaluation(evaluation, facts);
-  const obliged = obligedRequest(request, byPolicies);
+  const obliged = applyDecisionObligations(request, byPolicies);
   const hashes =
     byPolicies.effect === "require_approval" ? [hash, ...(obliged ? [encodeRequest(obliged).hash] : [])] : [];
   let rejection: RejectionFact | null = null;
@@ -303,7 +303,7 @@ async function previewDecision(
   const enforcedLimit = needs.find((need) =>
     policySet.policies.some(({ name, shadow }) => name === need.policy && !shadow),
   );
-  const isChanged = obligedRequest(request, decision) !== null;
+  const isChanged = applyDecisionObligations(request, decision) !== null;
   const abstention = isChanged
     ? changedAbstention(decision.effect)
     : decision.effect === "allow" && enforcedLimit !== undefined

@@ -8,7 +8,7 @@ import {
   commitMeta,
   type CoreHost,
   countMetaBytes,
-  decideForEntry,
+  decideWithRecordedFacts,
   type Decision,
   type DecisionEntry,
   encodeEdit,
@@ -26,7 +26,7 @@ import {
   type JsonObject,
   type LedgerTransaction,
   MAX_META_BYTES,
-  obligedRequest,
+  applyDecisionObligations,
   type Prefetch,
   recordCreatedResource,
   type RecordedFacts,
@@ -234,7 +234,7 @@ export async function recordSubmission(
   const { evaluation, facts: known } = await readEvaluationInputs(host, tx, base, baseFacts, id);
   const uses = await readLimitUses(tx, evaluation, known);
   const { decision, facts } = await applyVotes(host, tx, credential, sealed.hash, evaluation, uses.facts);
-  const obliged = obligedRequest(request, decision);
+  const obliged = applyDecisionObligations(request, decision);
   const throttling = decision.effect === "require_approval" ? await checkRequestRate(host, tx, credential) : null;
   const row = recordDecision(host, tx, credential, {
     ...submission,
@@ -264,10 +264,10 @@ async function applyVotes(
   requestHash: string,
   evaluation: Evaluation,
   facts: Facts,
-): Promise<ReturnType<typeof decideForEntry>> {
-  const decided = decideForEntry(evaluation, facts);
+): Promise<ReturnType<typeof decideWithRecordedFacts>> {
+  const decided = decideWithRecordedFacts(evaluation, facts);
   if (decided.decision.effect !== "require_approval") return decided;
-  const obliged = obligedRequest(evaluation.request, decided.decision);
+  const obliged = applyDecisionObligations(evaluation.request, decided.decision);
   const rejection =
     (await findActiveRejection(host, tx, requestHash, tx.now)) ??
     (obliged && (await findActiveRejection(host, tx, encodeRequest(obliged).hash, tx.now)));
@@ -275,7 +275,7 @@ async function applyVotes(
     const more = { ...facts, rejection };
     // Use a new evaluation: a second pass would share the step limit of the first one, and its result could then differ
     // from a replay.
-    return decideForEntry(new Evaluation(evaluation.compiled, evaluation.request, more, tx.now), more);
+    return decideWithRecordedFacts(new Evaluation(evaluation.compiled, evaluation.request, more, tx.now), more);
   }
   const granted = await findGrantedDecision(
     host,

@@ -3,7 +3,7 @@ import {
   type CoreHost,
   type LedgerTransaction,
   HOUR_MS,
-  MAX_MEASURED,
+  MAX_MEASURED_REQUESTS,
   type RequestRate,
   throttleLimit,
   throttlePeriod,
@@ -32,7 +32,7 @@ export async function checkRequestRate(
   // Most keys are below the minimum, so their history does not have to be read.
   const first = await tx.approvalRequests(key.id, hour, hour + HOUR_MS, settings.minimum);
   if (settings.times === 0 || first.requests + 1 < settings.minimum) return null;
-  const usual = await tx.approvalRequests(key.id, since, hour, MAX_MEASURED);
+  const usual = await tx.approvalRequests(key.id, since, hour, MAX_MEASURED_REQUESTS);
   const limit = throttleLimit(usual, settings);
   if (limit === null) return null;
   const { requests } = await tx.approvalRequests(key.id, hour, hour + HOUR_MS, limit);

@@ -5,7 +5,7 @@ import type { CoreHost } from "../../src/core.ts";
 import {
   parsePolicyFolder,
   type PolicyBundle,
-  type PolicyOutcome,
+  type PolicyOfferOutcome,
   type PolicySource,
   PolicySourceError,
   testPolicyFolder,
@@ -91,7 +91,7 @@ export class GitSource implements PolicySource {
     };
   }
 
-  settled(outcome: PolicyOutcome): void {
+  settled(outcome: PolicyOfferOutcome): void {
     this.report?.send(outcome);
   }
 

@@ -1,5 +1,10 @@
 /** Refuses candidates that could find out redacted values of past requests. */
-import { type Candidates, type CompiledPolicySet, type CoreHost, findRedactedReadOfPolicy } from "../../src/core.ts";
+import {
+  type CandidatePolicies,
+  type CompiledPolicySet,
+  type CoreHost,
+  findRedactedReadOfPolicy,
+} from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 
 /**
@@ -10,7 +15,7 @@ import { type Credential, Refusal } from "../../src/plugin.ts";
 export async function assertCandidatesReadNoRedacted(
   { policies }: CoreHost,
   active: CompiledPolicySet,
-  candidates: Candidates,
+  candidates: CandidatePolicies,
   credential: Pick<Credential, "hasScope">,
   signal: AbortSignal,
 ): Promise<void> {

@@ -15,7 +15,7 @@ import {
   db,
   postgresDialect,
   prepareReads,
-  type MovedHead,
+  type WrittenHead,
   type SqlEngine,
   type SqlPurpose,
   type SqlQuery,
@@ -344,7 +344,7 @@ function transactionOf(
 }
 
 /** Returns a condition that is true if the stored head is this one. */
-function isStoredHead({ size, epoch, root }: MovedHead): string {
+function isStoredHead({ size, epoch, root }: WrittenHead): string {
   const bytes = `decode('${Buffer.from(root).toString("hex")}', 'hex')`;
   return `exists (select 1 from ledger_head where id = 1 and size = ${size} and epoch = ${epoch} and root = ${bytes})`;
 }

@@ -1,7 +1,7 @@
 /** `assent status`: shows whether the service is ready, what the key may do, and how many actions wait for approval. */
 import { createAssent } from "../client/index.ts";
-import { EXIT, parse, safe, usage, printJson, type Command } from "./command.ts";
-import { availableKey, serviceUrl } from "./credentials.ts";
+import { EXIT_CODES, parseArguments, toPrintable, usageError, printJson, type Command } from "./command.ts";
+import { findAvailableKey, serviceUrl } from "./credentials.ts";
 import { withServiceErrors, type Me } from "./remote.ts";
 
 /** Timeout of one request in seconds. Short, because a person waits at the terminal. */
@@ -38,10 +38,10 @@ examples:
   assent status
   ASSENT_URL=https://assent.example assent status --json`,
   async run(args, io) {
-    const { values, positionals } = parse(args, { json: { type: "boolean" } });
-    if (positionals.length > 0) throw usage("assent status takes no arguments");
+    const { values, positionals } = parseArguments(args, { json: { type: "boolean" } });
+    if (positionals.length > 0) throw usageError("assent status takes no arguments");
     const url = serviceUrl();
-    const apiKey = availableKey(url);
+    const apiKey = findAvailableKey(url);
     const service = createAssent({ url, apiKey, timeout: TIMEOUT, retries: 0 });
     return withServiceErrors(async () => {
       const { policies } = await service.call<Ready>("GET", "/readyz");
@@ -54,7 +54,7 @@ examples:
       if (values.json === true) {
         const pending_is_lower_bound = page?.next_cursor != null;
         printJson(io, { url, ready: true, me, pending, pending_is_lower_bound, policies });
-        return EXIT.ok;
+        return EXIT_CODES.ok;
       }
       io.out(`service   ${url} is ready`);
       if (me === null) {
@@ -62,13 +62,13 @@ examples:
       } else {
         const { name, agent_id: agent, expires_at: expiry } = me.key;
         const details = [agent === null ? null : `agent ${agent}`, expiry === null ? null : `expires ${expiry}`];
-        io.out(`key       ${[name, ...details.filter((detail) => detail !== null)].map(safe).join(", ")}`);
-        io.out(`scopes    ${safe(me.scopes.join(" "))}`);
+        io.out(`key       ${[name, ...details.filter((detail) => detail !== null)].map(toPrintable).join(", ")}`);
+        io.out(`scopes    ${toPrintable(me.scopes.join(" "))}`);
       }
       if (pending !== null)
         io.out(`pending   ${page?.next_cursor == null ? pending : `more than ${MAX_COUNTED}`} waiting for approval`);
-      for (const line of describePolicies(policies)) io.out(safe(line));
-      return EXIT.ok;
+      for (const line of describePolicies(policies)) io.out(toPrintable(line));
+      return EXIT_CODES.ok;
     });
   },
 };

@@ -13,7 +13,7 @@ import type { Scope } from "../domain/scopes.ts";
 import type { GroupSubject } from "../domain/groups.ts";
 import type { RecordedKey } from "../domain/standing.ts";
 import type { OpenActionCanceller } from "./containment.ts";
-import type { FactAnswer, FactCall } from "../domain/policy/decide/fact-reads.ts";
+import type { FactResult, FactCall } from "../domain/policy/decide/fact-reads.ts";
 import type { ToolCredentialIssuer } from "./credentials.ts";
 import type { FactSource } from "./fact-source.ts";
 import type { Gauge } from "./gauge.ts";
@@ -239,12 +239,12 @@ export interface FactSourceCounts {
 export interface FactSources {
   list(): readonly Pick<FactSource, "name" | "inputs">[];
   /** Returns the answer to a call, which can be a fault, if it is recent enough for a decision; else null. */
-  recent(call: FactCall): FactAnswer | null;
+  recent(call: FactCall): FactResult | null;
   /**
    * Asks the sources, except for answers that are recent. A failure is an answer. Rejects only with OVERLOADED, if too many
    * requests wait for a source.
    */
-  read(calls: readonly FactCall[]): Promise<FactAnswer[]>;
+  read(calls: readonly FactCall[]): Promise<FactResult[]>;
   counts(): readonly (FactSourceCounts & { source: string })[];
 }
 

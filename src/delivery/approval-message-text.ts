@@ -6,7 +6,7 @@ import type { ApprovalMessage, ClosedMessage, MessageAction, ThrottleMessage } f
 import type { JsonObject } from "../domain/json.ts";
 import { outlineLines } from "../domain/outline.ts";
 import { clipText } from "../domain/text.ts";
-import { markedText } from "../domain/visible-text.ts";
+import { renderMarkedText } from "../domain/visible-text.ts";
 
 type ClosedOutcome = "approved" | "denied" | "expired" | "cancelled";
 
@@ -176,7 +176,7 @@ function operationOf({ tool, operation }: MessageAction): string {
 }
 
 export function renderText(text: string, max: number): string {
-  return clipText(markedText(text), max);
+  return clipText(renderMarkedText(text), max);
 }
 
 /**

@@ -12,7 +12,7 @@ import type { CompletedRequest, Method, Reply, RequestContext, Route } from "../
 import type { Tracing, TraceStage } from "../contract/tracer.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { Scope } from "../domain/scopes.ts";
-import { listAddresses, allowHeader, acceptsMethod, type Address, type Endpoint } from "./addresses.ts";
+import { listPathTargets, allowHeader, acceptsMethod, type PathTargets, type CompiledRoute } from "./addresses.ts";
 import { readBytes } from "./body.ts";
 import { clientAddress } from "./client-address.ts";
 import { createCors, type Cors } from "./cors.ts";
@@ -22,7 +22,7 @@ import { acceptRequestId, commonHeaders } from "./headers.ts";
 import {
   UNLIMITED_SHARE,
   type RequestByteBudget,
-  type Queue,
+  type RequestQueue,
   type QueueSlot,
   type RequestByteShare,
 } from "./in-flight.ts";
@@ -56,7 +56,7 @@ interface FetchOptions {
   tracing: Tracing | null;
   inFlight: RequestByteBudget;
   responses: ResponseByteBudget;
-  queue: Queue;
+  queue: RequestQueue;
   /** The response class of the server, if it has a faster one than the global. */
   Response?: typeof Response;
 }
@@ -78,7 +78,7 @@ class RequestHandler {
   private readonly cors: Cors | null;
   private readonly limits: RateLimits;
   private readonly checkGateway: ReturnType<typeof createGatewayCheck>;
-  private readonly match: Router<Address>;
+  private readonly match: Router<PathTargets>;
 
   constructor(options: FetchOptions) {
     const { config } = options;
@@ -88,7 +88,7 @@ class RequestHandler {
     this.cors = createCors(config.server.cors_origins);
     this.limits = createRateLimits(config.rate_limits);
     this.checkGateway = createGatewayCheck(options.facades);
-    const addresses = listAddresses(options, {
+    const addresses = listPathTargets(options, {
       bytes: config.server.max_body_bytes,
       values: config.server.max_json_values,
     });
@@ -185,7 +185,7 @@ class RequestHandler {
   }
 
   private async runRoute(
-    endpoint: Endpoint,
+    endpoint: CompiledRoute,
     request: Request,
     call: Call,
     params: Params,

@@ -27,7 +27,7 @@ import {
   generatePrivateKey,
   moveIntoPlace,
   rawPublicKey,
-  readOrCreate,
+  readOrCreateSecret,
   readPrivateKey,
   readSecret,
   VaultError,
@@ -92,7 +92,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
   const waiting = config.permits.key === null ? readSecret(files.next, log) : null;
   if (waiting !== null && publicHex(waiting) === directory.permitKeys().at(-1)?.public_key)
     moveIntoPlace(files.next, files.now);
-  const privateKey = readPrivateKey(config.permits.key ?? readOrCreate(files.now, log, generatePrivateKey), NAME);
+  const privateKey = readPrivateKey(config.permits.key ?? readOrCreateSecret(files.now, log, generatePrivateKey), NAME);
   const publicKey = rawPublicKey(privateKey);
   if (options.isLogKey(publicKey))
     throw new VaultError(`the permit key is the key of the log: permits have one of their own, ${CREATE_KEY_HINT}`);
@@ -195,7 +195,7 @@ class PermitKeys implements PermitKeyService {
         `permits.key names the key that signs permits: name the file of the new one, ${CREATE_KEY_HINT}`,
       );
     // If the data folder had no key, this start has already created one in place of the lost key: use that one.
-    const given = key ?? readOrCreate(isLost ? files.now : files.next, log, generatePrivateKey);
+    const given = key ?? readOrCreateSecret(isLost ? files.now : files.next, log, generatePrivateKey);
     const next = publicHex(given);
     // If this process never had the old key, stop accepting the old key's permits immediately. Then only the store
     // states that it was the permit key, and anyone with write access could have written that.

@@ -9,7 +9,7 @@ import type { Config } from "../config/index.ts";
 import type { Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import { setSha256 } from "../domain/hash.ts";
-import { importPublicKey, readOrCreate, VaultError } from "./key-files.ts";
+import { importPublicKey, readOrCreateSecret, VaultError } from "./key-files.ts";
 import { describeWeakness } from "./secret-strength.ts";
 
 // All three runtimes have node:crypto. Its `hash` function exists since Node 20.12 and is twice as fast as
@@ -23,7 +23,7 @@ setSha256(
 
 export function openVault(config: Config, log: Logger): Vault {
   const secret =
-    config.secret ?? readOrCreate(join(config.data, "secret"), log, () => randomBytes(32).toString("base64url"));
+    config.secret ?? readOrCreateSecret(join(config.data, "secret"), log, () => randomBytes(32).toString("base64url"));
   if (secret.length < 32)
     throw new VaultError(
       "the token secret is shorter than 32 characters; set ASSENT_SECRET or delete the file in the data folder",

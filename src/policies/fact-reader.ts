@@ -19,8 +19,8 @@ import {
 import type { Logger } from "../contract/host.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import type { JsonValue } from "../domain/json.ts";
-import type { FactAnswer, FactCall } from "../domain/policy/decide/fact-reads.ts";
-import { createTurns, type Turns } from "./turns.ts";
+import type { FactResult, FactCall } from "../domain/policy/decide/fact-reads.ts";
+import { createFairSlots, type FairSlots } from "./turns.ts";
 
 /** How long an answer is used at least, because a decision waits for its turn. Milliseconds. */
 const MIN_AGE_MS = 2_000;
@@ -33,7 +33,7 @@ const OVERHEAD = 256;
 const MAX_WAITING = 1_000;
 
 interface Kept {
-  answer: FactAnswer;
+  answer: FactResult;
   /** Time of the read by `performance.now()`, which does not go back when the machine's clock does. */
   readAt: number;
   usableMs: number;
@@ -49,8 +49,8 @@ interface SourceState extends Required<Pick<FactSource, "timeoutMs" | "maxAgeMs"
   /** Characters of the answers. */
   memory: number;
   /** Reads that have not ended, by policy and inputs. */
-  reading: Map<string, Promise<FactAnswer>>;
-  turns: Turns;
+  reading: Map<string, Promise<FactResult>>;
+  turns: FairSlots;
   /** Number of waiting requests, by policy. */
   waiting: Map<string, number>;
   counts: FactSourceCounts;
@@ -69,13 +69,13 @@ export function createFactReader(options: {
     return state?.inputs === listNames(Object.keys(inputs)) ? state : null;
   }
 
-  const fault = (code: "no_source" | "no_answer" | "too_large"): FactAnswer => ({
+  const fault = (code: "no_source" | "no_answer" | "too_large"): FactResult => ({
     value: null,
     fault: code,
     at: options.clock(),
   });
 
-  function findRecent(state: SourceState, call: FactCall): FactAnswer | null {
+  function findRecent(state: SourceState, call: FactCall): FactResult | null {
     const inputs = keyOf(call);
     for (const key of [inputs, policyKeyOf(call, inputs)]) {
       const found = state.kept.get(key);
@@ -87,7 +87,7 @@ export function createFactReader(options: {
     return null;
   }
 
-  async function readFrom(state: SourceState, call: FactCall): Promise<FactAnswer> {
+  async function readFrom(state: SourceState, call: FactCall): Promise<FactResult> {
     const { source, counts } = state;
     counts.reads += 1;
     // The time before the read, because the source can have taken its value at once and answered late.
@@ -111,7 +111,7 @@ export function createFactReader(options: {
     }
   }
 
-  async function readOne(call: FactCall): Promise<FactAnswer> {
+  async function readOne(call: FactCall): Promise<FactResult> {
     const state = stateOf(call);
     if (state === null) return fault("no_source");
     const { policy } = call;
@@ -134,7 +134,7 @@ export function createFactReader(options: {
   }
 
   /** Joins the policy's read of the same inputs that is in progress, or begins one. */
-  function joinRead(state: SourceState, call: FactCall): Promise<FactAnswer> {
+  function joinRead(state: SourceState, call: FactCall): Promise<FactResult> {
     const key = policyKeyOf(call);
     const running = state.reading.get(key);
     if (running !== undefined) return running;
@@ -163,7 +163,7 @@ function createState(source: FactSource): SourceState {
     kept: new Map(),
     memory: 0,
     reading: new Map(),
-    turns: createTurns(Math.min(source.maxConcurrent ?? MAX_CONCURRENT_READS, MAX_CONCURRENT_READS)),
+    turns: createFairSlots(Math.min(source.maxConcurrent ?? MAX_CONCURRENT_READS, MAX_CONCURRENT_READS)),
     waiting: new Map(),
     counts: { reads: 0, failures: 0 },
   };
@@ -173,9 +173,9 @@ function createState(source: FactSource): SourceState {
 function keep(
   state: SourceState,
   key: string,
-  answer: FactAnswer,
+  answer: FactResult,
   { length = 0, usableMs = 0, readAt = performance.now() } = {},
-): FactAnswer {
+): FactResult {
   const { kept } = state;
   const forget = (old: string): void => {
     state.memory -= kept.get(old)?.size ?? 0;

@@ -1,11 +1,11 @@
 /** Lets a limited number of reads run at a time. Those that wait take turns by policy, so that none waits for all reads of another. */
 
-export interface Turns {
+export interface FairSlots {
   /** Waits for a slot. Resolves to a function that releases it. Rejects with the signal's reason. */
   acquire(policy: string, over: AbortSignal): Promise<() => void>;
 }
 
-export function createTurns(slots: number): Turns {
+export function createFairSlots(slots: number): FairSlots {
   let free = slots;
   /** Number of slots that each policy has. */
   const held = new Map<string, number>();

@@ -7,7 +7,7 @@ import {
   SMALL_RESPONSE_BYTES,
   streamReservedResponse,
 } from "../../src/http/responses-in-flight.ts";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { ALLOWED, makeKey, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
@@ -15,7 +15,7 @@ const MIB = 1_048_576;
 
 describe("response bytes", () => {
   let service: Service;
-  let server: Listening;
+  let server: RunningServer;
   const keys: string[] = [];
   const open: Socket[] = [];
   let most = 0;

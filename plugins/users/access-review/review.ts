@@ -58,7 +58,7 @@ export interface ReviewRow {
   ended_at: string | null;
 }
 
-export interface Review {
+export interface AccessReview {
   since: string;
   until: string;
   /** Ids of emergency approvals that no one has reviewed yet, of any age. Oldest first. */
@@ -67,7 +67,7 @@ export interface Review {
 }
 
 /** Reviews the last `days` days. */
-export async function reviewAccess(host: CoreHost, sessions: Sessions, days: number): Promise<Review> {
+export async function reviewAccess(host: CoreHost, sessions: Sessions, days: number): Promise<AccessReview> {
   const now = host.clock();
   const since = now - days * DAY;
   const users = await host.users.list();

@@ -1,7 +1,7 @@
 /** Sends one notification to one device, through the push service of its browser. */
 import { readFileSync } from "node:fs";
 import type { CoreHost } from "../../../src/core.ts";
-import { type Answer, post, type Resolve } from "../../../src/plugin.ts";
+import { type WebhookResponse, post, type ResolveName } from "../../../src/plugin.ts";
 import type { Options } from "../user-options.ts";
 import { type DeviceAddress, removeDevice } from "./devices.ts";
 import { encryptPushMessage } from "./encrypt-message.ts";
@@ -16,7 +16,9 @@ const LOCAL_CONTACT = "mailto:assent@localhost";
 export type PushOptions = NonNullable<Options["push"]>;
 
 /** What one device's push service answered. */
-export type PushOutcome = { device: DeviceAddress; answer: Answer } | { device: DeviceAddress; error: unknown };
+export type PushOutcome =
+  | { device: DeviceAddress; answer: WebhookResponse }
+  | { device: DeviceAddress; error: unknown };
 
 /** Sends a text with headers to a device. Never rejects. */
 export type SendPush = (
@@ -26,7 +28,7 @@ export type SendPush = (
 ) => Promise<PushOutcome>;
 
 /** @param resolve replaces DNS in tests */
-export function createPushSender(host: CoreHost, options: PushOptions, resolve?: Resolve): SendPush {
+export function createPushSender(host: CoreHost, options: PushOptions, resolve?: ResolveName): SendPush {
   const { allow_private: allowPrivate = false, tls_ca_file } = options;
   const ca = tls_ca_file === undefined ? undefined : readFileSync(tls_ca_file, "utf8");
   return async (device, { text, headers }, signal) => {
@@ -45,7 +47,7 @@ export function createPushSender(host: CoreHost, options: PushOptions, resolve?:
 
 const PAYLOAD_HEADERS = { "content-encoding": "aes128gcm", "content-type": "application/octet-stream" };
 
-export const isAccepted = ({ status }: Answer): boolean => status >= 200 && status < 300;
+export const isAccepted = ({ status }: WebhookResponse): boolean => status >= 200 && status < 300;
 
 /** Whether the subscription has ended, so that the device must be removed. */
 export const isSubscriptionGone = (outcome: PushOutcome): boolean =>

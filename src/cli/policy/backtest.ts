@@ -1,5 +1,5 @@
 /** `assent policy backtest`. Loads its modules when it runs, because the other verbs need no store. */
-import type { Verb } from "../command.ts";
+import type { Subcommand } from "../command.ts";
 
 const HELP = `usage: assent policy backtest [FOLDER] [--against URL|store] [--since TIME] [--until TIME] [--limit N]
                               [--examples N] [--format text|json|markdown] [--fail-on-flips] [--recursive] [--environment NAME] [--config FILE]
@@ -22,7 +22,7 @@ examples:
   assent policy backtest --against store --since 30d
   assent policy backtest policies --against https://assent.example --format markdown > flips.md`;
 
-export const backtest: Verb = {
+export const backtest: Subcommand = {
   summary: "replay past decisions with the policies, and print which would flip",
   help: HELP,
   run: async (args, io) => (await import("./backtest-run.ts")).policyBacktest(args, io),

@@ -1,5 +1,5 @@
 /** `assent policy suggest`. Loads its modules when it runs, because most verbs need no service. */
-import type { Verb } from "../command.ts";
+import type { Subcommand } from "../command.ts";
 
 const HELP = `usage: assent policy suggest [--since TIME] [--min-approvals N] [--min-people N] [--min-days N] [--json]
                              [--create NAME... | --write FOLDER [NAME...] | --branch FOLDER [NAME...]]
@@ -21,7 +21,7 @@ examples:
   assent policy suggest --create suggested-3f2a9c1b04de
   assent policy suggest --branch policies`;
 
-export const suggest: Verb = {
+export const suggest: Subcommand = {
   summary: "suggest rules from what people approved, with evidence",
   help: HELP,
   run: async (args, io) => (await import("./suggest-run.ts")).policySuggest(args, io),

@@ -38,11 +38,11 @@ export class ApiError extends Error {
   }
 }
 
-export interface Options {
+export interface ApiRequestOptions {
   method?: string;
   body?: unknown;
   /** A body that is sent as it is. */
-  callForText?: string;
+  rawBody?: string;
   /** Media type of the body. */
   type?: string;
   headers?: Record<string, string>;
@@ -167,17 +167,20 @@ export function request<K extends keyof Api>(operation: K, given: Given<K>): Pro
 }
 
 /** Returns the response. Throws `ApiError` unless the status is 2xx. The timeout covers only the headers. */
-export function sendRequest(path: string, options: Options = {}): Promise<Response> {
+export function sendRequest(path: string, options: ApiRequestOptions = {}): Promise<Response> {
   return exchange(path, options, (response) => Promise.resolve(response));
 }
 
 /** Returns the response's JSON; null if it has no body. Prefer `request`, which is typed. */
-export function fetchJson(path: string, options: Options = {}): Promise<unknown> {
+export function fetchJson(path: string, options: ApiRequestOptions = {}): Promise<unknown> {
   return exchange(path, options, async (response) => (response.status === 204 ? null : response.json()));
 }
 
 /** Returns the response's JSON with its entity tag. */
-export function fetchJsonWithEtag(path: string, options: Options = {}): Promise<{ body: unknown; etag: string }> {
+export function fetchJsonWithEtag(
+  path: string,
+  options: ApiRequestOptions = {},
+): Promise<{ body: unknown; etag: string }> {
   return exchange(path, options, async (response) => ({
     body: (await response.json()) as unknown,
     etag: response.headers.get("etag") ?? "",
@@ -185,13 +188,13 @@ export function fetchJsonWithEtag(path: string, options: Options = {}): Promise<
 }
 
 /** Returns the response's text. */
-export function fetchText(path: string, options: Options = {}): Promise<string> {
+export function fetchText(path: string, options: ApiRequestOptions = {}): Promise<string> {
   return exchange(path, options, (response) => response.text());
 }
 
 async function exchange<T>(
   path: string,
-  { method = "GET", longest = TIMEOUT_MS, key: given, signal, ...options }: Options,
+  { method = "GET", longest = TIMEOUT_MS, key: given, signal, ...options }: ApiRequestOptions,
   read: (response: Response) => Promise<T>,
 ): Promise<T> {
   const late = new AbortController();
@@ -234,7 +237,7 @@ function setClock(response: Response): void {
 }
 
 function contentOf(
-  { body, callForText: given, type = "application/json", headers = {} }: Options,
+  { body, rawBody: given, type = "application/json", headers = {} }: ApiRequestOptions,
   credential: string | null,
 ): RequestInit {
   const content = given ?? (body === undefined ? undefined : JSON.stringify(body));

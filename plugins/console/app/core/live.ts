@@ -43,7 +43,7 @@ interface Source {
 let source: Source | null = null;
 
 /** Delivers events in order until the signal aborts. None is missed or delivered twice. */
-export function follow({ filters = {}, after, signal, onEvent, onState }: FollowOptions): void {
+export function followLiveEvents({ filters = {}, after, signal, onEvent, onState }: FollowOptions): void {
   const fits = matcherOf(filters);
   let last = after;
   // Events from before the stream began must be read in pages. So must events for filters that only the service can

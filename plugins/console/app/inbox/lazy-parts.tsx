@@ -10,7 +10,7 @@ export function FirstSteps(props: ComponentProps<Awaited<ReturnType<typeof loadF
   return <LazyPart load={loadFirstSteps} what="the first steps" props={props} />;
 }
 
-export function TestProof(props: ComponentProps<Awaited<ReturnType<typeof loadTestProof>>["View"]>) {
+export function TestRequestProof(props: ComponentProps<Awaited<ReturnType<typeof loadTestProof>>["View"]>) {
   return <LazyPart load={loadTestProof} what="the proof" props={props} />;
 }
 

@@ -35,7 +35,7 @@ import type { QueueItem } from "./queue-state.ts";
 import { approvalsGiven, findVoteAvailability, type VoteAvailability, findOwnVote } from "./vote-availability.ts";
 import { VoteStanding } from "./standing.tsx";
 import { TEXTS } from "./strings.ts";
-import { TestProof } from "./lazy-parts.tsx";
+import { TestRequestProof } from "./lazy-parts.tsx";
 import { isTestRequest } from "./test-request.ts";
 import { castVote, type VoteResult } from "./vote.ts";
 import type { VoteBarHandle } from "./vote-bar.tsx";
@@ -80,7 +80,7 @@ export function RequestPane({ item, handle, onVoted, onAsked, onLeave }: Props) 
           {availability === "open" || availability === "voted" ? <AgentWaitStatus action={action} /> : null}
         </p>
         {outcome === null ? null : <OutcomeText outcome={outcome} />}
-        {outcome !== null && isTestRequest(action) ? <TestProof action={action} /> : null}
+        {outcome !== null && isTestRequest(action) ? <TestRequestProof action={action} /> : null}
         {availability === "expired" ? <Notice kind="busy">{TEXTS.expired}</Notice> : null}
         <section class="asked">
           <EditedParameters action={action} />

@@ -1,7 +1,7 @@
 /** The state of the list of pending requests, and how reads and events change it. */
 import type { Action, Api } from "../core/api-types.ts";
 import { serviceNow } from "../core/api.ts";
-import { findOutcome, type Outcome } from "./outcome.tsx";
+import { findOutcome, type RequestOutcome } from "./outcome.tsx";
 
 /** Maximum number of requests that are read individually after they left a filtered list, to find out why they left. */
 const MAX_REREADS = 20;
@@ -16,7 +16,7 @@ export function hasFilter(query: ListQuery): boolean {
 
 export interface QueueItem {
   action: Action;
-  outcome: Outcome | null;
+  outcome: RequestOutcome | null;
   /** Whether the request was read individually. Only then are its votes and token complete. */
   isFull: boolean;
   error: unknown;

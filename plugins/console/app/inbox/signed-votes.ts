@@ -63,7 +63,7 @@ export async function requestSignature(
  * and with an `ApiError` if the service refused.
  */
 export async function sendSignedVotes({ votes, challenge }: SignatureRequest): Promise<SignedResult[]> {
-  const body = { nonce: challenge.nonce, votes, response: await sign(challenge.options) };
+  const body = { nonce: challenge.nonce, votes, response: await signVotesWithPasskey(challenge.options) };
   return (await request("POST /v1/votes", { body })).results;
 }
 
@@ -116,7 +116,7 @@ interface Options {
   allowCredentials: readonly { id: string }[];
 }
 
-export async function sign(options: Challenge["options"]): Promise<Signature> {
+export async function signVotesWithPasskey(options: Challenge["options"]): Promise<Signature> {
   const { challenge, rpId, userVerification, allowCredentials } = options as unknown as Options;
   const publicKey: PublicKeyCredentialRequestOptions = {
     challenge: decodeBase64Url(challenge),

@@ -68,7 +68,7 @@ async function ensurePolicy(): Promise<void> {
   if (policies.some(({ name }) => name === POLICY)) return;
   await fetchJson(buildUrl("/v1/policies", { activate: true }), {
     method: "POST",
-    callForText: POLICY_YAML,
+    rawBody: POLICY_YAML,
     type: "application/yaml",
   });
 }

@@ -3,7 +3,7 @@ import type { Action } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
 import type { GrantTerms } from "../grants/offer.tsx";
 import { COOKIE_CREDENTIAL, currentCredential } from "../core/session.ts";
-import { findOutcome, type Outcome } from "./outcome.tsx";
+import { findOutcome, type RequestOutcome } from "./outcome.tsx";
 import {
   type VoteToSign,
   MAX_SIGNED_VOTES,
@@ -15,11 +15,11 @@ import {
 
 export type VoteResult =
   /** The vote settled the request. */
-  | { kind: "settled"; action: Action; outcome: Outcome }
+  | { kind: "settled"; action: Action; outcome: RequestOutcome }
   /** The vote is recorded, and the request still needs more votes. */
   | { kind: "recorded"; action: Action }
   /** The request was settled or expired before the vote arrived. */
-  | { kind: "late"; action: Action | null; outcome: Outcome }
+  | { kind: "late"; action: Action | null; outcome: RequestOutcome }
   /** The vote was not recorded, or it is unknown whether it was. */
   | { kind: "failed"; error: Error };
 

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Action, Api } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { follow } from "../core/live.ts";
+import { followLiveEvents } from "../core/live.ts";
 
 export const FILTERS = [
   "q",
@@ -138,7 +138,7 @@ export function useActions(filters: ActionFilters): ActionListState {
         isSearch(filters) ? SEARCH_EVERY_MS : COLLECT_MS,
       );
     };
-    follow({
+    followLiveEvents({
       filters: { type: "decision,approval,execution", agent_id: filters.agent_id, tool: filters.tool },
       signal: over.signal,
       onEvent: soon,

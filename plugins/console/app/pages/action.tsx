@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Action, Api } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
-import { follow } from "../core/live.ts";
+import { followLiveEvents } from "../core/live.ts";
 import { findOutcome } from "../inbox/outcome.tsx";
 import { VoteList, AgentWaitStatus } from "../inbox/pane.tsx";
 import { Rejection } from "../inbox/rejection.tsx";
@@ -69,7 +69,7 @@ export function ActionDetail({ id }: { id: string }) {
   const { data, reload } = loaded;
   useEffect(() => {
     const over = new AbortController();
-    follow({
+    followLiveEvents({
       filters: /^[0-9a-f-]{36}$/.test(id) ? { action_id: id } : {},
       signal: over.signal,
       onEvent: reload,

@@ -3,7 +3,7 @@ import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ENTRY_TYPES } from "../../../../src/browser.ts";
 import { encodeSegment, buildUrl } from "../core/api.ts";
-import { follow, type LedgerEvent } from "../core/live.ts";
+import { followLiveEvents, type LedgerEvent } from "../core/live.ts";
 import { Badge, Empty, StreamStatus, Page, Time } from "../ui/elements.tsx";
 import { JsonDisclosure } from "../ui/params.tsx";
 import { EventSummary } from "./event-summary.tsx";
@@ -103,7 +103,7 @@ function useTail({ types, agent, tool, from }: TailFilters) {
           : { ...old, events: [...newest, ...old.events].slice(0, MAX_EVENTS) },
       );
     };
-    follow({
+    followLiveEvents({
       filters: {
         ...(types.length === 0 ? {} : { type: types.join(",") }),
         ...(agent === "" ? {} : { agent_id: agent }),

@@ -2,7 +2,7 @@
 import type { Api } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
 import { COOKIE_CREDENTIAL, currentCredential } from "../core/session.ts";
-import { sign } from "../inbox/signed-votes.ts";
+import { signVotesWithPasskey } from "../inbox/signed-votes.ts";
 
 export type PlanRecord = Api["GET /v1/plans/{id}"]["response"];
 type Answer = Api["POST /v1/plans/{id}/challenge"]["body"];
@@ -29,7 +29,7 @@ export async function castPlanVote(shown: PlanRecord, answer: Answer): Promise<P
   // Compare tokens, because they contain the digests of the list and of the questions.
   if (current.approval_token !== shown.approval_token) throw new Error(CHANGED);
   assertSameVotes(challenge, shown, answer);
-  const body = { nonce: challenge.nonce, response: await sign(challenge.options), ...answer };
+  const body = { nonce: challenge.nonce, response: await signVotesWithPasskey(challenge.options), ...answer };
   return request("POST /v1/plans/{id}/signed-approval", { path, body });
 }
 

@@ -77,7 +77,7 @@ async function send(change: ProposedChange, id: string, etag: string): Promise<v
     const headers = { "if-match": etag };
     const text = renderEnforcedYaml(change.version);
     const address = buildUrl(`/v1/policies/${encodeSegment(id)}`, { activate: true });
-    await fetchJson(address, { method: "PUT", callForText: text, type: "application/yaml", headers });
+    await fetchJson(address, { method: "PUT", rawBody: text, type: "application/yaml", headers });
   } else if (change.kind === "deactivate") await request("POST /v1/policies/{id}/deactivate", common);
   else await request("POST /v1/policies/{id}/activate", { ...common, body: { version: change.version.version } });
 }

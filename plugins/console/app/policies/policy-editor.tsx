@@ -45,7 +45,7 @@ export function NewPolicy() {
       save={(text, activate) =>
         fetchJson(buildUrl("/v1/policies", { activate }), {
           method: "POST",
-          callForText: text,
+          rawBody: text,
           type: "application/yaml",
         }) as Promise<Policy>
       }
@@ -68,7 +68,7 @@ export function EditPolicy({ address, loaded }: { address: string; loaded: Loade
       save={(text, activate, base) =>
         fetchJson(buildUrl(`/v1/policies/${encodeSegment(policy.id)}`, { activate }), {
           method: "PUT",
-          callForText: text,
+          rawBody: text,
           type: "application/yaml",
           headers: { "if-match": base },
         }) as Promise<Policy>

@@ -2,13 +2,13 @@
  * Formats text for people. Text from outside passes through `markText`, so that it cannot hide, reorder or imitate the
  * text around it.
  */
-import { markedText, markText } from "../../../../src/browser.ts";
+import { renderMarkedText, markText } from "../../../../src/browser.ts";
 
 export { markText };
 
 /** Returns text from outside without markup, for titles and labels. */
 export function renderPlain(value: unknown): string {
-  return markedText(String(value));
+  return renderMarkedText(String(value));
 }
 
 /**

@@ -4,7 +4,14 @@
  */
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { findHeadline, formatCount, MAX_LINES, moreLines, outline, type Outline } from "../../../../src/browser.ts";
+import {
+  findHeadline,
+  formatMemberCount,
+  MAX_LINES,
+  formatHiddenLines,
+  outline,
+  type Outline,
+} from "../../../../src/browser.ts";
 import { JsonBlock, MarkedValue } from "./elements.tsx";
 import { renderPlain } from "./format.ts";
 
@@ -24,15 +31,15 @@ interface FoldProps {
 
 function Fold({ more, pointer, of, unfold, isFull }: FoldProps & { more: number }) {
   if (more === 0) return null;
-  if (isFull) return <p class="fold quiet">{moreLines(more)}: open “As JSON” to see all</p>;
+  if (isFull) return <p class="fold quiet">{formatHiddenLines(more)}: open “As JSON” to see all</p>;
   return (
     <button
       type="button"
       class="fold"
-      aria-label={renderPlain(`${moreLines(more)} of ${of}`)}
+      aria-label={renderPlain(`${formatHiddenLines(more)} of ${of}`)}
       onClick={() => unfold(pointer, Math.min(more, STEP))}
     >
-      {moreLines(more)}
+      {formatHiddenLines(more)}
     </button>
   );
 }
@@ -79,7 +86,7 @@ function Members({ node, ...fold }: FoldProps & { node: Extract<Outline, { kind:
   const { pointer, unfold, isFull } = fold;
   return (
     <>
-      {pointer !== "" && node.more > 0 ? <span class="quiet">{formatCount(node)}</span> : null}
+      {pointer !== "" && node.more > 0 ? <span class="quiet">{formatMemberCount(node)}</span> : null}
       {node.members.length === 0 ? null : (
         <dl class={node.list ? "params list" : "params"}>
           {node.members.map(({ name, pointer: at, value }) => (

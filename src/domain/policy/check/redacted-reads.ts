@@ -6,7 +6,7 @@ import type { Expr } from "../condition/cel-tree.ts";
 import { findPathsRead } from "../condition/condition-members.ts";
 import { derivedSource } from "../condition/named-values.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
-import { overlaps } from "../decide/redact.ts";
+import { containsPath } from "../decide/redact.ts";
 import type { PolicyDocument } from "../policy-types.ts";
 
 /**
@@ -32,7 +32,7 @@ export function findRedactedReadOfPolicy({ document }: CompiledPolicySet, policy
 
 /** Returns the first of the redacted paths that is read, wholly or in part; null if none is. */
 const findOverlap = (read: readonly string[][], redacted: readonly string[]): string | null =>
-  redacted.find((path) => read.some((each) => overlaps(each, path.split(".")))) ?? null;
+  redacted.find((path) => read.some((each) => containsPath(each, path.split(".")))) ?? null;
 
 /** Returns the sources of all expressions of a policy. */
 function listExpressions({ rules, limits = [], history, facts = {}, let: entries = {} }: PolicyDocument): string[] {

@@ -9,7 +9,7 @@ import { parseRfc3339 } from "../../time.ts";
 import { Activation, compileCondition, compileExpression } from "../condition/condition.ts";
 import type { Decision, Facts, GrantFact, LimitFact } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
-import { MICROS_PER_UNIT, toAmount, type MatchedLimit } from "./limit-facts.ts";
+import { MICROS_PER_UNIT, toMillionths, type MatchedLimit } from "./limit-facts.ts";
 import { resolveObligations } from "./resolve-obligations.ts";
 
 const MAX_REASON = 500;
@@ -135,7 +135,7 @@ function amountOf(of: string, activation: Activation): number | null {
   const compiled = cached(expressions, of, (source) => compileExpression(source, "expression of sum"));
   if (!compiled.ok) return null;
   const result = compiled.expression.evaluate(activation);
-  return "value" in result ? toAmount(result.value) : null;
+  return "value" in result ? toMillionths(result.value) : null;
 }
 
 const conditions = new Map<string, ReturnType<typeof compileCondition>>();
